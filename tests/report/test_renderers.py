@@ -102,6 +102,7 @@ def test_a_name_stands_there_as_it_is_and_commands_nothing() -> None:
     found = grid(line(ODD, ODD))
     assert "a\\[red]b|:x:<b>?" in "\n".join(lines(found, 200))
     assert "a\\[red]b\\|:x:<b>?" in markdown(found)
+    assert markdown(table([Column[str](ODD, Cell)], ["vae"])).startswith("| a\\[red]b\\|:x:<b>? |\n")
     (record,) = csv.DictReader(io.StringIO(as_csv(found)))
     assert record["job"] == "a\\[red]b|:x:<b>?"
     page = html(found)

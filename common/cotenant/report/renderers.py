@@ -111,6 +111,11 @@ def _text(cell: Cell) -> str:
     return printable(f"{cell.text} {cell.note}")
 
 
+def _heading_of(column: Column[Any]) -> str:
+    """Of a matrix it is a name from a file."""
+    return printable(column.heading)
+
+
 def _table(columns: Sequence[Column[Any]], rows: Sequence[Row], width: int) -> _Table:
     """Return the table of these columns for a width: see `Column`."""
     columns = present(columns, rows)
@@ -125,7 +130,8 @@ class _Table:
         self.headed = any(column.heading for column in columns)
         self._indent = 0 if self.headed else GAP
         widths = [
-            max([cell_len(column.heading), *(cell_len(_text(row.cell(column))) for row in rows)]) for column in columns
+            max(cell_len(text) for text in (_heading_of(column), *(_text(row.cell(column)) for row in rows)))
+            for column in columns
         ]
         ends = accumulate(own + GAP for own in widths)
         fitting = max(1, sum(end - GAP <= width for end in ends)) if self.headed else len(columns)
@@ -138,7 +144,7 @@ class _Table:
         """Yield the lines of rows."""
         for row in rows:
             yield self._aligned(row.in_order(self.columns))
-            known = [(f"{column.heading} ".lstrip(), row.cell(column)) for column in self.below if row.has(column)]
+            known = [(f"{_heading_of(column)} ".lstrip(), row.cell(column)) for column in self.below if row.has(column)]
             parts = [Text.assemble((name, "dim"), (_text(cell), cell.style or "dim")) for name, cell in known]
             if parts:
                 yield Text(" " * GAP) + Text("; ").join(parts)
@@ -163,9 +169,14 @@ def markdown(grid: Grid) -> str:
     """Return one table of all groups."""
     rows = grid.shown_rows
     columns = present([column for column in grid.columns if column.seen != "screens"], rows)
-    lines = [[column.heading for column in columns], ["---" if column.left else "---:" for column in columns]]
-    lines += [[_text(cell).replace("|", "\\|") for cell in row.in_order(columns)] for row in rows]
+    lines = [[_in_markdown(_heading_of(column)) for column in columns]]
+    lines += [["---" if column.left else "---:" for column in columns]]
+    lines += [[_in_markdown(_text(cell)) for cell in row.in_order(columns)] for row in rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _in_markdown(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def as_csv(grid: Grid) -> str:
