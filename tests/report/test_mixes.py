@@ -22,7 +22,7 @@ from cotenant.report.interference import interference_blocks
 from cotenant.report.mixes import SINGLE, MixBlock, mix_blocks, mix_grid
 from cotenant.report.page import page
 from cotenant.report.pairs import outside_pairs, pair_matrices, pairs_grid
-from cotenant.report.renderers import as_csv, terminal
+from cotenant.report.renderers import as_csv, markdown, terminal
 from cotenant.report.tables import tables
 from cotenant.results.record import Record, SharedDevice
 from cotenant.results.store import write_record
@@ -297,7 +297,11 @@ def test_what_is_kept_beyond_all_says_how_far_the_matrix_errs_and_what_is_suspec
 def test_with_slices_and_without_are_two_matrices_over_what_each_has_alone_in_its_slice() -> None:
     unsliced = mix([("vae", 0.6), ("wlm", 0.4)], name="vae+wlm", **UNSLICED)
     unsliced += mix([("vae", 0.7), ("vae", 0.7)], name="vae+vae", second=9, **UNSLICED)
-    sliced, naive = pair_matrices(summary_of([*pairs(), *unsliced]))
+    summary = summary_of([*pairs(), *unsliced])
+    sliced, naive = pair_matrices(summary)
+    head, _, *lines = markdown(pairs_grid(summary)).splitlines()
+    assert head.startswith("| suite | host | isolation | job |")
+    assert {line.split(" | ")[2] for line in lines} == {"v1", "none"}, "as a file they are one table"
     assert (sliced.isolation, naive.isolation) == ("v1", "none")
     assert naive.kept["wlm"]["vae"].value == pytest.approx(0.4, rel=0.01)
     assert naive.kept["vae"]["vae"].value == pytest.approx(0.7, rel=0.01)

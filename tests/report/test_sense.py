@@ -107,8 +107,8 @@ def test_a_fingerprint_is_what_a_job_keeps_and_what_it_leaves_a_probe() -> None:
     assert vae.taken.probe.value == pytest.approx(0.8, rel=0.01)
     assert (vae.taken.level, vae.taken.amount) == (pytest.approx(50, rel=0.02), pytest.approx(5, rel=0.02))
     shown = [[cell.text for cell in row.cells.values()] for row in fingerprints_grid([vae, of_probe]).rows]
-    assert [row[:3] for row in shown] == [["vae", "v1", "keeps"], ["", "", "leaves"], ["", "", "like"]]
-    assert [row[3] for row in shown] == ["0.700", f"{vae.taken.probe.value:.3f}", f"{vae.taken.level:.0f} %"]
+    assert [row[2:5] for row in shown] == [["vae", "v1", "keeps"], ["", "", "leaves"], ["", "", "like"]]
+    assert [row[5] for row in shown] == ["0.700", f"{vae.taken.probe.value:.3f}", f"{vae.taken.level:.0f} %"]
     (first, *_) = csv.DictReader(io.StringIO(as_csv(sense_grid([vae]))))
     assert (float(first["leaves"]), float(first["like_level"])) == (vae.taken.probe.value, vae.taken.level)
     other = [replace(record, unique_id="another work") for record in beside_dram(1, full=6.0)]

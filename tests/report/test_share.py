@@ -84,6 +84,7 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     assert float(first["stp"]) == pytest.approx(4 * 0.45, rel=0.01)
     assert float(first["tax"]) == pytest.approx(1 - 4 * 0.45 / 2, abs=0.01)
     assert (first["mode"], first["entitlement"], second["stp"]) == ("slices", "0.5", "")
+    assert (first["baseline"], second["baseline"]) == ("whole", "")
     status, _, errors = call(capsys, "report", write(tmp_path / "none", launch("vae")), "--table", "share")
     assert status == 2
     assert "No tenants there shared a device or a slice." in errors

@@ -45,6 +45,8 @@ def fingerprints_grid(curves: Sequence[Sensitivity]) -> Grid:
     every = fingerprints(curves)
     resources = list(dict.fromkeys(resource for each in every for resource in each.of))
     columns: list[Column[Line]] = [
+        Column("suite", lambda line: word(line[0].place[0]), left=True, seen="files"),
+        Column("host", lambda line: word(line[0].place[1]), left=True, seen="files"),
         Column("job", lambda line: word(line[0].job if line[1] == KEEPS else ""), left=True),
         Column("slices", lambda line: word(line[0].place[2] if line[1] == KEEPS else ""), left=True),
         Column("", lambda line: word(line[1]), left=True),

@@ -203,6 +203,7 @@ PLACE: Sequence[Column[Item]] = (
     Column("suite", lambda item: word(item[0].suite, "suite"), left=True, seen="files"),
     Column("host", lambda item: word(item[0].host, "host"), left=True, seen="files"),
     Column("mix", lambda item: word(item[0].mix, "mix"), left=True, seen="files"),
+    Column("isolation", lambda item: word(item[0].isolation, "isolation"), left=True, seen="files"),
 )
 COLUMNS: Sequence[Column[Item]] = (
     *PLACE,

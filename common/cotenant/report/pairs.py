@@ -134,11 +134,19 @@ DARKEST = 0.5
 Line = tuple[PairMatrix, str]
 
 
+PLACE: Sequence[Column[Line]] = (
+    Column("suite", lambda line: word(line[0].suite), left=True, seen="files"),
+    Column("host", lambda line: word(line[0].host), left=True, seen="files"),
+    Column("isolation", lambda line: word(line[0].isolation), left=True, seen="files"),
+)
+
+
 def pairs_grid(summary: Summary) -> Grid:
     """Return a row per job and a column per neighbour; programs have a row for each direction of each pair."""
     matrices = pair_matrices(summary)
     jobs = list(dict.fromkeys(job for matrix in matrices for job in matrix.jobs))
     columns: list[Column[Line]] = [
+        *PLACE,
         Column("job", lambda line: word(line[1]), left=True),
         *(Column(job, partial(_cell, job), optional=True) for job in jobs),
         Column("sum (sensitive)", _row_sum),

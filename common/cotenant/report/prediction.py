@@ -108,6 +108,11 @@ def _error(item: PairPrediction) -> Cell:
     return Cell(numbers.ABSENT if error is None else f"{100 * error:+.1f}", {"error": error})
 
 
+PLACE: Sequence[Column[Predictions]] = (
+    Column("suite", lambda of: word(of.suite, "suite"), left=True, seen="files"),
+    Column("host", lambda of: word(of.host, "host"), left=True, seen="files"),
+    Column("isolation", lambda of: word(of.isolation, "isolation"), left=True, seen="files"),
+)
 COLUMNS: tuple[Column[PairPrediction], ...] = (
     Column("job", lambda item: word(item.victim, "victim"), left=True),
     Column("beside", lambda item: word(item.neighbour, "neighbour"), left=True),
@@ -142,14 +147,14 @@ def prediction_grid(every: Sequence[Predictions]) -> Grid:
         for each in every
     ]
     document = {"schema": "cotenant-prediction-1", "predictions": [asdict(each) for each in every]}
-    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS, document=document)
+    return Grid((*PLACE, *COLUMNS), groups, notes=[((LEGEND, "dim"),)], fields=FIELDS, document=document)
 
 
 def _rows(of: Predictions) -> Iterator[Row]:
-    place = {"suite": of.suite, "host": of.host, "isolation": of.isolation, "rule": of.fit.rule}
+    place = row(PLACE, of)
     for pair in of.pairs:
         made = row(COLUMNS, pair)
-        yield Row(made.cells, {**made.record, **place})
+        yield Row({**place.cells, **made.cells}, {**place.record, **made.record, "rule": of.fit.rule})
 
 
 def _notes(of: Predictions) -> list[Words]:

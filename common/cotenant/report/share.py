@@ -164,6 +164,7 @@ COLUMNS: Sequence[Column[SharePoint]] = (
     Column("suite", lambda point: word(point.suite, "suite"), left=True, seen="files"),
     Column("host", lambda point: word(point.host, "host"), left=True, seen="files"),
     Column("job", lambda point: word(point.job, "job"), left=True, seen="files"),
+    Column("isolation", lambda point: word(point.isolation, "isolation"), left=True, seen="files"),
     Column("mode", lambda point: word(point.mode, "mode"), left=True),
     Column("K", lambda point: Cell(str(point.sharers), {"sharers": point.sharers})),
     Column("entitled", lambda point: Cell(numbers.ratio(point.entitlement), {"entitlement": point.entitlement})),
@@ -203,8 +204,8 @@ def points_grid(points: Sequence[SharePoint]) -> Grid:
 
 def _row(point: SharePoint) -> Row:
     made = row(COLUMNS, point)
-    more = {"isolation": point.isolation, "baseline": "quick" if point.quick else "whole", "note": point.note}
-    return Row(made.cells, {**made.record, **more})
+    baseline = "" if point.measures is None else "quick" if point.quick else "whole"
+    return Row(made.cells, {**made.record, "baseline": baseline, "note": point.note})
 
 
 def _notes(points: Iterable[SharePoint]) -> Iterator[Words]:
