@@ -200,6 +200,11 @@ def test_published_rows_stand_beside_ours_and_are_labelled(tmp_path: Path) -> No
     }
     assert rows["V100 (foreign: theirs.csv)"] == theirs
     assert not any(rows["2x T4 (foreign: theirs.csv)"][name] for name in ("ssd", "resnet50", "price"))
+    unmeasured = foreign_lines(path, "throughput")[1:]
+    assert (rows["2x T4 (foreign: theirs.csv)"]["watt"], sources_of_watt(unmeasured)) == (
+        "140.0",
+        ["2x T4 (foreign: theirs.csv): watt is the constant 140 of its description."],
+    )
     relative = read(csv_of([*ours, *foreign_lines(path, "throughput")], "throughput", reference=list(rows)[2]))
     assert float(relative["2x V100"]["ssd"]) == pytest.approx(float(rows["2x V100"]["ssd"]) / 70.5)
     path.write_text("name_gpu,num_gpu,resnet50\nV100,1,128.0\n")

@@ -64,7 +64,7 @@ class Line:
     def usual_watt(self) -> float | None:
         """The mean over families of the watt measured; the constant where one has none; None where nobody knows."""
         measured = [entry.watt for entry in self.entries.values() if entry.watt is not None]
-        if len(measured) < len(self.entries) and self.system.watt is not None:
+        if len(measured) < max(1, len(self.entries)) and self.system.watt is not None:
             return self.system.watt
         return fmean(measured) if measured else None
 
@@ -154,7 +154,7 @@ def sources_of_watt(lines: Iterable[Line]) -> list[str]:
 
 def _source_of_watt(line: Line) -> str:
     measured = f"measured for {', '.join(line.measured)}" if line.measured else ""
-    if len(line.measured) == len(line.entries):
+    if measured and len(line.measured) == len(line.entries):
         return "measured"
     if line.system.watt is not None:
         return f"the constant {line.system.watt:g} of its description{measured and f'; {measured}'}"
