@@ -124,3 +124,14 @@ def test_an_efficiency_that_cannot_be_is_said_whatever_suite_run_its_launches_ar
     assert first.startswith("scaling.c4, 1n4g: 4 devices ran 1.60 times as fast as one: an efficiency of 0.40. See ")
     assert second.startswith("scaling.c8, 1n8g: 8 devices ran 8.40 times as fast as one: an efficiency of 1.05. Run ")
     assert doubtful(curves_of([scaling(8, mean_ms=1)])) == [], "nothing ran on one device"
+
+
+def test_a_speed_up_over_one_device_under_other_conditions_is_said() -> None:
+    records = [
+        replace(scaling(devices, uid), machine={"torch": {"version": f"2.{devices}"}})
+        for devices in (1, 2)
+        for uid in range(5)
+    ]
+    assert doubtful(curves_of(records)) == [
+        "scaling.c2, 1n2g: its speed-up is over one device under other conditions (different software: 2.1 and 2.2)."
+    ]

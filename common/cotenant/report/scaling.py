@@ -14,7 +14,8 @@ from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, Measurement, RowGroup, measured_columns, number, row
 from cotenant.report.summary import JobSummary
 from cotenant.report.tables import family
-from cotenant.results.launches import difference_of, rates_of
+from cotenant.results.columns import equal_columns
+from cotenant.results.launches import Work, difference_of, difference_words, rates_of, work_of
 from cotenant.results.read import drawn
 from cotenant.results.table import Rows
 from cotenant.stats.launches import INTERVAL_LAUNCHES, AcrossLaunches, across_launches, half_width
@@ -22,6 +23,8 @@ from cotenant.stats.scaling import Scaled, scaled
 from cotenant.text import printable
 
 WANTED_LAUNCHES = 5
+CONDITIONS = ("isolation", "software", "cache", "device")
+"""What the launches on one device and on several have in common, by the words of works."""
 FIELDS = (
     *("model", "precision", "parallelism", "input", "batch_size_per_device", "nodes", "devices", "unit"),
     *("launches", "median", "mean", "geometric_mean", "low", "high", "spread"),
@@ -118,13 +121,28 @@ def few(curves: Curves) -> list[str]:
 
 
 def doubtful(curves: Curves) -> list[str]:
-    """Return a sentence for each point whose efficiency, over launches of any suite runs, is not to be believed."""
+    """Return a sentence for each point whose efficiency, over launches of any suite runs, is not to be believed, and
+    for each that ran under other conditions than the one device that it is held against."""
     sentences = []
-    for point in (point for of_series in curves.values() for point in of_series):
-        efficiency = point.worth.efficiency
-        if efficiency is not None and (finding := of_efficiency(point.total_devices, efficiency)) is not None:
-            sentences.append(f"{point.job}, {point.key}: {finding.sentence} {finding.remedy}")
+    for of_series in curves.values():
+        single = [work for point in of_series if point.total_devices == 1 for work in _works(point)]
+        for point in of_series:
+            efficiency = point.worth.efficiency
+            if efficiency is not None and (finding := of_efficiency(point.total_devices, efficiency)) is not None:
+                sentences.append(f"{point.job}, {point.key}: {finding.sentence} {finding.remedy}")
+            if single and (difference := difference_of([*single, *_works(point)], _growing())) is not None:
+                apart = f"one device under other conditions ({difference_words(*difference)})"
+                sentences.append(f"{point.job}, {point.key}: its speed-up is over {apart}.")
     return sentences
+
+
+def _works(point: Point) -> list[Work]:
+    return [work_of(row) for row in point.members.frame.iter_rows(named=True)]
+
+
+def _growing() -> list[str]:
+    """Return in what points of a series may differ, by the words of works."""
+    return [word for word in equal_columns() if word not in CONDITIONS]
 
 
 def _place(job: JobSummary) -> tuple[Series, int, int] | None:
