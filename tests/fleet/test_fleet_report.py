@@ -122,6 +122,9 @@ def test_failures_losses_and_shared_hosts(tmp_path: Path, capsys: Capture) -> No
     assert "failed: No space.; no record of it came" in lines["node09"]
     assert lines["node00"].split()[-1] == "shared"
     assert "shared: several nodes are of one host (one)" in text
+    (place / "cotenant.fleet").write_bytes(b'{"suite": "\xff"}')
+    status, _, errors = report(capsys, place)
+    assert (status, "cotenant.fleet cannot be read" in errors) == (2, True), errors
 
 
 def test_a_node_that_cannot_be_compared_is_not_accepted(tmp_path: Path, capsys: Capture) -> None:

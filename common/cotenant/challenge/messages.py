@@ -11,6 +11,8 @@ from typing import Annotated
 
 import msgspec
 
+from cotenant.decoding import decoded
+
 PROTOCOL = "cotenant-challenge-1"
 FRAME_BYTES = 1 << 20
 HEADER_BYTES = 4
@@ -140,8 +142,8 @@ def length_of(header: bytes) -> int:
 def of_vendor(content: bytes) -> ToBuyer:
     """Return the message that a vendor sent. Raises NonsenseError."""
     try:
-        message: ToBuyer = _OF_VENDOR.decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        message: ToBuyer = decoded(_OF_VENDOR, content)
+    except msgspec.DecodeError as error:
         raise NonsenseError(str(error)) from error
     return message
 
@@ -149,8 +151,8 @@ def of_vendor(content: bytes) -> ToBuyer:
 def of_buyer(content: bytes) -> ToVendor:
     """Return the message that a buyer sent. Raises NonsenseError."""
     try:
-        message: ToVendor = _OF_BUYER.decode(content)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        message: ToVendor = decoded(_OF_BUYER, content)
+    except msgspec.DecodeError as error:
         raise NonsenseError(str(error)) from error
     return message
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 
 from cotenant.challenge.messages import Digest, Join, Ready
+from cotenant.decoding import decoded
 
 SUFFIX = ".challenge"
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -100,8 +101,5 @@ def written(transcript: Transcript) -> bytes:
 
 
 def read(content: bytes) -> Transcript:
-    """Return the transcript of a file. Raises msgspec.MsgspecError for what is none."""
-    try:
-        return _DECODER.decode(content)
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise msgspec.DecodeError(str(error)) from error
+    """Return the transcript of a file. Raises msgspec.DecodeError for what is none."""
+    return decoded(_DECODER, content)

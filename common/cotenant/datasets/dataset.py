@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from cotenant.datasets.disk import write_file
+from cotenant.decoding import decoded
 
 FAKE, REAL = "fake", "real"
 SIZES = ("small", "full")
@@ -158,11 +159,14 @@ class Manifest:
     taken_from: str | None = None
 
 
+_MANIFEST = msgspec.json.Decoder(Manifest)
+
+
 def read_manifest(folder: Path) -> Manifest | None:
     """Return the manifest of the set in `folder`; None where there is none, or the folder is a link."""
     try:
-        return None if folder.is_symlink() else msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=Manifest)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None if folder.is_symlink() else decoded(_MANIFEST, (folder / FILE_NAME).read_bytes())
+    except (OSError, msgspec.DecodeError):
         return None
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
 from cotenant.results.store import write_whole
@@ -33,6 +34,9 @@ class Manifest(msgspec.Struct, frozen=True):
     schema: Literal["cotenant-fleet-1"] = "cotenant-fleet-1"
 
 
+_MANIFEST = msgspec.json.Decoder(Manifest)
+
+
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write it whole or not at all. Raises CotenantError."""
     write_whole(directory / FILE, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
@@ -42,10 +46,10 @@ def read_manifest(directory: Path) -> Manifest | None:
     """Return the manifest of a directory; None where there is none. Raises CotenantError for a damaged one."""
     try:
         with open_regular(directory / FILE) as file:
-            return msgspec.json.decode(file.read(), type=Manifest)
+            return decoded(_MANIFEST, file.read())
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.DecodeError) as error:
         raise CotenantError(
             f"{directory / FILE} cannot be read: {error}.", "Move it away: records are judged without it."
         ) from error

@@ -20,6 +20,7 @@ import msgspec
 import zstandard
 
 from cotenant.challenge.transcript import SUFFIX as CHALLENGE
+from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
 from cotenant.results.journal import FILE as JOURNAL
@@ -48,6 +49,9 @@ class Manifest(msgspec.Struct, frozen=True):
     members: dict[str, str]
     journal_head: str
     schema: str = "cotenant-archive-1"
+
+
+_MANIFEST = msgspec.json.Decoder(Manifest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +106,8 @@ def unpack(path: Path) -> Unpacked:
     except (zstandard.ZstdError, tarfile.TarError) as error:
         broken = str(error)
     try:
-        manifest = msgspec.json.decode(members.pop(MANIFEST, b""), type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        manifest = decoded(_MANIFEST, members.pop(MANIFEST, b""))
+    except msgspec.DecodeError as error:
         raise CotenantError(
             f"{path} is no archive, or one with a damaged manifest: {broken or error}.",
             "Have it sent again; `cotenant archive` makes archives.",

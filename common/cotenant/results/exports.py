@@ -23,6 +23,7 @@ import msgspec
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
 from cotenant.results import columns
@@ -147,13 +148,13 @@ def _lines(path: Path) -> Iterator[Table | Skipped]:
             rows = []
             for number, line in batch:
                 try:
-                    rows.append(decoder.decode(line))
-                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    rows.append(decoded(decoder, line))
+                except msgspec.DecodeError as error:
                     if not line.strip():
                         continue
                     damaged += 1
                     if damaged <= NAMED:
-                        yield Skipped(str(path), f"line {number}: {str(error) or 'nested too deeply'}")
+                        yield Skipped(str(path), f"line {number}: {error}")
             if rows:
                 yield table_of_rows(pl.LazyFrame({name: list(map(attrgetter(name), rows)) for name in types}, types))
     if damaged > NAMED:

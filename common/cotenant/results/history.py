@@ -16,6 +16,7 @@ import msgspec
 import polars as pl
 
 from cotenant.checkout import PROGRAM
+from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
 from cotenant.results.decoded import Skipped, mapping_of
 from cotenant.results.drawn import setting_of
@@ -143,9 +144,7 @@ def line_of(entry: HistoryEntry) -> bytes:
 def entry_of(line: bytes) -> HistoryEntry:
     """Return the entry of a line. Raises ValueError that says what is wrong with it."""
     try:
-        return _DECODER.decode(line)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        return decoded(_DECODER, line)
     except msgspec.DecodeError as error:
         raise ValueError(str(error)) from None
 

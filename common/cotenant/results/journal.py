@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
 from cotenant.results.store import cannot_write
@@ -153,8 +154,8 @@ def parsed(content: bytes, path: Path | str) -> Journal:
     entries, head = [], FIRST
     for number, text in enumerate(content.split(b"\n")[:-1], 1):
         try:
-            line = _DECODER.decode(text)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            line = decoded(_DECODER, text)
+        except msgspec.DecodeError as error:
             raise _damaged(path, number, f"it is no entry ({error})") from error
         if line.previous != head:
             raise _damaged(path, number, "it does not follow the line before it")

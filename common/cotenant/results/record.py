@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
+from cotenant.decoding import decoded
 from cotenant.finding import Finding
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description
@@ -34,9 +35,9 @@ Outcome = Literal[
 
 
 INTERRUPTED: Outcome = "interrupted"
+"""Of a tenant that a signal to the runner ended: nothing has failed."""
 CLEAN, SUSPECT, INVALID = "clean", "suspect", "INVALID"
 """Verdicts on what completed: without a warning, with one, and with an error, which takes its number."""
-"""Of a tenant that a signal to the runner ended: nothing has failed."""
 MOST = 1 << 63  # no clock and no count gets there
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MOST - 1)]
 Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST - 1)]
@@ -319,6 +320,9 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
         return self.completed and any(finding.severity == "warning" for finding in self.findings)
 
 
+_FIELDS = msgspec.json.Decoder(dict[str, Any])
+
+
 def known_outcome(outcome: str, message: str) -> tuple[Outcome, str]:
     """Return an outcome of the contract and its message: a foreign program's own word is a failure of that name."""
     for known in get_args(Outcome):
@@ -343,11 +347,8 @@ def encode(record: Record) -> bytes:
 
 
 def restored(content: bytes) -> Record:
-    """Return the record of a file that this version wrote. Raises msgspec.MsgspecError for any other content."""
-    try:
-        fields = msgspec.json.decode(content, type=dict[str, Any])
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise msgspec.DecodeError(str(error)) from error
+    """Return the record of a file that this version wrote. Raises msgspec.DecodeError for any other content."""
+    fields = decoded(_FIELDS, content)
     names = Record.__struct_fields__
     arguments = {name: value for name, value in fields.items() if name not in names}
     return msgspec.convert({**fields, "arguments": arguments}, Record)

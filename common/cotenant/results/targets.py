@@ -15,6 +15,7 @@ from typing import Annotated
 
 import msgspec
 
+from cotenant.decoding import decoded
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.files import open_regular
 from cotenant.results.record import Positive
@@ -92,14 +93,17 @@ class System(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     price: Positive | None = None
 
 
+_SYSTEMS = msgspec.json.Decoder(list[System])
+
+
 def read_systems(path: Path) -> list[System]:
     """Return the systems a JSON file describes. Raises CotenantError for a file that is none, with its place."""
     try:
         with open_regular(path, follow=True) as file:
-            return msgspec.json.decode(file.read(), type=list[System])
+            return decoded(_SYSTEMS, file.read())
     except OSError as error:
         raise CotenantError(f"{path} cannot be read: {error.strerror}.", "--systems names a file of systems.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise CotenantError(f"{path}: {error}.", "Leave out what is unknown; see targets/systems.json.") from None
 
 

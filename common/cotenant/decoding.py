@@ -1,0 +1,29 @@
+"""What msgspec decodes, of files and messages: one kind of error for whatever is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Decoder(Protocol[T_co]):
+    """What msgspec decodes JSON or MessagePack by."""
+
+    def decode(self, buf: bytes, /) -> T_co: ...
+
+
+def decoded(decoder: Decoder[T], content: bytes) -> T:
+    """Return what `content` holds. Raises msgspec.DecodeError for any other content.
+
+    Of texts that are not UTF-8, and of what is nested too deeply, msgspec raises errors of other kinds.
+    """
+    try:
+        return decoder.decode(content)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(str(error)) from error
+    except RecursionError as error:
+        raise msgspec.DecodeError("it is nested too deeply") from error
