@@ -6,6 +6,7 @@ import bisect
 import hashlib
 import itertools
 import json
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from cotenant.findings.rules import with_findings
 from cotenant.proof import signature
 from cotenant.proof.archive import END, MANIFEST, SEAL_BYTES, _block, _blocks, _seal, make_archive, packed, unpack
 from cotenant.proof.verify import checks_of
-from cotenant.results.journal import FILE, Launched, Started, append, hashes
+from cotenant.results.journal import FILE, Journal, Launched, Started, append, hashes, read_journal
 from cotenant.results.record import Record
 from cotenant.stats.tenants import common_load, overlap
 from report.making import launch
@@ -308,6 +309,29 @@ def test_commands(suite: Path, tmp_path: Path, capsys: Capture) -> None:
     # Other tools read it as well: unzstd passes over the seal.
     with zstandard.open(out, "rb") as plain, tarfile.open(fileobj=plain, mode="r|") as tar:
         assert tar.getnames() == [MANIFEST, *unpack(out).members]
+
+
+def test_what_no_launch_in_the_journal_wrote_is_named_and_not_archived(
+    suite: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of one's own, and what a suite that still runs writes while it is archived."""
+    directory = shutil.copytree(suite, tmp_path / "running", symlinks=True)
+    (directory / "table.json").write_text("{}")
+    out = tmp_path / "out.tar.zst"
+
+    def read_and_run_on(place: Path) -> Journal:
+        journal = read_journal(place)
+        files = write_all(directory, with_findings(met(launch("ssd"))))
+        append(place, Launched(suite="baselines", uid=0, label="ssd", time="t", outcomes=(), records=files))
+        return journal
+
+    monkeypatch.setattr("cotenant.proof.archive.read_journal", read_and_run_on)
+    status, _, errors = call(capsys, "archive", directory, "-o", out)
+    assert status == 0
+    assert errors.startswith("cotenant: Not archived, as written by no launch in the journal: baselines.ssd.R0.D")
+    assert ", table.json. Where a suite still runs, archive again when it has ended.\n" in errors
+    status, printed, _ = call(capsys, "verify", out)
+    assert (status, printed.splitlines()[-1]) == (0, "All of it holds."), printed
 
 
 def test_a_signature_is_of_this_archive_by_this_key(suite: Path, tmp_path: Path, capsys: Capture) -> None:

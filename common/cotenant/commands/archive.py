@@ -7,17 +7,21 @@ from pathlib import Path
 
 from cotenant.checkout import output_directory
 from cotenant.cli import version
-from cotenant.commands.flags import Parser
-from cotenant.commands.output import tell
+from cotenant.commands.flags import Parser, place
+from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_PASSED
 from cotenant.proof.archive import make_archive
-from cotenant.text import many
+from cotenant.text import listed, many
+
+AGAIN = "Where a suite still runs, archive again when it has ended."
 
 
 def main(argv: Sequence[str]) -> int:
     """Write the archive. Returns 0; raises CotenantError where there is nothing to archive, or no place for it."""
     given = parser().parse_words(argv)
-    manifest = make_archive(given.directory or output_directory(), given.out, version())
+    manifest, left_out = make_archive(given.directory or output_directory(), given.out, version())
+    if left_out:
+        warn(f"Not archived, as written by no launch in the journal: {listed(left_out)}. {AGAIN}")
     tell(f"{given.out}: {many(len(manifest.members), 'file')}, journal {manifest.journal_head[:16]}.")
     if given.key is not None:
         from cotenant.proof.signature import sign
@@ -30,7 +34,7 @@ def parser() -> Parser:
     """Return the parser of `archive`."""
     parser = Parser("archive", "Put the records, logs and journal of a directory into one file: tar and zstandard.")
     where = "a directory of records (default: the workspace's output)"
-    parser.add_argument("directory", metavar="DIR", type=Path, nargs="?", help=where)
+    parser.add_argument("directory", metavar="DIR", type=place, nargs="?", help=where)
     parser.add_argument("-o", "--out", metavar="FILE", type=Path, required=True, help="the archive, FILE.tar.zst")
     parser.add_argument(
         "--key", metavar="PEM", type=Path, help="sign it with this Ed25519 private key: FILE.sig beside it"

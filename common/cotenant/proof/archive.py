@@ -24,7 +24,7 @@ from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
 from cotenant.results.journal import FILE as JOURNAL
-from cotenant.results.journal import Challenged, Journal, read_journal
+from cotenant.results.journal import Challenged, Journal, Launched, read_journal
 from cotenant.results.store import write_named
 from cotenant.text import gib, printable
 
@@ -38,7 +38,8 @@ READ_BYTES = 1 << 12
 """Of a frame at once: four bytes of a hostile one become 128 KiB (RFC 8878, 3.1.1.2)."""
 END = bytes(2 * tarfile.BLOCKSIZE)
 """What follows the last member of a tar."""
-SUFFIXES = (".json", ".resolved", ".unfinished", CHALLENGE)
+RECORD = ".json"
+SUFFIXES = (RECORD, ".resolved", ".unfinished", CHALLENGE)
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -66,23 +67,38 @@ class Unpacked:
     damage: str
 
 
-def make_archive(directory: Path, target: Path, version: str) -> Manifest:
-    """Write what a directory of records holds into `target`. Raises CotenantError without a journal, or a place."""
+def make_archive(directory: Path, target: Path, version: str) -> tuple[Manifest, list[str]]:
+    """Write what a directory of records holds into `target`; also return the names of what is left out.
+
+    No launch in the journal wrote that: it is of another program, or of a launch that has not ended. Raises
+    CotenantError without a journal, or a place.
+    """
     journal = read_journal(directory)
     if not journal.entries:
         raise CotenantError(
             f"{directory} has no journal: no suite of this version has run there.",
             "Archive the directory that a run wrote (--outdir, by default the workspace's output).",
         )
-    members = {path.relative_to(directory).as_posix(): _content(path) for path in _files(directory, journal)}
+    paths, left_out = _files(directory, journal)
+    if sum(path.lstat().st_size for path in paths) > MOST_BYTES:
+        raise _too_much(directory)
+    members = {path.relative_to(directory).as_posix(): _content(path) for path in paths}
+    # A suite that still runs goes on writing: behind these lines are launches whose records are not here.
+    members[JOURNAL] = b"".join(members[JOURNAL].splitlines(keepends=True)[: len(journal.entries)])
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
     manifest = Manifest(version, datetime.now(UTC).isoformat(timespec="seconds"), hashes, journal.head)
     blocks = [_block(name, content) for name, content in {MANIFEST: msgspec.json.encode(manifest), **members}.items()]
     if sum(map(len, [*blocks, END])) > MOST_BYTES:
-        sentence = f"{directory} holds more than an archive may, {gib(MOST_BYTES)}."
-        raise CotenantError(sentence, "Runs with directories of their own (--outdir) have archives of their own.")
+        raise _too_much(directory)
     write_named(target, packed([*blocks, END]), "-o names another file.")
-    return manifest
+    return manifest, left_out
+
+
+def _too_much(directory: Path) -> CotenantError:
+    return CotenantError(
+        f"{directory} holds more than an archive may, {gib(MOST_BYTES)}.",
+        "Runs with directories of their own (--outdir) have archives of their own.",
+    )
 
 
 def packed(blocks: Iterable[bytes]) -> bytes:
@@ -122,17 +138,23 @@ def unpack(path: Path) -> Unpacked:
     return Unpacked(manifest, members, damage)
 
 
-def _files(directory: Path, journal: Journal) -> Iterator[Path]:
-    """Yield what belongs to a directory of records, in order: no link, and nothing of other programs.
+def _files(directory: Path, journal: Journal) -> tuple[list[Path], list[str]]:
+    """Return what belongs to a directory of records, in order, and what is named so and no launch wrote; no link.
 
     A transcript that no suite of the directory has brought is of a vendor whom its owner has challenged.
     """
-    brought = {name for entry in journal.entries if isinstance(entry, Challenged) for name in entry.files}
+    known = {name for entry in journal.entries if isinstance(entry, Launched) for name in entry.records}
+    known |= {name for entry in journal.entries if isinstance(entry, Challenged) for name in entry.files}
+    files, left_out = list[Path](), list[str]()
     for path in sorted([*directory.iterdir(), *(directory / "logs").glob("*")]):
         name = path.relative_to(directory).as_posix()
-        belongs = _belongs(name) and (path.suffix != CHALLENGE or name in brought)
-        if belongs and stat.S_ISREG(path.lstat().st_mode):
-            yield path
+        if not _belongs(name) or not stat.S_ISREG(path.lstat().st_mode):
+            continue
+        if path.suffix in (RECORD, CHALLENGE) and name not in known:
+            left_out.append(name)
+        else:
+            files.append(path)
+    return files, left_out
 
 
 def _belongs(name: str) -> bool:
