@@ -8,11 +8,17 @@ import os
 import random
 import signal
 import time
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cotenant.results.journal import FILE, FIRST, Ended, Launched, Started, read_journal
+from commands.calling import write
+from cotenant.launch.resume import _progress
+from cotenant.results.journal import FILE, FIRST, Ended, Launched, Started, append, hashes, read_journal
+from report.making import launch
+from results.made import NOON
 from tenants.suites import Suites, job, until
 
 NAMES = ("a", "b", "c")
@@ -81,6 +87,21 @@ def of_another_torch(content: bytes) -> bytes:
 def launched(suites: Suites) -> list[str]:
     entries = read_journal(suites.output).entries
     return [e.label for e in entries if isinstance(e, Launched) and e.finished]
+
+
+def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(tmp_path: Path) -> None:
+    begun = (NOON - timedelta(minutes=1)).isoformat()
+    for host in ("a", "b"):
+        append(tmp_path, Started(suite="baselines", uid=0, host=host, time=begun, launches=("vae",), conditions={}))
+    files = hashes(write(tmp_path, launch("vae")).glob("*.json"))
+    ended = Launched(suite="baselines", uid=0, label="vae", time=begun, outcomes=(), records=files, host="a")
+    append(tmp_path, ended)
+    write(tmp_path, launch("cart"))  # of b, which was killed before it wrote their line
+    journal = read_journal(tmp_path)
+    start = journal.last_start("baselines", 0, "b")
+    assert start is not None
+    assert _progress(journal, start, [], tmp_path).finished == frozenset()
+    assert {path.name for path in tmp_path.glob("*.json")} == set(files)
 
 
 def test_without_a_beginning_it_begins(loose: Suites) -> None:

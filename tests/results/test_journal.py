@@ -18,15 +18,16 @@ from report.making import launch as launch_of
 from results.made import NOON
 
 
-def start(uid: int = 0, resumed: bool = False) -> Started:
+def start(uid: int = 0, resumed: bool = False, host: str = "h") -> Started:
     conditions = {"isolation": "v1"}
     return Started(
-        suite="s", uid=uid, host="h", time="t", launches=("vae", "cart"), conditions=conditions, resumed=resumed
+        suite="s", uid=uid, host=host, time="t", launches=("vae", "cart"), conditions=conditions, resumed=resumed
     )
 
 
-def launch(label: str, uid: int = 0) -> Launched:
-    return Launched(suite="s", uid=uid, label=label, time="t", outcomes=("completed",), records={f"{label}.json": "0"})
+def launch(label: str, uid: int = 0, host: str = "") -> Launched:
+    records = {f"{label}.json": "0"}
+    return Launched(suite="s", uid=uid, label=label, time="t", outcomes=("completed",), records=records, host=host)
 
 
 ENTRIES = [start(), launch("vae"), start(1), launch("vae", 1), start(resumed=True), launch("cart")]
@@ -42,12 +43,22 @@ def journal(tmp_path: Path) -> Path:
 def test_entries_are_read_as_they_were_appended(journal: Path, tmp_path: Path) -> None:
     read = read_journal(journal)
     assert read.entries[:-1] == tuple(ENTRIES)
-    first = read.last_start("s", 0)
+    first = read.last_start("s", 0, "h")
     assert first == ENTRIES[0]
     assert [entry.label for entry in read.launches_since(first)] == ["vae", "cart"]
-    assert read.last_start("s", 2) is read.last_start("other", 0) is None
+    assert read.last_start("s", 2, "h") is read.last_start("other", 0, "h") is None
     (tmp_path / "empty").mkdir()
     assert read_journal(tmp_path / "empty") == Journal()
+
+
+def test_hosts_that_share_a_directory_go_on_after_their_own_launches(tmp_path: Path) -> None:
+    for entry in (start(host="a"), start(host="b"), launch("vae", host="a"), launch("cart", host="b"), launch("ssd")):
+        append(tmp_path, entry)
+    journal = read_journal(tmp_path)
+    for host, own, labels in (("a", "a", ["vae", "ssd"]), ("b", "b", ["cart", "ssd"]), ("c", "b", ["cart", "ssd"])):
+        begun = journal.last_start("s", 0, host)
+        assert begun is not None
+        assert (begun.host, [entry.label for entry in journal.launches_since(begun)]) == (own, labels)
 
 
 def test_a_torn_last_line_is_cut_off_by_the_next_entry(journal: Path) -> None:

@@ -16,7 +16,7 @@ from cotenant.files import open_regular
 from cotenant.launch.start import Options, Program, Start
 from cotenant.machine.facts import installed
 from cotenant.procfs import format_list
-from cotenant.results.journal import Journal, Started, append, now, read_journal
+from cotenant.results.journal import Journal, Launched, Started, append, now, read_journal
 from cotenant.results.record import Record, restored
 from cotenant.suite.task_source import task_of, version_of
 from cotenant.text import listed, many
@@ -67,7 +67,7 @@ def earlier(options: Options, starts: Sequence[Start], backend: str, host: str) 
     """
     output = options.paths.output
     journal = read_journal(output)
-    start = journal.last_start(options.suite.name, options.uid)
+    start = journal.last_start(options.suite.name, options.uid, host)
     if start is None:
         return None
     conditions = conditions_of(options, starts, backend) | {"host": host}
@@ -125,7 +125,9 @@ def _change(name: str, before: str | None, value: str) -> str:
 
 def _progress(journal: Journal, start: Started, starts: Sequence[Start], output: Path) -> Progress:
     finished = {launch.label: launch for launch in journal.launches_since(start) if launch.finished}
-    aside = _set_aside({name for launch in finished.values() for name in launch.records}, start, output)
+    # Also those of other hosts, which may run the same repetition into the same directory.
+    ended = [entry for entry in journal.entries if isinstance(entry, Launched) and entry.finished]
+    aside = _set_aside({name for launch in ended for name in launch.records}, start, output)
     to_come = sum(launch.key not in finished for launch in starts)
     done = many(len(finished), "launch", "es")
     sentences = [f"Going on with repetition {start.uid}, begun {start.time[:19]}: {done} done, {to_come} to come."]
@@ -135,11 +137,11 @@ def _progress(journal: Journal, start: Started, starts: Sequence[Start], output:
     return Progress(frozenset(finished), [record for record in records if record is not None], tuple(sentences))
 
 
-def _set_aside(finished: Collection[str], start: Started, output: Path) -> list[Path]:
-    """Rename the records that this repetition has written since its start, but those of finished launches."""
+def _set_aside(kept: Collection[str], start: Started, output: Path) -> list[Path]:
+    """Rename the records that this repetition has written since its start, but those that are `kept`."""
     aside = []
     for path in sorted(output.glob(f"*.R{start.uid}.D*.json")):
-        record = None if path.name in finished else _record(path)
+        record = None if path.name in kept else _record(path)
         if record is not None and record.suite == start.suite and _time(record.start_time) >= _time(start.time):
             aside.append(path.rename(path.with_name(path.name + SET_ASIDE)))
     return aside

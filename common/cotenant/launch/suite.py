@@ -379,7 +379,8 @@ class SuiteRun:
         records = with_findings(records_of(result, start, facts), self.records)
         self.records += records
         files = hashes(self._reserve.write(records, result.ended))
-        self._journal(Launched, label=start.key, outcomes=tuple(record.outcome for record in records), records=files)
+        outcomes = tuple(record.outcome for record in records)
+        self._journal(Launched, label=start.key, outcomes=outcomes, records=files, host=self._machine.hostname)
         return records
 
     def _counts(self) -> HostCounts:

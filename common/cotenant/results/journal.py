@@ -39,7 +39,10 @@ class Started(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag=
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="launch"):
-    """A launch ended, and its records lie there: the name of each file and its SHA-256."""
+    """A launch ended, and its records lie there: the name of each file and its SHA-256.
+
+    Several hosts may write into one directory: `host` is which of them, empty in lines of before they had one.
+    """
 
     suite: str
     uid: int
@@ -47,6 +50,7 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag
     time: str
     outcomes: tuple[str, ...]
     records: dict[str, str]
+    host: str = ""
 
     @property
     def finished(self) -> bool:
@@ -91,15 +95,16 @@ class Journal:
     entries: tuple[Entry, ...] = ()
     head: str = FIRST
 
-    def last_start(self, suite: str, uid: int) -> Started | None:
-        """Return the newest start of a repetition that did not go on with an older one."""
+    def last_start(self, suite: str, uid: int, host: str) -> Started | None:
+        """Return the newest start of a repetition that did not go on with an older one: on this host, else on any."""
         starts = [entry for entry in self.entries if isinstance(entry, Started) and not entry.resumed]
-        return next((start for start in reversed(starts) if (start.suite, start.uid) == (suite, uid)), None)
+        same = [start for start in starts if (start.suite, start.uid) == (suite, uid)]
+        return next(reversed([start for start in same if start.host == host] or same), None)
 
     def launches_since(self, start: Started) -> list[Launched]:
-        """Return the launches of the same repetition that stand behind a start."""
+        """Return the launches of the same repetition on the same host that stand behind a start."""
         behind = self.entries[self.entries.index(start) :]
-        launches = [entry for entry in behind if isinstance(entry, Launched)]
+        launches = [entry for entry in behind if isinstance(entry, Launched) and entry.host in ("", start.host)]
         return [launch for launch in launches if (launch.suite, launch.uid) == (start.suite, start.uid)]
 
 
