@@ -82,9 +82,13 @@ def version() -> str:
 
 
 def _take_signals() -> None:
-    """Let those in that waited while modules were imported; a closed terminal ends a command as Ctrl-C does."""
-    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # under nohup it is ignored
-        signal.signal(signal.SIGHUP, signal.default_int_handler)
+    """Let those in that waited while modules were imported; a closed terminal and SIGTERM end a command as Ctrl-C does.
+
+    By themselves they would leave half-written files and child processes behind.
+    """
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_DFL:  # under nohup SIGHUP is ignored
+            signal.signal(number, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 

@@ -1,12 +1,15 @@
-"""Ctrl-C and a closing terminal before a command is ready for them: they wait, and then it ends with 130."""
+"""Ctrl-C and a closing terminal wait until a command is ready for them; it ends with 130, by SIGTERM as well."""
 
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from commands.calling import Capture, call
 
 ROOT = Path(__file__).resolve().parents[2]
 WHILE_IMPORTING = """
@@ -53,6 +56,28 @@ def test_run_sh_starts_python_with_these_signals_waiting(tmp_path: Path) -> None
     )
     blocked = int(printed.stdout.split()[0], 16)
     assert all(blocked >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGHUP))
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_signal_ends_a_command_by_its_cleanup(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    cleaned: list[bool] = []
+
+    def interrupted(argv: object) -> None:
+        try:
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+        finally:
+            cleaned.append(True)
+
+    monkeypatch.setattr("cotenant.commands.stop.main", interrupted)
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        assert call(capsys, "stop") == (130, "", "cotenant: interrupted.\n")
+    finally:
+        signal.signal(number, before)
+    assert cleaned
 
 
 def test_a_closed_terminal_is_an_interruption() -> None:
