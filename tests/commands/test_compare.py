@@ -196,7 +196,11 @@ REFUSED = {
 def test_wrong_usage(a: Path, tmp_path: Path, capsys: Capture) -> None:
     check_refusals(capsys, "compare", REFUSED, a, a)
     (tmp_path / "empty").mkdir()
-    places = {f"{tmp_path}/empty": "There is no record in", f"{tmp_path}/absent": "absent does not exist."}
+    places = {
+        f"{tmp_path}/empty": "There is no record in",
+        f"{tmp_path}/absent": "absent does not exist.",
+        "''": "B: it is empty.",
+    }
     check_refusals(capsys, "compare", places, a)
 
 

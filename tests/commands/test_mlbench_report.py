@@ -193,6 +193,7 @@ REFUSED = {
     "--htm x": "Did you mean '--html'?",
     "--html /proc/none/x.html": "--html names another file.",
     "--csv /proc/none/x.csv": "--csv names another file.",
+    "--reports ''": "--reports: it is empty.",
 }
 
 

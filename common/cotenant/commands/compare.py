@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cotenant.commands.flags import Parser, add_format, at_dashes, share
+from cotenant.commands.flags import Parser, add_format, at_dashes, place, share
 from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.commands.records import read
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, CotenantError
@@ -73,8 +73,8 @@ def parser() -> Parser:
         "A verdict comes from the 95 % interval against the margin: FASTER, SLOWER, SAME, UNCLEAR, or INVALID.",
     )
     add = parser.add_argument
-    add("a", metavar="A", type=Path, help="a directory of records, a record, or an export: the reference")
-    add("b", metavar="B", type=Path, help="what is compared to it")
+    add("a", metavar="A", type=place, help="a directory of records, a record, or an export: the reference")
+    add("b", metavar="B", type=place, help="what is compared to it")
     add_format(parser, ("md", "json", "junit"))
     add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER, or ran in A and fails in B")
     what = "a difference in which sides are compared all the same; may be repeated"
@@ -83,7 +83,7 @@ def parser() -> Parser:
     none = f"what counts as no difference, as 2%% or 0.02 (default {LEAST_MARGIN})"
     margin.add_argument("--margin", type=share, metavar="SHARE", help=none)
     noise = "records of equal launches: a job's margin is twice the noise of its own there, or 2 %%"
-    margin.add_argument("--noise", type=Path, metavar="DIR", help=noise)
+    margin.add_argument("--noise", type=place, metavar="DIR", help=noise)
     again = "launch what is FASTER or SLOWER again as B was, with run's flags after --"
     add("--confirm", action="store_true", help=again)
     return parser

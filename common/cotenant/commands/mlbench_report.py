@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from cotenant.checkout import CHECKOUT, output_directory
-from cotenant.commands.flags import Parser
+from cotenant.commands.flags import Parser, place
 from cotenant.commands.output import warn
 from cotenant.commands.records import add_class, expected_jobs, no_record, of_class, of_suite, read
 from cotenant.errors import EXIT_PASSED, CotenantError
@@ -60,7 +60,7 @@ def parser() -> Parser:
     )
     add = parser.add_argument
     where = "where records are, searched recursively; or an export (default: the workspace's output)"
-    add("--reports", type=Path, default=output_directory(), metavar="DIR", help=where)
+    add("--reports", type=place, default=output_directory(), metavar="DIR", help=where)
     add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
     add_class(parser)
     expected = "the job file whose jobs are expected, or its suite's name (default: jobs that have a target)"

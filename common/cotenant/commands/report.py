@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from cotenant.checkout import CHECKOUT, PROGRAM
-from cotenant.commands.flags import Parser, add_format
+from cotenant.commands.flags import Parser, add_format, place
 from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.commands.records import add_class, add_records, chosen_names, expected_jobs, of_class, of_suite, read
 from cotenant.errors import EXIT_PASSED, CotenantError
@@ -114,7 +114,7 @@ def parser() -> Parser:
     predicting = "what jobs keep in pairs, predicted from --sense, beside the measured pairs, with the error"
     views.add_argument("--predict", action="store_const", const="predict", dest="table", help=predicting)
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
-    add("--outdir", type=Path, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
+    add("--outdir", type=place, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
     add("--systems", type=Path, metavar="FILE", default=TARGETS / "systems.json", help="descriptions of the systems")
     add("--reference", metavar="SYSTEM", help="throughput relative to this row")
     published = "rows of a table that others published (CSV); may be repeated"
