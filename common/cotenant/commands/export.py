@@ -33,7 +33,8 @@ def main(argv: Sequence[str]) -> int:
         raise CotenantError(f"--out {given.out} ends in none of {forms}.", "Name it so, or choose a form with --to.")
     if given.out.is_dir():
         raise CotenantError(f"{given.out} is a directory.", f"--out names a file, such as {given.out / 'rows'}.{form}.")
-    prepare_directory(given.out.parent, OTHER_FILE)
+    if not given.out.exists():  # what is there may be a pipe or /dev/stdout, beside which nobody can write
+        prepare_directory(given.out.parent, OTHER_FILE)
     counts: Counter[str] = Counter()
     places = spooled(given.places)
     parts = observation_frames(places) if given.observations else read_tables(places)
