@@ -57,9 +57,7 @@ def test_where_nothing_is_chosen_nothing_is_begun(
     assert [path.name for path in reports.parent.iterdir()] == ["output"]
 
 
-def test_what_holds_no_parquet_file_is_refused(
-    reports: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_holds_no_parquet_file_is_refused(reports: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     """A device takes no digest, and of a full disk polars says what it likes. Beside one root alone can write."""
     monkeypatch.setattr("cotenant.commands.export.prepare_directory", pytest.fail)
     for form, sentence in (("parquet", "/dev/full is no regular file"), ("csv", "Nothing can be written to /dev/full")):

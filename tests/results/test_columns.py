@@ -80,6 +80,7 @@ def test_a_rate_that_no_machine_has_is_none() -> None:
     for rate in (1e308, 5e-324, 2.0**63):
         row = row_of(fields_of(statistics=fields_of()["statistics"] | {"median": rate}))
         assert (row["rate_items_s"], row["rate_mean_items_s"], row["interval_low_items_s"]) == (None, None, None)
+    assert row_of(fields_of(observations=[{"start_ns": 0, "end_ns": 10**400}]))["observed_s"] is None
 
 
 def test_statistics_that_cannot_be_cost_themselves_only() -> None:

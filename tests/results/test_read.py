@@ -120,6 +120,8 @@ def test_times_of_the_original_are_in_one_order(tmp_path: Path) -> None:
     assert newest_in(table)[0]["rate_items_s"].to_list() == [3.0]
     (row,) = rows_in(write(tmp_path / "s.vae.R0.D0.20200102-030405-1.json", json.dumps(OLD)))
     assert row["start_time"] == "2020-01-02T03:04:05"
+    (row,) = rows_in(write(tmp_path / "s.vae.R0.D0.20200230-996060-1.json", json.dumps(OLD)))
+    assert row["start_time"] == ""
 
 
 def test_a_failure_of_the_original_is_a_record(tmp_path: Path) -> None:

@@ -131,7 +131,8 @@ def _stands_for(record: Decoded) -> str:
 
 def _observed_s(record: Decoded) -> float | None:
     spans = [(row.get("start_ns"), row.get("end_ns")) for row in map(mapping_of, list_of(record.at("observations")))]
-    return sum(end - start for start, end in spans if isinstance(start, int) and isinstance(end, int)) / 1e9
+    known = [(start, end) for start, end in spans if isinstance(start, int) and isinstance(end, int)]
+    return sum(end - start for start, end in known if 0 <= start <= end < MOST) / 1e9
 
 
 def _settled_s(record: Decoded) -> float | None:

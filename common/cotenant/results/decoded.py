@@ -199,7 +199,9 @@ class Decoded:
         time = time_of(text_of(self.at("start_time")) or text_of(self.at("date")))
         if time or self.ours or (in_path := _TIME.search(self.path)) is None:
             return time
-        return datetime.strptime(in_path[1], "%Y%m%d-%H%M%S").isoformat()
+        with suppress(ValueError):  # digits that are no time
+            return datetime.strptime(in_path[1], "%Y%m%d-%H%M%S").isoformat()
+        return ""
 
     @property
     def end_time(self) -> str:
