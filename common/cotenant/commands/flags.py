@@ -18,6 +18,8 @@ from cotenant.isolation.device_modes import ShareMode, share_mode
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _TIMES = {"": 1, "s": 1, "m": 60, "h": 3600}
 _SHARES = {"": 1, "%": 0.01}
+_PLACES: dict[int | str | None, str] = {None: " {}", "?": " [{}]", "*": " [{} ...]", "+": " {} ..."}
+"""How often a word may stand there, by argparse's `nargs`."""
 
 
 class _Help(argparse.HelpFormatter):
@@ -50,9 +52,7 @@ class Parser(argparse.ArgumentParser):
 
     def _usage(self) -> str:
         needed = [f" {name} {action.metavar}" for name, action in self._needed()]
-        places = [
-            f" [{each.metavar} ...]" if each.nargs else f" {each.metavar}" for each in self._get_positional_actions()
-        ]
+        places = [_PLACES[each.nargs].format(each.metavar) for each in self._get_positional_actions()]
         return self.usage or "".join(["%(prog)s [flags]", *needed, *places])
 
     def _needed(self) -> list[tuple[str, argparse.Action]]:
