@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -10,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.commands.status import progress_lines
+from cotenant.commands.status import progress_lines, writes_to
 from cotenant.results.journal import Ended, Launched, Started
+from cotenant.results.store import Reserve
 from tenants.suites import ROOT, Suites, job, until
 
 
@@ -39,6 +42,15 @@ def test_a_suite_is_seen_and_ended_from_elsewhere(v1: Suites) -> None:
     assert "No suite runs" in after.stdout
     assert "0 of 1 launch done." in after.stdout
     assert "It was interrupted by SIGINT at" in after.stdout
+
+
+def test_a_suite_that_runs_elsewhere_is_not_that_of_this_directory(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with contextlib.closing(Reserve(elsewhere)):
+        assert writes_to(os.getpid(), elsewhere)
+        assert not writes_to(os.getpid(), tmp_path)
+    assert writes_to(0, tmp_path)
 
 
 def test_how_far_a_suite_is() -> None:

@@ -25,7 +25,8 @@ def main(argv: Sequence[str]) -> int:
         tell("No suite runs on this machine.")
     else:
         tell(f"A suite runs: {described_holder(holder) if holder else 'its process cannot be seen from here'}.")
-    tell("\n".join(progress_lines(read_journal(output).entries, output, datetime.now(UTC), holder is not None)))
+    runs = holder is not None and writes_to(holder, output)
+    tell("\n".join(progress_lines(read_journal(output).entries, output, datetime.now(UTC), runs)))
     return EXIT_FAILED if holder is None else EXIT_PASSED
 
 
@@ -37,8 +38,20 @@ def parser() -> Parser:
     return parser
 
 
+def writes_to(holder: int, output: Path) -> bool:
+    """Tell whether a suite keeps its records in a directory: it holds room there (`Reserve`).
+
+    Also where that cannot be seen from here, of another user's suite for one.
+    """
+    try:
+        held = list(Path(f"/proc/{holder}/fd").iterdir())
+    except OSError:
+        return True
+    return any(each.resolve().parent == output.resolve() for each in held)
+
+
 def progress_lines(entries: Sequence[Entry], output: Path, now: datetime, runs: bool) -> Iterator[str]:
-    """Yield how far the suite is that began last in a directory; `runs`: one runs on this machine."""
+    """Yield how far the suite is that began last in a directory; `runs`: it still does."""
     at = max((i for i, entry in enumerate(entries) if isinstance(entry, Started)), default=None)
     if at is None:
         yield f"No suite has begun in {output}."
