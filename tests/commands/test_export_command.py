@@ -94,7 +94,9 @@ def test_standard_input_is_read_by_a_dash_pictures_included(
 
 def test_only_some_records(reports: Path, capsys: Capture) -> None:
     path = reports.parent / "some.jsonl"
-    call(capsys, "export", reports, "--name", "baselines", "--job", "v*", "--job", "ssd", "--out", path)
+    jobs = ("--job", "v*", "--job", "ssd", "--job", "sdd")
+    _, _, errors = call(capsys, "export", reports, "--name", "baselines", *jobs, "--out", path)
+    assert "cotenant: There is no job 'sdd' there.\n" in errors
     assert {json.loads(line)["name"] for line in path.read_text().splitlines()} == {"vae", "ssd"}
 
 

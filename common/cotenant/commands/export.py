@@ -66,8 +66,9 @@ def _chosen(
 ) -> Iterator[pl.DataFrame]:
     """Yield the chosen rows, no empty frame; count them, and what is skipped, of which it warns.
 
-    Raises CotenantError where there are none at the end.
+    Raises CotenantError where there are none at the end; warns of a job that none is of.
     """
+    missing = set(given.job)
     for part in parts:
         if isinstance(part, Skipped):
             counts["skipped"] += 1
@@ -79,6 +80,7 @@ def _chosen(
             frame = frame.filter(pl.col("suite").is_in([given.name, ""]))
         if given.job:
             names = frame.select(JOB).to_series().unique()
+            missing -= {pattern for pattern in missing if any(matches(name, pattern) for name in names)}
             frame = frame.filter(JOB.is_in([name for name in names if any(map(partial(matches, name), given.job))]))
         counts["rows"] += frame.height
         if frame.height:
@@ -88,3 +90,5 @@ def _chosen(
         raise CotenantError(f"No record in {places} is of that suite and job.", f"`{PROGRAM} report` lists them.")
     if not counts["rows"]:
         raise no_record(given.places, "observation" if given.observations else "record")
+    for pattern in sorted(missing):
+        warn(f"There is no job '{pattern}' there.")
