@@ -80,6 +80,11 @@ def on_host(**changes: Any) -> Record:
     return a_record(common={"meters": {"host": quiet | changes}})
 
 
+def refused(times: int | None) -> Record:
+    """A record of a tenant whose slice refused so many forks."""
+    return a_record(place={"isolation": replace(ISOLATION, counters={"pids_refused": times})})
+
+
 def slowed(power_ns: int | None, thermal_ns: int | None) -> dict[str, Any]:
     return {"devices": [{"index": 3, "power_ns": power_ns, "thermal_ns": thermal_ns}]}
 

@@ -96,6 +96,18 @@ def memory_kills(record: Record) -> Finding | None:
 
 
 @record_rule
+def processes_refused(record: Record) -> Finding | None:
+    """New processes and threads that a limit refused: workers that a tenant asked for may never have run."""
+    refused = record.isolation.counters.get("pids_refused")
+    if not refused:
+        return None
+    return warning(
+        f"A limit on processes refused this tenant a new process or thread {many(refused, 'time')}.",
+        "Ask for fewer workers and threads, or raise what limits the runner's own: ulimit -u, TasksMax, pids.max.",
+    )
+
+
+@record_rule
 def foreign_load(record: Record) -> Finding | None:
     """Processors that worked for others while tenants were timed: spinning threads slow a tenant many times over."""
     foreign, sampling = record.meters.get("foreign"), record.meters.get("sampling")
