@@ -34,14 +34,19 @@ step() {
     say "$did: $line"
 }
 
-# write FILE LINE...: the same for a file's text.
-write() {
-    local file=$1 line
+# attempt FILE LINE...: write a file's text, printed when it is done; it leaves what it ran in `line`.
+attempt() {
+    local file=$1
     shift
     line="printf '%s\\n'$(printf " '%s'" "$@") | ${prefix[*]:+${prefix[*]} }tee $file"
-    [ -n "$dry" ] || printf '%s\n' "$@" | "${prefix[@]}" tee "$file" >/dev/null ||
-        fail 1 "This failed, and nothing after it was done: $line"
+    [ -n "$dry" ] || printf '%s\n' "$@" | "${prefix[@]}" tee "$file" >/dev/null || return
     say "$did: $line"
+}
+
+# write FILE LINE...: the same as a step, without which nothing after it is done.
+write() {
+    local line
+    attempt "$@" || fail 1 "This failed, and nothing after it was done: $line"
 }
 
 arguments() {
@@ -177,25 +182,38 @@ systemd() {
     fi
 }
 
+# has LIST WORD: whether the word stands in the list.
+has() { [[ " $1 " == *" $2 "* ]]; }
+
+# lacks VERB CONTROLLER: say what slices lose with one that is wanted, and not needed.
+lacks() {
+    local lost='slices do without what it counts.'
+    [ "$2" != pids ] || lost="the number of a tenant's processes will not be limited."
+    say "The kernel $1 $2 controller in $top: $lost"
+}
+
 v2() {
-    local top base controller file
-    local -a missing=()
+    local top base offered enabled controller file line
     top=$(mount_of cgroup2) base=$top/cotenant.$login
     if [ -n "$remove" ]; then
         drop "$base"
         return
     fi
+    offered=$(cat "$top/cgroup.controllers") enabled=$(cat "$top/cgroup.subtree_control")
     for controller in "${V2_NEEDED[@]}"; do
-        grep -qw "$controller" "$top/cgroup.controllers" || fail 1 "The kernel offers no $controller controller in $top."
+        has "$offered" "$controller" || fail 1 "The kernel offers no $controller controller in $top."
     done
-    grep -qw pids "$top/cgroup.controllers" ||
-        say "The kernel offers no pids controller in $top: the number of a tenant's processes will not be limited."
-    for controller in "${V2_NEEDED[@]}" "${V2_WANTED[@]}"; do
-        if grep -qw "$controller" "$top/cgroup.controllers" && ! grep -qw "$controller" "$top/cgroup.subtree_control"; then
-            missing+=("+$controller")
+    # Each by itself: of several in one write the kernel enables none where it refuses one.
+    for controller in "${V2_NEEDED[@]}"; do
+        has "$enabled" "$controller" || write "$top/cgroup.subtree_control" "+$controller"
+    done
+    for controller in "${V2_WANTED[@]}"; do
+        if ! has "$offered" "$controller"; then
+            lacks 'offers no' "$controller"
+        elif ! has "$enabled" "$controller"; then
+            attempt "$top/cgroup.subtree_control" "+$controller" || lacks 'refuses the' "$controller"
         fi
     done
-    [ ${#missing[@]} -eq 0 ] || write "$top/cgroup.subtree_control" "${missing[*]}"
     [ -d "$base" ] || step mkdir -m 755 "$base"
     # What the kernel's documentation of delegation names, and nothing else: limits stay with the host.
     for file in "" /cgroup.procs /cgroup.threads /cgroup.subtree_control; do own "$base$file"; done

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from commands.fakehosts import FakeHost, cgroup_setup
+from tenants.suites import script
 
 GOLDEN = Path(__file__).parent / "golden"
 PRIVILEGED = {"mkdir", "chown", "tee", "rmdir", "rm", "systemctl"}
@@ -82,6 +83,22 @@ def test_controllers_that_the_kernel_lacks_are_named(host: FakeHost) -> None:
     assert said.returncode == 0, said.stderr
     assert "no pids controller in /sys/fs/cgroup: the number of a tenant's processes will not be" in said.stdout
     assert "+pids" not in said.stdout
+    assert "The kernel offers no io controller in /sys/fs/cgroup: slices do without what it counts.\n" in said.stdout
+
+
+def test_a_wanted_controller_that_the_kernel_refuses_is_named_and_takes_no_other_with_it(host: FakeHost) -> None:
+    """As it refuses cpu where a real-time process lives outside of the root cgroup."""
+    host.v2()
+    picky = script(
+        host.root.with_suffix(".picky"),
+        'case $1 in tee) read -r word ;; mkdir) exec "$@" ;; *) exit 0 ;; esac',
+        '[ "$word" != +cpu ] || exit 1',
+        'echo "$word" >> "$2"',
+    )
+    said = host.setup(SUDO=str(picky))
+    assert said.returncode == 0, said.stderr
+    assert "The kernel refuses the cpu controller in /sys/fs/cgroup: slices do without what it counts." in said.stdout
+    assert (host.cgroups / "cgroup.subtree_control").read_text() == "memory pids\n+cpuset\n+io\n"
 
 
 def test_of_two_mounts_of_one_hierarchy_the_whole_one_is_taken(host: FakeHost) -> None:
