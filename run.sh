@@ -4,4 +4,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/scripts/environment.sh"
 ensure_environment run requirements.txt
 # Python takes Ctrl-C when it is ready for it (cotenant/__main__.py), and so does not lose it while it starts.
-exec env --block-signal=INT,HUP "$VENV/bin/python" "$ROOT/run.py" "$@"
+start=(env --block-signal=INT,HUP)
+# Before coreutils 8.31, as on RHEL 8, env cannot hold signals back.
+"${start[@]}" true 2>/dev/null || start=(env)
+exec "${start[@]}" "$VENV/bin/python" "$ROOT/run.py" "$@"

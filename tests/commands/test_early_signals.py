@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from commands.calling import Capture, call
+from tenants.suites import ROOT, script
 
-ROOT = Path(__file__).resolve().parents[2]
 WHILE_IMPORTING = """
 import importlib, os, signal, sys
 from cotenant.__main__ import entry
@@ -43,18 +43,23 @@ def test_a_signal_before_python_is_up_is_taken_by_the_command() -> None:
     assert (ended.returncode, ended.stderr) == (130, "cotenant: interrupted.\n")
 
 
-def test_run_sh_starts_python_with_these_signals_waiting(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python").write_text(
+def blocked_by_run_sh(place: Path, **env: str) -> int:
+    """Return the signals that the Python of run.sh starts with held back, as the kernel's mask of them."""
+    (place / "bin").mkdir()
+    (place / "bin" / "python").write_text(
         f"#!{sys.executable}\nprint(open('/proc/self/status').read().partition('SigBlk:')[2])\n"
     )
-    (tmp_path / "bin" / "python").chmod(0o755)
+    (place / "bin" / "python").chmod(0o755)
     pins = subprocess.run(["sha256sum", "requirements.txt"], cwd=ROOT, capture_output=True, text=True)
-    (tmp_path / ".cotenant-run").write_text(pins.stdout)
+    (place / ".cotenant-run").write_text(pins.stdout)
     printed = subprocess.run(
-        [ROOT / "run.sh"], env=os.environ | {"VENV": str(tmp_path)}, capture_output=True, text=True
+        [ROOT / "run.sh"], env=os.environ | {"VENV": str(place)} | env, capture_output=True, text=True
     )
-    blocked = int(printed.stdout.split()[0], 16)
+    return int(printed.stdout.split()[0], 16)
+
+
+def test_run_sh_starts_python_with_these_signals_waiting(tmp_path: Path) -> None:
+    blocked = blocked_by_run_sh(tmp_path)
     assert all(blocked >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGHUP))
 
 
@@ -78,6 +83,13 @@ def test_a_signal_ends_a_command_by_its_cleanup(
     finally:
         signal.signal(number, before)
     assert cleaned
+
+
+def test_run_sh_starts_python_also_where_env_cannot_hold_signals_back(tmp_path: Path) -> None:
+    """As that of coreutils 8.30, which ends with 125."""
+    old = script(tmp_path / "old/env", 'case $1 in -*) exit 125 ;; esac; exec "$@"')
+    blocked = blocked_by_run_sh(tmp_path, PATH=f"{old.parent}:{os.environ['PATH']}")
+    assert not blocked >> (signal.SIGINT - 1) & 1
 
 
 def test_a_closed_terminal_is_an_interruption() -> None:
