@@ -5,6 +5,8 @@
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 VENV="${VENV:-$ROOT/.venv}"
+# The set-up works in the checkout, and whoever named it may stand elsewhere.
+[[ $VENV == /* ]] || VENV="$PWD/$VENV"
 
 say() {
     echo "$(basename "$0"): $*" >&2
@@ -17,7 +19,9 @@ fail() {
 
 find_python() {
     local candidate
-    for candidate in ${PYTHON:-python3.13 python3.12 python3.11 python3}; do
+    local -a candidates=(python3.13 python3.12 python3.11 python3)
+    if [ -n "${PYTHON:-}" ]; then candidates=("$PYTHON"); fi
+    for candidate in "${candidates[@]}"; do
         if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; then
             command -v "$candidate"
             return

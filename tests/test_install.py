@@ -111,12 +111,13 @@ def venv(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def set_up(venv: Path, **environ: str) -> tuple[str, list[str]]:
-    """Return what the set-up says, and the words of each call of pip."""
+def set_up(venv: Path, place: Path = ROOT, **environ: str) -> tuple[str, list[str]]:
+    """Return what the set-up says to who stands in `place`, and the words of each call of pip."""
     (venv / "asked").unlink(missing_ok=True)
     script = 'set -euo pipefail; source "$1/scripts/environment.sh"; ensure_environment run requirements.txt'
     ended = subprocess.run(
         ["bash", "-c", script, "run.sh", str(ROOT)],
+        cwd=place,
         env={"PATH": "/usr/bin:/bin", "VENV": str(venv)} | environ,
         capture_output=True,
         text=True,
@@ -159,6 +160,19 @@ def test_what_is_there_is_kept_where_there_is_no_device(venv: Path) -> None:
     said, asked = set_up(venv, TORCH_BUILD="cpu")
     assert "torch for cpu" in said
     assert len(asked) == 2
+
+
+def test_an_environment_may_be_named_from_where_one_stands(venv: Path) -> None:
+    _, asked = set_up(venv, venv.parent, VENV=venv.name, TORCH_BUILD="cu130")
+    assert len(asked) == 2
+
+
+def test_an_interpreter_may_lie_in_a_folder_with_a_space(tmp_path: Path) -> None:
+    python = tmp_path / "my python"
+    python.symlink_to(sys.executable)
+    line = ["bash", "-c", 'source "$1/scripts/environment.sh"; find_python', "run.sh", str(ROOT)]
+    environ = {"PATH": "/usr/bin:/bin", "PYTHON": str(python)}
+    assert subprocess.run(line, env=environ, capture_output=True, text=True).stdout == f"{python}\n"
 
 
 def test_on_a_terminal_packages_arrive_with_their_progress(venv: Path) -> None:
