@@ -89,6 +89,11 @@ def test_complete_files_are_kept(tmp_path, tiny, capsys):
     assert contents(tmp_path / "ImageNet") == contents(tmp_path / "fresh" / "ImageNet")
 
 
+def test_what_another_maker_moves_away_between_two_looks_counts_for_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "is_file", lambda path: True)
+    assert disk.file_size(tmp_path / "gone") == 0
+
+
 def test_full_serves_small_and_small_gives_way_to_full(tmp_path, tiny):
     make(tmp_path, tiny)
     make(tmp_path, tiny, "full")

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cotenant.datasets.dataset import ALL, FAKE, SIZES, VALIDATION, Dataset
-from cotenant.datasets.disk import check_space
+from cotenant.datasets.disk import check_space, explained
 from cotenant.datasets.fetch import check_mirror
 from cotenant.datasets.obtain import ForeignFilesError, needed_bytes, obtain, standing
 from cotenant.datasets.progress import say
@@ -37,9 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.list:
             _print_list(requests)
         elif arguments.check_room:
-            what = f"What is missing of {', '.join(request.dataset.name for request in requests)}"
+            names, root = ", ".join(request.dataset.name for request in requests), requests[0].root
             # None of their makers would see that they do not find room together.
-            check_space(requests[0].root, what, sum(map(needed_bytes, requests)))
+            with explained(names, root):
+                check_space(root, f"What is missing of {names}", sum(map(needed_bytes, requests)))
         else:
             for request in requests:
                 obtain(request)

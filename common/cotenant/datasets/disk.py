@@ -7,7 +7,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cotenant.errors import CotenantError
@@ -34,12 +34,15 @@ def write_file(path: Path, pieces: Iterable[bytes]) -> None:
 
 def file_size(path: Path) -> int:
     """Return the bytes of the file at `path`, 0 where there is none."""
-    return path.stat().st_size if path.is_file() else 0
+    # Another maker may move it away between the two looks.
+    with suppress(FileNotFoundError):
+        return path.stat().st_size if path.is_file() else 0
+    return 0
 
 
 def bytes_below(folder: Path) -> int:
-    """Return what the files in `folder` and below it take."""
-    return sum(map(file_size, folder.rglob("*")))
+    """Return what the files in `folder` and below it take; a folder that goes meanwhile has none."""
+    return sum(file_size(Path(place, name)) for place, _, names in os.walk(folder) for name in names)
 
 
 def swap_in(new: Path, target: Path) -> None:
