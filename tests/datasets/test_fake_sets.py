@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.datasets import disk, obtain
+from cotenant.datasets import disk, fake, obtain
 from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.obtain import standing
 from cotenant.datasets.request import Request
@@ -87,6 +87,20 @@ def test_complete_files_are_kept(tmp_path, tiny, capsys):
     # Workers make the same bytes.
     make(tmp_path / "fresh", tiny, processes=2)
     assert contents(tmp_path / "ImageNet") == contents(tmp_path / "fresh" / "ImageNet")
+
+
+def test_there_are_no_more_workers_than_a_quota_gives_time_of(tmp_path, tiny, monkeypatch):
+    seen = []
+
+    def by_workers(make, tasks, processes):
+        seen.append(processes)
+        return map(make, tasks)
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(64))
+    monkeypatch.setattr(fake, "quota_processors", lambda mounts: 1.5)
+    monkeypatch.setattr(fake, "_by_workers", by_workers)
+    make(tmp_path, tiny, processes=None)
+    assert seen == [2]
 
 
 def test_what_another_maker_moves_away_between_two_looks_counts_for_nothing(tmp_path, monkeypatch):

@@ -166,4 +166,6 @@ def _print_list(requests: Sequence[Request]) -> None:
 
 
 if __name__ == "__main__":
+    # Each worker imports numpy, whose OpenBLAS would start a thread there for every processor, up to 64.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import signal
@@ -17,6 +18,7 @@ from cotenant.datasets.disk import TEMPORARY_SUFFIX, bytes_below, write_file
 from cotenant.datasets.progress import shown
 from cotenant.datasets.request import Request
 from cotenant.errors import CotenantError
+from cotenant.machine.limits import cgroup_mounts, quota_processors
 from cotenant.text import size_words
 
 _MOST_PER_TASK = 8
@@ -37,7 +39,7 @@ def fill(request: Request) -> Manifest:
     for path in staging.rglob(f".*{TEMPORARY_SUFFIX}"):
         path.unlink()
     missing = [file for file in files if not (staging / file.path).exists()]
-    processes = min(request.processes or len(os.sched_getaffinity(0)), len(missing))
+    processes = min(request.processes or _processors(), len(missing))
     per_task = min(_MOST_PER_TASK, -(-len(missing) // max(processes, 1))) or 1
     tasks = [missing[first : first + per_task] for first in range(0, len(missing), per_task)]
     make = partial(_make, dataset.content, staging)
@@ -50,6 +52,12 @@ def fill(request: Request) -> Manifest:
     for file in files:
         splits[file.split] += file.items
     return Manifest(dataset.name, request.size, FAKE, dataset.version, splits)
+
+
+def _processors() -> int:
+    """Return how many we may use, and have time of: in a container a quota may leave a few of a large host's."""
+    usable, quota = len(os.sched_getaffinity(0)), quota_processors(cgroup_mounts())
+    return usable if quota is None else max(1, min(usable, math.ceil(quota)))
 
 
 def _make(content: Callable[[File], Iterable[bytes]], folder: Path, files: Sequence[File]) -> int:

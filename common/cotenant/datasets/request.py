@@ -14,7 +14,7 @@ class Request:
 
     The size `full` allows a real one to write more than `real.UNASKED_BYTES`. `mirror` is a base URL that is tried
     first, `local` a folder that is looked into before. So many `processes` make a fake one, by default one for each
-    processor.
+    processor that there is time of.
     """
 
     root: Path
