@@ -7,7 +7,7 @@
 # A NAME is a task, a model, or task/model, such as image_loading, loader or 'image_*'. Flags go to every script.
 # FAKE_DATASET=0 gets the real sets instead of making fake ones; --mirror and --from are for these (docs/datasets.md).
 # Environment: DATA_DIRECTORY, BASE, DATASET_SIZE, FAKE_DATASET, USE_VALIDATION, COTENANT_MIRROR, COTENANT_DATA_FROM,
-# VENV. Exit status: 0; 1 a script failed; 2 wrong usage, or too little room for all of it.
+# VENV. Exit status: 0; 1 a script failed; 2 wrong usage, no environment, or too little room for all of it.
 set -euo pipefail
 checkout=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 
@@ -52,6 +52,10 @@ if [[ $sets && " $* " != *" --list "* ]]; then
     for python in "${VENV:-$checkout/.venv}/bin/python" "$checkout/.venv/bin/python" python; do
         if command -v "$python" > /dev/null; then break; fi
     done
+    command -v "$python" > /dev/null || {
+        echo "error: There is no environment yet: ./run.sh --version makes it." >&2
+        exit 2
+    }
     # Unquoted: a word for each set.
     PYTHONPATH="$checkout/common${PYTHONPATH:+:$PYTHONPATH}" "$python" -m cotenant.datasets $sets --check-room "$@"
 fi

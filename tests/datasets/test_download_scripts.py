@@ -143,6 +143,19 @@ def test_on_a_terminal_each_script_has_it_for_its_bar(walk, tmp_path, environmen
     assert (done.returncode, said) == (0, ["[a/first]", "here", "[b/second]", "here"])
 
 
+def test_without_an_environment_it_is_said_what_makes_one(tmp_path):
+    shutil.copy(WALKER, tmp_path)
+    script(tmp_path, "a/first", 'exec "$python" -m cotenant.datasets mnist "$@"')
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("bash", "dirname", "sed", "sort"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    line, environ = [tmp_path / WALKER.name], {"PATH": str(tools)}
+    done = subprocess.run(line, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "error: There is no environment yet: ./run.sh --version makes it.\n"
+
+
 def test_sets_that_only_together_find_no_room(tmp_path, environment):
     """The smaller of two disks is as large as either of the sets, and not as both."""
     plain = {"VENV": sys.prefix, "DATA_DIRECTORY": str(tmp_path / "data"), "DATASET_SIZE": "full"}
