@@ -65,7 +65,7 @@ def load_over(window_s: float) -> Load:
 
 
 Used = tuple[float, dict[int, tuple[str, float]]]
-"""Seconds that the processors were busy since boot, and name and processor seconds of processes, by their pid."""
+"""Seconds that the processors were busy for others since boot, and name and seconds of processes, by their pid."""
 
 
 def spent(before: Used, after: Used, elapsed_s: float) -> tuple[float, tuple[Spender, ...]]:
@@ -106,7 +106,8 @@ def processes() -> dict[int, tuple[str, float]]:
 def _used() -> Used:
     others = processes()
     others.pop(os.getpid(), None)
-    return processor_seconds()[1], others
+    # Looking at every process takes time of its own, which is nobody else's work.
+    return processor_seconds()[1] - time.process_time(), others
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,12 @@ def _hypervisor(root: Path) -> str:
 
 
 def _container(root: Path, environ: Mapping[str, str]) -> str:
+    # A pod need not have a sign of its own: containerd leaves none.
+    if "KUBERNETES_SERVICE_HOST" in environ:
+        return "Kubernetes"
     for sign, name in _CONTAINERS:
         if (root / sign).exists():
-            return "Kubernetes" if "KUBERNETES_SERVICE_HOST" in environ else name
+            return name
     return read_text(root / "run/systemd/container") or environ.get("container", "")
 
 
