@@ -384,7 +384,8 @@ class SuiteRun:
         return records
 
     def _counts(self) -> HostCounts:
-        return host_counts([processor.id for processor in self._machine.processors], self._machine.nvidia_places)
+        # Siblings count what slows their core alike: the first of them stands for it.
+        return host_counts({processor.core for processor in self._machine.processors}, self._machine.nvidia_places)
 
     @functools.cached_property
     def _isolation(self) -> Isolation:
