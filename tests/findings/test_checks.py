@@ -148,6 +148,7 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (siblings, {"machine": machine(cores=4)}),
     (nodes, {"machine": machine(cores=4)}),
     (nodes, {"machine": server(devices=(device(0, -1), device(1, 1)))}),
+    (nodes, {"plan": plan(server(), 1)}),
     (torch, after_test(vision="")),
     (device_self_test, after_test() | {"machine": server(devices=(device(0), device(0), device(1)))}),
     (job_input, {"jobs": (JobNeeds("x"),)}),

@@ -44,7 +44,10 @@ def nodes(facts: Facts) -> Inspection:
     if total == 1:
         return "one node"
     unknown = sum(device.node < 0 for device in facts.machine.accelerators)
-    text = f"{total} nodes, every slice on its own"
+    node_of = {processor.id: processor.node for processor in facts.machine.processors}
+    # Of several slices this would be a finding.
+    spread = any(len({node_of[number] for number in slice_.processors}) > 1 for slice_ in facts.plan.slices)
+    text = f"{total} nodes, {'the one slice on several' if spread else 'every slice on its own'}"
     return f"{text}; {unknown} devices do not say theirs" if unknown else text
 
 
