@@ -10,7 +10,7 @@ from typing import Any
 from device.book import CHECKS, PASS, SKIP, Skip
 from device.jobs import Job
 from device.part import ROOT, Given
-from device.task import How, LateError, TaskError, measured, preload
+from device.task import How, TaskError, measured, preload
 from device.tasks import columns, judge, keep_record
 
 PROFILES = ("lambda", "modern")
@@ -57,12 +57,10 @@ def known_cells(given: Given) -> dict[str, Any]:
 
 def measure(given: Given, name: str, cell: Any) -> None:
     job = job_of(given, cell)
-    how = How.of(given, BUDGET_S, SMALL_BUDGET_S, min(LIMIT_S, given.left_s))
+    how = How.of(given, BUDGET_S, SMALL_BUDGET_S, LIMIT_S)
     try:
         record = measured(job.main, job.flags, how)
     except TaskError as error:
-        if isinstance(error, LateError) and how.limit_s < LIMIT_S:
-            raise Skip("No time was left for its end.") from error
         given.row("families", cell=name, outcome="no record", reason=str(error))
         given.check(name, False, str(error))
         return

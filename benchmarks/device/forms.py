@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,7 +52,7 @@ def run(given: Given) -> None:
 def formed(given: Given, name: str, forms: dict[str, tuple[str, ...]]) -> None:
     with given.looking_at(name):
         given.need_time(3 * FORM_S)
-        measure(given, name, forms, given.left_s + BEYOND_S)
+        measure(given, name, forms)
         fastest(given, name)
 
 
@@ -59,16 +60,16 @@ def compiled(given: Given, name: str) -> None:
     with given.looking_at(f"{name} compiled"):
         given.need_time(COMPILE_S)
         try:
-            measure(given, name, COMPILED, given.left_s + BEYOND_S)
+            measure(given, name, COMPILED)
         except LateError as error:
             raise Skip("No time was left for its end.") from error
         late(given, name)
 
 
-def measure(given: Given, name: str, forms: dict[str, tuple[str, ...]], limit_s: float) -> None:
+def measure(given: Given, name: str, forms: dict[str, tuple[str, ...]]) -> None:
     """Measure forms of a job one after the other in one child, which keeps each as soon as it is there."""
     job = JOBS[name]
-    how = How.of(given, BUDGET_S, SMALL_BUDGET_S, limit_s)
+    how = How.of(given, BUDGET_S, SMALL_BUDGET_S, math.inf, beyond_s=BEYOND_S)
 
     def work() -> bool:
         for form, flags in forms.items():
@@ -80,7 +81,7 @@ def measure(given: Given, name: str, forms: dict[str, tuple[str, ...]], limit_s:
             forget()
         return True
 
-    in_child(work, limit_s, given.scratch / "task.log")
+    in_child(work, how.limit_s, given.scratch / "task.log")
 
 
 def one_form(given: Given, job: Job, name: str, flags: Sequence[str], how: How) -> dict[str, Any]:

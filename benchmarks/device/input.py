@@ -21,7 +21,7 @@ SEEN = 0.5
 
 The rest may be pages of files, which belong to the slice that has touched them first.
 """
-LOADING_S, LAUNCH_S = 8.0, 10.0
+LOADING_S, LAUNCH_S, LIMIT_S = 8.0, 10.0, 60.0
 CACHED = ("convnet",)
 """Trained from memory as well: the rate without input."""
 
@@ -54,12 +54,12 @@ def drawn(folder: Path) -> str:
 def loading(given: Given, name: str, job: Job, pictures: Path) -> None:
     """Measure a task with its input from files, and where it trains on them from memory as well."""
     workers = SMALL_WORKERS if given.quick else WORKERS
-    how = How.of(given, BUDGET_S, SMALL_BUDGET_S, given.left_s)
     words = [*job.words(given), "--data", str(pictures), "--workers", str(workers)]
     rates: dict[str, float | None] = {}
     for way, more in (("from files", []), ("from memory", ["--cached-batch"])):
         if more and name not in CACHED:
             continue
+        how = How.of(given, BUDGET_S, SMALL_BUDGET_S, LIMIT_S)
         try:
             record = measured(job.main, [*words, *more], how)
         except TaskError as error:

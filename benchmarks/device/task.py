@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+from device.book import Skip
 from device.part import BENCHMARKS, ROOT, Given
 from device.processes import end_descendants, end_with_parent
 
@@ -34,19 +35,24 @@ _FORK = multiprocessing.get_context("fork")
 
 @dataclass(frozen=True)
 class How:
-    """For how long a task measures and may take, where its files go, and whether it may use a device."""
+    """For how long a task measures and may take, where its files go, and whether it may use a device.
+
+    `cut`: it may take less than a task may need, as its part ends then.
+    """
 
     budget_s: float
     limit_s: float
     scratch: Path
     cuda: bool
     observations: tuple[str, ...] = OBSERVATIONS
+    cut: bool = False
 
     @classmethod
-    def of(cls, given: Given, budget_s: float, small_s: float, limit_s: float) -> How:
-        """Return how a part measures, in small where it does so."""
-        many = OBSERVATIONS_IN_SMALL if given.quick else OBSERVATIONS
-        return cls(small_s if given.quick else budget_s, limit_s, given.scratch, given.device != "cpu", many)
+    def of(cls, given: Given, budget_s: float, small_s: float, limit_s: float, beyond_s: float = 0.0) -> How:
+        """Return how a part measures, in small where it does so, and no longer than `beyond_s` after its own end."""
+        budget_s, many = (small_s, OBSERVATIONS_IN_SMALL) if given.quick else (budget_s, OBSERVATIONS)
+        left_s = given.left_s + beyond_s
+        return cls(budget_s, min(limit_s, left_s), given.scratch, given.device != "cpu", many, cut=left_s < limit_s)
 
 
 class TaskError(Exception):
@@ -121,7 +127,10 @@ def flags_of(main: str) -> frozenset[str]:
 
 
 def measured(main: str, words: Sequence[str], how: How) -> dict[str, Any]:
-    """Run a task, alone and without slices, in a child; return its record. Raises TaskError where there is none."""
+    """Run a task, alone and without slices, in a child; return its record.
+
+    Raises TaskError where there is none, Skip where the part's end cut it off.
+    """
 
     def work() -> dict[str, Any]:
         record = measured_here(main, words, how)
@@ -129,7 +138,12 @@ def measured(main: str, words: Sequence[str], how: How) -> dict[str, Any]:
             os._exit(1)  # What it said is in the log, whose last line is the reason.
         return record
 
-    return dict(in_child(work, how.limit_s, how.scratch / "task.log"))
+    try:
+        return dict(in_child(work, how.limit_s, how.scratch / "task.log"))
+    except LateError as error:
+        if how.cut:
+            raise Skip("No time was left for its end.") from error
+        raise
 
 
 def measured_here(main: str, words: Sequence[str], how: How) -> dict[str, Any] | None:

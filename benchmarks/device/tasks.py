@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from device.book import FAIL, PASS, SKIP, Book, Skip
+from device.book import FAIL, PASS, SKIP, Book
 from device.jobs import JOBS, SMALL, Job
 from device.part import Given
-from device.task import How, LateError, TaskError, errors, measured, preload, rate
+from device.task import How, TaskError, errors, measured, preload, rate
 
 BUDGET_S, SMALL_BUDGET_S = 3.0, 0.3
 LIMIT_S = 40.0
@@ -36,12 +36,10 @@ def task(given: Given, name: str, job: Job) -> None:
     if not Path(job.main).exists():
         given.skip(name, "There is no such task yet.")
         return
-    how = How.of(given, BUDGET_S, SMALL_BUDGET_S, min(LIMIT_S, given.left_s + 10))
+    how = How.of(given, BUDGET_S, SMALL_BUDGET_S, LIMIT_S, beyond_s=10)
     try:
         record = measured(job.main, job.words(given), how)
     except TaskError as error:
-        if isinstance(error, LateError) and how.limit_s < LIMIT_S:
-            raise Skip("No time was left for its end.") from error
         given.row("tasks", task=name, outcome="no record", reason=str(error))
         given.check(name, False, str(error))
         return

@@ -631,10 +631,11 @@ def test_families_of_every_profile_are_measured_and_gone_on_with(
     families.run(here)
     assert checks(here)["families"] == ("FAIL", "There is none of nett. There are net, gpt.")
 
-    def late(main: str, words: tuple[str, ...], how: Any) -> dict[str, Any]:
+    def late(work: Callable[[], Any], limit_s: float, log: Path) -> dict[str, Any]:
         raise part("task").LateError("It took longer.")
 
-    monkeypatch.setattr(families, "measured", late)
+    monkeypatch.setattr(part("task"), "in_child", late)
+    monkeypatch.setattr(families, "measured", part("task").measured)
     here.machine |= {"kind": "cpu"}
     cell = families.known_cells(here)["net_bf16"]
     with pytest.raises(part("book").Skip, match="No time was left for its end"):

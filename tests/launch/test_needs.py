@@ -86,6 +86,7 @@ def test_the_number_behind_a_flag() -> None:
         (["x", "--workers=8"], 8),
         (["x", "--workers", "2", "-j", "3"], 3),
         (["x", "-j", "3", "--workers=8"], 8),
+        (["x", "-j", "3", "--workers", "auto"], 0),
         (["x", "--workers"], 0),
         (["x", "--workers=", "8"], 0),
         (["x", "8"], 0),

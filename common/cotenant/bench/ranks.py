@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 
 import torch
 from torch.distributed import run as torchrun
+
+from cotenant.suite.variables import value_behind
 
 
 def ranks_of(words: Sequence[str], environ: Mapping[str, str], count: Callable[[], int]) -> int:
@@ -20,8 +21,8 @@ def ranks_of(words: Sequence[str], environ: Mapping[str, str], count: Callable[[
 
     So it is where it says best what is wrong with its devices. `count` gives those that torch sees.
     """
-    devices = _last(words, "--devices", "0")
-    if _last(words, "--parallel", "ddp") == "dp" or not devices.isdecimal():
+    devices = value_behind(words, "--devices", usual="0")
+    if value_behind(words, "--parallel") == "dp" or not devices.isdecimal():
         return 0
     total = environ.get("DEVICE_TOTAL")
     if int(devices) > int(total or devices):
@@ -34,16 +35,6 @@ def launcher_flags(ranks: int, environ: Mapping[str, str]) -> list[str]:
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
     met = [f"--{name.lower()}={environ.get(name, usual)}" for name, usual in meeting.items()]
     return [f"--nproc_per_node={ranks}", *met]
-
-
-def _last(words: Sequence[str], flag: str, value: str) -> str:
-    """Return the last value of a flag, given as a word of its own or behind an equals sign; `value` without one."""
-    for word, following in pairwise([*words, ""]):
-        if word == flag:
-            value = following
-        elif word.startswith(f"{flag}="):
-            value = word.partition("=")[2]
-    return value
 
 
 def main() -> None:

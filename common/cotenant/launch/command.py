@@ -6,12 +6,12 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal, get_args
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.suite.installed import installed_benchmarks, installed_program
+from cotenant.suite.variables import value_behind
 
 BATCH_FLAGS = ("--batch-size", "-b")
 WORKERS_FLAGS = ("--workers", "-j")
@@ -52,13 +52,8 @@ def interpreter(command: Path) -> list[str]:
 
 def number_behind(words: Sequence[str], *flags: str) -> int:
     """Return the number that stands last behind one of a flag's names, also behind its `=`; 0 where there is none."""
-    number = 0
-    for word, after in pairwise((*words, "")):
-        flag, attached, value = word.partition("=")
-        value = value if attached else after
-        if flag in flags and value.isdecimal():
-            number = int(value)
-    return number
+    value = value_behind(words, *flags)
+    return int(value) if value.isdecimal() else 0
 
 
 def nocache_prefix(policy: CachePolicy, in_image: bool = False) -> list[str]:

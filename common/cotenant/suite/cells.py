@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cotenant.suite.fields import PRECISION, Args, Group
-from cotenant.suite.variables import Value, expand_variables, flag_name, is_flag, names_in, words
+from cotenant.suite.variables import Value, expand_variables, flag_name, is_flag, names_in, value_behind, words
 
 _DEVICES = "--devices"
 _NODES = "--nodes"
@@ -112,10 +112,7 @@ def _of_processors(job: Job) -> bool:
 
 def precision_of(cell: JobCell, extra: Sequence[str] = ()) -> str:
     """Return what `--precision` names, in `extra` or else in the cell; fp32 where it stands in neither."""
-    line = _unexpanded(cell, extra)
-    values = [word.partition("=")[2] for word in line if word.startswith(f"{PRECISION}=")]
-    values += [value for flag, value in itertools.pairwise(line) if flag == PRECISION]
-    return values[-1] if values else PLAIN
+    return value_behind(_unexpanded(cell, extra), PRECISION, usual=PLAIN)
 
 
 def asks_for_sizes(cell: JobCell) -> bool:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.text import quoted
@@ -126,3 +127,13 @@ def is_flag(word: str) -> bool:
 def flag_name(word: str) -> str:
     """Return the flag without a value attached to it: `--lr` of `--lr=0.1`."""
     return word.partition("=")[0]
+
+
+def value_behind(line: Sequence[str], *flags: str, usual: str = "") -> str:
+    """Return the value that stands last behind one of a flag's names, also behind its `=`; `usual` without one."""
+    value = usual
+    for word, following in pairwise((*line, "")):
+        name, attached, rest = word.partition("=")
+        if name in flags:
+            value = rest if attached else following
+    return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from statistics import median
 
@@ -11,6 +10,7 @@ from cotenant.findings import record_rule
 from cotenant.findings.rules.timing import audits_ns, kept_observations
 from cotenant.results.decoded import list_of, text_of
 from cotenant.results.record import Record
+from cotenant.suite.variables import value_behind
 
 PLAIN = "fp32"
 USUAL_SKIPPED, MOST_SKIPPED = 0.01, 0.5
@@ -185,7 +185,7 @@ def impossible_rate(record: Record) -> Finding | None:
 def seed(record: Record) -> Finding | None:
     """The seed on the tenant's command line against the one that it says it had."""
     requested, seen = _flag(record, "--seed"), record.arguments.get("seed")
-    if requested is None or not isinstance(seen, int) or not requested.isdecimal() or int(requested) == seen:
+    if not isinstance(seen, int) or not requested.isdecimal() or int(requested) == seen:
         return None
     return warning(
         f"Asked for seed {requested}, but it ran with seed {seen}.",
@@ -207,11 +207,9 @@ def devices_unused(record: Record) -> Finding | None:
     )
 
 
-def _flag(record: Record, flag: str) -> str | None:
-    """Return the last value of a flag among the command's words."""
-    words = " ".join(record.command).replace(f"{flag}=", f"{flag} ").split()
-    values = [value for name, value in itertools.pairwise(words) if name == flag]
-    return values[-1] if values else None
+def _flag(record: Record, flag: str) -> str:
+    """Return the last value of a flag among the command's words, also where a shell has them as one."""
+    return value_behind(" ".join(record.command).split(), flag)
 
 
 @record_rule
