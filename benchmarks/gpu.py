@@ -42,7 +42,8 @@ def parser() -> Parser:
     made.add_argument(
         "--parts",
         metavar="A,B",
-        help=f"only these, in this order: {', '.join(PARTS)}; `families:A,B` measures these families of models",
+        help=f"only these, in this order: {', '.join(PARTS)}; runs of their own are share, pressure and families, and "
+        "`families:A,B` measures these families of models",
     )
     made.add_argument(
         "--quick",

@@ -46,11 +46,13 @@ PARTS = {
     "left": Part(5, "nothing is left behind"),
 }
 FAMILIES = "families"
-"""A run of its own, as `share` is: it takes as long as there are cells."""
+"""A run of its own, as `share` and `pressure` are: it takes as long as there are cells."""
 SHARE = "share"
+PRESSURE = "pressure"
 EVERY = PARTS | {
     FAMILIES: Part(480, "families of models, two seconds a cell", quick_s=480),
     SHARE: Part(480, "K users of one device under each mode of sharing, and the fault matrix", quick_s=30),
+    PRESSURE: Part(240, "neighbours that press on a device, each alone and beside a job", quick_s=120),
 }
 
 

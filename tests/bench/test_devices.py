@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -154,6 +155,31 @@ def test_synchronisation_events_and_memory_name_the_device(calls: list[tuple[Any
     CUDA.forget_memory()
     assert calls[-2:] == [("empty_cache",), ("reset_peak_memory_stats", CUDA.torch_device)]
     assert CUDA.peak_memory_bytes() == {"allocated_bytes": 11, "reserved_bytes": 22, "allocation_retries": 3}
+
+
+def test_two_pieces_of_work_go_to_two_streams_and_what_follows_waits_for_both(calls: list[tuple[Any, ...]]) -> None:
+    @contextlib.contextmanager
+    def entered(stream: Any) -> Iterator[None]:
+        calls.append(("enter", stream))
+        yield
+        calls.append(("leave", stream))
+
+    def stream(name: str) -> Any:
+        return SimpleNamespace(name=name, wait_stream=lambda other: calls.append((name, "waits for", other.name)))
+
+    module: Any = torch.get_device_module(CUDA.torch_device)
+    here, aside = stream("here"), stream("aside")
+    module.current_stream, module.Stream, module.stream = (lambda device: here), (lambda device: aside), entered
+    at_once = CUDA.at_once()
+    assert calls == [("aside", "waits for", "here")]
+    at_once(lambda: calls.append(("first",)), lambda: calls.append(("second",)))
+    assert calls[1:] == [("enter", aside), ("second",), ("leave", aside), ("first",), ("here", "waits for", "aside")]
+    calls.clear()
+    Device(torch.device("cpu")).at_once()(lambda: calls.append(("first",)), lambda: calls.append(("second",)))
+    assert calls == [("first",), ("second",)]
+    assert [CUDA.cache_bytes, Device(torch.device("cpu")).cache_bytes] == [0, 0]
+    module.get_device_properties = lambda device: SimpleNamespace(L2_cache_size=50 << 20)
+    assert CUDA.cache_bytes == 50 << 20
 
 
 def test_whether_mps_serves_is_asked_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:

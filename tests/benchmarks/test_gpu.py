@@ -269,11 +269,11 @@ def test_in_small_every_part_passes_or_says_why_it_was_left_out(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_everything_in_small(tmp_path: Path) -> None:
-    found = in_small(tmp_path / "o", "--parts", ",".join([*PARTS, "families:resnet50_fp32,ncf"]))
-    assert len(found) == 11
+    found = in_small(tmp_path / "o", "--parts", ",".join([*PARTS, "pressure", "families:resnet50_fp32,ncf"]))
+    assert len(found) == 12
     assert {word for word, _ in found.values()} <= {"PASS", "SKIP"}
     assert all(sentence for _, sentence in found.values())
-    measured = ("facts", "probes", "tasks", "forms", "harness", "input", "cotenancy", "left", "families")
+    measured = ("facts", "probes", "tasks", "forms", "harness", "input", "cotenancy", "left", "pressure", "families")
     assert all(found[name][0] == "PASS" for name in measured)
     records = [json.loads(line) for line in (tmp_path / "o" / "records.jsonl").read_text().splitlines()]
     assert {"toy_reg", "vae", "convnet", "vae K=2 slices", "resnet50_fp32", "ncf_fp32", "ncf_bf16"} <= {

@@ -460,6 +460,53 @@ def test_the_course_of_sharing_a_device(part: Part, tmp_path: Path, monkeypatch:
         cotenancy.together(here, ["vae"], 2, "time", {})
 
 
+def test_neighbours_on_a_device_achieve_half_at_half_a_level(
+    part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pressure, here = part("pressure"), given(part, tmp_path)
+    here.part, here.seconds = "pressure", 1e6
+    halves = {"pcie": 10.0, "sm": 300.0, "hbm": 900.0, "l2": 0.0, "launch": 1.2}
+    second, launches = 10**9, list[tuple[Any, Any]]()
+
+    def measured(main: str, words: tuple[str, ...], how: Any) -> dict[str, Any]:
+        assert words[:2] == ("--level", "50 100")
+        resource = Path(main).parts[-3]
+        items = [halves[resource], 2.0 if resource == "launch" else 600.0]
+        seen = [{"items": of, "start_ns": 0, "end_ns": second} for of in (items[0], items[1], items[1] + 1)]
+        made = record(observations=seen, unit="GB")
+        made["observed"] |= {"levels": [50, 100, 100, 0]}
+        return made
+
+    def launched(folder: Path, jobs: Any, flags: Any, limit_s: float) -> list[dict[str, Any]]:
+        launches.append((jobs[1], flags))
+        blocks = [{"level": level, "rate": rate} for level, rate in ((0, 10.0), (100, 4.0), (0, None), (100, 6.0))]
+        names = ("pressure_sm", "vae.in.vae+sm", "probe_sm.in.probe_sm+sm")
+        return [
+            record(name=name, meters={"pressure": {"blocks": [] if name == "pressure_sm" else blocks}}) for name in names
+        ]
+
+    monkeypatch.setattr(pressure, "preload", lambda vision: None)
+    monkeypatch.setattr(pressure, "measured", measured)
+    monkeypatch.setattr(pressure, "launched", launched)
+    pressure.run(here)
+    found = checks(here)
+    assert {name: word for name, (word, _) in found.items() if "beside" not in name} == {
+        "pcie": "FAIL",
+        "sm": "PASS",
+        "hbm": "FAIL",
+        "l2": "FAIL",
+        "launch": "PASS",
+    }
+    assert found["sm"][1] == "600.5 GB/s, and 0.50 of it at half a level."
+    assert found["vae beside sm"] == ("PASS", "They keep vae.in.vae+sm 0.50, probe_sm.in.probe_sm+sm 0.50.")
+    entry, flags = launches[1]
+    assert (entry["sense"], entry["pressure"]) == (["vae"], ["sm:0,100"])
+    assert flags[-2:] == ["--share", "time"]
+    monkeypatch.setattr(pressure, "launched", lambda *given: [record(name="vae.in.vae+sm", outcome="failed")])
+    pressure.beside(here, "sm")
+    assert checks(here)["vae beside sm"][0] == "FAIL"
+
+
 def test_users_of_one_device_are_counted_up_under_each_mode(
     part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

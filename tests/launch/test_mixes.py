@@ -23,6 +23,7 @@ from cotenant.results.launches import launches_in
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
 from cotenant.stats.budget import Amount
+from cotenant.suite.pressure import OF_DEVICES
 from machine.invented import device, machine
 from tenants.suites import Suites, job
 
@@ -85,8 +86,8 @@ def test_a_mix_ends_when_each_has_made_its_least() -> None:
         assert [each.ranks[0].enough for each in tenants] == [ended, ended, False]
 
 
-def resolver(*words: str) -> Resolver:
-    there = machine(cores=6)
+def resolver(*words: str, devices: int = 0) -> Resolver:
+    there = machine(cores=6, devices=tuple(map(device, range(devices))))
     options = options_of(suite_parser("", "", "").parse_words(["--jobs", "cpu", *words]), (), there)
     return Resolver(options, there, Chosen(NoIsolation()))
 
@@ -214,6 +215,17 @@ def test_neighbours_end_together_and_one_that_dies_takes_the_rates_of_its_mix(lo
     assert flaws["dying.in.bad"] == "tenant 1 failed."
     assert flaws["slow.in.bad"].startswith("tenant 0 is INVALID (")
     assert "neighbour_lost" in flaws["slow.in.bad"]
+
+
+def test_a_device_is_pressed_where_both_tenants_have_it() -> None:
+    for devices, left_out in ((1, set()), (2, {"sm", "hbm", "l2", "launch"}), (0, {"pcie", "sm", "hbm", "l2", "launch"})):
+        words = [word for resource in OF_DEVICES for word in ("--pressure", f"{resource}:0,100")]
+        made = resolver("--sense", "vae", "--pressure", "dram:0,100", *words, devices=devices)
+        assert {start.mix.partition("+")[2] for start in made.starts()} == {"dram", *OF_DEVICES} - left_out
+        assert {line.partition(":")[0] for line in made.left_out()} == {
+            f"{victim}+{resource}" for resource in left_out for victim in (f"probe_{resource}", "vae")
+        }
+    assert {start.mix.partition("+")[2] for start in resolver("--sense", "vae", devices=1).starts()} >= set(OF_DEVICES)
 
 
 def test_sense_leaves_out_what_this_host_cannot_press(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from cotenant.commands.suite_flags import options_of, suite_parser
 from cotenant.errors import CotenantError
 from cotenant.launch.start import Options
-from cotenant.suite.pressure import neighbour
+from cotenant.suite.pressure import neighbour, pressable, why_unpressed
 from machine.invented import machine
 
 
@@ -85,9 +85,8 @@ def test_sense_is_every_curve_of_the_jobs_and_of_a_probe_of_each_resource() -> N
     probe = next(job for job in made.neighbours if job.name == "probe_dram")
     assert flags(probe) == {"--level": "100", "--number": 4, "--repeat": 10, "--skip": 0}
     every = options("--sense", "vae", "--pairs", "vae,wlm")
-    assert {mix.labels[1] for mix in every.mixes} >= {
-        f"pressure_{name}" for name in ("cpu", "llc", "dram", "disk", "memory")
-    }
+    resources = {name.removeprefix("pressure_") for mix in every.mixes if "pressure" in (name := mix.labels[1])}
+    assert resources == {"cpu", "llc", "dram", "disk", "memory"}
     assert [mix.name for mix in every.mixes][:3] == ["vae+vae", "vae+wlm", "wlm+wlm"]
     assert every.baseline == "quick", "pairs are held against what each has alone"
 
@@ -128,3 +127,26 @@ def test_a_job_file_names_pairs_and_curves(tmp_path: Path) -> None:
 
 def test_a_level_may_be_given_once_and_a_resource_alone_has_five() -> None:
     assert flags(neighbour("llc")) == flags(neighbour("llc:100,75,50,25,0"))
+
+
+def test_tenants_press_on_what_they_share() -> None:
+    hosts = ("cpu", "llc", "dram", "disk", "memory")
+    assert [pressable(devices) for devices in (0, 1, 2)] == [
+        hosts,
+        (*hosts, "pcie", "sm", "hbm", "l2", "launch"),
+        (*hosts, "pcie"),
+    ]
+    for resource, devices, in_memory, why in (
+        ("disk", [(), ()], True, "no disk is pressed"),
+        ("disk", [(), ()], False, ""),
+        ("dram", [(), ()], True, ""),
+        ("hbm", [(), ()], False, "no device to be pressed"),
+        ("pcie", [(), ()], False, "no device to be pressed"),
+        ("hbm", [(0,), (1,)], False, "CUDA_VISIBLE_DEVICES=0"),
+        ("pcie", [(0,), (1,)], False, ""),
+        ("hbm", [(0,), (0,)], False, ""),
+    ):
+        reason = why_unpressed(("vae", f"pressure_{resource}"), devices, in_memory)
+        assert why in reason
+        assert bool(why) == bool(reason)
+    assert why_unpressed(("vae", "wlm"), [(), ()], True) == ""

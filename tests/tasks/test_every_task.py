@@ -19,6 +19,7 @@ from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.loop import Loop
 from cotenant.bench.observed import FlopCount, described, watched_updates
 from cotenant.findings.rules.work import FLOPS_LIKE
+from cotenant.suite.pressure import RESOURCES
 from tasks.loading import (
     PLACES,
     ROOT,
@@ -91,7 +92,7 @@ def losses(place: str, steps: int, **parameters: Any) -> list[float]:
 def test_every_task_that_trains_is_here() -> None:
     trains = {str(path.parents[1].relative_to(TASKS)) for path in TASKS.glob("*/*/pytorch/main.py")}
     nothing = {"image_loading/loader", *(f"ceilings/{what}" for what in ("product", "triad", "reading"))}
-    nothing |= {f"pressure/{what}" for what in ("cpu", "llc", "dram", "disk", "memory")}
+    nothing |= {f"pressure/{what}" for what in RESOURCES}
     assert trains - SMALL.keys() - UNTRAINED.keys() == nothing
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,8 +16,9 @@ import torch
 
 from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.arguments import parse
+from cotenant.bench.device import Device
 from cotenant.bench.loop import Loop
-from cotenant.bench.pressure import levels_in_rounds
+from cotenant.bench.pressure import DevicePressure, levels_in_rounds
 from cotenant.errors import CotenantError
 from tasks.loading import built, main_of, of
 
@@ -25,6 +28,13 @@ PRESSURES: dict[str, tuple[str, dict[str, Any]]] = {
     "dram": ("GB", {"elements": 1 << 21}),
     "disk": ("MB", {"size_mib": 2, "block_kib": 256}),
     "memory": ("GiB second", {"size_mib": 64, "period_ms": 20}),
+}
+OF_DEVICES: dict[str, tuple[str, dict[str, Any]]] = {
+    "sm": ("TFLOP", {"side": 64, "precision": "fp32"}),
+    "hbm": ("GB", {"size_mib": 40}),
+    "l2": ("GB", {"size_kib": 64}),
+    "launch": ("launch", {}),
+    "pcie": ("GB", {"size_mib": 1}),
 }
 
 
@@ -116,6 +126,98 @@ def test_each_level_is_an_observation_and_level_0_takes_nothing(name: str) -> No
     assert loop.audited()["audit"]["differences"] == []
 
 
+class Queue(Device):
+    """Stands in for a device, on the processor: `deeds` are marks in its queue and for which of them was waited."""
+
+    deeds: ClassVar[list[str]] = []
+
+    def mark(self, asleep: bool = False) -> Any:
+        if not asleep:  # As the measured loop asks: nothing is pending on a processor.
+            return None
+        number = sum(deed.startswith("mark") for deed in self.deeds)
+        self.deeds.append(f"mark {number}")
+        return SimpleNamespace(synchronize=lambda: self.deeds.append(f"wait {number}"))
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let neighbours on devices have an invented one; return its deeds."""
+    monkeypatch.setattr(DevicePressure, "refuse_processors", lambda self: None)
+    monkeypatch.setattr("cotenant.bench.run.choose_device", lambda *asked: Queue(torch.device("cpu")))
+    monkeypatch.setattr(Queue, "deeds", deeds := [])
+    return deeds
+
+
+DID: dict[str, Callable[[Any], bool]] = {
+    "sm": lambda made: torch.allclose(made.out, made.left @ made.right, atol=1e-4),
+    "hbm": lambda made: all(torch.equal(*piece) and piece[0].any() for piece in made.pieces),
+    "l2": lambda made: torch.equal(*made.table) and bool(made.table.any()),
+    "launch": lambda made: bool(made.single == 7),
+    "pcie": lambda made: torch.equal(made.remote[0], made.host[0]) and torch.equal(made.remote[1], made.host[1]),
+}
+"""Whether four of the least pieces of work were done."""
+COUNTED = {
+    "sm": 4 * 2 * 64**3 / 1e12,
+    "hbm": 2 * 40 * 2**20 / 1e9,
+    "l2": 4 * 32 * 64 * 2**10 / 1e9,
+    "launch": 4,
+    "pcie": 4 * 2 * 2**20 / 1e9,
+}
+"""What they count: of hbm both pieces twice, of l2 32 copies each time; each byte is read and written."""
+
+
+@pytest.mark.parametrize("name", OF_DEVICES)
+def test_an_amount_is_what_a_device_was_given(name: str, queue: list[str]) -> None:
+    unit, parameters = OF_DEVICES[name]
+    benchmark, _ = built(of(f"pressure/{name}"), **parameters)
+    for tensor in (value for value in vars(benchmark).values() if isinstance(value, torch.Tensor)):
+        tensor.copy_(torch.randint(1, 5, tensor.shape))
+    if name == "hbm":
+        benchmark.at = 0
+        for source, _ in benchmark.pieces:
+            source.random_(1, 5)
+    elif name == "launch":
+        benchmark.single.fill_(7)
+    assert sum(benchmark.enqueue() for _ in range(4)) == pytest.approx(COUNTED[name])
+    assert DID[name](benchmark)
+    assert type(benchmark).item == unit
+
+
+def test_a_device_has_its_next_piece_before_anybody_waits_for_the_last(queue: list[str]) -> None:
+    benchmark, run = built(of("pressure/launch"), level=(0, 100), period_ms=5)
+    assert benchmark.times >= 1
+    benchmark.order = iter([100, 0])
+    benchmark.before_observation(run)
+    benchmark.step(run, 0)
+    pieces = len(queue) // 2
+    first_waits = [deed for number in range(1, pieces) for deed in (f"mark {number}", f"wait {number - 1}")]
+    assert queue == ["mark 0", *first_waits, f"wait {pieces - 1}"]
+    assert benchmark.items(0) == pieces * benchmark.times > 0
+    assert benchmark.owed_ns <= 0, "waiting for the last piece is work"
+    benchmark.before_observation(run)
+    benchmark.step(run, 0)
+    assert (benchmark.items(0), len(queue)) == (0, 2 * pieces)
+    assert benchmark.lasted_s >= 0.005
+
+
+def test_of_a_step_that_lasts_a_time_an_audit_compares_no_operations(
+    queue: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def differences() -> Any:
+        benchmark = of("pressure/sm")(cuda=False, level=(0, 100), period_ms=2, **OF_DEVICES["sm"][1])
+        loop = Loop(benchmark, run := Run(benchmark))
+        loop.warm_up()
+        benchmark.order = itertools.repeat(0)
+        loop.observe(2)
+        loop.audit(1)
+        assert run.observed["levels"] == [0]
+        return loop.audited()["audit"]["differences"]
+
+    assert differences() == []
+    monkeypatch.setattr(DevicePressure, "timed", False)
+    assert differences() == ["no operations"]
+
+
 def test_levels_come_in_rounds_of_an_order_that_the_seed_decides() -> None:
     def rounds(seed: int) -> list[list[int]]:
         order: Iterator[int] = levels_in_rounds((0, 25, 50, 75, 100), seed)
@@ -131,6 +233,11 @@ def test_what_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         of("pressure/cpu")(level=(50, 101))
     with pytest.raises(CotenantError, match="--level must be at least 0"):
         of("pressure/cpu")(level=(-1, 50))
+    with pytest.raises(UnsupportedError, match="presses a device, and there is none here"):
+        built(of("pressure/hbm"))
+    monkeypatch.setattr(DevicePressure, "refuse_processors", lambda self: None)
+    with pytest.raises(UnsupportedError, match="does not tell how large"):
+        built(of("pressure/l2"))
     monkeypatch.setattr(main_of("pressure/disk"), "bytes_from_storage", lambda: 7)
     with pytest.raises(UnsupportedError, match="no disk is below"):
         built(of("pressure/disk"), size_mib=1)

@@ -39,6 +39,8 @@ class Benchmark:
     """Are its convolutions faster on channels_last tensors, in 16 bit and tf32? Then devices do them so by default."""
     serves: ClassVar[bool] = False
     """Does somebody wait for each step, as for the next word of an answer? Then every one's time is recorded, too."""
+    timed: ClassVar[bool] = False
+    """Does a step last a time, and do in it what it can? Then an audit does not compare how many operations it did."""
     ignored: ClassVar[dict[str, int]] = {}
     fixed: ClassVar[dict[str, Any]] = {}
     """Parameters of which this benchmark has one value: another is taken from nobody, and the flag did nothing.

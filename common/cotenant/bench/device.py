@@ -93,6 +93,38 @@ class Device:
             value = work()
         return graph.replay, value
 
+    def at_once(self) -> Callable[[Callable[[], object], Callable[[], object]], None]:
+        """Return what does two pieces of work on two streams; what comes after them waits for both.
+
+        What they work on has to be there before. A CPU does one after the other.
+        """
+
+        def one_after_the_other(first: Callable[[], object], second: Callable[[], object]) -> None:
+            first()
+            second()
+
+        if not self.is_accelerator:
+            return one_after_the_other
+        module = torch.get_device_module(self.torch_device)
+        aside, here = module.Stream(self.torch_device), module.current_stream(self.torch_device)
+        aside.wait_stream(here)
+
+        def on_two_streams(first: Callable[[], object], second: Callable[[], object]) -> None:
+            with module.stream(aside):
+                second()
+            first()
+            here.wait_stream(aside)
+
+        return on_two_streams
+
+    @property
+    def cache_bytes(self) -> int:
+        """The size of the device's last-level cache; 0 where torch does not tell it."""
+        if not self.is_accelerator:
+            return 0
+        properties = torch.get_device_module(self.torch_device).get_device_properties(self.torch_device)
+        return int(getattr(properties, "L2_cache_size", 0))
+
     def let_segments_grow(self) -> bool:
         """Let the allocator extend its segments, which batches of many shapes do not fragment; is it told so?
 

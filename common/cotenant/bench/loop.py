@@ -140,6 +140,7 @@ class Loop:
         self._updates_of_batch = updates.pop() if len(updates) == 1 else 0
         self._first = replace(
             first,
+            flops=None if self._benchmark.timed else first.flops,
             updates=self._updates_of_batch,
             moved=moved and self._updates_of_batch > 0,
             elements=sizes.pop() if len(sizes) == 1 and not self._run.uneven else None,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from cotenant.bench.arguments import flag
 from cotenant.bench.chrono import clock_ns
 from cotenant.bench.contract import Benchmark
+from cotenant.bench.outcome import UnsupportedError
 from cotenant.errors import CotenantError
 from cotenant.procfs import fields, read_text, to_int
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from cotenant.bench.run import Run
 
 FULL = 100
+PIECE_NS, TRIES, MOST = 1_000_000, 10, 1000
+"""How long a piece of a device's work is, and of how many of the least pieces it is made at most."""
 
 
 class Pressure(Benchmark):
@@ -34,6 +37,7 @@ class Pressure(Benchmark):
 
     fixed: ClassVar[dict[str, Any]] = {"batch_size": 1, "workers": 0, "cached_batch": False, "cuda": False}
     least: ClassVar[dict[str, int]] = {"level": 0}
+    timed = True
 
     number: int = 20
     skip: int | None = 0
@@ -97,6 +101,61 @@ class Pressure(Benchmark):
 
     def work(self) -> float:
         """Do a piece of work, short against a period; return what it achieved, in items."""
+        raise NotImplementedError
+
+
+class DevicePressure(Pressure):
+    """A neighbour on a device: work is enqueued one piece ahead, so that the device has no rest between two.
+
+    Who waits for a piece leaves its processor: what is pressed is the device alone.
+    """
+
+    fixed: ClassVar[dict[str, Any]] = {"batch_size": 1, "workers": 0, "cached_batch": False}
+
+    def build(self, run: Run) -> None:
+        """Make what is worked on, and see how much of it is a piece. Raises UnsupportedError without a device."""
+        self.device = run.chosen
+        self.pending: Any = None
+        """What the piece ends with that nobody has waited for."""
+        self.refuse_processors()
+        super().build(run)
+        self.times = self.least_pieces()
+
+    def refuse_processors(self) -> None:
+        if not self.device.is_accelerator:
+            raise UnsupportedError(
+                "It presses a device, and there is none here.",
+                "On a host without devices press cpu, llc, dram, disk or memory.",
+            )
+
+    def least_pieces(self) -> int:
+        """Return how many of the least pieces take about as long as a piece is to be."""
+        self.enqueue()  # Libraries prepare themselves at their first call.
+        self.device.synchronize()
+        start_ns = clock_ns()
+        for _ in range(TRIES):
+            self.enqueue()
+        self.device.synchronize()
+        return max(1, min(MOST, PIECE_NS * TRIES // (clock_ns() - start_ns)))
+
+    def work(self) -> float:
+        amount = sum(self.enqueue() for _ in range(self.times))
+        before, self.pending = self.pending, self.device.mark(asleep=True)
+        if before is not None:
+            before.synchronize()
+        return amount
+
+    def worked(self) -> float:
+        amount = super().worked()
+        if self.pending is not None:
+            start_ns = clock_ns()
+            self.pending.synchronize()
+            self.pending = None
+            self.owed_ns -= clock_ns() - start_ns
+        return amount
+
+    def enqueue(self) -> float:
+        """Give the device the least piece of work; return what it achieves, in items."""
         raise NotImplementedError
 
 

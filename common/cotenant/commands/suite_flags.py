@@ -25,7 +25,7 @@ from cotenant.suite.cells import Job, labels_of
 from cotenant.suite.decode import at
 from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load, resolve_path, select
 from cotenant.suite.mixes import Mix, mix_named, pairs_named
-from cotenant.suite.pressure import beside, neighbour, sense_named
+from cotenant.suite.pressure import OF_DEVICES, OF_HOSTS, beside, neighbour, pressable, sense_named
 from cotenant.suite.sizes import CLASSES
 
 HINT = "--name chooses jobs; a benchmark's own flags stand after --; --help lists all others."
@@ -110,12 +110,12 @@ def _add_mixes(add: Callable[..., object]) -> None:
     pairs = "every pair of these jobs beside each other, each beside itself, and each alone"
     add("--pairs", metavar="NAMES", help=pairs)
     pressing = (
-        "each chosen job beside a neighbour of known pressure on cpu, llc, dram, disk or memory: levels in percent, as "
-        "dram:0,25,50,75,100 (these by default); may be repeated"
+        f"each chosen job beside a neighbour of known pressure on {', '.join(OF_HOSTS)}, and on a device that both have "
+        f"on {', '.join(OF_DEVICES)}: levels in percent, as dram:0,25,50,75,100 (these by default); may be repeated"
     )
     add("--pressure", metavar="RESOURCE[:LEVELS]", action="append", default=[], help=pressing)
     sensing = (
-        "these jobs beside a neighbour on every resource that this host can press (or those of --pressure), and what a "
+        "these jobs beside a neighbour on every resource that tenants share here (or those of --pressure), and what a "
         "probe of each loses beside them: curves and fingerprints; also beside --pairs"
     )
     add("--sense", metavar="NAMES", help=sensing)
@@ -136,7 +136,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     if given.challenge is not None:
         address_of(given.challenge)
     suite = load(jobs_path(given.jobs, machine))
-    jobs, mixes, neighbours = _chosen(given, suite)
+    jobs, mixes, neighbours = _chosen(given, suite, len(machine.accelerators))
     check_one_class(jobs)
     base = base_directory()
     output = (given.outdir or output_directory()).absolute()
@@ -191,8 +191,11 @@ Chosen = tuple[tuple[Job, ...], tuple[Mix, ...], tuple[Job, ...]]
 """Jobs, mixes, and the neighbours of known pressure that stand in these mixes."""
 
 
-def _chosen(given: argparse.Namespace, suite: Suite) -> Chosen:
-    """Return what is to run, all of the file or what `--mix`, `--pairs`, `--sense` or `--pressure` makes of it."""
+def _chosen(given: argparse.Namespace, suite: Suite, devices: int) -> Chosen:
+    """Return what is to run, all of the file or what `--mix`, `--pairs`, `--sense` or `--pressure` makes of it.
+
+    `devices` are those of this host.
+    """
     flags = [name for name in ("mix", "pairs", "sense") if getattr(given, name) is not None]
     if not flags:
         entries = select(suite.entries, given.name, given.exclude)
@@ -213,7 +216,7 @@ def _chosen(given: argparse.Namespace, suite: Suite) -> Chosen:
     if given.pairs is not None:
         mixes += pairs_named(given.pairs)
     if given.sense is not None:
-        sense = sense_named(given.sense, given.pressure)
+        sense = sense_named(given.sense, given.pressure or pressable(devices))
         mixes, neighbours = [*mixes, *sense.mixes], sense.neighbours
     with at(" and ".join(f"--{flag}" for flag in flags)):
         check_mixes_of((*suite.jobs, *neighbours), mixes)

@@ -44,7 +44,7 @@ from cotenant.suite.cells import (
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Suite
 from cotenant.suite.mixes import Mix
-from cotenant.suite.pressure import PREFIX
+from cotenant.suite.pressure import PREFIX, why_unpressed
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
 from cotenant.text import listed, many
@@ -260,8 +260,10 @@ class Resolver:
         if len(mix.labels) > self.tenants:
             there = many(self.tenants, "tenant")
             return f"it is of {len(mix.labels)} tenants and there are {there}: --users {len(mix.labels)}."
-        if "pressure_disk" in mix.labels and is_in_memory(self._options.paths.temporary):
-            return "temporary files lie in memory, where no disk is pressed: let BASE lie on one."
+        # Instances of one device (MIG) have its number: what one of them takes from another is worth a curve.
+        devices = [{(each.vendor, each.index) for each in of.accelerators} for of in self.plans["student"].slices]
+        if why := why_unpressed(mix.labels, devices, is_in_memory(self._options.paths.temporary)):
+            return why
         too_large = [label for label in mix.labels if self._sizing.is_too_large(self._cells[label])]
         return f"the table of batch sizes has none of {listed(dict.fromkeys(too_large))} here." if too_large else ""
 

@@ -27,6 +27,11 @@ MEANT = {
     "dram": "dram: memory bandwidth",
     "disk": "disk: reads of a disk",
     "memory": "memory: resident memory",
+    "pcie": "pcie: copies to a device and back",
+    "sm": "sm: a device's multiprocessors",
+    "hbm": "hbm: bandwidth of a device's memory",
+    "l2": "l2: a device's last-level cache",
+    "launch": "launch: starts of kernels",
 }
 
 

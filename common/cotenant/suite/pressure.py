@@ -3,7 +3,7 @@ which adds what each job takes of a resource: what a probe loses beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cotenant.errors import CotenantError, did_you_mean
@@ -12,7 +12,10 @@ from cotenant.suite.fields import Args, checked_name, name_of, positive_of
 from cotenant.suite.mixes import JOINED, Mix, check_keys_of, labels_named, texts_of
 from cotenant.text import quoted
 
-RESOURCES = ("cpu", "llc", "dram", "disk", "memory")
+OF_HOSTS = ("cpu", "llc", "dram", "disk", "memory")
+PCIE = "pcie"
+OF_DEVICES = (PCIE, "sm", "hbm", "l2", "launch")
+RESOURCES = OF_HOSTS + OF_DEVICES
 USUAL_LEVELS = (0, 25, 50, 75, 100)
 FULL = 100
 PREFIX, PROBE = "pressure_", "probe_"
@@ -34,6 +37,28 @@ class Sense:
 
     mixes: tuple[Mix, ...]
     neighbours: tuple[Job, ...]
+
+
+def pressable(devices: int) -> tuple[str, ...]:
+    """Return the resources that two tenants of a host with so many devices share: of several each has its own."""
+    return OF_HOSTS + (OF_DEVICES if devices == 1 else (PCIE,) if devices else ())
+
+
+def why_unpressed(labels: Iterable[str], devices: Sequence[Collection[object]], in_memory: bool) -> str:
+    """Return why a neighbour among these cells would press on nothing that others have; "" where it would.
+
+    `devices` are those of each tenant. `in_memory`: temporary files lie there.
+    """
+    resources = {label.removeprefix(PREFIX) for label in labels if label.startswith(PREFIX)}
+    if "disk" in resources and in_memory:
+        return "temporary files lie in memory, where no disk is pressed: let BASE lie on one."
+    if not resources.intersection(OF_DEVICES):
+        return ""
+    if not all(devices):
+        return "there is no device to be pressed."
+    if PCIE in resources or set.intersection(*map(set, devices)):
+        return ""
+    return "each tenant has a device of its own: show the runner one (CUDA_VISIBLE_DEVICES=0), and use --share time."
 
 
 def neighbour(text: str, block_s: float = BLOCK_S) -> Job:
@@ -91,16 +116,14 @@ def sensed(labels: Iterable[str], pressures: Iterable[Job], family: str) -> Sens
 
 
 def sense_named(text: str, pressures: Sequence[str]) -> Sense:
-    """Return the launches of `--sense a,b`, on `pressures`, or on every resource. Raises CotenantError for no name."""
-    return sensed(
-        dict.fromkeys(labels_named(text, "--sense")), [neighbour(each) for each in pressures or RESOURCES], "--sense"
-    )
+    """Return the launches of `--sense a,b` on `pressures`. Raises CotenantError for no name."""
+    return sensed(dict.fromkeys(labels_named(text, "--sense")), map(neighbour, pressures), "--sense")
 
 
 def sense_of(entry: Mapping[str, object]) -> Sense:
     """Return the launches of an entry of a job file, its cells not yet looked up. Raises CotenantError."""
     check_keys_of(entry, KEYS)
-    labels, resources = texts_of(entry, "sense"), [*RESOURCES]
+    labels, resources = texts_of(entry, "sense"), [*OF_HOSTS]
     if "pressure" in entry:
         resources = texts_of(entry, "pressure", '["cpu", "dram:0,50,100"]')
     block_s = positive_of(dict(entry), "block_s") or BLOCK_S

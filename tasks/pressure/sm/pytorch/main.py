@@ -1,0 +1,35 @@
+"""Pressure on a device's multiprocessors: products of matrices that its cache holds. An item is a TFLOP.
+
+python main.py --level 50 --side 2048
+"""
+
+from typing import Literal
+
+import torch
+
+from cotenant.bench import Run, flag
+from cotenant.bench.pressure import DevicePressure
+
+
+class ProductPressure(DevicePressure):
+    """Work is products of two matrices into a third, in the precision of --precision."""
+
+    item = "TFLOP"
+
+    # Every device with tensor cores has it.
+    precision: Literal["fp32", "tf32", "bf16", "fp16"] | None = "fp16"
+    side: int = flag(2048, help="rows and columns of each matrix")
+
+    def prepare(self, run: Run) -> None:
+        # Random, never zeros: products of zeros take less power, and higher clocks.
+        self.left, self.right, self.out = (
+            torch.randn(self.side, self.side, device=run.device).to(run.precision.dtype) for _ in range(3)
+        )
+
+    def enqueue(self) -> float:
+        torch.mm(self.left, self.right, out=self.out)
+        return 2 * self.side**3 / 1e12
+
+
+if __name__ == "__main__":
+    ProductPressure.main()
