@@ -77,6 +77,7 @@ def test_a_tenant_holds_itself_to_its_part_of_a_device_and_says_what_it_sees(tmp
     part = take_part(CUDA, {"COTENANT_DEVICE_MEMORY": str(20 << 30)}, module, tmp_path, nvml)
     assert held == [(0.25, CUDA.torch_device)]
     assert part == {
+        "uuid": "GPU-7",
         "memory_free_bytes": 60 << 30,
         "memory_total_bytes": 80 << 30,
         "memory_fraction": 0.25,

@@ -134,6 +134,15 @@ def on_devices(
     return a_record(place={"isolation": isolation}, common={"meters": {"devices": devices}})
 
 
+def computing_on(uuid: str, own: list[str]) -> Record:
+    """A record of the tenant of `own` of two devices, whose torch says that it has `uuid`."""
+    isolation = replace(ISOLATION, planned={"accelerators": own})
+    devices = [{"uuid": f"GPU-{letter}", "index": index, "name": "V100"} for index, letter in enumerate("ab")]
+    machine = {"model_name": "Some Processor", "accelerators": devices}
+    part = a_part(observed={"dtype": "fp32", "device": "cuda:0", "device_share": {"uuid": uuid}})
+    return a_record(place={"isolation": isolation, "machine": machine}, told={"part": part})
+
+
 def shared_by(asked: str, seen: str) -> Record:
     return a_record(place={"share": SharedDevice(asked, seen, 4, 0.25, 1 << 30, "", None)})
 

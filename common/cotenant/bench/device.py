@@ -256,6 +256,7 @@ def take_part(
     properties = torch_device.get_device_properties(device.torch_device)
     version, uuid = (getattr(properties, "major", 0), getattr(properties, "minor", 0)), getattr(properties, "uuid", "")
     return {
+        "uuid": f"GPU-{uuid}" if uuid else "",
         "memory_free_bytes": free_bytes,
         "memory_total_bytes": total_bytes,
         "memory_fraction": fraction,

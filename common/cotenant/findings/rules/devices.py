@@ -71,6 +71,23 @@ def share_not_seen(record: Record) -> Finding | None:
 
 
 @record_rule
+def device_elsewhere(record: Record) -> Finding | None:
+    """A device of this host on which the tenant computed and which is not its own.
+
+    Variables show each tenant its devices, and a program can change them.
+    """
+    planned, seen = record.isolation.planned.get("accelerators", []), record.observed.get("device_share")
+    uuid = seen.get("uuid") if isinstance(seen, dict) else None
+    others = {device["uuid"]: device["index"] for device in record.machine.get("accelerators", ())}
+    if not isinstance(uuid, str) or uuid in planned or uuid not in others:
+        return None
+    return error(
+        f"It computed on device {others[uuid]} ({uuid}), and its slice has {', '.join(planned) or 'none'}.",
+        "Let the program leave CUDA_VISIBLE_DEVICES and its like as the runner sets them.",
+    )
+
+
+@record_rule
 def device_in_use(record: Record) -> Finding | None:
     """Processes of others on this tenant's devices while it was timed."""
     devices = record.meters.get("devices") or {}
