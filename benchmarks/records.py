@@ -144,6 +144,7 @@ def row(one: Tenant) -> dict[str, Any]:
         "mean_s": rate and 1000 / rate,
         "sd_s": rate and 10 / rate,
         "device_load_percent": None,
+        "device_power_w": None,
         "batch_size": 64,
         "precision": "fp32",
         "isolation": "v2",

@@ -27,7 +27,7 @@ from cotenant.report.tables import tables
 from cotenant.results.record import Record, SharedDevice
 from cotenant.results.store import write_record
 from cotenant.results.targets import System
-from report.making import BUSY, UNSLICED, launch, quick, summary_of
+from report.making import BUSY, SEEN, UNSLICED, launch, quick, summary_of
 from results.made import ARGUMENTS, ISOLATION, NOON, a_part, a_record, steady
 
 ALONE_MS = {"vae": 450.0, "wlm": 100.0, "loader": 800.0}
@@ -149,6 +149,27 @@ def test_a_device_that_several_share_is_one_device_and_each_is_entitled_to_its_p
     uneven = only([*shared, *lone])
     assert uneven.measures is not None
     assert (uneven.measures.slices, [tenant.sharers for tenant in uneven.tenants]) == (2, [2, 2, 1])
+
+
+def on_device(record: Record, watts: float) -> Record:
+    """The same on device 0, whose energy counter goes up by so many joules a second."""
+    meters = {"devices": {"GPU-0": SEEN | {"index": 0, "energy_j": 15 * watts, "energy_window_s": 15.0}}}
+    return msgspec.structs.replace(record, vcd="0", meters=meters, observed=record.observed | {"device": "cuda:0"})
+
+
+def test_the_energy_of_a_mix_is_over_that_of_the_same_items_one_after_another() -> None:
+    """Half of each job's items in the time of one: alone they take as long, at 100 W and at 300 W."""
+    both = SharedDevice("", "time", 2, None, None, "", None)
+    records = [on_device(one, 260.0) for one in mix([("vae", 0.5), ("wlm", 0.5)], share=both)]
+    records += [on_device(*of) for of in zip(baselines("vae", "wlm"), (100.0, 300.0), strict=True)]
+    block = only(records)
+    assert block.energy is not None
+    assert block.energy.value == pytest.approx(260 / 200, rel=0.01)
+    assert "energy 1.3" in text(mix_grid([block]))
+    assert ("energy", pytest.approx(1.3, rel=0.01)) in [
+        (row.record.get("measure"), row.record.get("value")) for row in mix_grid([block]).rows
+    ]
+    assert only([*mix(TWO), *baselines("vae", "wlm")]).energy is None
 
 
 OTHER = {"isolation": msgspec.structs.replace(ISOLATION, backend="affinity")}

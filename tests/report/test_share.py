@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from pathlib import Path
+from statistics import geometric_mean
 
 import pytest
 from msgspec.structs import replace
@@ -19,7 +20,8 @@ from cotenant.report.summary import summarise
 from cotenant.results.read import read_records
 from cotenant.results.record import Record, SharedDevice
 from cotenant.results.table import Rows
-from report.making import launch, solo
+from report.making import SEEN, launch, solo
+from results.made import a_part
 
 COSTS = {"time": 1.10, "mps:50": 0.70}
 """How long K users of a mode take for what would take as long in turns."""
@@ -71,6 +73,41 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
     assert job.marks.startswith("● mps:50, ■ time; dotted: users who take turns")
     assert all(f">{users}</text>" in job.pictures[0].svg.replace("\n", "") for users in (1, 2, 4))
     assert 'id="share"' in page("K", summarise(rows_in(tmp_path)), {}, shared=share_points(rows_in(tmp_path)))
+
+
+def served(users: int, uid: int, watts: float, p99_ms: float, solo: bool = False) -> list[Record]:
+    """K users of one device that serve, whose energy counter went up for twenty seconds."""
+    share = SharedDevice("time", "time", users, 1 / users, None, "", None)
+    if solo:
+        share = SharedDevice("", "exclusive", 1, None, None, "", None)
+    meters = {
+        "devices": {"GPU-3": SEEN | {"index": 3, "energy_j": 20 * watts, "energy_window_s": 20.0}},
+        "steps": {"n": 900, "p50_ns": 2e6, "p95_ns": 3e6, "p99_ns": p99_ms * 1e6, "p99_interval_ns": None},
+    }
+    place = {"share": share, "vcd": "3"} | ({"solo": True, "tenants": 1} if solo else {})
+    part = a_part(item="token", observed={"dtype": "bf16", "device": "cuda:0"})
+    return launch("decode", uid, users, 100.0 if solo else 100.0 * users, place=place, part=part, meters=meters)
+
+
+def test_sharing_has_a_price_in_joules_and_in_the_slowest_steps(tmp_path: Path) -> None:
+    """Two users in turns have half of the rate each; the device takes 300 W, where it takes 200 for one of them."""
+    records = [served(2, uid, 300, 40) + served(2, uid, 200, 4, solo=True) for uid in range(3)]
+    write(tmp_path / "of-2", [one for of_uid in records for one in of_uid])
+    (point,) = share_points(rows_in(tmp_path))
+    assert point.energy is not None
+    assert (point.energy.value, point.energy.n) == (pytest.approx(1.5), 3)
+    rates = [sum(one.statistics.median for one in of_uid[:2] if one.statistics) for of_uid in records]
+    assert point.joules_per_item == pytest.approx(geometric_mean(300 / rate for rate in rates))
+    (row,) = csv.DictReader(io.StringIO(as_csv(share_grid(rows_in(tmp_path)))))
+    assert [float(row[name]) for name in ("energy", "step_p99_ns", "alone_step_p99_ns")] == [
+        pytest.approx(1.5),
+        40e6,
+        4e6,
+    ]
+    text = "\n".join(line.plain for line in terminal(share_grid(rows_in(tmp_path)), 300))
+    assert "2, 3, 40 ms" in text
+    assert "2, 3, 4 ms" in text
+    assert "joules of the devices" in text
 
 
 def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_path: Path, capsys: Capture) -> None:

@@ -103,6 +103,27 @@ def test_the_load_of_a_tenant_is_that_of_its_own_devices() -> None:
     assert row_of(fields_of())["device_load_percent"] is None
 
 
+@pytest.mark.parametrize(
+    ("joules", "device", "watts"),
+    [
+        ([300.0, 900.0, 600.0], "cuda:0", 90.0),
+        ([300.0, None, 600.0], "cuda:0", 90.0),
+        ([300.0, 900.0, None], "cuda:0", None),
+        ([300.0, 900.0, -5.0], "cuda:0", None),
+        ([300.0, 900.0, 600.0], "cpu", None),
+        ([], "cuda:0", None),
+    ],
+)
+def test_the_power_of_a_tenant_is_that_of_all_its_devices_or_of_none(
+    joules: list[float | None], device: str, watts: float | None
+) -> None:
+    devices = {
+        f"GPU-{index}": {"index": index, "energy_j": of, "energy_window_s": 10.0} for index, of in enumerate(joules)
+    }
+    fields = fields_of(vcd="0,2", meters={"devices": devices}, observed={"device": device})
+    assert row_of(fields)["device_power_w"] == watts
+
+
 @given(
     st.dictionaries(
         st.sampled_from(("observations", "rendezvous", "meters", "machine", "observed", "skip")), json_values

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.multiprogram import MixMeasures, mix_measures
+from cotenant.stats.multiprogram import MixMeasures, energy_over_alone, mix_measures
 
 RATES = st.lists(st.tuples(st.floats(0.01, 1.0), st.floats(1e-3, 1e6)), min_size=1, max_size=8)
 
@@ -102,3 +102,13 @@ def test_intervals_cover_what_they_say_though_machines_differ_from_uid_to_uid() 
         assert 0.92 <= covered <= 0.98, (name, covered)
     widths = [math.log(draw.stp.interval[1] / draw.stp.interval[0]) for draw in draws if draw.stp.interval]
     assert np.mean(widths) < 0.03
+
+
+def test_energy_is_over_that_of_the_same_items_one_after_another() -> None:
+    together = {"0": {0: 50.0, 1: 40.0}, "1": {0: 5.0, 2: 5.0}}
+    alone_j = {"0": {0: 2.0}, "1": {0: 20.0}}
+    measure = energy_over_alone({0: 300.0, 1: 300.0}, together, alone_j)
+    assert measure is not None
+    assert (measure.value, measure.interval, measure.n) == (pytest.approx(300 / (50 * 2 + 5 * 20)), None, 1)
+    assert energy_over_alone({1: 300.0}, together, alone_j) is None
+    assert energy_over_alone({0: 300.0}, together, {"0": {0: 2.0}}) is None

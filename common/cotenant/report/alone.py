@@ -22,6 +22,8 @@ Tenants may have different devices; that each has its own again is what equal sl
 """
 
 ALONE = ("baseline", "stands_for", "interval_low_items_s", "interval_high_items_s", "warning_findings")
+STEP_TIMES = ("step_p50_ns", "step_p95_ns", "step_p99_ns")
+POWER = "device_power_w"
 QUICK = "quick"
 
 Rates = dict[int, float]
@@ -36,7 +38,7 @@ class Side:
     """Rates of launches: of the node, which is the sum of its tenants, and of each of these; why some are missing.
 
     `within` are the intervals of tenants alone, each of the observations of its launch; `quick` is where these are few;
-    `doubts` are the rules of the warnings on launches alone.
+    `doubts` are the rules of the warnings on launches alone, `rows` the records of these that count.
     """
 
     node: Rates = field(default_factory=dict)
@@ -45,6 +47,7 @@ class Side:
     within: Mapping[str, Mapping[int, Ends]] = field(default_factory=dict)
     quick: bool = False
     doubts: tuple[str, ...] = ()
+    rows: Mapping[str, Mapping[int, RecordRow]] = field(default_factory=dict)
 
     def of(self, tenant: str | None) -> Rates:
         """Return the rates of a tenant, or of the node."""
@@ -53,7 +56,7 @@ class Side:
 
 def rows_of(records: Rows) -> list[RecordRow]:
     """Return what sides are made of: the columns that have to be equal, who it is, its rate, and whether it counts."""
-    plain = {"run_id", "slice", "work", "rate_items_s", *ALONE, *(column.name for column in equal_columns().values())}
+    plain = {"run_id", "slice", "work", "rate_items_s", *ALONE, *STEP_TIMES, POWER, *(column.name for column in equal_columns().values())}
     derived = {"who": TENANT, "job": JOB, "counts": COUNTS & (pl.col("tenants").fill_null(1) == 1)}
     return records.columns(*plain, **derived).to_dicts()
 
@@ -93,6 +96,7 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     beside = {row["who"]: row for row in members}
     tenants: dict[str, Rates] = defaultdict(dict)
     within: dict[str, dict[int, Ends]] = defaultdict(dict)
+    rows: dict[str, dict[int, RecordRow]] = defaultdict(dict)
     others: dict[str, dict[str, None]] = defaultdict(dict)
     like = []
     for row in (row for row in solos if row["counts"]):
@@ -102,7 +106,7 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
         like.append(row)
         low, high = row["interval_low_items_s"], row["interval_high_items_s"]
         for who in {row["who"], *filter(beside.__contains__, row["stands_for"].split(","))}:
-            tenants[who][row["run_id"]] = row["rate_items_s"]
+            tenants[who][row["run_id"]], rows[who][row["run_id"]] = row["rate_items_s"], row
             if low and high:
                 within[who][row["run_id"]] = low, high
     if not like:
@@ -113,7 +117,7 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     node = {uid: sum(tenants[who][uid] for who in beside) for uid in sorted(uids)}
     why = "; ".join(f"{reason} (tenant {', '.join(who)})" for reason, who in others.items())
     doubts = {rule for row in like for rule in row["warning_findings"].split(",") if rule}
-    return Side(node, dict(tenants), why, dict(within), doubts=tuple(sorted(doubts)))
+    return Side(node, dict(tenants), why, dict(within), doubts=tuple(sorted(doubts)), rows=dict(rows))
 
 
 def unlike(rows: Collection[RecordRow]) -> str | None:

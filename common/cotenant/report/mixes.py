@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from cotenant.report import numbers
-from cotenant.report.alone import Ends
+from cotenant.report.alone import STEP_TIMES, Ends
 from cotenant.report.grid import (
     Cell,
     Column,
@@ -18,6 +18,16 @@ from cotenant.report.grid import (
     measured_columns,
     row,
     word,
+)
+from cotenant.report.price import (
+    ALONE_HEADING,
+    STEPS_HEADING,
+    StepTimes,
+    energy,
+    legends,
+    steps_alone,
+    steps_cell,
+    steps_together,
 )
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.columns import TENANT
@@ -49,12 +59,14 @@ class MixTenant:
     doubts: tuple[str, ...]
     sharers: int
     entitlement: float
+    steps: StepTimes | None = None
+    steps_alone: StepTimes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MixBlock:
     """A mix of one suite on one host under one isolation. `measures` is None where a tenant's progress is not known,
-    and `notes` say why. `sharers` is how many tenants have the same processors."""
+    and `notes` say why. `sharers` is how many tenants have the same processors. `energy` is over that alone."""
 
     suite: str
     host: str
@@ -64,6 +76,7 @@ class MixBlock:
     tenants: tuple[MixTenant, ...]
     measures: MixMeasures | None
     notes: tuple[str, ...]
+    energy: Measure | None = None
 
     @property
     def is_pair(self) -> bool:
@@ -92,7 +105,8 @@ def mix_blocks(summary: Summary) -> list[MixBlock]:
             reasons.append("no repetition has all tenants together and each of their jobs alone")
         tenants = tuple(_tenant(tenant, job, measures) for tenant, job in own)
         sharers = max(job.sharers for job in jobs)
-        blocks.append(MixBlock(suite, host, mix, isolation, sharers, tenants, measures, tuple(reasons)))
+        joules = None if reasons else energy(own)
+        blocks.append(MixBlock(suite, host, mix, isolation, sharers, tenants, measures, tuple(reasons), joules))
     return blocks
 
 
@@ -140,6 +154,8 @@ def _tenant(tenant: str, job: JobSummary, measures: MixMeasures | None) -> MixTe
         doubts=job.doubts,
         sharers=sharers,
         entitlement=entitlement,
+        steps=steps_together(job, tenant),
+        steps_alone=steps_alone(job, tenant),
     )
 
 
@@ -158,7 +174,7 @@ FIELDS = (
     *("suite", "host", "mix", "isolation", "tenant", "job", "unit"),
     *("progress", "progress_low", "progress_high", "launches", "within_low", "within_high", "share_kept", "slowdown"),
     *("together", "together_low", "together_high", "alone", "alone_low", "alone_high", "baseline", "verdict"),
-    *("measure", "value", "value_low", "value_high"),
+    *(*STEP_TIMES, *(f"alone_{name}" for name in STEP_TIMES), "measure", "value", "value_low", "value_high"),
 )
 Item = tuple[MixBlock, MixTenant]
 
@@ -222,6 +238,8 @@ COLUMNS: Sequence[Column[Item]] = (
     *_rate("together"),
     *_rate("alone"),
     Column("unit", lambda item: Cell(f"{item[1].unit or 'item'}/s", {"unit": item[1].unit}), left=True),
+    Column(STEPS_HEADING, lambda item: steps_cell("", item[1].steps), optional=True),
+    Column(ALONE_HEADING, lambda item: steps_cell("alone_", item[1].steps_alone), optional=True),
     Column("baseline", lambda item: _baseline(item[1]), left=True, optional=True),
     Column("verdict", lambda item: word(item[1].verdict, "verdict"), left=True),
 )
@@ -244,6 +262,8 @@ def mix_grid(blocks: Sequence[MixBlock]) -> Grid:
         legend.append("within the launch: the 95 % interval by observations, which know nothing of other launches.")
     if any(tenant.quick for block in blocks for tenant in block.tenants):
         legend.append(QUICK)
+    steps = (tenant.steps for block in blocks for tenant in block.tenants)
+    legend += legends((block.energy for block in blocks), steps)
     return Grid(COLUMNS, groups, notes=[((" ".join(legend), "dim"),)], fields=FIELDS, document=document)
 
 
@@ -260,8 +280,8 @@ def _rows(block: MixBlock) -> Iterator[Row]:
         made = row(COLUMNS, (block, tenant))
         yield Row(made.cells, {**made.record, **place})
     if block.measures is not None:
-        for name in MEASURES:
-            measure: Measure = getattr(block.measures, name)
+        measures: dict[str, Measure] = {name: getattr(block.measures, name) for name in MEASURES}
+        for name, measure in (measures | ({"energy": block.energy} if block.energy else {})).items():
             low, high = measure.interval or (None, None)
             ends = {"value": measure.value, "value_low": low, "value_high": high, "launches": measure.n}
             yield Row(values={**place, "measure": name, **ends})
@@ -276,6 +296,7 @@ def _notes(block: MixBlock) -> Iterator[Words]:
             f"worst slowdown {shown(measures.worst_slowdown)}, tenant {worst.tenant} ({worst.job})",
             f"fairness {shown(measures.fairness)}",
             f"tax {_percents(measures.tax)}",
+            *([f"energy {shown(block.energy)}"] if block.energy else []),
         ]
         yield (("; ".join(parts), "bold"),)
         if measures.stp.n == 1:

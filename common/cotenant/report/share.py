@@ -10,7 +10,20 @@ from statistics import median
 import polars as pl
 
 from cotenant.report import numbers
+from cotenant.report.alone import STEP_TIMES
 from cotenant.report.grid import Cell, Column, Grid, Measurement, Row, RowGroup, Words, measured_columns, row, word
+from cotenant.report.price import (
+    ALONE_HEADING,
+    STEPS_HEADING,
+    StepTimes,
+    energy,
+    joules_cell,
+    joules_per_item,
+    legends,
+    steps_alone,
+    steps_cell,
+    steps_together,
+)
 from cotenant.report.summary import JobSummary, summarise
 from cotenant.results.launches import grouped
 from cotenant.results.table import Rows
@@ -28,7 +41,8 @@ class SharePoint:
     """Equal tenants, `sharers` on each of `devices` devices or slices.
 
     `measures` is None where progress is unknown: `note` says why. `entitlement` is each one's. `accuracy` is of the
-    tenant that kept least, `settled_s` of the one that took longest.
+    tenant that kept least, `settled_s` of the one that took longest, `steps` of the one whose slowest steps are the
+    slowest. `energy` is over that alone.
     """
 
     suite: str
@@ -45,6 +59,10 @@ class SharePoint:
     quick: bool
     verdict: str
     note: str
+    joules_per_item: float | None = None
+    energy: Measure | None = None
+    steps: StepTimes | None = None
+    steps_alone: StepTimes | None = None
 
 
 def share_points(records: Rows) -> list[SharePoint]:
@@ -92,6 +110,8 @@ def _point(job: JobSummary) -> SharePoint:
     # Alone a user of an instance has that instance: what its part is of the whole device, nobody has measured.
     if measures is not None and mode != "mig":
         accuracy = limit_accuracy(measures.progress[measures.worst], entitlement, median(loads) if loads else None)
+    times = {tenant: of for tenant in job.together.tenants if (of := steps_together(job, tenant)) is not None}
+    slowest = max(times, key=lambda tenant: times[tenant].p99_ns, default="")
     return SharePoint(
         suite=job.suite,
         host=job.host,
@@ -107,6 +127,10 @@ def _point(job: JobSummary) -> SharePoint:
         quick=job.alone is not None and job.alone.quick,
         verdict=job.verdict,
         note=note,
+        joules_per_item=joules_per_item(job),
+        energy=energy([(tenant, job) for tenant in job.together.tenants]),
+        steps=times.get(slowest),
+        steps_alone=steps_alone(job, slowest),
     )
 
 
@@ -126,6 +150,7 @@ FIELDS = (
     *("stp", "stp_low", "stp_high", "launches", "antt", "antt_low", "antt_high"),
     *("worst_slowdown", "worst_slowdown_low", "worst_slowdown_high", "fairness", "tax"),
     *("accuracy", "accuracy_low", "accuracy_high", "limit", "settled_s", "baseline", "verdict", "note"),
+    *("joules_per_item", "energy", "energy_low", "energy_high", *STEP_TIMES, *(f"alone_{name}" for name in STEP_TIMES)),
 )
 
 
@@ -182,6 +207,17 @@ COLUMNS: Sequence[Column[SharePoint]] = (
     )[:2],
     Column("limit", lambda point: word(point.accuracy.verdict if point.accuracy else "", "limit"), left=True),
     Column("settled", _settled),
+    Column("J per item", lambda point: joules_cell(point.joules_per_item), optional=True),
+    *measured_columns(
+        "energy",
+        lambda point: None if point.energy is None else Measurement(point.energy.value, point.energy.interval, ""),
+        ("energy", "energy_low", "energy_high"),
+        show=numbers.ratio,
+        span=numbers.ratio_interval,
+        optional=True,
+    )[:2],
+    Column(STEPS_HEADING, lambda point: steps_cell("", point.steps), optional=True),
+    Column(ALONE_HEADING, lambda point: steps_cell("alone_", point.steps_alone), optional=True),
     Column("verdict", lambda point: word(point.verdict, "verdict"), left=True),
 )
 
@@ -198,8 +234,9 @@ def points_grid(points: Sequence[SharePoint]) -> Grid:
         facts = f"{suite} on {host}, isolation {isolation}"
         groups.append(RowGroup([_row(point) for point in of_job], job, facts, [*_notes(of_job)]))
     document = {"schema": "cotenant-share-1", "points": [asdict(point) for point in points]}
-    legend = f"{LEGEND} {QUICK}" if any(point.quick for point in points) else LEGEND
-    return Grid(COLUMNS, groups, notes=[((legend, "dim"),)], fields=FIELDS, document=document)
+    legend = [LEGEND, *([QUICK] if any(point.quick for point in points) else [])]
+    legend += legends((point.energy for point in points), (point.steps for point in points))
+    return Grid(COLUMNS, groups, notes=[((" ".join(legend), "dim"),)], fields=FIELDS, document=document)
 
 
 def _row(point: SharePoint) -> Row:

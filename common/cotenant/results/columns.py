@@ -18,7 +18,7 @@ import polars as pl
 
 from cotenant.finding import Severity
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of, text_of
-from cotenant.results.drawn import observations_of, own_meters
+from cotenant.results.drawn import observations_of, own_meters, own_power_w
 from cotenant.results.record import IN_MIX, MOST, SOLO, Number, Observed, Whole
 from cotenant.stats.limits import settled_s
 
@@ -290,6 +290,12 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "mean load of the tenant's own devices while it was timed",
         of=_load,
         check=not_negative,
+    ),
+    number(
+        "device_power_w",
+        "mean power of its devices while tenants were timed, by their energy counters; of a shared one that of all users",
+        of=lambda record: own_power_w(record.fields, record.vcd),
+        measured=True,
     ),
     text("slice", "what was planned of the machine: equal for equal slices"),
     text("version", "hash of the benchmark's source"),

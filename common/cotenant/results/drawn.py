@@ -62,6 +62,14 @@ class Meter(msgspec.Struct, frozen=True):
     max: _Sample
 
 
+_Positive = Annotated[float, msgspec.Meta(gt=0, lt=float(MOST))]
+
+
+class _Energy(msgspec.Struct, frozen=True):
+    energy_j: _Positive
+    energy_window_s: _Positive
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Course:
     """One quantity over time; `of` is a device's index, a tenant's number or `host`.
@@ -117,6 +125,21 @@ def own_meters(fields: Fields, vcd: str) -> list[Meter]:
         for quantity in quantities
     ]
     return [meter for meter in sampled if meter is not None]
+
+
+def own_power_w(fields: Fields, vcd: str) -> float | None:
+    """Return the mean power of all devices that the record trained on, by what their energy counters went up.
+
+    None where one of them has counted none, or for too short a time, and of a record of the processor.
+    """
+    devices, own = mapping_of(mapping_of(fields.get("meters")).get("devices")), vcd.split(",")
+    if mapping_of(fields.get("observed")).get("device") == "cpu":
+        return None
+    counted = [
+        part_of(device, _Energy) for device in map(mapping_of, devices.values()) if str(device.get("index")) in own
+    ]
+    watts = [energy.energy_j / energy.energy_window_s for energy in counted if energy is not None]
+    return sum(watts) if watts and len(watts) == len(counted) else None
 
 
 def courses_of(fields: Fields) -> list[Course]:

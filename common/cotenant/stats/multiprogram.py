@@ -101,6 +101,22 @@ def mix_measures(together: Mapping[str, Rates], alone: Mapping[str, Rates], slic
     return MixMeasures(progress, stp, antt, worst, progress[worst].inverse(), fairness, tax, slices)
 
 
+def energy_over_alone(
+    watts: Rates, together: Mapping[str, Rates], alone_j: Mapping[str, Mapping[int, float]]
+) -> Measure | None:
+    """Return the energy of tenants together over that of the same items by each alone, one after another.
+
+    `watts`: of all their devices, by uid; `alone_j`: joules of an item alone, by tenant and uid. None where no uid has
+    all of them.
+    """
+    known = [set(watts)] + [set(rates) & set(alone_j.get(tenant, ())) for tenant, rates in together.items()]
+    ratios = [
+        watts[uid] / sum(rates[uid] * alone_j[tenant][uid] for tenant, rates in together.items())
+        for uid in sorted(set.intersection(*known))
+    ]
+    return _over(ratios) if together and ratios else None
+
+
 def _over(values: Sequence[float]) -> Measure:
     across = across_launches(values)
     return Measure(across.rate, across.interval, across.n)
