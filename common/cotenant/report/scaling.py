@@ -169,7 +169,7 @@ def _check_equal(key: str, members: Sequence[JobSummary]) -> None:
         what = "benchmarks or arguments" if name == "benchmark" else f"{name.replace('_', ' ')} {values}"
         raise CotenantError(
             f"Two configurations stand under {key}: different {what} ({jobs}).",
-            "--job NAME picks one, or name a directory that holds one of them only.",
+            "--job 'NAME.c*' picks the cells of one, or name a directory that holds one of them only.",
         )
     hosts = sorted({job.host for job in members})
     if len(hosts) > 1:
@@ -191,7 +191,8 @@ def of_one_series_grid(curves: Curves) -> Grid:
     if others:
         listed = "; ".join(map(str, curves))
         raise CotenantError(
-            f"{points[0].key} is the key of {len(curves)} configurations: {listed}.", "--job NAME picks one's jobs."
+            f"{points[0].key} is the key of {len(curves)} configurations: {listed}.",
+            "--job 'NAME.c*' picks the cells of one.",
         )
     document = {
         point.key: {
