@@ -81,9 +81,8 @@ def beside(given: Given, resource: str) -> None:
     lost = [f"{record['outcome']}: {record['message']}" for record in records if record["outcome"] != "completed"]
     wrong = [*lost, *(sentence for record in records for sentence in errors(record))]
     shares = ", ".join(f"{name} {share:.2f}" for name, share in kept.items())
-    given.check(
-        f"{JOB} beside {resource}", len(kept) == 2 and not wrong, wrong[0] if wrong else f"They keep {shares or 'none'}."
-    )
+    sentence = wrong[0] if wrong else f"They keep {shares or 'none'}."
+    given.check(f"{JOB} beside {resource}", len(kept) == 2 and not wrong, sentence)
 
 
 def kept_of(records: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -69,7 +69,7 @@ class Sizing:
             of_group = [job for job in jobs if job.group == group]
             names = [job.stem for job in of_group if any(self.is_too_large(cell) for cell in expand(job))]
             if names:
-                part = "" if plan.device_share_bytes is None else f" ({gib(plan.device_share_bytes)} of a device each)"
+                part = "" if not plan.device_share_bytes else f" ({gib(plan.device_share_bytes)} of a device each)"
                 where = self.class_of(of_group[0]) or f"less than {next(iter(MEMORY_CLASSES))}"
                 reason = f"{self._table.path} has no batch size of theirs for {where}{part}"
                 yield f"{', '.join(names)}: left out, as {reason}; --memory-class names another class."

@@ -56,7 +56,8 @@ class Side:
 
 def rows_of(records: Rows) -> list[RecordRow]:
     """Return what sides are made of: the columns that have to be equal, who it is, its rate, and whether it counts."""
-    plain = {"run_id", "slice", "work", "rate_items_s", *ALONE, *STEP_TIMES, POWER, *(column.name for column in equal_columns().values())}
+    equal = (column.name for column in equal_columns().values())
+    plain = {"run_id", "slice", "work", "rate_items_s", *ALONE, *STEP_TIMES, POWER, *equal}
     derived = {"who": TENANT, "job": JOB, "counts": COUNTS & (pl.col("tenants").fill_null(1) == 1)}
     return records.columns(*plain, **derived).to_dicts()
 

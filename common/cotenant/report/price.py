@@ -16,8 +16,8 @@ from cotenant.stats.multiprogram import Measure, energy_over_alone
 
 STEPS_HEADING, ALONE_HEADING = "p50, p95, p99 of a step", "of a step alone"
 OF_ENERGY = (
-    "energy: joules of the devices, by their own counters, over those of the same items by each tenant alone, one after "
-    "another. Nothing tells the joules of one user of a device apart."
+    "energy: joules of the devices, by their own counters, over those of the same items by each tenant alone, one "
+    "after another. Nothing tells the joules of one user of a device apart."
 )
 OF_STEPS = f"{STEPS_HEADING}: medians over launches, of a job whose steps somebody waits for."
 
@@ -96,4 +96,5 @@ def joules_cell(joules: float | None) -> Cell:
 
 def legends(energies: Iterable[Measure | None], steps: Iterable[StepTimes | None]) -> list[str]:
     """Return the sentences on what of these is known of anybody."""
-    return [text for text, known in ((OF_ENERGY, energies), (OF_STEPS, steps)) if any(each is not None for each in known)]
+    every = ((OF_ENERGY, energies), (OF_STEPS, steps))
+    return [text for text, known in every if any(each is not None for each in known)]

@@ -293,7 +293,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     ),
     number(
         "device_power_w",
-        "mean power of its devices while tenants were timed, by their energy counters; of a shared one that of all users",
+        "mean power of its devices while tenants were timed, by their energy counters; of a shared one that of all",
         of=lambda record: own_power_w(record.fields, record.vcd),
         measured=True,
     ),
