@@ -482,7 +482,8 @@ def test_neighbours_on_a_device_achieve_half_at_half_a_level(
         blocks = [{"level": level, "rate": rate} for level, rate in ((0, 10.0), (100, 4.0), (0, None), (100, 6.0))]
         names = ("pressure_sm", "vae.in.vae+sm", "probe_sm.in.probe_sm+sm")
         return [
-            record(name=name, meters={"pressure": {"blocks": [] if name == "pressure_sm" else blocks}}) for name in names
+            record(name=name, meters={"pressure": {"blocks": [] if name == "pressure_sm" else blocks}})
+            for name in names
         ]
 
     monkeypatch.setattr(pressure, "preload", lambda vision: None)
@@ -601,7 +602,7 @@ def test_the_course_of_other_parts(part: Part, tmp_path: Path, monkeypatch: pyte
     assert compiled == ["dcgan", "convnet", "ssd", "gpt"]
     whole["compilations"] = [3, 4]
     forms.late(here, "dcgan")
-    forms.measure(here, "dcgan", forms.COMPILED, 60)
+    forms.measure(here, "dcgan", forms.COMPILED)
     forms.late(here, "dcgan")
     assert checks(here)["dcgan compiled"][0] == "FAIL"
 

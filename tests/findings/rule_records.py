@@ -140,7 +140,7 @@ def computing_on(uuid: str, own: list[str]) -> Record:
     devices = [{"uuid": f"GPU-{letter}", "index": index, "name": "V100"} for index, letter in enumerate("ab")]
     machine = {"model_name": "Some Processor", "accelerators": devices}
     part = a_part(observed={"dtype": "fp32", "device": "cuda:0", "device_share": {"uuid": uuid}})
-    return a_record(place={"isolation": isolation, "machine": machine}, told={"part": part})
+    return a_record(place={"isolation": isolation, "machine": machine, "devices": len(own)}, told={"part": part})
 
 
 def shared_by(asked: str, seen: str) -> Record:

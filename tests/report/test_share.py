@@ -85,7 +85,7 @@ def served(users: int, uid: int, watts: float, p99_ms: float, solo: bool = False
         "steps": {"n": 900, "p50_ns": 2e6, "p95_ns": 3e6, "p99_ns": p99_ms * 1e6, "p99_interval_ns": None},
     }
     place = {"share": share, "vcd": "3"} | ({"solo": True, "tenants": 1} if solo else {})
-    part = a_part(item="token", observed={"dtype": "bf16", "device": "cuda:0"})
+    part = a_part(item="token", observed={"dtype": "fp32", "device": "cuda:0"})
     return launch("decode", uid, users, 100.0 if solo else 100.0 * users, place=place, part=part, meters=meters)
 
 

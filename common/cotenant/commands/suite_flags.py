@@ -111,7 +111,8 @@ def _add_mixes(add: Callable[..., object]) -> None:
     add("--pairs", metavar="NAMES", help=pairs)
     pressing = (
         f"each chosen job beside a neighbour of known pressure on {', '.join(OF_HOSTS)}, and on a device that both "
-        f"have on {', '.join(OF_DEVICES)}: levels in percent, as dram:0,25,50,75,100 (these by default); may be repeated"
+        f"have on {', '.join(OF_DEVICES)}: levels in percent, as dram:0,25,50,75,100 (these by default); may be "
+        "repeated"
     )
     add("--pressure", metavar="RESOURCE[:LEVELS]", action="append", default=[], help=pressing)
     sensing = (

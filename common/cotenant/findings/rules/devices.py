@@ -78,7 +78,7 @@ def device_elsewhere(record: Record) -> Finding | None:
     """
     planned, seen = record.isolation.planned.get("accelerators", []), record.observed.get("device_share")
     uuid = seen.get("uuid") if isinstance(seen, dict) else None
-    others = {device["uuid"]: device["index"] for device in record.machine.get("accelerators", ())}
+    others = {device["uuid"]: device.get("index") for device in record.machine.get("accelerators", ())}
     if not isinstance(uuid, str) or uuid in planned or uuid not in others:
         return None
     return error(
