@@ -335,6 +335,9 @@ def test_sums_over_a_pair_that_is_missing_are_none_and_one_pair_is_no_matrix() -
     assert matrix.sensitivity("loader") is not None
     assert matrix.noise("vae") is None
     assert pair_matrices(summary_of([*mix(TWO), *baselines("vae", "wlm")])) == []
+    equals = [record for tenant in range(2) for record in _equal(tenant)]
+    (of_two,) = pair_matrices(summary_of([*mix(TWO), *baselines("vae", "wlm"), *equals]))
+    assert sorted(of_two.kept["vae"]) == ["vae", "wlm"], "with a job beside itself it is one"
 
 
 def test_a_job_beside_itself_is_also_a_launch_of_two_equals_and_a_mix_of_a_name_stands_apart() -> None:

@@ -81,7 +81,9 @@ def pair_matrices(summary: Summary) -> list[PairMatrix]:
                 shares[name][name], doubts[name, name] = measure, of_launches
         notes = tuple(f"{block.mix}: {note}" for block in blocks for note in block.notes)
         quick = any(tenant.quick for block in blocks for tenant in block.tenants)
-        if len(blocks) > 1 and any(shares.values()):
+        # Both directions of a single pair stand in the table of mixes.
+        cells = sum(map(len, shares.values()))
+        if cells and (len(blocks) > 1 or cells > 2):
             matrices.append(PairMatrix(*place, tuple(shares), shares, notes, quick, doubts))
     return matrices
 
