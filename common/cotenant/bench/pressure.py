@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cotenant.bench.run import Run
 
 FULL = 100
+FIXED = {"batch_size": 1, "workers": 0, "cached_batch": False}
 PIECE_NS, TRIES, MOST = 1_000_000, 10, 1000
 """How long a piece of a device's work is, and of how many of the least pieces it is made at most."""
 
@@ -35,7 +36,7 @@ class Pressure(Benchmark):
     decides. The record's `observed.levels` holds them, one an observation.
     """
 
-    fixed: ClassVar[dict[str, Any]] = {"batch_size": 1, "workers": 0, "cached_batch": False, "cuda": False}
+    fixed: ClassVar[dict[str, Any]] = FIXED | {"cuda": False}
     least: ClassVar[dict[str, int]] = {"level": 0}
     timed = True
 
@@ -110,7 +111,7 @@ class DevicePressure(Pressure):
     Who waits for a piece leaves its processor: what is pressed is the device alone.
     """
 
-    fixed: ClassVar[dict[str, Any]] = {"batch_size": 1, "workers": 0, "cached_batch": False}
+    fixed: ClassVar[dict[str, Any]] = FIXED
 
     def build(self, run: Run) -> None:
         """Make what is worked on, and see how much of it is a piece. Raises UnsupportedError without a device."""

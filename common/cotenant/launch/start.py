@@ -260,12 +260,20 @@ class Resolver:
         if len(mix.labels) > self.tenants:
             there = many(self.tenants, "tenant")
             return f"it is of {len(mix.labels)} tenants and there are {there}: --users {len(mix.labels)}."
-        # Instances of one device (MIG) have its number: what one of them takes from another is worth a curve.
-        devices = [{(each.vendor, each.index) for each in of.accelerators} for of in self.plans["student"].slices]
-        if why := why_unpressed(mix.labels, devices, is_in_memory(self._options.paths.temporary)):
+        if why := why_unpressed(mix.labels, self._devices, self._in_memory):
             return why
         too_large = [label for label in mix.labels if self._sizing.is_too_large(self._cells[label])]
         return f"the table of batch sizes has none of {listed(dict.fromkeys(too_large))} here." if too_large else ""
+
+    @functools.cached_property
+    def _devices(self) -> list[set[tuple[str, int]]]:
+        """The devices of each tenant. Instances of one (MIG) have its number: one may take from another what it has."""
+        return [{(each.vendor, each.index) for each in of.accelerators} for of in self.plans["student"].slices]
+
+    @functools.cached_property
+    def _in_memory(self) -> bool:
+        """Whether temporary files lie in memory."""
+        return is_in_memory(self._options.paths.temporary)
 
     @property
     def _every_job(self) -> tuple[Job, ...]:
