@@ -153,6 +153,11 @@ def word(text: str, name: str = "", style: str = "") -> Cell:
     return Cell(text, {name: text} if name else {}, style)
 
 
+def place_column(name: str, of: Callable[[T], str]) -> Column[T]:
+    """Return a column of where a row was measured, which a terminal and a page have in a heading."""
+    return Column(name, lambda item: word(of(item), name), left=True, seen="files")
+
+
 def number(value: float | None, show: Callable[[float], str], name: str = "") -> Cell:
     """Return a number's cell; for programs it is the field `name`."""
     return Cell(numbers.ABSENT if value is None else show(value), {name: value} if name else {})

@@ -9,7 +9,19 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from cotenant.report.grid import Cell, Column, Grid, Measurement, RowGroup, Words, measured_columns, number, row, word
+from cotenant.report.grid import (
+    Cell,
+    Column,
+    Grid,
+    Measurement,
+    RowGroup,
+    Words,
+    measured_columns,
+    number,
+    place_column,
+    row,
+    word,
+)
 from cotenant.report.numbers import ABSENT, change, rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.drawn import CHECKOUT, differences
@@ -208,9 +220,9 @@ def _changes(series: RateSeries) -> Cell:
 
 
 COLUMNS: Sequence[Column[RateSeries]] = (
-    Column("suite", lambda series: word(series.suite, "suite"), left=True, seen="files"),
-    Column("host", lambda series: word(series.host, "host"), left=True, seen="files"),
-    Column("device", lambda series: word(series.device, "device"), left=True, seen="files"),
+    place_column("suite", lambda series: series.suite),
+    place_column("host", lambda series: series.host),
+    place_column("device", lambda series: series.device),
     Column("job", lambda series: Cell(_name(series), {"job": series.job, "label": series.label}), left=True),
     Column(
         "unit", lambda series: Cell(f"{series.unit}/s" if series.unit else ABSENT, {"unit": series.unit}), left=True

@@ -18,6 +18,7 @@ from cotenant.report.grid import (
     RowGroup,
     Words,
     measured_columns,
+    place_column,
     row,
     word,
 )
@@ -254,8 +255,8 @@ def _ratio_columns(name: str, heading: str, optional: bool = False) -> Sequence[
 
 
 PLACE: Sequence[Column[Item]] = (
-    Column("suite", lambda item: word(item[0].suite, "suite"), left=True, seen="files"),
-    Column("host", lambda item: word(item[0].host, "host"), left=True, seen="files"),
+    place_column("suite", lambda item: item[0].suite),
+    place_column("host", lambda item: item[0].host),
     Column("job", _job, left=True),
 )
 KEPT = _ratio_columns("kept", "/ alone")

@@ -16,6 +16,7 @@ from cotenant.report.grid import (
     RowGroup,
     Words,
     measured_columns,
+    place_column,
     row,
     word,
 )
@@ -216,10 +217,10 @@ def _rate(name: str) -> Sequence[Column[Item]]:
 
 
 PLACE: Sequence[Column[Item]] = (
-    Column("suite", lambda item: word(item[0].suite, "suite"), left=True, seen="files"),
-    Column("host", lambda item: word(item[0].host, "host"), left=True, seen="files"),
-    Column("mix", lambda item: word(item[0].mix, "mix"), left=True, seen="files"),
-    Column("isolation", lambda item: word(item[0].isolation, "isolation"), left=True, seen="files"),
+    place_column("suite", lambda item: item[0].suite),
+    place_column("host", lambda item: item[0].host),
+    place_column("mix", lambda item: item[0].mix),
+    place_column("isolation", lambda item: item[0].isolation),
 )
 COLUMNS: Sequence[Column[Item]] = (
     *PLACE,

@@ -9,7 +9,7 @@ from itertools import chain
 from statistics import fmean
 
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, row, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, place_column, row, word
 from cotenant.report.mixes import QUICK, QUICKLY, SINGLE, MixBlock, mix_blocks, more_than_alone
 from cotenant.report.summary import Summary
 from cotenant.results.launches import grouped
@@ -137,9 +137,9 @@ Line = tuple[PairMatrix, str]
 
 
 PLACE: Sequence[Column[Line]] = (
-    Column("suite", lambda line: word(line[0].suite), left=True, seen="files"),
-    Column("host", lambda line: word(line[0].host), left=True, seen="files"),
-    Column("isolation", lambda line: word(line[0].isolation), left=True, seen="files"),
+    place_column("suite", lambda line: line[0].suite),
+    place_column("host", lambda line: line[0].host),
+    place_column("isolation", lambda line: line[0].isolation),
 )
 
 

@@ -8,7 +8,19 @@ from dataclasses import asdict, dataclass
 from itertools import product
 
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Grid, Measurement, Row, RowGroup, Words, measured_columns, row, word
+from cotenant.report.grid import (
+    Cell,
+    Column,
+    Grid,
+    Measurement,
+    Row,
+    RowGroup,
+    Words,
+    measured_columns,
+    place_column,
+    row,
+    word,
+)
 from cotenant.report.mixes import SINGLE
 from cotenant.report.pairs import PairMatrix, pair_matrices
 from cotenant.report.sense import Sensitivity, of_resources
@@ -109,9 +121,9 @@ def _error(item: PairPrediction) -> Cell:
 
 
 PLACE: Sequence[Column[Predictions]] = (
-    Column("suite", lambda of: word(of.suite, "suite"), left=True, seen="files"),
-    Column("host", lambda of: word(of.host, "host"), left=True, seen="files"),
-    Column("isolation", lambda of: word(of.isolation, "isolation"), left=True, seen="files"),
+    place_column("suite", lambda of: of.suite),
+    place_column("host", lambda of: of.host),
+    place_column("isolation", lambda of: of.isolation),
 )
 COLUMNS: tuple[Column[PairPrediction], ...] = (
     Column("job", lambda item: word(item.victim, "victim"), left=True),

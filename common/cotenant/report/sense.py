@@ -17,6 +17,7 @@ from cotenant.report.grid import (
     RowGroup,
     Words,
     number,
+    place_column,
     row,
     word,
 )
@@ -179,8 +180,8 @@ def _n(item: Item) -> Cell:
 
 
 COLUMNS: tuple[Column[Item], ...] = (
-    Column("suite", lambda item: word(item[0].conditions.suite, "suite"), left=True, seen="files"),
-    Column("host", lambda item: word(item[0].conditions.host, "host"), left=True, seen="files"),
+    place_column("suite", lambda item: item[0].conditions.suite),
+    place_column("host", lambda item: item[0].conditions.host),
     Column("job", lambda item: _first(item, item[0].conditions.job, "job"), left=True),
     Column("slices", lambda item: _first(item, item[0].conditions.isolation, "isolation"), left=True),
     Column("pressure", lambda item: _first(item, item[0].conditions.resource, "resource"), left=True),

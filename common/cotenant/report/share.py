@@ -11,7 +11,19 @@ import polars as pl
 
 from cotenant.report import numbers
 from cotenant.report.alone import STEP_TIMES
-from cotenant.report.grid import Cell, Column, Grid, Measurement, Row, RowGroup, Words, measured_columns, row, word
+from cotenant.report.grid import (
+    Cell,
+    Column,
+    Grid,
+    Measurement,
+    Row,
+    RowGroup,
+    Words,
+    measured_columns,
+    place_column,
+    row,
+    word,
+)
 from cotenant.report.price import (
     ALONE_HEADING,
     STEPS_HEADING,
@@ -186,10 +198,10 @@ def _settled(point: SharePoint) -> Cell:
 
 
 COLUMNS: Sequence[Column[SharePoint]] = (
-    Column("suite", lambda point: word(point.suite, "suite"), left=True, seen="files"),
-    Column("host", lambda point: word(point.host, "host"), left=True, seen="files"),
-    Column("job", lambda point: word(point.job, "job"), left=True, seen="files"),
-    Column("isolation", lambda point: word(point.isolation, "isolation"), left=True, seen="files"),
+    place_column("suite", lambda point: point.suite),
+    place_column("host", lambda point: point.host),
+    place_column("job", lambda point: point.job),
+    place_column("isolation", lambda point: point.isolation),
     Column("mode", lambda point: word(point.mode, "mode"), left=True),
     Column("K", lambda point: Cell(str(point.sharers), {"sharers": point.sharers})),
     Column("entitled", lambda point: Cell(numbers.ratio(point.entitlement), {"entitlement": point.entitlement})),
