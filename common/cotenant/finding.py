@@ -21,21 +21,31 @@ class Finding:
     """What is the matter."""
     remedy: str = ""
     """How to mend it; may be empty."""
+    value: float | None = None
+    """The measured quantity that the rule judged, in the unit of its sentence; null where it judged none."""
+    effect: float | None = None
+    """How much it can have moved the rate at the most, relative to the rate; null where that is unknown."""
 
 
-def error(sentence: str, remedy: str = "", rule: str = "") -> Finding:
+def error(
+    sentence: str, remedy: str = "", rule: str = "", value: float | None = None, effect: float | None = None
+) -> Finding:
     """Return an error, which has the name of the rule or check that makes it where `rule` is empty."""
-    return Finding(rule, "error", sentence, remedy)
+    return Finding(rule, "error", sentence, remedy, value, effect)
 
 
-def warning(sentence: str, remedy: str = "", rule: str = "") -> Finding:
+def warning(
+    sentence: str, remedy: str = "", rule: str = "", value: float | None = None, effect: float | None = None
+) -> Finding:
     """Return a warning, named likewise."""
-    return Finding(rule, "warning", sentence, remedy)
+    return Finding(rule, "warning", sentence, remedy, value, effect)
 
 
-def info(sentence: str, remedy: str = "", rule: str = "") -> Finding:
+def info(
+    sentence: str, remedy: str = "", rule: str = "", value: float | None = None, effect: float | None = None
+) -> Finding:
     """Return a finding that is no fault, named likewise."""
-    return Finding(rule, "info", sentence, remedy)
+    return Finding(rule, "info", sentence, remedy, value, effect)
 
 
 def survived(findings: Iterable[Finding]) -> tuple[Finding, ...]:

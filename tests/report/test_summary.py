@@ -5,6 +5,7 @@ After a wanted change: GOLDEN=write python -m pytest tests/report, and read the 
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 from scipy import stats
 
+from cotenant.finding import warning
 from cotenant.report.challenges import _beside
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.problems import worst
@@ -113,6 +115,14 @@ def test_the_worst_sentence_has_the_greatest_number_or_the_least_after_only() ->
     assert worst(["Only 62.5 % lies inside.", "Only 9 % lies inside."]) == "Only 9 % lies inside."
     assert worst(["It used 3, then 1.", "It used 3, then 2."]) == "It used 3, then 2."
     assert worst(["No number."]) == "No number."
+
+
+def test_of_findings_alike_the_one_with_the_greatest_effect_or_value_speaks() -> None:
+    for field in ("effect", "value"):
+        small, great = (warning(f"It lost {share} %.", rule="lost", **{field: share / 100}) for share in (100, 2))
+        great = dataclasses.replace(great, **{field: 9.0})
+        summary = summary_of([*launch("vae", 0, findings=(small,)), *launch("ssd", 0, findings=(great,))])
+        assert [(one.sentence, one.count) for one in summary.findings] == [("It lost 2 %.", 4)]
 
 
 def test_findings_that_differ_in_numbers_only_are_one() -> None:

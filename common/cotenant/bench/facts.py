@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,9 +116,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
             "switches": run.switches,
             "flush_denormal": not run.chosen.is_accelerator,
         },
-        "findings": [
-            {"rule": f.rule, "severity": f.severity, "sentence": f.sentence, "remedy": f.remedy} for f in run.findings
-        ],
+        "findings": [asdict(finding) for finding in run.findings],
     }
 
 

@@ -49,17 +49,21 @@ class Loss:
 
 
 def reported_findings(records: Rows) -> list[ReportedFinding]:
-    """Return the findings, the worst first; sentences that are the same up to their first number are one."""
+    """Return the findings, the worst first; sentences that are the same up to their first number are one.
+
+    Of those the one with the greatest effect speaks, or value; findings without either are ranked by their text.
+    """
     beginning = pl.col("sentence").str.extract(r"^(\D*)")
     alike = records.findings().group_by("severity", "rule", "remedy", beginning=beginning, maintain_order=True)
     findings = alike.agg(
         sentences=pl.col("sentence").unique(maintain_order=True),
+        gravest=pl.col("sentence").get(pl.coalesce("effect", "value").arg_max()),
         count=pl.len(),
         jobs=pl.col("name").cast(pl.String).unique(maintain_order=True),
     )
     lines = [
-        ReportedFinding(severity, rule, worst(sentences), remedy, count, len(sentences) == 1, jobs)
-        for severity, rule, remedy, _, sentences, count, jobs in findings.iter_rows()
+        ReportedFinding(severity, rule, gravest or worst(sentences), remedy, count, len(sentences) == 1, jobs)
+        for severity, rule, remedy, _, sentences, gravest, count, jobs in findings.iter_rows()
     ]
     return sorted(lines, key=lambda finding: SEVERITIES.index(finding.severity))
 

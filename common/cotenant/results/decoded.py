@@ -287,4 +287,6 @@ def _finding(fields: Fields) -> Finding:
         severity=next((known for known in get_args(Severity) if known == severity), "info"),
         sentence=text_of(fields.get("sentence")),
         remedy=text_of(fields.get("remedy")),
+        value=part_of(fields.get("value"), Number),
+        effect=part_of(fields.get("effect"), Number),
     )

@@ -23,7 +23,15 @@ AT = "at"
 IN_FILE = "in_file"
 """The column with the number of a record in its file; null in an exported row, whose record nobody looks for."""
 FINDINGS = pl.Schema(
-    {AT: pl.UInt32, "rule": pl.String, "severity": pl.String, "sentence": pl.String, "remedy": pl.String}
+    {
+        AT: pl.UInt32,
+        "rule": pl.String,
+        "severity": pl.String,
+        "sentence": pl.String,
+        "remedy": pl.String,
+        "value": pl.Float64,
+        "effect": pl.Float64,
+    }
 )
 
 
@@ -31,7 +39,7 @@ FINDINGS = pl.Schema(
 class Table:
     """Records: `frame` has a row a record, `findings` a row a finding, `at` the row of its record.
 
-    A text that is not known is empty. Of exported records a finding's sentence and remedy are empty, too.
+    A text that is not known is empty. Exported records keep a finding's rule and severity alone.
     """
 
     frame: pl.DataFrame
@@ -139,8 +147,8 @@ def table_of_rows(rows: pl.LazyFrame) -> Table:
     for name in ("warning", "error"):
         of_name = pl.col(f"{name}_findings").str.split(",")
         severity = pl.when(of_name.list.contains(pl.col("rule"))).then(pl.lit(name)).otherwise(severity)
-    empty = pl.lit("")
-    findings = each.select(AT, "rule", severity.alias("severity"), empty.alias("sentence"), empty.alias("remedy"))
+    unsaid = {"sentence": pl.lit(""), "remedy": pl.lit(""), "value": pl.lit(None), "effect": pl.lit(None)}
+    findings = each.select(AT, "rule", severity.alias("severity"), **unsaid)
     return Table(whole, findings.cast(FINDINGS))
 
 
