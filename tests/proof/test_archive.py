@@ -87,21 +87,33 @@ def test_it_holds_what_the_suite_left(suite: Path) -> None:
 
 @given(st.data())
 def test_one_byte_changed_anywhere_is_refused_with_its_place(suite: Path, data: st.DataObject) -> None:
-    content = bytearray((suite / "run.tar.zst").read_bytes())
-    ends = list(itertools.accumulate(len(packed([block])) - SEAL_BYTES for block in blocks_of(suite)))
+    length, ends = (suite / "run.tar.zst").stat().st_size, ends_of(suite)
     # The frame's header is where a decoder would look away.
-    places = [st.integers(begin, min(begin + 20, len(content) - 1)) for begin in (0, *ends)]
-    place = data.draw(st.one_of(st.integers(0, len(content) - 1), *places))
-    content[place] ^= 1 << data.draw(st.integers(0, 7))
+    places = [st.integers(begin, min(begin + 20, length - 1)) for begin in (0, *ends)]
+    refused_in_its_place(suite, data.draw(st.one_of(st.integers(0, length - 1), *places)), data.draw(st.integers(0, 7)))
+
+
+def test_a_frame_that_no_longer_says_that_it_has_a_checksum_is_refused_with_its_place(suite: Path) -> None:
+    for begin in (0, *ends_of(suite)[:-1]):
+        refused_in_its_place(suite, begin + 4, 2)
+
+
+def refused_in_its_place(suite: Path, place: int, bit: int) -> None:
+    content = bytearray((suite / "run.tar.zst").read_bytes())
+    content[place] ^= 1 << bit
     changed = suite / "changed.tar.zst"
     changed.write_bytes(content)
     names = [MANIFEST, *unpack(suite / "run.tar.zst").members, "its end", "its seal"]
-    name = names[bisect.bisect_right(ends, place)]
+    name = names[bisect.bisect_right(ends_of(suite), place)]
     try:
         damage = unpack(changed).damage
     except CotenantError as error:
         damage = MANIFEST if "one with a damaged manifest" in str(error) else str(error)
     assert damage.partition(":")[0] == name or damage == PACKING
+
+
+def ends_of(suite: Path) -> list[int]:
+    return list(itertools.accumulate(len(packed([block])) - SEAL_BYTES for block in blocks_of(suite)))
 
 
 PACKING = "its members are whole, and its seal or its packing is not"

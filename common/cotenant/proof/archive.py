@@ -182,7 +182,8 @@ def _blocks(frames: bytes) -> Iterator[bytes]:
     """Yield what each frame holds. Raises ZstdError for one that is damaged, or for more than an archive may hold."""
     at, left = 0, MOST_BYTES
     while at < len(frames):
-        size = zstandard.get_frame_parameters(frames[at : at + READ_BYTES]).content_size
+        header = zstandard.get_frame_parameters(frames[at : at + READ_BYTES])
+        size = header.content_size
         if size > left:  # also where a frame does not tell its size
             raise zstandard.ZstdError(f"more than an archive may hold, {gib(MOST_BYTES)}")
         left -= size
@@ -196,6 +197,8 @@ def _blocks(frames: bytes) -> Iterator[bytes]:
             due -= len(parts[-1])
             if due < 0:
                 raise zstandard.ZstdError("a frame holds more than it says")
+        if not header.has_checksum:  # else the checksum that follows is taken for the next frame's beginning
+            raise zstandard.ZstdError("its frame says that it has no checksum")
         yield b"".join(parts)
 
 
