@@ -109,6 +109,29 @@ def test_what_takes_seconds_is_asked_unless_it_is_to_be_quick(
     assert "even speed" not in quick
 
 
+def test_a_process_of_its_own_asks_every_check_and_a_bad_host_is_an_error(loose: Suites) -> None:
+    """What other tests import stands in no process that a person starts."""
+    words = ["--jobs", str(loose.jobs([job()])), "--isolation", loose.isolation, "--json"]
+    line = [sys.executable, str(ROOT / "run.py"), "doctor", *words]
+    good = subprocess.run([*line, "--quick"], cwd=loose.folder, capture_output=True, text=True, timeout=60)
+    assert good.returncode == 0, good.stderr
+    broken = script(loose.folder / "broken/torch/__init__.py", "raise ImportError('libcudart.so: wrong ELF class')")
+    environment = os.environ | {"PYTHONPATH": str(broken.parents[1])}
+    bad = subprocess.run(line, env=environment, cwd=loose.folder, capture_output=True, text=True, timeout=60)
+    assert bad.returncode == 1, bad.stderr
+    answers = {answer["check"]: answer for answer in json.loads(bad.stdout)["checks"]}
+    assert len(answers) > 20
+    assert rules(answers["torch"]) == ["torch_broken"]
+    assert len(json.loads(good.stdout)["checks"]) == len(answers) - len({"even speed", "torch"})
+
+
+def test_no_check_at_all_is_an_error(loose: Suites, examine: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "CHECKS", ())
+    status, said = examine([job()])
+    assert status == 2
+    assert "Nothing of this host was checked." in said
+
+
 def test_a_missing_package_of_our_own_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "msgspec.py").write_text("raise ModuleNotFoundError(\"No module named 'msgspec'\", name='msgspec')")
     line = [sys.executable, str(ROOT / "run.py"), "doctor", "--quick"]

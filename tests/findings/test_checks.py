@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.finding import Finding, Severity
-from cotenant.findings import CHECKS, Answer, Check, ask_all
-from cotenant.findings.checks import EVERY_SUITE
+from cotenant.findings import Answer, Check, ask_all
+from cotenant.findings.checks import CHECKS, EVERY_SUITE
 from cotenant.findings.checks.devices import ecc, foreign_processes, modes, persistence, power_cap, present
 from cotenant.findings.checks.host import (
     cache_monitoring,

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from findings_page import made_in
 
-import cotenant.findings.checks  # noqa: F401
-from cotenant.findings import CHECKS
+from cotenant.findings.checks import CHECKS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/doctor.md").read_text()

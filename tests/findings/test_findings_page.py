@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from findings_page import PACKAGE, SECTIONS, Entry, entries, made_in, page
 
 from cotenant.finding import Finding, error, info, warning
-from cotenant.findings import LAUNCH_RULES, RECORD_RULES, record_rule
-from cotenant.findings.rules import findings_of
+from cotenant.findings import RecordRule, declared, record_rule
+from cotenant.findings.rules import LAUNCH_RULES, RECORD_RULES, findings_of
 from results.made import a_record
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -50,10 +51,11 @@ def elsewhere(record: Record) -> Finding | None:
 
 def test_a_new_rule_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its record has what it says, and its line stands on the page, by nothing but the function in its file."""
-    for name in ("odd_seed", "elsewhere"):
-        monkeypatch.setitem(RECORD_RULES, name, lambda record: None)
-    names = {"record_rule": record_rule, "error": error, "warning": warning, "info": info}
-    exec(NEW_RULE, names | {"sentence_of": lambda record: "Said elsewhere."})
+    file = ModuleType("cotenant.findings.rules.oddities")
+    vars(file).update(record_rule=record_rule, error=error, warning=warning, info=info)
+    exec(NEW_RULE, vars(file) | {"sentence_of": lambda record: "Said elsewhere."}, vars(file))
+    for rule in declared(RecordRule, [file]):
+        monkeypatch.setitem(RECORD_RULES, rule.name, rule)
     made = {finding.rule: finding for finding in findings_of(a_record())}
     assert made["odd_seed"] == Finding("odd_seed", "warning", "100 is odd.", "See why.")
     assert list(made_in(NEW_RULE)) == [

@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cotenant.findings import LAUNCH_RULES
-from cotenant.findings.rules import with_findings
+from cotenant.findings.rules import LAUNCH_RULES, with_findings
 from cotenant.results.record import Record
 from results.made import ARGUMENTS, a_lost_record, a_part, a_record, observed, rules
 

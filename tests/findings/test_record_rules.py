@@ -7,8 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cotenant.findings import RECORD_RULES
-from cotenant.findings.rules import findings_of
+from cotenant.findings.rules import RECORD_RULES, findings_of
 from cotenant.results.record import Observed
 from cotenant.stats.budget import Amount
 from findings.rule_records import (

@@ -11,7 +11,8 @@ from cotenant.commands.output import tell_grid
 from cotenant.commands.suite_flags import options_of, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
 from cotenant.finding import Finding
-from cotenant.findings import CHECKS, ask_all
+from cotenant.findings import ask_all
+from cotenant.findings.checks import CHECKS
 from cotenant.findings.facts import Facts, Isolation, gather
 from cotenant.isolation.choose import Chosen, choose_backend
 from cotenant.isolation.unenforced import NoIsolation
@@ -35,6 +36,8 @@ def main(argv: Sequence[str]) -> int:
     given = parser().parse_words(ours)
     machine = discover()
     answers = list(ask_all(CHECKS, examine(options_of(given, others, machine), machine, quick=given.quick)))
+    if not answers:
+        raise CotenantError("Nothing of this host was checked.", "No answer is no good one: install Cotenant anew.")
     from cotenant.report.checkup import checkup_grid
 
     tell_grid(checkup_grid(answers), given.format)

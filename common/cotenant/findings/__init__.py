@@ -1,46 +1,64 @@
 """What is said about a number's validity: the rules for records, and doctor's checks of a host.
 
-A rule is one decorated function in a file of `rules`, a check one in a file of `checks`; nothing else lists them.
+A rule is one decorated function in a file of `rules`, a check one in a file of `checks`. These packages list them, and
+so nobody gets a list before its files are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from types import ModuleType
+from typing import Literal, TypeVar, get_args
 
 from cotenant.finding import Finding, Severity
 from cotenant.findings.facts import Facts
 from cotenant.results.record import Record
 
-RecordRule = Callable[[Record], Finding | None]
-LaunchRule = Callable[[Sequence[Record], Sequence[Record]], dict[int, Finding]]
+RecordQuestion = Callable[[Record], Finding | None]
+LaunchQuestion = Callable[[Sequence[Record], Sequence[Record]], dict[int, Finding]]
 Inspection = Generator[Finding, None, str | None]
 """A check yields its findings and returns what it has seen; None where it does not arise: no devices, no such facts."""
 Group = Literal["isolation", "processors", "memory", "devices", "disk", "software", "data"]
-
-RECORD_RULES: dict[str, RecordRule] = {}
-"""By the name of the finding that they make, which is the function's."""
-LAUNCH_RULES: dict[str, LaunchRule] = {}
 
 
 def named(finding: Finding, name: str) -> Finding:
     return finding if finding.rule else replace(finding, rule=name)
 
 
-def record_rule(rule: RecordRule) -> RecordRule:
-    """Register a rule about one record: it returns its finding, or None."""
-    RECORD_RULES[rule.__name__] = rule
-    return rule
+@dataclass(frozen=True, slots=True)
+class RecordRule:
+    """A rule about one record: it returns its finding, or None. A finding is called like its rule's function."""
+
+    ask: RecordQuestion
+
+    @property
+    def name(self) -> str:
+        return self.ask.__name__
 
 
-def launch_rule(rule: LaunchRule) -> LaunchRule:
-    """Register a rule about the records of one launch's tenants, and of the launches of the suite run before it.
+@dataclass(frozen=True, slots=True)
+class LaunchRule:
+    """A rule about the records of one launch's tenants, and of the launches of the suite run before it.
 
     It returns findings by their place in the launch.
     """
-    LAUNCH_RULES[rule.__name__] = rule
-    return rule
+
+    ask: LaunchQuestion
+
+    @property
+    def name(self) -> str:
+        return self.ask.__name__
+
+
+def record_rule(ask: RecordQuestion) -> RecordRule:
+    """Declare a function as a rule about one record."""
+    return RecordRule(ask)
+
+
+def launch_rule(ask: LaunchQuestion) -> LaunchRule:
+    """Declare a function as a rule about the records of a launch."""
+    return LaunchRule(ask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +95,17 @@ class Check:
                 return None if end.value is None else Answer(end.value, tuple(findings))
 
 
-CHECKS: list[Check] = []
-"""In the order in which `doctor` shows them: by group, and as they stand in their files."""
-
-
 def check(group: Group, name: str, every_suite: bool = False) -> Callable[[Callable[[Facts], Inspection]], Check]:
-    """Register a function as the check of this name."""
+    """Declare a function as the check of this name."""
+    return lambda inspect: Check(group, name, inspect, every_suite)
 
-    def register(inspect: Callable[[Facts], Inspection]) -> Check:
-        CHECKS.append(Check(group, name, inspect, every_suite))
-        return CHECKS[-1]
 
-    return register
+Kind = TypeVar("Kind", RecordRule, LaunchRule, Check)
+
+
+def declared(kind: type[Kind], files: Iterable[ModuleType]) -> tuple[Kind, ...]:
+    """Return the rules or checks of these files, in their order."""
+    return tuple(dict.fromkeys(each for file in files for each in vars(file).values() if isinstance(each, kind)))
 
 
 def ask_all(checks: Iterable[Check], facts: Facts) -> Iterator[tuple[Check, Answer]]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from cotenant.findings import LAUNCH_RULES, RECORD_RULES
-from cotenant.findings import rules as rules  # registers them
+from cotenant.findings.rules import LAUNCH_RULES, RECORD_RULES
 from cotenant.report.problems import worst
 from cotenant.results.table import AT, Rows
 
@@ -50,6 +49,6 @@ def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
 
 def _rank(rule: str) -> int:
     """Rules by their themes; what was known of the host before the suite comes after what was seen in the launch."""
-    function = RECORD_RULES.get(rule) or LAUNCH_RULES.get(rule)
-    theme = "" if function is None else function.__module__.rpartition(".")[2]
+    known = RECORD_RULES.get(rule) or LAUNCH_RULES.get(rule)
+    theme = "" if known is None else known.ask.__module__.rpartition(".")[2]
     return THEMES.index(theme) if theme in THEMES else len(THEMES)

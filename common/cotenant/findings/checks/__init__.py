@@ -5,9 +5,10 @@ They are shown in the order of these files.
 
 from __future__ import annotations
 
-from cotenant.findings import CHECKS
+from cotenant.findings import Check, declared
+from cotenant.findings.checks import devices, host, isolation, jobs
 
-from cotenant.findings.checks import isolation, host, devices, jobs  # noqa: F401  # isort: skip
-
+CHECKS = declared(Check, (isolation, host, devices, jobs))
+"""In the order in which `doctor` shows them: by group, and as they stand in their files."""
 EVERY_SUITE = tuple(check for check in CHECKS if check.every_suite)
 """The checks that every suite asks at its start: cheap, and about the host alone."""

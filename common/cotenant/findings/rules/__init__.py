@@ -7,16 +7,21 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from cotenant.finding import Finding
-from cotenant.findings import LAUNCH_RULES, RECORD_RULES, LaunchRule, named
-
-from cotenant.findings.rules import timing, work, input, host, devices, launches  # noqa: A004, F401  # isort: skip
+from cotenant.findings import LaunchRule, RecordRule, declared, named
+from cotenant.findings.rules import devices, host, launches, timing, work
+from cotenant.findings.rules import input as input_
 from cotenant.results.identity import with_efficiency
 from cotenant.results.record import Record
+
+_FILES = (timing, work, input_, host, devices, launches)
+RECORD_RULES = {rule.name: rule for rule in declared(RecordRule, _FILES)}
+"""By the name of the finding that they make."""
+LAUNCH_RULES = {rule.name: rule for rule in declared(LaunchRule, _FILES)}
 
 
 def findings_of(record: Record) -> list[Finding]:
     """Return the findings of all rules about one record."""
-    return [named(finding, name) for name, rule in RECORD_RULES.items() if (finding := rule(record)) is not None]
+    return [named(finding, name) for name, rule in RECORD_RULES.items() if (finding := rule.ask(record))]
 
 
 def with_findings(launch: Sequence[Record], earlier: Sequence[Record] = ()) -> list[Record]:
@@ -41,7 +46,7 @@ def _within_cells(rule: LaunchRule, launch: Sequence[Record], earlier: Sequence[
     return {
         places[place]: finding
         for places in cells.values()
-        for place, finding in rule([launch[place] for place in places], earlier).items()
+        for place, finding in rule.ask([launch[place] for place in places], earlier).items()
     }
 
 
