@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from commands.calling import Capture, call
+from cotenant.isolation.lock import SuiteLock
 from tenants.suites import ROOT, Suites, job
 
 LAUNCHES = 5
@@ -109,7 +110,9 @@ def test_what_is_the_same_or_cannot_confirm_is_not_run(
         monkeypatch.setenv(name, value)
 
     def refused(*given: Any, jobs: Any = None) -> str:
-        status, said, errors = call(capsys, *words(loose, *given, jobs=jobs))
+        """Also while another suite runs."""
+        with SuiteLock(Path(loose.environment["COTENANT_LOCK"])):
+            status, said, errors = call(capsys, *words(loose, *given, jobs=jobs))
         assert (status, said) == (2, "")
         return errors
 

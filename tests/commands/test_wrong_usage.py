@@ -17,6 +17,7 @@ from commands.calling import Capture, call, check_refusals
 from cotenant.commands import run
 from cotenant.commands.flags import duration, share
 from cotenant.isolation.lock import SuiteLock
+from cotenant.launch.suite import SuiteRun
 from tenants.suites import ROOT, Suites, job
 
 FLAGS: dict[str, str | tuple[str, ...]] = {
@@ -174,9 +175,45 @@ def test_the_version_and_the_help_of_a_command(capsys: Capture) -> None:
     assert capsys.readouterr().out.splitlines()[0] == "usage: ./run.sh doctor [flags]"
 
 
+WHILE_ANOTHER_RUNS = {
+    "run --name vaee": "Did you mean 'vae'?",
+    "run --nmae vae": "Did you mean '--name'?",
+    "run --jobs baseline.json": "baseline.json",
+    "run --name vae --users 0": "--users 1 or more",
+    "run --name vae --users 100000": "Use fewer --users",
+    "run --name vae --mix vae,wlm": "Leave out --name and --exclude.",
+    "run --mix vae,wml": "'wml'",
+    "run --name vae --singularity image.sif": "apptainer or singularity",
+    "run --name vae --reserve 900T": "reserve",
+    "run --name vae --challenge nobody": "nobody",
+    "tune --jobs cpu --name vaee --out new.json": "Did you mean 'vae'?",
+    "tune --jobs cpu --name vae --out there.json": "there.json",
+    "tune --jobs cpu --name vae --users 0 --out new.json": "--users 1 or more",
+}
+
+
+def test_a_wrong_usage_is_read_while_another_suite_runs(here: Suites, capsys: Capture) -> None:
+    """Everything that needs no lock is checked before it is asked for: nobody waits for a suite to read of a typo."""
+    (here.folder / "there.json").write_text("{}")
+    with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
+        for line, sentence in WHILE_ANOTHER_RUNS.items():
+            command, _, flags = line.partition(" ")
+            check_refusals(capsys, command, {flags: sentence})
+    assert not here.output.exists()
+
+
+def test_what_a_task_refuses_is_read_while_another_suite_runs(
+    here: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "refused", lambda starts: ["job: There is no flag '--repaet'."])
+    with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
+        status, _, errors = call(capsys, *words(here, "--jobs", here.jobs([job()])), "--", "--repaet", 5)
+    assert (status, errors) == (2, "cotenant: job: There is no flag '--repaet'.\n")
+
+
 def test_a_second_suite_at_the_same_time(here: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = SuiteLock(Path(here.environment["COTENANT_LOCK"]))
-    monkeypatch.setattr(run, "discover", lambda: pytest.fail("nothing comes before the lock"))
+    monkeypatch.setattr(SuiteRun, "settle", lambda run: pytest.fail("nothing begins before the lock"))
     with lock:
         status, _, errors = call(capsys, *words(here, "--jobs", here.jobs([job()])))
     assert status == 2

@@ -35,17 +35,18 @@ def launch_again(
     `words` are flags of `run`. Also returns sentences on launches without a rate, and what cut it short, if anything
     did. Raises CotenantError where this is not the host, the devices and the software of B, or the work not B's.
     """
-    with SuiteLock(lock_path()):
-        return _launched_again(place, b, cells, words)
-
-
-def _launched_again(
-    place: Path, b: Launches, cells: Sequence[str], words: Sequence[str]
-) -> tuple[Launches, list[str], str | None]:
     machine = discover()
     options = _options(place, words, machine)
     jobs = _jobs(options, cells)
     _check_setting(place, cells, options, machine)
+    with SuiteLock(lock_path()):
+        return _launched_again(b, jobs, options, machine)
+
+
+def _launched_again(
+    b: Launches, jobs: Mapping[str, Job], options: Options, machine: Machine
+) -> tuple[Launches, list[str], str | None]:
+    cells = tuple(jobs)
     free_uid = 1 + max(launch.run_id for cell in cells for launch in b[cell])
     for turn in range(max(len(b[cell]) for cell in cells)):
         due = tuple(jobs[cell] for cell in cells if len(b[cell]) > turn)

@@ -54,9 +54,18 @@ def main(argv: Sequence[str]) -> int:
         return run_on_ray(given, ours, others)
     if needs_srun(flags):
         begin_on_all_nodes([sys.executable, *sys.orig_argv[1:]])
-    # Before anything that takes a while: who has to wait learns it at once.
+    machine = discover()
+    options = options_of(given, others, machine)
+    run = SuiteRun(options, machine)
+    if others and (refusals := refused(run.starts)):
+        for sentence in refusals:
+            warn(sentence)
+        return EXIT_USAGE
+    if options.challenge is not None:
+        Connection(options.challenge).close()  # Who is not there is missed before the first launch.
+    # Not before: a wrong usage is answered at once, also while another suite runs.
     with SuiteLock(lock_path()):
-        return _run(given, others)
+        return _run(run, options, given)
 
 
 def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
@@ -85,17 +94,8 @@ def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     return EXIT_USAGE if refusals else EXIT_PASSED
 
 
-def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
+def _run(run: SuiteRun, options: Options, given: argparse.Namespace) -> int:
     """Run the suite. With `--format json` standard output has the document alone, and the rest is on standard error."""
-    machine = discover()
-    options = options_of(given, others, machine)
-    run = SuiteRun(options, machine)
-    if others and (refusals := refused(run.starts)):
-        for sentence in refusals:
-            warn(sentence)
-        return EXIT_USAGE
-    if options.challenge is not None:
-        Connection(options.challenge).close()  # Who is not there is missed before the first launch.
     run.settle()
     whole = given.format == "json"
     say = note if whole else tell

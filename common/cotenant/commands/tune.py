@@ -38,11 +38,12 @@ def main(argv: Sequence[str]) -> int:
     given = parser().parse_words(argv)
     out: Path = given.out.absolute()
     given.outdir = given.outdir or out.with_suffix(".tuning")
+    machine = discover()
+    options = options_of(_suite_flags(given), (), machine)
+    check_target(out, options.suite.path)
+    options.plan(machine)  # What cannot be planned is so for every job.
+    jobs = [precise for job in options.jobs for precise in _in_precisions(job, given.allow)]
     with SuiteLock(lock_path()):
-        machine = discover()
-        options = options_of(_suite_flags(given), (), machine)
-        check_target(out, options.suite.path)
-        jobs = [precise for job in options.jobs for precise in _in_precisions(job, given.allow)]
         return _tune(given, options, machine, jobs)
 
 
