@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 CHECKOUT = Path(__file__).resolve().parents[1]
 PACKAGE = CHECKOUT / "common" / "cotenant"
 PICTURE = CHECKOUT / "docs" / "architecture.svg"
-GROUND = ("errors", "finding", "text", "procfs", "files", "decoding", "checkout")
+GROUND = ("errors", "finding", "text", "procfs", "files", "nesting", "decoding", "checkout")
 LAYERS = (
     ("commands", "blocks"),
     ("report", "launch", "bench", "proof"),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotenant.nesting import DEEPEST
 from cotenant.protocol.messages import FIELDS, LINE_LIMIT_BYTES, Lines, Message, ProtocolError, decode, encode
 
 integers = st.integers(-(2**63), 2**63 - 1)
@@ -107,6 +108,21 @@ def test_what_is_no_message(text: str) -> None:
 def test_an_integer_of_any_length_is_refused_as_fast() -> None:
     with pytest.raises(ProtocolError):
         decode(b'{"kind":"failed","outcome":"failed","message":"","x":' + b"9" * 100_000 + b"}")
+
+
+@pytest.mark.parametrize("brackets", ["[]", "{}"])
+def test_a_message_nested_deeper_than_a_record_ever_is_is_refused(brackets: str) -> None:
+    """What keeps a record follows its levels by recursion, and decoding alone goes further than that."""
+    begin, end = brackets if brackets == "[]" else ('{"x":', "}")
+
+    def message(levels: int) -> bytes:
+        wide = ",".join(["[[]]"] * DEEPEST)
+        return f'{{"kind":"record","record":{{"wide":[{wide}],"deep":{begin * levels}0{end * levels}}}}}'.encode()
+
+    assert decode(message(DEEPEST - 2)).kind == "record"
+    for levels in (DEEPEST - 1, 900, 100_000):
+        with pytest.raises(ProtocolError, match="not JSON" if levels > 900 else "nested more than 64 levels deep"):
+            decode(message(levels))
 
 
 def test_losses_that_are_not_finite_pass() -> None:

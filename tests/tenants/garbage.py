@@ -10,6 +10,7 @@ GARBAGE = {
     "observation": b'{"kind":"observation","index":0,"start_ns":1,"end_ns":2,"items":1,"data_wait_ns":0}\n',
     "done": b'{"kind":"done"}\n',
     "record": b'{"kind":"record","record":{}}\n',
+    "nested": b'{"kind":"record","record":{"observed":{"x":' + b"[" * 900 + b"]" * 900 + b"}}}\n",
     "completed": b'{"kind":"failed","outcome":"completed","message":"all is well"}\n',
     "huge-integer": b'{"kind":"ready","number":' + b"9" * 40 + b',"repeat":1,"skip":0,"warm_up_ns":[]}\n',
     "no-work": b'{"kind":"ready","number":0,"repeat":1,"skip":0,"warm_up_ns":[]}\n',

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cotenant.nesting import DEEPEST, is_deep
+
 SOCKET_VARIABLE = "COTENANT_SOCKET"
 TENANT_VARIABLE = "COTENANT_TENANT"
 RUN_VARIABLE = "COTENANT_RUN"
@@ -90,7 +92,10 @@ def encode(kind: str, **fields: Any) -> bytes:
 
 
 def decode(line: bytes) -> Message:
-    """Return the message a line holds: its integers fit 64 bits, its texts can be encoded. Raises ProtocolError."""
+    """Return the message a line holds. Raises ProtocolError.
+
+    Its integers fit 64 bits, its texts can be encoded, and it is nested no deeper than what keeps it can follow.
+    """
     try:
         text = line.decode()
         fields = json.loads(text, parse_int=_integer)
@@ -101,6 +106,8 @@ def decode(line: bytes) -> Message:
         raise ProtocolError(f"not JSON: {line[:80]!r}") from error
     if not isinstance(fields, dict) or not isinstance(fields.get("kind"), str):
         raise ProtocolError(f"not a message: {line[:80]!r}")
+    if line.count(b"[") + line.count(b"{") > DEEPEST and is_deep(fields):
+        raise ProtocolError(f"a message nested more than {DEEPEST} levels deep: {line[:80]!r}")
     kind = fields.pop("kind")
     if kind not in FIELDS:
         raise ProtocolError(f"unknown message '{kind[:40]}'")

@@ -13,6 +13,7 @@ import msgspec
 
 from cotenant.decoding import decoded
 from cotenant.finding import Finding
+from cotenant.nesting import DEEPEST, is_deep
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description
 
@@ -349,6 +350,8 @@ def encode(record: Record) -> bytes:
 def restored(content: bytes) -> Record:
     """Return the record of a file that this version wrote. Raises msgspec.DecodeError for any other content."""
     fields = decoded(_FIELDS, content)
+    if is_deep(fields):
+        raise msgspec.DecodeError(f"it is nested more than {DEEPEST} levels deep")
     names = Record.__struct_fields__
     arguments = {name: value for name, value in fields.items() if name not in names}
     return msgspec.convert({**fields, "arguments": arguments}, Record)
