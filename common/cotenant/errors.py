@@ -40,6 +40,12 @@ class NodeLostError(CotenantError):
     exit_status = EXIT_FAILED
 
 
+class UnwrittenError(CotenantError):
+    """What a suite keeps could not be written where it belongs, after it had begun."""
+
+    exit_status = EXIT_FAILED
+
+
 class IsolationError(CotenantError):
     """Isolation was required and cannot be had."""
 

@@ -1,4 +1,4 @@
-"""Opening what may be a pipe, a device or a link by now, waiting for a descriptor, a new name on the disk."""
+"""Directories held open, what may be a pipe, a device or a link by now, waiting for a descriptor."""
 
 from __future__ import annotations
 
@@ -6,30 +6,167 @@ import errno
 import os
 import select
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal, Self
+
+Mode = Literal["rb", "r+b", "ab", "xb"]
+_FLAGS: dict[Mode, int] = {
+    "rb": os.O_RDONLY,
+    "r+b": os.O_RDWR | os.O_CREAT,
+    "ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT,
+    "xb": os.O_RDWR | os.O_CREAT | os.O_EXCL,
+}
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_KINDS = {
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFREG: "a file",
+}
 
 
-def open_regular(path: Path, *, follow: bool = False) -> BinaryIO:
-    """Open a regular file for reading, at once: a pipe would wait for its writer, a device may have no end.
+def open_regular(path: Path | str, *, follow: bool = False, mode: Mode = "rb", within: int | None = None) -> BinaryIO:
+    """Open a regular file, at once: a pipe would wait for its other end, a device may have no end.
 
-    A link is followed where `follow` says so. Raises OSError, for what is no regular file with EINVAL.
+    A link is followed where `follow` says so. `within` is the descriptor of the directory of a relative path.
+    A `mode` is that of open(), but `r+b` makes the file that it misses and `xb` may read what it writes.
+    Raises OSError, for what is no regular file with EINVAL.
     """
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    file = open(os.open(path, flags), "rb")
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
+    flags = _FLAGS[mode] | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    descriptor = os.open(path, flags, 0o666, dir_fd=within)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
-    return file
+    return open(descriptor, "r+b" if mode == "xb" else mode)
+
+
+class Directory:
+    """A directory held open: what is named here lies in it, wherever its own name leads by then.
+
+    Whoever may write there may put a pipe or a link in the place of a file: none is followed or waited for. All methods
+    raise OSError.
+    """
+
+    def __init__(self, path: Path, descriptor: int | None = None) -> None:
+        """Open a directory by a name that a person gave, links followed; `descriptor` is that of one that is open."""
+        self.path = path
+        self._descriptor = os.open(path, _DIRECTORY) if descriptor is None else descriptor
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    @property
+    def leads_elsewhere(self) -> bool:
+        """Whether its name is another directory's by now, or nothing's."""
+        try:
+            return not os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
+        except OSError:
+            return True
+
+    @property
+    def place(self) -> Path:
+        """Where it lies now, as the kernel names it: behind one that was removed stands ` (deleted)`."""
+        return Path(f"/proc/self/fd/{self._descriptor}").readlink()
+
+    def folder(self, name: str) -> Directory:
+        """Return a directory in this one, which is made where it is missing."""
+        with suppress(FileExistsError):
+            os.mkdir(name, dir_fd=self._descriptor)
+        return Directory(self.path / name, os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self._descriptor))
+
+    def names(self) -> list[str]:
+        return os.listdir(self._descriptor)  # noqa: PTH208 # a Path has a name, and this is a descriptor
+
+    def open(self, name: str, mode: Mode = "rb") -> BinaryIO:
+        """Open a regular file, as `open_regular` does."""
+        return open_regular(name, mode=mode, within=self._descriptor)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, a pipe or a link, where it is there."""
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._descriptor)
+
+    def write(self, name: str, content: bytes, *, new: bool = False) -> None:
+        """Give a file this content at once or not at all. Raises FileExistsError where it should be `new`."""
+        with self.written(name, new=new) as temporary, self.open(temporary, "xb") as file:
+            file.write(content)
+
+    @contextmanager
+    def written(self, name: str, *, new: bool = False) -> Iterator[str]:
+        """Give the name of a file to be written, sync it, and then name it `name`: so that is whole or not there."""
+        # Not made from the name, which may be as long as a name can be. Whose it is, its number says: who clears up
+        # after a killed writer leaves those of others alone.
+        temporary = f".{os.getpid()}-{os.urandom(8).hex()}.tmp"
+        try:
+            yield temporary
+            with self.open(temporary) as file:
+                os.fsync(file.fileno())
+            if new:
+                self._name_new(temporary, name)
+            else:
+                self._rename(temporary, name)
+        finally:
+            self.remove(temporary)
+        os.fsync(self._descriptor)
+
+    def kind_of(self, name: str) -> int:
+        """Return the kind of what has a name here, as in `st_mode`; 0 where nothing has."""
+        try:
+            return stat.S_IFMT(os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mode)
+        except FileNotFoundError:
+            return 0
+
+    def set_aside(self, name: str) -> str:
+        """Rename what has a name here; return its kind and its new name in words."""
+        kind, aside = self.kind_of(name), f"{name}.{os.urandom(4).hex()}.aside"
+        self._rename(name, aside)
+        return f"{_KINDS.get(kind, 'a device')}, which is {aside} now"
+
+    def _rename(self, name: str, to: str) -> None:
+        os.rename(name, to, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def _name_new(self, temporary: str, name: str) -> None:
+        """Name a file unless the name is taken. Raises FileExistsError."""
+        try:
+            os.link(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError:
+            # A file system without hard links: between these two lines somebody else may take the name.
+            if name in self.names():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
+            self._rename(temporary, name)
+
+
+@contextmanager
+def opened(place: Path | Directory) -> Iterator[Directory]:
+    """Give an open directory: one that is given by its name is open for as long."""
+    if isinstance(place, Directory):
+        yield place
+        return
+    with Directory(place) as directory:
+        yield directory
 
 
 def sync_name(path: Path) -> None:
     """Bring the name of a new file or folder to the disk. Raises OSError."""
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with Directory(path.parent) as directory:
+        os.fsync(directory.fileno())
 
 
 def readable(descriptor: int, wait_s: float = 0.0) -> bool:

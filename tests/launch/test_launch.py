@@ -6,10 +6,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cotenant.files import Directory
 from cotenant.isolation.backend import Counters, NotIsolatedError, ReadBack
 from cotenant.launch import launch, limits
 from cotenant.launch.events import Events, Interruption
@@ -128,10 +130,12 @@ def test_a_slice_that_cannot_be_had_or_entered_ends_the_launch_at_once(
 @pytest.mark.usefixtures("descriptors")
 def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path, interruption: Interruption) -> None:
     backend, planned = FakeBackend(), specs(tmp_path, "/bin/sleep", "1000")
-    (tmp_path / "log1").mkdir()
+    (tmp_path / "no-directory").touch()
+    planned[1] = replace(planned[1], temporary=tmp_path / "no-directory")
+    (tmp_path / "log0").mkdir()  # which a tenant of an earlier launch may have made
     result = launch.Launch(planned, backend, interruption, SHORT).run()
     assert outcomes(result) == ["aborted", "failed"]
-    assert result.tenants[1].message == f"{tmp_path / 'log1'}: Is a directory."
+    assert result.tenants[1].message == f"{tmp_path / 'no-directory'}: File exists."
     assert backend.deeds == ["removed 1", "removed 0"]
     assert not list(tmp_path.glob("t?"))
 
@@ -290,9 +294,10 @@ def test_who_is_in_the_midst_of_a_long_step_is_given_the_time_to_end_it(
 def test_kill_meets_one_that_has_not_entered_its_slice_yet(tmp_path: Path) -> None:
     """It has just been started."""
     (spec,) = specs(tmp_path, "/bin/sleep", "1000", tenants=1)
-    for _ in range(20):
-        tenant = start_tenant(spec, FakeSlice(0, (), Counters(), []), ReadBack())
-        # Before `leave` closes the channel: one that sees that first ends by itself.
-        tenant.kill()
-        tenant.leave()
-        assert tenant.status == -signal.SIGKILL
+    with Directory(tmp_path) as logs:
+        for _ in range(20):
+            tenant = start_tenant(spec, FakeSlice(0, (), Counters(), []), ReadBack(), logs)
+            # Before `leave` closes the channel: one that sees that first ends by itself.
+            tenant.kill()
+            tenant.leave()
+            assert tenant.status == -signal.SIGKILL

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from cotenant.files import Directory
 from cotenant.launch.events import Life, peer_of
 from cotenant.launch.outcome import failure, rank_death
 from cotenant.launch.rendezvous import Rank
@@ -78,14 +79,15 @@ def test_a_rank_complains_only_while_it_lives(sleeper: "subprocess.Popen[bytes]"
 
 
 @pytest.fixture
-def tenant(tmp_path: Path) -> Tenant:
+def tenant(tmp_path: Path) -> Iterator[Tenant]:
     """A tenant whose rank 1 writes its own log, and rank 2 none."""
     log = tmp_path / "job.R0.T0.log"
     log.write_text("of all\n")
     rank_log(log, 1).write_text("of one\nagain\n")
-    made = SimpleNamespace(spec=SimpleNamespace(log=log), killed=False, alive=True)
-    made.log_tail = partial(Tenant.log_tail, made)
-    return cast("Tenant", made)
+    with Directory(tmp_path) as logs:
+        made = SimpleNamespace(spec=SimpleNamespace(log=log), logs=logs, killed=False, alive=True)
+        made.log_tail = partial(Tenant.log_tail, made)
+        yield cast("Tenant", made)
 
 
 def test_what_a_death_is_to_a_tenant(tenant: Tenant) -> None:

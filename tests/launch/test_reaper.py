@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cotenant.files import Directory
 from cotenant.isolation.runs import RunName
 from cotenant.launch import reaper as module
 from cotenant.launch.reaper import Reaper
@@ -18,8 +19,9 @@ from isolation.entering import is_dead
 
 @pytest.fixture
 def reaper(tmp_path: Path) -> Iterator[Reaper]:
-    made = Reaper(str(RunName()), {}, (), tmp_path)
-    made.ensure()
+    with Directory(tmp_path) as output:
+        made = Reaper(str(RunName()), {}, (), output)
+        made.ensure()
     yield made
     assert made._process is not None
     made._process.kill()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cotenant.files import Directory
 from cotenant.launch.tenant import log_end
 from tenants.suites import Suites, job
 
@@ -27,5 +28,6 @@ def test_the_end_of_what_is_no_log_is_nothing(tmp_path: Path, kind: str) -> None
     log, other = tmp_path / "log", tmp_path / "other"
     other.write_text("somebody else's")
     {"fifo": lambda: os.mkfifo(log), "link": lambda: log.symlink_to(other), "directory": log.mkdir}[kind]()
-    assert log_end(log, 100) == ""
-    assert log_end(other, 6) == "else's"
+    with Directory(tmp_path) as logs:
+        assert log_end(logs, "log", 100) == ""
+        assert log_end(logs, "other", 6) == "else's"

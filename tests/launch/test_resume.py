@@ -16,9 +16,9 @@ import pytest
 
 from commands.calling import write
 from cotenant.launch.resume import _progress
-from cotenant.results.journal import FILE, FIRST, Ended, Launched, Started, append, hashes, read_journal
+from cotenant.results.journal import FILE, FIRST, Ended, Launched, Started, append, read_journal
 from report.making import launch
-from results.made import NOON
+from results.made import NOON, hashes
 from tenants.suites import Suites, job, until
 
 NAMES = ("a", "b", "c")

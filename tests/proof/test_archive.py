@@ -25,11 +25,11 @@ from cotenant.findings.rules import with_findings
 from cotenant.proof import signature
 from cotenant.proof.archive import END, MANIFEST, SEAL_BYTES, _block, _blocks, _seal, make_archive, packed, unpack
 from cotenant.proof.verify import checks_of
-from cotenant.results.journal import FILE, Journal, Launched, Started, append, hashes, read_journal
+from cotenant.results.journal import FILE, Journal, Launched, Started, append, read_journal
 from cotenant.results.record import Record
 from cotenant.stats.tenants import common_load, overlap
 from report.making import launch
-from results.made import ISOLATION
+from results.made import ISOLATION, hashes
 
 
 @pytest.fixture(scope="module")

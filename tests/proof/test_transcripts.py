@@ -11,9 +11,10 @@ from challenge.vendors import Vendor, challenged
 from commands.calling import Capture, call, write
 from cotenant.challenge.transcript import Transcript, written
 from cotenant.findings.rules import with_findings
-from cotenant.results.journal import Challenged, Launched, append, hashes
+from cotenant.results.journal import Challenged, Launched, append
 from proof.test_archive import edited, forge, met, wrong
 from report.making import launch
+from results.made import hashes
 
 LAUNCH = "vae.challenge"
 

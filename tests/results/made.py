@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -38,6 +40,11 @@ ISOLATION = Enclosed(
     unenforced=[],
 )
 VALIDATOR = jsonschema.Draft202012Validator(record_schema())
+
+
+def hashes(paths: Iterable[Path]) -> dict[str, str]:
+    """The SHA-256 of each file by its name, as a journal has it."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 def check_schema(content: bytes) -> dict[str, Any]:

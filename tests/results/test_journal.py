@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.results.journal import FILE, Ended, Journal, Launched, Started, append, read_journal
+from cotenant.files import Directory
+from cotenant.results import journal as module
+from cotenant.results.journal import FILE, Ended, Journal, Launched, Started, append, goes_on, read_journal
 from cotenant.results.record import encode, restored
 from cotenant.results.store import write_record
 from report.making import launch as launch_of
@@ -103,6 +107,36 @@ def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path: Path) -> None:
     for attempt in (lambda: read_journal(tmp_path), lambda: append(tmp_path, start())):
         with pytest.raises(CotenantError, match=FILE):
             attempt()
+
+
+def test_a_lock_that_somebody_holds_is_waited_for_for_a_moment(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may read the journal may lock it, and a suite that waited for ever would be deaf to signals."""
+    monkeypatch.setattr(module, "LOCK_LIMIT_S", 0.1)
+    with (journal / FILE).open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        with pytest.raises(CotenantError, match=r"has been locked for 0\.1 s\. See who holds it: fuser -v "):
+            append(journal, start())
+    append(journal, start())
+
+
+def test_a_journal_goes_on_that_was_only_added_to(journal: Path) -> None:
+    with Directory(journal) as place:
+        known = (journal / FILE).read_bytes()
+        append(place, start())
+        assert goes_on(place, known)
+        (journal / FILE).write_bytes(known + b"junk\n")
+        assert not goes_on(place, known)
+        (journal / FILE).write_bytes(known[:-1])
+        assert not goes_on(place, known)
+
+
+def test_a_record_nested_deeper_than_any_of_ours_is_not_restored(tmp_path: Path) -> None:
+    """It could be read, and not be written again."""
+    content = encode(launch_of("vae")[0]).replace(
+        b'"observed": {', b'"observed": {"x": ' + b"[" * 600 + b"]" * 600 + b","
+    )
+    with pytest.raises(msgspec.DecodeError, match="nested more than 64 levels deep"):
+        restored(content)
 
 
 def test_a_record_is_restored_from_its_file(tmp_path: Path) -> None:

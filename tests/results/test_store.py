@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
 from cotenant.results import store
-from cotenant.results.record import Record, plain
+from cotenant.results.record import plain
 from cotenant.results.store import (
     RESERVE_BYTES,
     Reserve,
@@ -89,10 +89,10 @@ def test_a_record_is_never_written_over_another(tmp_path: Path) -> None:
 def test_without_hard_links_a_record_is_not_written_over_another_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(self: Path, target: Path) -> None:
+    def refuse(*names: str, **directories: int) -> None:
         raise PermissionError(errno.EPERM, "no hard links here")
 
-    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    monkeypatch.setattr(os, "link", refuse)
     test_a_record_is_never_written_over_another(tmp_path)
 
 
@@ -216,18 +216,10 @@ def held(tmp_path: Path) -> Iterator[Reserve]:
         yield held
 
 
-def tenants(directory: Path) -> list[str]:
-    return sorted(path.name.split(".D")[1][0] for path in directory.iterdir())
-
-
-RECORDS = [a_record(place={"tenant": tenant, "vcd": str(tenant)}) for tenant in range(3)]
-
-
 def test_the_room_is_really_taken_by_a_file_without_a_name(tmp_path: Path, held: Reserve) -> None:
     descriptor = held._held.fileno()
     assert os.fstat(descriptor).st_blocks * 512 >= RESERVE_BYTES
-    held.write(RECORDS, NOON)
-    assert tenants(tmp_path) == ["0", "1", "2"]
+    assert held.write(lambda: "written") == "written"
     assert os.fstat(descriptor).st_blocks * 512 >= RESERVE_BYTES
     held.give_back()
     assert os.fstat(descriptor).st_blocks == 0
@@ -235,36 +227,41 @@ def test_the_room_is_really_taken_by_a_file_without_a_name(tmp_path: Path, held:
         Reserve(tmp_path / "absent")
 
 
-def test_a_full_disk_takes_no_record_and_one_that_cannot_be_kept_takes_no_other_with_it(
-    tmp_path: Path, held: Reserve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_takes_the_room_that_was_held_back_and_its_word_is_kept(tmp_path: Path, held: Reserve) -> None:
     descriptor = held._held.fileno()
-    full, too_large = (OSError(number, os.strerror(number)) for number in (errno.ENOSPC, errno.EFBIG))
+    full, too_large = (
+        cannot_write(tmp_path, OSError(number, os.strerror(number))) for number in (errno.ENOSPC, errno.EFBIG)
+    )
 
-    def write(directory: Path, record: Record, time: datetime) -> Path:
-        if record.tenant == 1:
-            raise cannot_write(directory, too_large)
+    def write() -> str:
         if os.fstat(descriptor).st_blocks:
-            raise cannot_write(directory, full)
-        return write_record(directory, record, time)
+            raise full
+        return "written"
 
-    monkeypatch.setattr(store, "write_record", write)
-    with pytest.raises(CotenantError, match=r"No space left on device\. Free some space there\."):
-        held.write(RECORDS, NOON)
-    assert tenants(tmp_path) == ["0", "2"]
+    def refuse() -> None:
+        raise too_large
+
+    assert held.write(write) == "written"
+    assert held.refused is full
     with pytest.raises(CotenantError, match="File too large"):
-        held.write(RECORDS[1:], NOON + timedelta(seconds=1))
-    assert tenants(tmp_path) == ["0", "2", "2"]
+        held.write(refuse)
+    assert held.refused is full
 
 
-def test_a_disk_without_so_much_room_has_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_without_room_for_records_no_suite_begins_and_a_limit_on_files_forbids_none(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*arguments: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "posix_fallocate", refuse)
-    with closing(Reserve(tmp_path)) as held:
-        held.write(RECORDS, NOON)
-    assert tenants(tmp_path) == ["0", "1", "2"]
+    if number == errno.EFBIG:
+        Reserve(tmp_path).close()
+        return
+    sentence = r"has \d+\.\d MiB free, and the records of a launch may need 16 MiB\. Free some space there\. --outdir"
+    with pytest.raises(CotenantError, match=sentence):
+        Reserve(tmp_path)
 
 
 def test_the_summarys_lines_are_the_originals_and_a_command_stays_on_its_line(tmp_path: Path) -> None:

@@ -118,6 +118,9 @@ def do(words: list[str], runner: Rogue | None) -> None:
         for name in ("COTENANT_LOG", "COTENANT_SOCKET"):
             shutil.rmtree(Path(os.environ[name]).parent)
         os._exit(3)
+    elif deed == "put":
+        for kind, name in zip(rest[::2], rest[1::2], strict=True):
+            put(kind, Path(os.environ["OUTPUT_DIRECTORY"], name))
     elif deed == "raise-limits":
         open_cgroups()
         for path in own_cgroups():
@@ -181,6 +184,22 @@ def do(words: list[str], runner: Rogue | None) -> None:
         time.sleep(3600)
     else:
         raise SystemExit(f"rogue.py: there is no deed '{deed}'")
+
+
+def put(kind: str, place: Path) -> None:
+    """Put something in the place of a file or directory, which is moved away; a link leads to one below the base."""
+    if place.exists():
+        place.rename(place.with_name(f"{place.name}.was"))
+    elsewhere = Path(os.environ["BASE"], kind)
+    if kind == "fifo":
+        os.mkfifo(place)
+    elif kind == "directory":
+        place.mkdir()
+    elif kind == "text":
+        place.write_text("no journal\n")
+    else:
+        elsewhere.mkdir(exist_ok=True) if kind == "link-to-directory" else elsewhere.write_text("precious")
+        place.symlink_to(elsewhere)
 
 
 def own_cgroups() -> list[Path]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 
 from cotenant.challenge import transcript
 from cotenant.challenge.transcript import Transcript
 from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE, BuyerError, transcript_of
+from cotenant.launch.output import Output
 from cotenant.launch.start import Start
-from cotenant.results.store import write_whole
 
 
 def in_front_of(start: Start, address: str) -> tuple[Start, str]:
@@ -25,10 +24,11 @@ def in_front_of(start: Start, address: str) -> tuple[Start, str]:
 
 
 def keep_transcript(
-    address: str, launch: str, beginning: Path, interrupted: Callable[[], object]
-) -> tuple[Path, Transcript]:
-    """Write the buyer's transcript of a launch as `beginning` and its name; return the file and what it holds.
+    address: str, launch: str, beginning: str, output: Output, interrupted: Callable[[], object]
+) -> tuple[dict[str, str], Transcript]:
+    """Write the buyer's transcript of a launch, whose file's name starts with `beginning`.
 
+    Return the SHA-256 of the file by its name, and what it holds.
     Waits for the buyer's replays. Raises BuyerError where none comes, and CotenantError where it cannot be written.
     """
     content = transcript_of(address, launch, interrupted)
@@ -36,6 +36,4 @@ def keep_transcript(
         held = transcript.read(content)
     except msgspec.MsgspecError as error:
         raise BuyerError(f"The buyer has sent no transcript: {error}.") from error
-    path = beginning.with_name(f"{beginning.name}.{launch}{transcript.SUFFIX}")
-    write_whole(path, content)
-    return path, held
+    return output.write(f"{beginning}.{launch}{transcript.SUFFIX}", content), held

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
+from cotenant.files import Directory
 from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.isolation.processes import families
 from cotenant.launch.allowances import allowances
@@ -68,6 +69,8 @@ class Launch:
     observer: Observer = field(default_factory=Unobserved)
     daemon: MpsDaemon | None = None
     peers: Peers = NO_PEERS
+    logs: Directory | None = None
+    """Where the tenants' logs are; by default in the directory that they name."""
     _events: Events = field(default_factory=Events, init=False)
     _kills: KillWatch = field(default_factory=KillWatch, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
@@ -114,11 +117,12 @@ class Launch:
             except OSError as error:
                 return not_started(self.specs, self.specs[0], error)
         shm_of = None if self.daemon is None else self.daemon.shm_of
+        logs = self.logs or leaving.enter_context(Directory(self.specs[0].log.parent))
         for spec in self.specs:
             try:
                 live = self.backend.create(spec.slice)
                 leaving.callback(live.remove)
-                tenant = start_tenant(spec, live, live.verify(), shm_of)
+                tenant = start_tenant(spec, live, live.verify(), logs, shm_of)
             except OSError as error:
                 return not_started(self.specs, spec, error)
             leaving.callback(tenant.leave)

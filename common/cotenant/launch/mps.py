@@ -15,8 +15,10 @@ import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from cotenant.errors import CotenantError
+from cotenant.files import Directory
 from cotenant.isolation.backend import NotIsolatedError, SliceEntry
 from cotenant.isolation.entry import start
 from cotenant.isolation.processes import kill_marked, marked
@@ -71,7 +73,7 @@ class MpsDaemon:
         entry = SliceEntry(shm_bytes=self._shm_bytes)
         ours, theirs = socket.socketpair()
         ours.settimeout(START_LIMIT_S)
-        with ours, theirs, (log / "start.log").open("wb") as output:
+        with ours, theirs, _start_log(log) as output:
             environment = self._environment | {DAEMON_VARIABLE: self._run}
             process = start(entry, theirs.fileno(), output.fileno(), [program, "-d"], environment)
             try:
@@ -132,6 +134,14 @@ class MpsDaemon:
 
     def _last_words(self) -> str:
         """Return the last line of what the daemon has written."""
-        logs = sorted(Path(self._variables["CUDA_MPS_LOG_DIRECTORY"]).glob("*.log"))
-        lines = [line for log in logs for line in log_end(log, LOG_BYTES).splitlines() if line.strip()]
+        with Directory(Path(self._variables["CUDA_MPS_LOG_DIRECTORY"])) as logs:
+            names = sorted(name for name in logs.names() if name.endswith(".log"))
+            lines = [line for name in names for line in log_end(logs, name, LOG_BYTES).splitlines() if line.strip()]
         return lines[-1].strip() if lines else "its log is empty"
+
+
+def _start_log(directory: Path) -> BinaryIO:
+    """Open the log of the daemon's start: not what a tenant of an earlier launch has put there."""
+    with Directory(directory) as logs:
+        logs.remove("start.log")
+        return logs.open("start.log", "xb")

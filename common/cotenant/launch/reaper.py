@@ -17,24 +17,28 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cotenant.files import Directory
 
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
 GRACE_S = 5.0
 HALF_WRITTEN = r"\.{}-[0-9a-f]{{16}}\.tmp"
-"""The name that a file of results.store has until it is whole, by the number of its writer."""
+"""The name that a file of files.Directory has until it is whole, by the number of its writer."""
 
 
 class Reaper:
     """The runner's end: starts the process, starts it anew if somebody killed it, and dismisses it."""
 
-    def __init__(self, run: str, slices: dict[str, Any], directories: tuple[Path, ...], output: Path) -> None:
+    def __init__(self, run: str, slices: dict[str, Any], directories: tuple[Path, ...], output: Directory) -> None:
         """`slices` is where the backend keeps them: its `location`."""
+        self._output = output.fileno()
         self._parts = {
             "run": run,
             "slices": slices,
             "directories": [str(path) for path in directories],
-            "output": str(output),
+            "output": [str(output), self._output],
         }
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -54,7 +58,7 @@ class Reaper:
                 env={**os.environ, REAPER_VARIABLE: str(self._parts["run"])},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                pass_fds=[file.fileno()],
+                pass_fds=[file.fileno(), self._output],
                 start_new_session=True,
             )
 
@@ -78,6 +82,7 @@ class Reaper:
 
 def reap(parts: dict[str, Any]) -> None:
     """Kill every process of a run and remove its cgroups and directories. What fails does not stop the rest."""
+    from cotenant.files import Directory
     from cotenant.isolation.leftovers import clear
     from cotenant.isolation.processes import kill_marked
     from cotenant.launch.paths import remove_tree
@@ -91,9 +96,10 @@ def reap(parts: dict[str, Any]) -> None:
     for directory in parts["directories"]:
         remove_tree(Path(directory))
     half_written = re.compile(HALF_WRITTEN.format(run.partition("-")[0]))
-    for path in Path(parts["output"]).glob(".*"):
-        if half_written.fullmatch(path.name):
-            path.unlink(missing_ok=True)
+    path, descriptor = parts["output"]
+    output = Directory(Path(path), descriptor)
+    for name in filter(half_written.fullmatch, output.names()):
+        output.remove(name)
 
 
 def main(argv: list[str]) -> int:
@@ -101,7 +107,7 @@ def main(argv: list[str]) -> int:
         signal.signal(number, signal.SIG_IGN)
     sys.path.insert(0, str(SOURCE_ROOT))
     # Now, not when they are needed: the checkout may change while a suite runs.
-    for name in ("isolation.leftovers", "isolation.processes", "launch.paths"):
+    for name in ("files", "isolation.leftovers", "isolation.processes", "launch.paths"):
         importlib.import_module(f"cotenant.{name}")
     with os.fdopen(int(argv[0])) as file:
         parts = json.load(file)

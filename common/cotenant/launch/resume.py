@@ -13,10 +13,11 @@ import msgspec
 
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
+from cotenant.launch.output import Output
 from cotenant.launch.start import Options, Program, Start
 from cotenant.machine.facts import installed
 from cotenant.procfs import format_list
-from cotenant.results.journal import Journal, Launched, Started, append, now, read_journal
+from cotenant.results.journal import Journal, Launched, Started, now, read_journal
 from cotenant.results.record import Record, restored
 from cotenant.suite.task_source import task_of, version_of
 from cotenant.text import listed, many
@@ -36,7 +37,7 @@ class Progress:
     sentences: tuple[str, ...] = ()
 
 
-def begin(options: Options, starts: Sequence[Start], backend: str, host: str) -> Progress:
+def begin(options: Options, starts: Sequence[Start], backend: str, host: str, kept: Output) -> Progress:
     """Write the start of a suite into the journal of its directory; with `--resume` return what it goes on with.
 
     Raises CotenantError where what began there ran under other conditions, or the journal is damaged.
@@ -56,7 +57,7 @@ def begin(options: Options, starts: Sequence[Start], backend: str, host: str) ->
         conditions=conditions,
         resumed=before is not None,
     )
-    append(output, started)
+    kept.journal(started)
     return progress
 
 

@@ -37,6 +37,7 @@ from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.needs import isolation_of, loader_bytes
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.output import Output
 from cotenant.launch.paths import REMEDY, cleared, remove_tree
 from cotenant.launch.reaper import Reaper
 from cotenant.launch.resume import begin, conditions_of
@@ -50,8 +51,8 @@ from cotenant.nodes.coordinator import Coordinator
 from cotenant.nodes.member import Member
 from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.nodes.slurm import held
-from cotenant.results.journal import Challenged, Ended, Launched, append, hashes, now
-from cotenant.results.store import Reserve, append_summary, launch_line, prepare_directory, total_line, write_whole
+from cotenant.results.journal import Challenged, Ended, Launched, now
+from cotenant.results.store import launch_line, prepare_directory, total_line
 from cotenant.text import listed, many
 
 if TYPE_CHECKING:
@@ -170,7 +171,9 @@ class SuiteRun:
                     tell(f"warning: {lost} The suite ends here; the same command with --resume goes on.")
                     break
             self._journal(Ended, interrupted=interruption.requested)
-            append_summary(self._paths.output, total_line(time.monotonic() - begin_s))
+            self._output.summary(total_line(time.monotonic() - begin_s))
+            self._output.check()
+            self._output.check_name()
         # Whoever launches more after this one has to hear of a signal that came while slices were taken down.
         result.interrupted = interruption.requested
         return result
@@ -217,19 +220,18 @@ class SuiteRun:
 
     def _open(self, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> None:
         """Make directories, reaper and backend; what is made is undone when `stack` closes."""
-        options, output, run = self._options, self._paths.output, self._options.run
-        for directory in (output, self._paths.logs):
-            prepare_directory(directory)
-        own = self._paths.own
-        self._reaper = Reaper(str(run), self.chosen.backend.location(), own, output)
+        options, run, own = self._options, self._options.run, self._paths.own
+        self._output = Output(self._paths.output)
+        stack.callback(self._output.close)
+        self._reaper = Reaper(str(run), self.chosen.backend.location(), own, self._output.directory)
         # First, and dismissed last: from here on nothing is made that it does not know of.
         stack.callback(_warn, tell, self._reaper.dismiss)
         # Where our parent ignores it, so would we, and nobody could say how a child of ours has ended.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._reaper.ensure()
-        write_whole(output / f"{options.suite.name}.R{options.uid}.resolved", self._resolved())
-        self._reserve = Reserve(output)
-        stack.callback(self._reserve.close)
+        for finding in self._output.put_right():
+            tell(f"warning: {finding.sentence} {finding.remedy}")
+        self._output.write(f"{options.suite.name}.R{options.uid}.resolved", self._resolved())
         for directory in own:
             stack.callback(_warn, tell, functools.partial(remove_tree, directory), REMEDY)
         prepare_directory(self._paths.temporary, "BASE names another place for temporary files.")
@@ -247,7 +249,7 @@ class SuiteRun:
 
     def _begin(self, tell: Callable[[str], None]) -> Sequence[Start]:
         """Write the start into the journal; return the launches to come, fewer where the suite goes on. Raises."""
-        progress = begin(self._options, self.starts, self.chosen.backend.name, self._machine.hostname)
+        progress = begin(self._options, self.starts, self.chosen.backend.name, self._machine.hostname, self._output)
         self.records += progress.records
         if progress.records:
             # It is still the run that launched these.
@@ -258,7 +260,7 @@ class SuiteRun:
 
     def _journal(self, entry: type[Launched | Challenged | Ended], **fields: Any) -> None:
         options = self._options
-        append(self._paths.output, entry(suite=options.suite.name, uid=options.uid, time=now(), **fields))
+        self._output.journal(entry(suite=options.suite.name, uid=options.uid, time=now(), **fields))
 
     def _resolved(self) -> bytes:
         """The suite as it runs: every cell with the command of each tenant."""
@@ -300,13 +302,15 @@ class SuiteRun:
             coordinator.begin(start.key, start.cell.nodes or coordinator.nodes)
             result = whole(self._measure(start, interruption, coordinator), coordinator.results())
         left = cleared(spec.temporary for spec in start.specs)
-        records = self._keep(dataclasses.replace(start, findings=(*start.findings, *left)), result)
+        found = (*start.findings, *left, *self._output.put_right())
+        records = self._keep(dataclasses.replace(start, findings=found), result)
         minutes, outcomes = (time.monotonic() - begin_s) / 60, [record.outcome for record in records]
         line = launch_line(position, len(self.starts), outcomes, minutes, start.commands)
-        append_summary(self._paths.output, line)
+        self._output.summary(line)
         self._observer.ended(records)
         if buyer is not None:
             self._keep_transcript(start, buyer, name, interruption)
+        self._output.check()
         if result.left_behind:
             # Not before its records are kept: the next launch would not be alone.
             with _isolation_errors():
@@ -315,13 +319,13 @@ class SuiteRun:
 
     def _keep_transcript(self, start: Start, buyer: str, launch: str, interruption: Interruption) -> None:
         """Take what the buyer has seen of a launch: its replays are part of it, so that takes a while."""
-        beginning = self._paths.output / f"{self._options.suite.name}.R{self._options.uid}"
+        beginning = f"{self._options.suite.name}.R{self._options.uid}"
         try:
-            path, held = keep_transcript(buyer, launch, beginning, lambda: interruption.requested)
+            files, held = keep_transcript(buyer, launch, beginning, self._output, lambda: interruption.requested)
         except BuyerError as error:
             self._tell(f"warning: {start.label}: no transcript of the challenge: {error}")
             return
-        self._journal(Challenged, label=start.key, files=hashes([path]))
+        self._journal(Challenged, label=start.key, files=files)
         self._tell(summary(held))
 
     def _measure(self, start: Start, interruption: Interruption, peers: Peers = NO_PEERS) -> LaunchResult:
@@ -332,11 +336,13 @@ class SuiteRun:
         inputs = data.input_paths(commands, self._paths)
         cached = data.prepare_cache(options.cache, inputs, lambda: bool(interruption.requested))
         begin_ticks = now_ticks()
-        with meters_of(self._machine, slices) as sampling, _isolation_errors():
+        with meters_of(self._machine, slices) as sampling, self._output.logs() as logs, _isolation_errors():
             limits = limits_alone(start.baseline, options.limits).of_job(start.timeout_s)
             backend, upkeep = self.chosen.backend, self._reaper.ensure
             daemon = self._daemon(start)
-            launch = Launch(start.specs, backend, interruption, limits, upkeep, sampling, self._observer, daemon, peers)
+            launch = Launch(
+                start.specs, backend, interruption, limits, upkeep, sampling, self._observer, daemon, peers, logs
+            )
             counts = self._counts()
             result = launch.run()
             own_kills = sum(tenant.after.oom_kills or 0 for tenant in result.tenants)
@@ -378,9 +384,10 @@ class SuiteRun:
         facts = SuiteFacts(options.suite.name, self._started, options.uid, self._facts, backend, policies, findings)
         records = with_findings(records_of(result, start, facts), self.records)
         self.records += records
-        files = hashes(self._reserve.write(records, result.ended))
-        outcomes = tuple(record.outcome for record in records)
-        self._journal(Launched, label=start.key, outcomes=outcomes, records=files, host=self._machine.hostname)
+        files = self._output.keep(records, result.ended)
+        if len(files) == len(records):
+            outcomes = tuple(record.outcome for record in records)
+            self._journal(Launched, label=start.key, outcomes=outcomes, records=files, host=self._machine.hostname)
         return records
 
     def _counts(self) -> HostCounts:

@@ -7,11 +7,12 @@ import dataclasses
 import os
 import signal
 import socket
+import stat
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cotenant.files import open_regular
+from cotenant.files import Directory
 from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, ReadBack
 from cotenant.isolation.entry import start
 from cotenant.isolation.plan import Slice
@@ -60,6 +61,7 @@ class Tenant:
     channel: socket.socket
     pidfd: int
     listener: Listener
+    logs: Directory
     entered: bool = False
     links: list[Link] = field(default_factory=list)
     ranks: dict[int, Rank] = field(default_factory=dict)
@@ -173,41 +175,44 @@ class Tenant:
 
     def log_tail(self, rank: int = 0) -> str:
         """Return the last lines of its log, or of the log of one of its ranks that writes its own, in one line."""
-        own = rank_log(self.spec.log, rank)
-        log = own if own.exists() else self.spec.log
-        text = log_end(log, LOG_TAIL_BYTES)
+        own = rank_log(self.spec.log, rank).name
+        log = own if self.logs.kind_of(own) else self.spec.log.name
+        text = log_end(self.logs, log, LOG_TAIL_BYTES)
         return " | ".join([line.strip() for line in text.splitlines() if line.strip()][-LOG_TAIL_LINES:])
 
 
-def start_tenant(spec: TenantSpec, live: LiveSlice, read_back: ReadBack, shm_of: Path | None = None) -> Tenant:
+def start_tenant(
+    spec: TenantSpec, live: LiveSlice, read_back: ReadBack, logs: Directory, shm_of: Path | None = None
+) -> Tenant:
     """Start one tenant; it enters the slice and waits for a byte on the channel. Raises NotIsolatedError, OSError.
 
-    `shm_of`: a mount namespace whose /dev/shm it shares.
+    Its log is made in `logs`. `shm_of`: a mount namespace whose /dev/shm it shares.
     """
     # A tenant of an earlier launch may have removed them.
-    for directory in (spec.temporary, spec.log.parent):
-        directory.mkdir(parents=True, exist_ok=True)
+    spec.temporary.mkdir(parents=True, exist_ok=True)
     spec.socket.parent.mkdir(mode=0o700, exist_ok=True)
-    for old in (spec.log, *_rank_logs(spec.log)):
-        old.unlink(missing_ok=True)
+    for old in (spec.log.name, *_rank_logs(spec.log, logs)):
+        if logs.kind_of(old) == stat.S_IFDIR:
+            logs.set_aside(old)
+        logs.remove(old)
     with contextlib.ExitStack() as undo:
         listener = Listener(spec.socket)
         undo.callback(listener.close)
         ours, theirs = socket.socketpair()
         undo.callback(ours.close)
-        with theirs, spec.log.open("xb") as log:
+        with theirs, logs.open(spec.log.name, "xb") as log:
             environment = whole_environment(spec.environment, spec.slice)
             entry = dataclasses.replace(live.entry, shm_of=shm_of)
             process = start(entry, theirs.fileno(), log.fileno(), spec.command, environment)
         ours.setblocking(False)
         undo.pop_all()
-    return Tenant(spec, live, read_back, process, ours, os.pidfd_open(process.pid), listener)
+    return Tenant(spec, live, read_back, process, ours, os.pidfd_open(process.pid), listener, logs)
 
 
-def _rank_logs(log: Path) -> list[Path]:
+def _rank_logs(log: Path, logs: Directory) -> list[str]:
     """Return the logs that the ranks of an earlier repetition of the same number have left."""
     beginning, _, end = rank_log(log, 1).name.rpartition("1")
-    return [path for path in log.parent.iterdir() if path.name.startswith(beginning) and path.name.endswith(end)]
+    return [name for name in logs.names() if name.startswith(beginning) and name.endswith(end)]
 
 
 def signal_name(status: int) -> str:
@@ -220,10 +225,10 @@ def signal_name(status: int) -> str:
         return f"killed by signal {-status}"
 
 
-def log_end(log: Path, limit_bytes: int) -> str:
+def log_end(logs: Directory, name: str, limit_bytes: int) -> str:
     """Return at most so many of the last bytes as text, nothing where the log cannot be read."""
     try:
-        with open_regular(log) as file:
+        with logs.open(name) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - limit_bytes))
             return file.read().decode(errors="replace")
     except OSError:

@@ -10,20 +10,22 @@ import errno
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterable
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
-from cotenant.files import open_regular
+from cotenant.files import Directory, opened
 from cotenant.results.store import cannot_write
 
 FILE = "cotenant.journal"
 FIRST = "0" * 64
+LOCK_LIMIT_S, LOCK_POLL_S = 10.0, 0.05
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="start"):
@@ -113,45 +115,67 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def hashes(paths: Iterable[Path]) -> dict[str, str]:
-    """Return the SHA-256 of each file, by its name."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
-
-
-def read_journal(directory: Path) -> Journal:
+def read_journal(directory: Path | Directory) -> Journal:
     """Read the journal of a directory; one that is not there has no entries. A torn last line is none: its writer died.
 
     Raises CotenantError, with the line's number, where a line is not what was written there.
     """
     try:
-        with open_regular(directory / FILE) as file:
-            return parsed(file.read(), directory / FILE)
+        with opened(directory) as place, place.open(FILE) as file:
+            return parsed(file.read(), f"{directory}/{FILE}")
     except FileNotFoundError:
         return Journal()
     except OSError as error:
-        raise CotenantError(f"{directory / FILE} cannot be read: {error.strerror}.") from error
+        raise CotenantError(f"{directory}/{FILE} cannot be read: {error.strerror}.") from error
 
 
-def append(directory: Path, entry: Entry) -> None:
-    """Append an entry and sync it; what a killed writer left of a line is cut off. Raises CotenantError."""
-    path = directory / FILE
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+def append(directory: Path | Directory, entry: Entry) -> bytes:
+    """Append an entry and sync it; what a killed writer left of a line is cut off. Return all that stands there now.
+
+    Raises CotenantError.
+    """
+    path = f"{directory}/{FILE}"
     try:
-        if path.exists() and not path.is_file():
-            raise OSError(errno.EINVAL, "it is no regular file")
-        with open(os.open(path, flags, 0o644), "r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with opened(directory) as place, place.open(FILE, "r+b") as file:
+            _lock(file, path)
             content = file.read()
-            line = msgspec.json.encode(_Line(parsed(content, path).head, entry))
-            file.seek(content.rfind(b"\n") + 1)
+            whole = content[: content.rfind(b"\n") + 1]
+            line = msgspec.json.encode(_Line(parsed(content, path).head, entry)) + b"\n"
+            file.seek(len(whole))
             file.truncate()
-            file.write(line + b"\n")
+            file.write(line)
             file.flush()
             os.fsync(file.fileno())
+            return whole + line
     except OSError as error:
-        if error.errno in (errno.EINVAL, errno.ELOOP):
+        if error.errno in (errno.EINVAL, errno.ELOOP, errno.EISDIR, errno.ENXIO):
             raise CotenantError(f"{path} is no regular file.", "Move it away.") from error
         raise cannot_write(directory, error) from error
+
+
+def goes_on(place: Directory, known: bytes) -> bool:
+    """Whether a journal still begins with what is `known` of it, and all behind that is entries."""
+    try:
+        with place.open(FILE) as file:
+            content = file.read()
+        parsed(content, FILE)
+    except (OSError, CotenantError):
+        return False
+    return content.startswith(known)
+
+
+def _lock(file: BinaryIO, path: str) -> None:
+    """Wait for others that append, for a moment: whoever may read a file may hold its lock for ever."""
+    deadline = time.monotonic() + LOCK_LIMIT_S
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise CotenantError(
+                    f"{path} has been locked for {LOCK_LIMIT_S:g} s.", f"See who holds it: fuser -v {path}"
+                ) from None
+            time.sleep(LOCK_POLL_S)
 
 
 def parsed(content: bytes, path: Path | str) -> Journal:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from cotenant.files import open_regular
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of
 from cotenant.results.record import Whole
 
@@ -54,8 +55,8 @@ def last_seconds(output: Path, suite: str) -> dict[str, float]:
             newest[label] = max(newest.get(label, ("", path)), (time, path))
     records = []
     for _, path in newest.values():
-        with suppress(OSError, ValueError):
-            records.append(Decoded(json.loads(path.read_bytes()), str(path)))
+        with suppress(OSError, ValueError, RecursionError), open_regular(path) as file:
+            records.append(Decoded(json.loads(file.read()), str(path)))
     return {label: launch.seconds for label, launch in last_launches(records, suite).items()}
 
 

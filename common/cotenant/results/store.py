@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 from cotenant.errors import CotenantError
-from cotenant.files import sync_name
+from cotenant.files import Directory, opened
 from cotenant.results.record import INTERRUPTED, Record, encode
 
+T = TypeVar("T")
+
+SUMMARY = "summary.txt"
+FULL = (errno.ENOSPC, errno.EDQUOT)
 NAME_BYTES = 255
 PROBE_BYTES = 65536
 RESERVE_BYTES = 16 << 20
@@ -32,23 +38,22 @@ def file_name(record: Record, time: datetime) -> str:
     return f"{_safe(record.suite, each)}.{_safe(record.name, each)}{end}"
 
 
-def write_record(directory: Path, record: Record, time: datetime) -> Path:
+def write_record(directory: Path | Directory, record: Record, time: datetime) -> Path:
     """Write one record into `directory` and return its path. Raises CotenantError where it cannot be kept.
 
     Tenants that share a device end at the same time under the same name: the later one's time is a microsecond later.
     """
     content = encode(record)
     while True:
-        path = directory / file_name(record, time)
+        name = file_name(record, time)
         try:
-            with _temporary(path, _name_new) as temporary:
-                temporary.write_bytes(content)
+            with opened(directory) as place:
+                place.write(name, content, new=True)
+                return place.path / name
         except FileExistsError:
             time += timedelta(microseconds=1)
         except OSError as error:
             raise cannot_write(directory, error) from error
-        else:
-            return path
 
 
 def keep_record(report: Path, record: Record, time: datetime) -> Path:
@@ -63,11 +68,16 @@ def keep_record(report: Path, record: Record, time: datetime) -> Path:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Give a file of ours this content at once or not at all. Raises CotenantError, with a remedy for a full disk."""
+    write_into(path.parent, path.name, content)
+
+
+def write_into(directory: Path | Directory, name: str, content: bytes) -> None:
+    """Do as `write_whole` in a directory."""
     try:
-        with _temporary(path) as temporary:
-            temporary.write_bytes(content)
+        with opened(directory) as place:
+            place.write(name, content)
     except OSError as error:
-        raise cannot_write(path.parent, error) from error
+        raise cannot_write(directory, error) from error
 
 
 def write_named(path: Path, content: bytes, elsewhere: str) -> None:
@@ -91,8 +101,8 @@ def whole(path: Path, elsewhere: str) -> Iterator[Path]:
             yield path
             return
         place, path = path.parent, Path(os.path.realpath(path))
-        with _temporary(path) as temporary:
-            yield temporary
+        with Directory(path.parent) as directory, directory.written(path.name) as temporary:
+            yield path.with_name(temporary)
     except OSError as error:
         raise cannot_write(place, error, elsewhere) from error
 
@@ -109,10 +119,10 @@ def prepare_directory(directory: Path, elsewhere: str = OTHER_DIRECTORY) -> None
         raise cannot_write(directory, error, elsewhere) from error
 
 
-def cannot_write(directory: Path, error: OSError, elsewhere: str = OTHER_DIRECTORY) -> CotenantError:
+def cannot_write(directory: Path | Directory, error: OSError, elsewhere: str = OTHER_DIRECTORY) -> CotenantError:
     """Return the sentence for a directory in which nothing can be kept."""
     reason = os.strerror(error.errno) if error.errno else str(error)
-    full = "Free some space there. " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+    full = "Free some space there. " if error.errno in FULL else ""
     return CotenantError(f"Nothing can be written to {directory}: {reason}.", full + elsewhere)
 
 
@@ -132,11 +142,11 @@ def total_line(seconds: float) -> str:
     return f"Total Time {seconds:8.2f} s"
 
 
-def append_summary(directory: Path, line: str) -> None:
+def append_summary(directory: Path | Directory, line: str) -> None:
     """Append a line to the directory's `summary.txt`. Raises CotenantError where that cannot be written."""
     try:
-        with (directory / "summary.txt").open("a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(line + "\n")
+        with opened(directory) as place, place.open(SUMMARY, "ab") as file:
+            file.write(line.encode(errors="backslashreplace") + b"\n")
     except OSError as error:
         raise cannot_write(directory, error) from error
 
@@ -144,37 +154,33 @@ def append_summary(directory: Path, line: str) -> None:
 class Reserve:
     """Room on the records' disk, held back: one that fills up while tenants run costs no record of theirs.
 
-    It is a file without a name, which ends with its process, however that ends.
+    It is a file without a name, which ends with its process, however that ends. What the disk refuses is written once
+    more into this room, and `refused` is why.
     """
 
     def __init__(self, directory: Path) -> None:
-        """Raises CotenantError where not even an empty file can be made."""
-        self._directory = directory
+        """Raises CotenantError where there is no such room, or not even an empty file can be made."""
+        self.refused: CotenantError | None = None
         try:
             self._held = tempfile.TemporaryFile(dir=directory)
         except OSError as error:
             raise cannot_write(directory, error) from error
-        # Of a disk that has less there is nothing to hold back, and a limit on a file's size may forbid it.
-        with suppress(OSError):
+        try:
             os.posix_fallocate(self._held.fileno(), 0, RESERVE_BYTES)
+        except OSError as error:
+            # A limit on a file's size forbids no record, which is smaller.
+            if error.errno in FULL:
+                self.close()
+                raise _no_room(directory) from error
 
-    def write(self, records: Iterable[Record], time: datetime) -> list[Path]:
-        """Write every record that can be, at last into the room held back, and return their files.
-
-        Raises the first CotenantError then.
-        """
-        first, paths = None, []
-        for record in records:
-            try:
-                paths.append(write_record(self._directory, record, time))
-            except CotenantError as error:
-                first = first or error
-                self.give_back()
-                with suppress(CotenantError):
-                    write_record(self._directory, record, time)
-        if first is not None:
-            raise first
-        return paths
+    def write(self, write: Callable[[], T]) -> T:
+        """Return what `write` returns. Raises CotenantError where it cannot write into the room held back, either."""
+        try:
+            return write()
+        except CotenantError as error:
+            self.refused = self.refused or error
+            self.give_back()
+            return write()
 
     def give_back(self) -> None:
         """Let others have the room."""
@@ -184,33 +190,12 @@ class Reserve:
         self._held.close()
 
 
-@contextmanager
-def _temporary(path: Path, name: Callable[[Path, Path], object] = Path.rename) -> Iterator[Path]:
-    """Give the path of a file to be written beside `path`, sync it, and then `name` it. Raises OSError."""
-    # Not made from the name, which may be as long as a name can be. Whose it is, its number says: who clears up after
-    # a killed writer leaves those of others alone.
-    temporary = path.with_name(f".{os.getpid()}-{os.urandom(8).hex()}.tmp")
-    try:
-        yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        name(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_name(path)
-
-
-def _name_new(temporary: Path, path: Path) -> None:
-    """Name a file unless the name is taken. Raises FileExistsError."""
-    try:
-        path.hardlink_to(temporary)
-    except FileExistsError:
-        raise
-    except OSError:
-        # A file system without hard links: between these two lines somebody else may take the name.
-        if path.exists():
-            raise FileExistsError(path) from None
-        temporary.rename(path)
+def _no_room(directory: Path) -> CotenantError:
+    free, needed = shutil.disk_usage(directory).free / 2**20, RESERVE_BYTES >> 20
+    return CotenantError(
+        f"{directory} has {free:.1f} MiB free, and the records of a launch may need {needed} MiB.",
+        f"Free some space there. {OTHER_DIRECTORY}",
+    )
 
 
 def _safe(text: str, limit_bytes: int) -> str:

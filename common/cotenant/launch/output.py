@@ -1,0 +1,152 @@
+"""Where a suite keeps its records, summary, journal and logs: one directory, held open from the suite's start."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from cotenant.errors import CotenantError, UnwrittenError
+from cotenant.files import Directory
+from cotenant.finding import Finding, warning
+from cotenant.results.journal import FILE, Entry, append, goes_on
+from cotenant.results.record import Record, encode
+from cotenant.results.store import (
+    SUMMARY,
+    Reserve,
+    append_summary,
+    cannot_write,
+    prepare_directory,
+    write_into,
+    write_record,
+)
+
+T = TypeVar("T")
+
+LOGS = "logs"
+
+
+class Output:
+    """The files of one suite, in a directory in which its tenants may write, too.
+
+    What they put in the place of a file of ours is set aside. What the disk refuses is written into the room that was
+    held back, and `check` says so afterwards. All other methods raise CotenantError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Make and open the directory. Raises CotenantError where no suite's records would have room."""
+        prepare_directory(path)
+        self.directory = _open(path)
+        self._known = b""
+        try:
+            self._reserve = Reserve(path)
+        except CotenantError:
+            self.directory.close()
+            raise
+
+    def close(self) -> None:
+        self._reserve.close()
+        self.directory.close()
+
+    def write(self, name: str, content: bytes) -> dict[str, str]:
+        """Write a file at once or not at all; return its SHA-256 by its name."""
+        self._do(partial(write_into, self.directory, name, content))
+        return {name: hashlib.sha256(content).hexdigest()}
+
+    def keep(self, records: Iterable[Record], time: datetime) -> dict[str, str]:
+        """Write every record that can be; return the SHA-256 of each file by its name."""
+        kept: dict[str, str] = {}
+        for record in records:
+            with suppress(CotenantError):
+                path = self._do(partial(write_record, self.directory, record, time))
+                kept[path.name] = hashlib.sha256(encode(record)).hexdigest()
+        return kept
+
+    def journal(self, entry: Entry) -> None:
+        """Append an entry to the journal."""
+        self._known = self._do(partial(append, self.directory, entry))
+
+    def summary(self, line: str) -> None:
+        """Append a line to the summary."""
+        self._do(partial(append_summary, self.directory, line))
+
+    def logs(self) -> Directory:
+        """Return the directory of logs, made where it is missing."""
+
+        def folder() -> Directory:
+            try:
+                return self.directory.folder(LOGS)
+            except OSError as error:
+                raise cannot_write(self.directory.path / LOGS, error) from error
+
+        return self._do(folder)
+
+    def put_right(self) -> tuple[Finding, ...]:
+        """Set aside what is not ours in the place of our files; return a finding on that and on a directory replaced.
+
+        A journal that no longer goes on with what we wrote stands there anew.
+        """
+        try:
+            replaced = list(self._set_aside())
+        except OSError as error:
+            raise cannot_write(self.directory, error) from error
+        found = [
+            warning(
+                f"In {self.directory} there was {each}: the runner neither followed nor read it.",
+                "Find the program that put it there: these names belong to the runner.",
+                rule="file_replaced",
+            )
+            for each in replaced
+        ]
+        return (*found, *_replaced(self.directory))
+
+    def check(self) -> None:
+        """Raise UnwrittenError where the disk has refused a file, also one that then found room."""
+        if self._reserve.refused is not None:
+            kept = "What was measured until then is kept where it could be; --resume goes on."
+            raise UnwrittenError(self._reserve.refused.sentence, f"{self._reserve.refused.remedy} {kept}")
+
+    def check_name(self) -> None:
+        """Raise UnwrittenError where the directory's name leads elsewhere by now."""
+        for finding in _replaced(self.directory):
+            raise UnwrittenError(finding.sentence, finding.remedy)
+
+    def _do(self, write: Callable[[], T]) -> T:
+        """Do a write, at last into the room held back. Raises UnwrittenError as soon as the suite has begun."""
+        try:
+            return self._reserve.write(write)
+        except CotenantError as error:
+            if self._known:
+                raise UnwrittenError(error.sentence, error.remedy) from error
+            raise
+
+    def _set_aside(self) -> Iterator[str]:
+        for name, wanted in ((SUMMARY, stat.S_IFREG), (FILE, stat.S_IFREG), (LOGS, stat.S_IFDIR)):
+            if self.directory.kind_of(name) not in (0, wanted):
+                yield f"{self.directory.set_aside(name)}, in the place of {name}"
+        if self._known and not goes_on(self.directory, self._known):
+            if self.directory.kind_of(FILE):
+                yield f"{self.directory.set_aside(FILE)}, in the place of {FILE}"
+            self.directory.write(FILE, self._known)
+
+
+def _replaced(directory: Directory) -> Iterator[Finding]:
+    """Yield the finding on a directory whose name leads elsewhere."""
+    if directory.leads_elsewhere:
+        yield warning(
+            f"The name {directory} leads elsewhere since this suite began: its records are in {directory.place}.",
+            "Find the program that renamed or replaced the directory, and move the records to where they belong.",
+            rule="output_replaced",
+        )
+
+
+def _open(path: Path) -> Directory:
+    try:
+        return Directory(path)
+    except OSError as error:
+        raise cannot_write(path, error) from error

@@ -1,0 +1,102 @@
+"""The directory of a suite: what the disk refuses, and what stands in the place of its files."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cotenant.errors import CotenantError, UnwrittenError
+from cotenant.files import Directory
+from cotenant.launch.output import Output
+from cotenant.results import last
+from cotenant.results.journal import FILE, Ended, read_journal
+from results.made import NOON, a_record, hashes
+
+ENTRY = Ended(suite="s", uid=0, time="t")
+RECORDS = [a_record(place={"tenant": tenant, "vcd": str(tenant)}) for tenant in range(3)]
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Iterator[Output]:
+    with closing(Output(tmp_path / "output")) as output:
+        yield output
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, output: Output, name: str) -> None:
+    """From here on the disk is full until the room held back is free, and files of this name are never written."""
+    write = Directory.write
+
+    def written(place: Directory, to: str, content: bytes, *, new: bool = False) -> None:
+        if name in to:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        if os.fstat(output._reserve._held.fileno()).st_blocks:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(place, to, content, new=new)
+
+    monkeypatch.setattr(Directory, "write", written)
+
+
+def test_a_disk_that_fills_takes_no_record_and_one_that_cannot_be_kept_takes_no_other(
+    output: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output.check()
+    refuse(monkeypatch, output, ".D1.")
+    kept = output.keep(RECORDS, NOON)
+    assert [name.split(".D")[1][0] for name in kept] == ["0", "2"]
+    assert kept == hashes(output.directory.path.glob("*.json"))
+    with pytest.raises(UnwrittenError, match=r"No space left on device\. Free some space there\. .* --resume goes on"):
+        output.check()
+
+
+def test_what_is_refused_before_a_suite_has_begun_is_wrong_input_and_later_a_failure(
+    output: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(monkeypatch, output, "resolved")
+    with pytest.raises(CotenantError) as early:
+        output.write("resolved", b"")
+    output.journal(ENTRY)
+    with pytest.raises(CotenantError) as late:
+        output.write("resolved", b"")
+    assert (early.value.exit_status, late.value.exit_status) == (2, 1)
+
+
+@pytest.mark.parametrize("deed", ["removed", "junk", "shorter", "another"])
+def test_a_journal_that_a_tenant_changed_stands_there_anew(deed: str, output: Output) -> None:
+    output.journal(ENTRY)
+    output.journal(ENTRY)
+    path = output.directory.path / FILE
+    whole = path.read_bytes()
+    {
+        "removed": path.unlink,
+        "junk": lambda: path.write_bytes(whole + b"junk\n"),
+        "shorter": lambda: path.write_bytes(whole.splitlines(keepends=True)[0]),
+        "another": lambda: path.write_bytes(b""),
+    }[deed]()
+    found = output.put_right()
+    assert [finding.rule for finding in found] == ["file_replaced"] * (deed != "removed")
+    assert path.read_bytes() == whole
+    output.journal(ENTRY)
+    assert len(read_journal(output.directory.path).entries) == 3
+    assert output.put_right() == ()
+
+
+@pytest.mark.parametrize("depth", [0, 600, 5000])
+def test_a_suite_begins_whatever_an_earlier_one_left_in_the_place_of_a_record(depth: int, tmp_path: Path) -> None:
+    """How long each launch took is read before it."""
+    path = tmp_path / "s.vae.R0.D0.1.json"
+    if depth:
+        path.write_bytes(b'{"suite": "s", "x":' + b"[" * depth + b"]" * depth + b"}")
+    else:
+        os.mkfifo(path)
+    assert last.last_seconds(tmp_path, "s") == {}
+
+
+def test_a_record_is_hashed_as_it_was_written(output: Output) -> None:
+    losses = msgspec.structs.replace(RECORDS[0], batch_loss=[float("nan"), None, 1.0])
+    assert output.keep([losses], NOON) == hashes(output.directory.path.glob("*.json"))
