@@ -35,6 +35,7 @@ RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", RANKS_
 """What a launcher says to its ranks: a pod's or a batch job's own would have every tenant wait for ranks elsewhere."""
 FIRST_PORT = 29500
 END_OF_PORTS = 1 << 16
+LOOPBACK = "lo"
 
 
 def job_variables(
@@ -124,12 +125,13 @@ def mps_variables(mps: Path) -> dict[str, str]:
 
 
 def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
-    """Return what a launch on the first `nodes` of several hosts is told of them, 0 for all; nothing on a single host.
+    """Return what a launch on the first `nodes` of several hosts is told of them, 0 for all.
 
-    PET_* are torchrun's own names for the defaults of its flags.
+    On a single host that is where its ranks listen for each other: on the loopback, whatever the host's name stands
+    for. PET_* are torchrun's own names for the defaults of its flags.
     """
     if cluster is None or nodes == 1:
-        return {}
+        return {} if "GLOO_SOCKET_IFNAME" in os.environ else {"GLOO_SOCKET_IFNAME": LOOPBACK}
     variables = {
         "MASTER_ADDR": cluster.host,
         "MASTER_PORT": str(cluster.port + 1),
