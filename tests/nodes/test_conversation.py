@@ -1,9 +1,7 @@
 """Node 0 and another node over the loopback, in one process: who is let in, one launch, and what silence means."""
 
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -12,67 +10,11 @@ from cotenant.errors import CotenantError
 from cotenant.nodes import member as member_module
 from cotenant.nodes.cluster import Cluster
 from cotenant.nodes.coordinator import Coordinator
-from cotenant.nodes.member import Member
 from cotenant.nodes.peers import CommonGo
 from cotenant.stats.budget import Amount
+from nodes.pairs import LIMIT_S, PLANTED_NS, RESULT, SILENCE_S, Pair, beside, never, pair
 
-SILENCE_S, LIMIT_S, PLANTED_NS = 2.0, 10.0, 5_000_000
-RESULT = {
-    "outcome": "completed",
-    "message": "",
-    "version": "v",
-    "late_ns": 0,
-    "load_end_ns": PLANTED_NS + 40,
-    "observations": {"1": [{"start_ns": PLANTED_NS + 10, "end_ns": PLANTED_NS + 30, "items": 4}]},
-    "isolation": {},
-    "slurm": {},
-}
-
-
-def never() -> bool:
-    return False
-
-
-class Pair:
-    """Node 0 of two, and its port."""
-
-    def __init__(self) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.coordinator = Coordinator(self.cluster(0), SILENCE_S)
-        self.members: list[Member] = []
-
-    def cluster(self, node: int) -> Cluster:
-        return Cluster(2, node, "127.0.0.1", self.port)
-
-    def member(self, node: int = 1) -> Member:
-        self.members.append(Member(self.cluster(node), SILENCE_S))
-        return self.members[-1]
-
-    def meet(self) -> Member:
-        """Return a member that has joined."""
-        member = self.member()
-        beside(lambda: member.join("jobs", LIMIT_S, never), lambda: self.coordinator.gather("jobs", LIMIT_S, never))
-        return member
-
-
-def beside(first: Callable[[], object], second: Callable[[], object]) -> None:
-    """Do the second while the first is done in another thread."""
-    thread = threading.Thread(target=first)
-    thread.start()
-    second()
-    thread.join(LIMIT_S)
-    assert not thread.is_alive()
-
-
-@pytest.fixture
-def pair() -> Iterator[Pair]:
-    made = Pair()
-    yield made
-    made.coordinator.close()
-    for member in made.members:
-        member.close()
+__all__ = ["pair"]
 
 
 def test_a_node_of_other_jobs_or_of_another_place_is_refused_and_told_why(pair: Pair) -> None:
@@ -117,12 +59,13 @@ def test_one_launch_from_its_key_to_its_result(pair: Pair, monkeypatch: pytest.M
         while not node0.ready():
             assert node0.hear() is None
         assert node0.go() is None
-        node0.started(1_000_000_000, Amount(3, 6, 1))
+        t0_ns = time.perf_counter_ns()
+        node0.started(t0_ns, Amount(3, 6, 1))
         node0.audit()
         while not node0.done():
             assert node0.hear() is None
         node0.stop()
-        (result,) = node0.results()
+        (result,) = node0.results(never)
         assert (result.outcome, result.shared, result.offset is not None) == ("completed", True, True)
         assert result.offset is not None
         assert abs(result.offset.ns - PLANTED_NS) <= result.offset.error_ns
@@ -131,7 +74,7 @@ def test_one_launch_from_its_key_to_its_result(pair: Pair, monkeypatch: pytest.M
             PLANTED_NS + 10 - result.offset.ns,
             PLANTED_NS + 30 - result.offset.ns,
         )
-        assert gos == [CommonGo(1_000_000_000 + result.offset.ns, Amount(3, 6, 1))]
+        assert gos == [CommonGo(t0_ns + result.offset.ns, Amount(3, 6, 1))]
         node0.close()
 
     beside(far, near)
@@ -155,12 +98,12 @@ def test_a_node_that_leaves_or_is_silent_is_lost(pair: Pair) -> None:
     node0, node1 = pair.coordinator, pair.meet()
     node0.begin("job", 2)
     (connection,) = node0.connections()
-    connection._heard_s -= SILENCE_S + 1
+    connection._inbox.heard_s -= SILENCE_S + 1
     assert (silent := node0.hear()) is not None
     assert silent[0] == "node_lost"
     assert "was not heard for 2 s: its link is cut, or the host is down" in silent[1]
     node1.close()
-    (result,) = node0.results()
+    (result,) = node0.results(never)
     assert (result.outcome, "has left" in result.message) == ("node_lost", True)
 
 
@@ -168,7 +111,7 @@ def test_who_was_busy_between_launches_has_lost_nobody_and_in_one_has(pair: Pair
     node0, node1 = pair.coordinator, pair.meet()
     node0.begin("job", 2)
     (connection,) = node1.connections()
-    connection._heard_s -= SILENCE_S + 1
+    connection._inbox.heard_s -= SILENCE_S + 1
     assert node1.next_launch(never) == "job"
     node0.close()
     deadline = time.monotonic() + LIMIT_S
@@ -181,7 +124,7 @@ def test_a_node_that_ends_a_launch_too_late_takes_part_in_no_other(pair: Pair, m
     monkeypatch.setattr("cotenant.nodes.coordinator.RESULT_LIMIT_S", 0.0)
     node0, node1 = pair.coordinator, pair.meet()
     node0.begin("job", 2)
-    (result,) = node0.results()
+    (result,) = node0.results(never)
     assert (result.outcome, "did not end its launch within 0 s" in result.message) == ("node_lost", True)
     assert node1.next_launch(never) == "job"
     node1.send_result(RESULT)

@@ -12,14 +12,14 @@ from cotenant.nodes.peers import NodeResult
 from cotenant.nodes.slurm import held
 from cotenant.results.build import tenant_part
 from cotenant.stats.tenants import Span, overlap
-from cotenant.text import many
+from cotenant.text import many, printable
 
 
 def node_part(result: LaunchResult, backend: Backend) -> dict[str, Any]:
     """Return what a node sends of its part to node 0: JSON, with times by its own clock."""
     (tenant,) = result.tenants
     ranks = tenant.ranks.values()
-    versions = {rank.work.get("version", "") for rank in ranks}
+    versions = {str(rank.work.get("version", "")) for rank in ranks}
     return {
         "outcome": tenant.outcome,
         "message": tenant.message,
@@ -28,13 +28,13 @@ def node_part(result: LaunchResult, backend: Backend) -> dict[str, Any]:
         "load_end_ns": max((tenant_part(rank.record).load_end_ns for rank in ranks if rank.record), default=0),
         "observations": {str(rank.number): rank.observations for rank in ranks},
         "slurm": held(),
+        "changes": list(result.changes),
         "isolation": {
             "backend": backend.name,
             "planned": expected(tenant.spec.slice),
             "read_back": dataclasses.asdict(tenant.read_back),
             "counters": dataclasses.asdict(tenant.after.since(tenant.before)),
             "unenforced": list(unenforced_of(backend, tenant.read_back, 1)),
-            "changes": list(result.changes),
         },
     }
 
@@ -58,7 +58,7 @@ def whole(result: LaunchResult, nodes: tuple[NodeResult, ...]) -> LaunchResult:
             outcome, message = "failed", f"{sentence} Bring all nodes to one checkout."
         elif misfit := _misfit(tenant.ranks, nodes):
             outcome, message = "failed", misfit
-    changes = (f"node {node.node}: {change}" for node in nodes for change in node.isolation.get("changes", ()))
+    changes = (f"node {node.node}: {change}" for node in nodes for change in map(printable, node.changes))
     tenant = dataclasses.replace(tenant, outcome=outcome, message=message)
     return dataclasses.replace(result, tenants=(tenant,), nodes=nodes, changes=(*result.changes, *changes))
 

@@ -385,7 +385,8 @@ class Launch:
             if tenant.deadline is not None and now_s >= tenant.deadline[0]:
                 self._kill([tenant], tenant.deadline[1])
         if self._phase is not Phase.STOP:
-            self._kill(*late(self._tenants, self.limits, elapsed_s, loaded=self._phase is Phase.LOAD))
+            loaded, awaited = self._phase is Phase.LOAD, self.peers.awaited()
+            self._kill(*late(self._tenants, self.limits, elapsed_s, loaded, awaited))
 
     def _kill(self, tenants: Sequence[Tenant], reason: Reason | None = None) -> None:
         ending = [tenant for tenant in tenants if tenant.alive and not tenant.killed]

@@ -80,17 +80,22 @@ USUAL_LIMITS = Limits()
 
 
 def late(
-    tenants: Sequence[Tenant], limits: Limits, elapsed_s: float, loaded: bool
+    tenants: Sequence[Tenant], limits: Limits, elapsed_s: float, loaded: bool, awaited: str = ""
 ) -> tuple[list[Tenant], Reason | None]:
-    """Return who keeps a launch beyond its limits, and the reason of their end. `loaded`: between GO and STOP."""
+    """Return who keeps a launch beyond its limits, and the reason of their end. `loaded`: between GO and STOP.
+
+    Where nobody here does, it is the nodes that are `awaited`, and all here end.
+    """
     behind = [tenant for tenant in tenants if not tenant.all_ranks("done" if loaded else "ready")]
+    who = "It" if behind or not awaited else awaited
+    ending = behind or (list(tenants) if awaited else [])
     if elapsed_s >= limits.timeout_s:
         # Those that are not behind end as their neighbours' deaths have it: aborted before GO, kept after it.
-        longer = f"It was not finished after {limits.timeout_s:g} s. Give it longer with {limits.timeout_by}."
-        return behind, ("timeout", longer)
+        longer = f"{who} was not finished after {limits.timeout_s:g} s. Give it longer with {limits.timeout_by}."
+        return ending, ("timeout", longer)
     if not loaded and elapsed_s >= limits.ready_limit_s:
-        longer = f"It was not ready within {limits.ready_limit_s:g} s. Give it longer with --ready-timeout."
-        return behind, ("timeout", longer)
+        longer = f"{who} was not ready within {limits.ready_limit_s:g} s. Give it longer with --ready-timeout."
+        return ending, ("timeout", longer)
     return [], None
 
 

@@ -14,12 +14,10 @@ from typing import Any
 from cotenant.isolation import cgroupfs
 from cotenant.launch.events import Life, peer_of
 from cotenant.procfs import parent_of
-from cotenant.protocol.messages import Lines, Message, ProtocolError, encode
+from cotenant.protocol.inbox import Inbox
+from cotenant.protocol.messages import Message, ProtocolError, encode
 from cotenant.stats.budget import Amount
 
-CHUNK_BYTES = 1 << 16
-CHUNKS_A_TURN = 16
-"""More than fits into a socket's buffer, so that one turn hears a dead tenant out; a chatterbox has to wait."""
 CONNECTIONS_A_TURN = 128
 OWN_OUTCOMES = frozenset(
     (
@@ -46,13 +44,16 @@ class Link:
         self.rank: Rank | None = None
         self._connection = connection
         self.peer = peer_of(connection)
-        self._lines = Lines()
+        self._inbox = Inbox(connection)
         self._looks_ns = (0, 0)
         self.awaited_ns = 0
         """What is received now had not been sent by then: nothing was left here at that look, and at the next, which
         may have freed a sender of a full buffer."""
-        self.open = True
         connection.setblocking(False)
+
+    @property
+    def open(self) -> bool:
+        return self._inbox.open
 
     def fileno(self) -> int:
         return self._connection.fileno()
@@ -63,25 +64,14 @@ class Link:
 
     def receive(self) -> list[Message]:
         """Return what can be read now, within limits. Raises ProtocolError, and then the link is closed."""
-        messages: list[Message] = []
         self.awaited_ns = self._looks_ns[0]
-        for _ in range(CHUNKS_A_TURN):
-            now_ns = time.perf_counter_ns()
-            try:
-                data = self._connection.recv(CHUNK_BYTES)
-            except BlockingIOError:
-                self._looks_ns = self._looks_ns[1], now_ns
-                break
-            except OSError:
-                data = b""
-            if not data:
-                self.open = False
-                break
-            try:
-                messages += self._lines.feed(data)
-            except ValueError:
-                self.close()
-                raise
+        try:
+            messages = self._inbox.take()
+        except ProtocolError:
+            self.close()
+            raise
+        if self._inbox.emptied_ns:
+            self._looks_ns = self._looks_ns[1], self._inbox.emptied_ns
         return messages
 
     def send(self, kind: str, **fields: Any) -> None:
@@ -90,7 +80,7 @@ class Link:
             self._connection.sendall(encode(kind, **fields))
 
     def close(self) -> None:
-        self.open = False
+        self._inbox.open = False
         self._connection.close()
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cotenant.challenge.vendor import BuyerError
 from cotenant.challenge.verdict import summary
-from cotenant.errors import IsolationError
+from cotenant.errors import IsolationError, NodeLostError
 from cotenant.finding import Finding, survived
 from cotenant.findings import ask_all
 from cotenant.findings.checks import EVERY_SUITE
@@ -53,7 +53,7 @@ from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.nodes.slurm import held
 from cotenant.results.journal import Challenged, Ended, Launched, now
 from cotenant.results.store import launch_line, prepare_directory, total_line
-from cotenant.text import listed, many
+from cotenant.text import listed, many, quoted
 
 if TYPE_CHECKING:
     from cotenant.results.record import Record
@@ -192,6 +192,8 @@ class SuiteRun:
             member.join(self._identity, options.limits.ready_limit_s, lambda: interruption.requested)
             while (key := member.next_launch(lambda: interruption.requested)) is not None:
                 self._reaper.ensure()
+                if key not in starts:
+                    raise NodeLostError(f"Node 0 begins {quoted(key)}, which is no launch of this suite.")
                 for start, missing in data.prepare_data(options, [starts[key]], interruption, self._observer):
                     if missing is None:
                         result = self._measure(start, interruption, member)
@@ -300,7 +302,8 @@ class SuiteRun:
             result = self._measure(start, interruption)
         else:
             coordinator.begin(start.key, start.cell.nodes or coordinator.nodes)
-            result = whole(self._measure(start, interruption, coordinator), coordinator.results())
+            own = self._measure(start, interruption, coordinator)
+            result = whole(own, coordinator.results(lambda: interruption.requested))
         left = cleared(spec.temporary for spec in start.specs)
         found = (*start.findings, *left, *self._output.put_right())
         records = self._keep(dataclasses.replace(start, findings=found), result)

@@ -10,23 +10,26 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from cotenant.files import readable
-from cotenant.protocol.messages import Lines, Message, ProtocolError, encode
+from cotenant.protocol.inbox import Inbox
+from cotenant.protocol.messages import Message, ProtocolError, encode
+from cotenant.text import printable
 
-CHUNK_BYTES = 1 << 16
 BEAT_S = 1.0
 SILENCE_S = 10.0
 """A host that sends nothing for so long is lost: its link is cut, or it is."""
 
 
 class Connection:
-    """One end of it; `open` until the other end has left. `silent_s` is how long nothing has come."""
+    """One end of it; `open` until the other end has left, or has sent `nonsense`, which says why it is that.
+
+    `silent_s` is how long nothing has come.
+    """
 
     def __init__(self, connection: socket.socket, silence_s: float = SILENCE_S) -> None:
         self._socket = connection
-        self._lines = Lines()
-        self._heard_s = time.monotonic()
+        self._inbox = Inbox(connection)
         self._sending = threading.Lock()
-        self.open = True
+        self.nonsense = ""
         # What is sent may have to wait for the network, what is received never does.
         connection.settimeout(silence_s)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -35,26 +38,37 @@ class Connection:
         return self._socket.fileno()
 
     @property
+    def open(self) -> bool:
+        return self._inbox.open
+
+    @property
     def silent_s(self) -> float:
-        return time.monotonic() - self._heard_s
+        return time.monotonic() - self._inbox.heard_s
 
     def receive(self, wait_s: float = 0.0) -> list[Message]:
-        """Return what has come; `wait_s` is how long to wait for something. Nonsense closes it."""
-        messages: list[Message] = []
-        while self.open and readable(self._socket.fileno(), 0.0 if messages else wait_s):
+        """Return what has come; `wait_s` is how long it takes at the most, whatever dribbles in. Nonsense ends it."""
+        until_s = time.monotonic() + wait_s
+        while self.open:
             try:
-                data = self._socket.recv(CHUNK_BYTES, socket.MSG_DONTWAIT)
-                arrived = self._lines.feed(data)
-            except BlockingIOError:
+                messages = [message for message in self._inbox.take() if message.kind != "beat"]
+            except ProtocolError as error:
+                self._refuse(error)
                 break
-            except (OSError, ProtocolError):
-                data, arrived = b"", []
-            if not data:
-                self.open = False
-                break
-            self._heard_s = time.monotonic()
-            messages += [message for message in arrived if message.kind != "beat"]
-        return messages
+            left_s = max(0.0, until_s - time.monotonic())
+            if messages or not left_s or not readable(self._socket.fileno(), left_s):
+                return messages
+        return []
+
+    def hear(self, take: Callable[[Message], None], wait_s: float = 0.0) -> None:
+        """Have `take` take what has come; what that raises ProtocolError for is nonsense, too."""
+        try:
+            for message in self.receive(wait_s):
+                take(message)
+        except ProtocolError as error:
+            self._refuse(error)
+
+    def _refuse(self, error: ProtocolError) -> None:
+        self.nonsense, self._inbox.open = printable(str(error)), False
 
     def send(self, kind: str, **fields: Any) -> None:
         """Send one message; a host that is gone is seen by what no longer comes from it."""
@@ -62,7 +76,7 @@ class Connection:
             self._socket.sendall(encode(kind, **fields))
 
     def close(self) -> None:
-        self.open = False
+        self._inbox.open = False
         self._socket.close()
 
 

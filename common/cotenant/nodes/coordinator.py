@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from cotenant.errors import CotenantError
+from cotenant.files import readable
 from cotenant.nodes.clocks import Offset, offset_of
 from cotenant.nodes.cluster import Cluster, addresses_of, boot_id
 from cotenant.nodes.connection import Connection, Heart
-from cotenant.nodes.peers import CommonGo, NodeResult, Reason
-from cotenant.protocol.messages import Message
+from cotenant.nodes.peers import (
+    MOST_CHARACTERS,
+    MOST_NS,
+    CommonGo,
+    NodeResult,
+    Reason,
+    check_result,
+    reason_of,
+)
+from cotenant.protocol.messages import Message, ProtocolError
 from cotenant.stats.budget import Amount
-from cotenant.text import listed
+from cotenant.text import listed, printable
 
 POLL_S = 0.2
 ANSWER_S = 1.0
-"""A runner that waits for GO answers within a millisecond."""
+"""A runner that waits for GO answers within a millisecond, and one that has connected joins at once."""
+CLOCK_S = 5.0
+"""For all round trips with a node."""
+MOST_WAITING = 64
+"""Connections that have not joined yet; of more the oldest has to go."""
 RESULT_LIMIT_S = 120.0
+MOST_NAME = 64
+"""Characters of a host's name (hostname(7))."""
 
 
 @dataclass(slots=True)
@@ -38,7 +54,8 @@ class Node:
     result: dict[str, Any] | None = None
     late: Reason | None = None
     """It has not ended a launch in time: what it sends of that would be taken for the next one's."""
-    pongs: list[int] = field(default_factory=list)
+    pong_ns: int = -1
+    """What its clock showed in its last answer; below zero until that has come."""
 
     @property
     def name(self) -> str:
@@ -50,26 +67,30 @@ class Node:
 
     def hear(self, wait_s: float = 0.0) -> None:
         """Take what has come from it."""
-        for message in self.connection.receive(wait_s):
-            self._take(message)
+        self.connection.hear(self._take, wait_s)
 
     def _take(self, message: Message) -> None:
         fields = message.fields
         if message.kind == "pong":
-            self.pongs.append(fields["now_ns"])
+            if not 0 <= fields["now_ns"] < MOST_NS:
+                raise ProtocolError(f"a clock that shows {fields['now_ns']} ns")
+            self.pong_ns = fields["now_ns"]
         elif message.kind == "arrived":
             self.ready = True
         elif message.kind == "finished":
             self.done = True
         elif message.kind == "lost":
-            self.failure = self.failure or (fields["outcome"], f"{self.name}: {fields['message']}")
+            self.failure = self.failure or reason_of(self.name, fields)
         elif message.kind == "result":
-            self.result = fields["result"]
+            check_result(fields)
+            self.result = fields
 
     def lost(self, silence_s: float) -> Reason | None:
         """Return why nobody has to wait for it any more; None while it is there."""
         if self.late is not None:
             return self.late
+        if self.connection.nonsense:
+            return "node_lost", f"{self.name} does not speak the protocol: {self.connection.nonsense}."
         if not self.connection.open:
             return "node_lost", f"{self.name} has left: its runner ended, or was ended."
         if self.connection.silent_s > silence_s:
@@ -78,20 +99,22 @@ class Node:
 
     def measured_offset(self) -> Offset | None:
         """Compare its clock with ours; None where it does not answer."""
+        until_s = time.monotonic() + CLOCK_S
         try:
-            return offset_of(self._round_trip)
+            return offset_of(lambda: self._round_trip(min(until_s, time.monotonic() + ANSWER_S)))
         except TimeoutError:
             return None
 
-    def _round_trip(self) -> tuple[int, int, int]:
-        self.pongs.clear()
+    def _round_trip(self, until_s: float) -> tuple[int, int, int]:
+        self.pong_ns = -1
         sent_ns = time.perf_counter_ns()
         self.connection.send("ping")
-        while not self.pongs:
-            if time.perf_counter_ns() - sent_ns > ANSWER_S * 1e9 or not self.connection.open:
+        while self.pong_ns < 0:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0 or not self.connection.open:
                 raise TimeoutError
-            self.hear(ANSWER_S)
-        return sent_ns, self.pongs[0], time.perf_counter_ns()
+            self.hear(left_s)
+        return sent_ns, self.pong_ns, time.perf_counter_ns()
 
 
 class Coordinator:
@@ -105,6 +128,7 @@ class Coordinator:
         self._cluster, self._silence_s = cluster, silence_s
         self._nodes: list[Node] = []
         self._launched: list[Node] = []
+        self._waiting: list[tuple[Connection, float]] = []
         sixth = all(":" in address for address in addresses_of(cluster.host))
         family = socket.AF_INET6 if sixth else socket.AF_INET
         try:
@@ -114,6 +138,7 @@ class Coordinator:
                 f"Node 0 cannot listen at {cluster.endpoint}: {error.strerror or error}.",
                 "--rdzv-endpoint names an address of node 0, and a port that is free there.",
             ) from error
+        self._listener.setblocking(False)
         self._heart = Heart(lambda: [node.connection for node in self._nodes])
 
     @property
@@ -125,13 +150,13 @@ class Coordinator:
         self._heart.stop()
         for node in self._nodes:
             node.connection.send("over")
-            node.connection.close()
+        for connection in [node.connection for node in self._nodes] + [connection for connection, _ in self._waiting]:
+            connection.close()
         self._listener.close()
 
     def gather(self, identity: str, limit_s: float, interrupted: Callable[[], object]) -> None:
         """Wait for all other nodes, whose `identity` has to be ours: the same work. Raises CotenantError."""
         until_s = time.monotonic() + limit_s
-        self._listener.settimeout(POLL_S)
         while len(self._nodes) < self._cluster.nodes - 1 and not interrupted():
             if time.monotonic() > until_s:
                 there = {0, *(node.number for node in self._nodes)}
@@ -141,19 +166,26 @@ class Coordinator:
                     f"missing are {listed(missing)}.",
                     "Start the same command on each of them, with --node-rank; --ready-timeout waits longer.",
                 )
-            try:
-                accepted, _ = self._listener.accept()
-            except TimeoutError:
-                continue
-            self._admit(Connection(accepted, self._silence_s), identity)
+            if readable(self._listener.fileno(), POLL_S):
+                with contextlib.suppress(OSError):
+                    self._waiting.append((Connection(self._listener.accept()[0], self._silence_s), time.monotonic()))
+            for connection, _ in self._waiting[:-MOST_WAITING]:
+                connection.close()
+            self._waiting = [each for each in self._waiting if self._is_awaited(*each, identity)]
 
-    def _admit(self, connection: Connection, identity: str) -> None:
+    def _is_awaited(self, connection: Connection, since_s: float, identity: str) -> bool:
+        """Admit or refuse who joins; return whether this connection may still do so."""
+        joins = [message.fields for message in connection.receive() if message.kind == "join"]
+        if joins:
+            self._admit(connection, joins[0], identity)
+            return False
+        if connection.open and time.monotonic() < since_s + ANSWER_S:
+            return True
+        connection.close()
+        return False
+
+    def _admit(self, connection: Connection, fields: Mapping[str, Any], identity: str) -> None:
         """Take a node that joins; refuse one that is none of ours, and say why."""
-        joins = [message for message in connection.receive(ANSWER_S) if message.kind == "join"]
-        if not joins:
-            connection.close()
-            return
-        fields = joins[0].fields
         number, refusal = fields["node"], ""
         if not 0 < number < self._cluster.nodes or any(node.number == number for node in self._nodes):
             refusal = f"there is no place for a node {number} among {self._cluster.nodes}: another has it"
@@ -164,7 +196,8 @@ class Coordinator:
             connection.close()
             return
         connection.send("welcome")
-        self._nodes.append(Node(number, fields["hostname"], fields["boot"] == boot_id(), connection))
+        hostname = printable(fields["hostname"][:MOST_NAME])
+        self._nodes.append(Node(number, hostname, fields["boot"] == boot_id(), connection))
 
     def begin(self, key: str, nodes: int) -> None:
         """Have a launch begin on the first `nodes` of all nodes."""
@@ -191,6 +224,10 @@ class Coordinator:
 
     def ready(self) -> bool:
         return all(node.ready for node in self._launched)
+
+    def awaited(self) -> str:
+        unready = [node.name for node in self._launched if not node.ready]
+        return listed(unready or [node.name for node in self._launched if not node.done])
 
     def go(self) -> CommonGo | None:
         for node in self._launched:
@@ -225,17 +262,19 @@ class Coordinator:
         for node in self._launched:
             node.connection.send("halt", outcome=outcome, message=message)
 
-    def results(self) -> tuple[NodeResult, ...]:
+    def results(self, interrupted: Callable[[], object]) -> tuple[NodeResult, ...]:
         """Wait for what the launch gave on the other nodes; of one that is lost that is all there is."""
-        until_s = time.monotonic() + RESULT_LIMIT_S
+        limit_s, begin_s = RESULT_LIMIT_S, time.monotonic()
         results = []
         for node in self._launched:
             lost: Reason | None = None
             while node.result is None and lost is None:
                 node.hear(POLL_S)
                 lost = node.lost(self._silence_s)
-                if lost is None and time.monotonic() > until_s:
-                    lost = node.late = "node_lost", f"{node.name} did not end its launch within {RESULT_LIMIT_S:g} s."
+                if interrupted():
+                    limit_s = min(limit_s, self._silence_s)
+                if lost is None and time.monotonic() > begin_s + limit_s:
+                    lost = node.late = "node_lost", f"{node.name} did not end its launch within {limit_s:g} s."
             if node.result is None:
                 outcome, message = node.failure or lost or ("node_lost", node.name)
                 results.append(NodeResult(node.number, node.hostname, node.shared, outcome, message, node.offset))
@@ -258,12 +297,13 @@ def _by_our_clock(node: Node, result: dict[str, Any]) -> NodeResult:
         node.hostname,
         node.shared,
         result["outcome"],
-        f"{node.name}: {result['message']}" if result["message"] else "",
+        f"{node.name}: {printable(result['message'][:MOST_CHARACTERS])}" if result["message"] else "",
         node.offset,
         result["version"],
         result["late_ns"],
         offset.ours(result["load_end_ns"]) if result["load_end_ns"] else 0,
         observations,
+        tuple(result["changes"]),
         result["isolation"],
         result["slurm"],
     )

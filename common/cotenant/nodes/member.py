@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cotenant.errors import CotenantError, NodeLostError
 from cotenant.nodes.cluster import Cluster, boot_id
 from cotenant.nodes.connection import Connection, Heart
-from cotenant.nodes.peers import CommonGo, Reason
-from cotenant.protocol.messages import Message
+from cotenant.nodes.peers import MOST_CHARACTERS, CommonGo, Reason, reason_of
+from cotenant.protocol.messages import Message, ProtocolError
 from cotenant.stats.budget import Amount
+from cotenant.text import printable
 
 POLL_S = 0.2
+CONNECT_S = 2.0
+GO_WITHIN_NS = 60_000_000_000
+"""So far a GO may lie from the moment when it comes."""
 
 
 class Member:
@@ -26,7 +30,7 @@ class Member:
         self._cluster, self._silence_s = cluster, silence_s
         self._connection: Connection | None = None
         self._heart = Heart(self.connections)
-        self._keys: list[str] = []
+        self._key: str | None = None
         self._over = False
         self._begin()
 
@@ -45,7 +49,7 @@ class Member:
         """Meet node 0, which may start later. Raises CotenantError where it does not come, or refuses."""
         until_s = time.monotonic() + limit_s
         while not interrupted():
-            if self._met(identity):
+            if self._met(identity, min(until_s, time.monotonic() + self._silence_s), interrupted):
                 return
             if time.monotonic() > until_s:
                 raise CotenantError(
@@ -54,23 +58,26 @@ class Member:
                 )
             time.sleep(POLL_S)
 
-    def _met(self, identity: str) -> bool:
+    def _met(self, identity: str, until_s: float, interrupted: Callable[[], object]) -> bool:
         """Connect and join. Return whether node 0 was there; raises CotenantError where it refuses."""
         try:
-            reached = socket.create_connection((self._cluster.host, self._cluster.port), timeout=self._silence_s)
+            reached = socket.create_connection((self._cluster.host, self._cluster.port), timeout=CONNECT_S)
         except OSError:
             return False
         connection = Connection(reached, self._silence_s)
         hostname = socket.gethostname()
         connection.send("join", node=self._cluster.node, hostname=hostname, boot=boot_id(), identity=identity)
-        answers = [message for message in connection.receive(self._silence_s) if message.kind in ("welcome", "refused")]
+        answers: list[Message] = []
+        while connection.open and not answers and time.monotonic() < until_s and not interrupted():
+            answers = [message for message in connection.receive(POLL_S) if message.kind in ("welcome", "refused")]
         if not answers:
             connection.close()
             return False
         if answers[0].kind == "refused":
             connection.close()
+            sentence = printable(answers[0].fields["sentence"][:MOST_CHARACTERS])
             raise CotenantError(
-                f"Node 0 at {self._cluster.endpoint} refuses this node: {answers[0].fields['sentence']}.",
+                f"Node 0 at {self._cluster.endpoint} refuses this node: {sentence}.",
                 "Start the same command on each node, with its own --node-rank.",
             )
         self._connection = connection
@@ -81,43 +88,45 @@ class Member:
 
         Between launches node 0 may prepare data for hours: only its silence is limited.
         """
-        while not (self._keys or self._over or interrupted()):
+        while self._key is None and not self._over and not interrupted():
             # First: while the last launch was cleared away nobody listened.
             self._take(POLL_S)
             if (reason := self._lost()) is not None and not self._over:
                 raise NodeLostError(reason[1], "The records are on node 0; the same command with --resume goes on.")
-        return self._keys.pop(0) if self._keys else None
+        key, self._key = self._key, None
+        return key
 
     def send_result(self, result: dict[str, Any]) -> None:
         assert self._connection is not None
-        self._connection.send("result", result=result)
+        self._connection.send("result", **result)
 
     def _take(self, wait_s: float = 0.0) -> None:
         assert self._connection is not None
-        for message in self._connection.receive(wait_s):
-            self._obey(self._connection, message)
+        self._connection.hear(self._obey, wait_s)
 
-    def _obey(self, connection: Connection, message: Message) -> None:
+    def _obey(self, message: Message) -> None:
         fields = message.fields
         if message.kind == "ping":
-            connection.send("pong", now_ns=time.perf_counter_ns())
+            self._say("pong", now_ns=time.perf_counter_ns())
         elif message.kind == "launch":
             # What comes from here on is of this launch.
             self._begin()
-            self._keys.append(fields["key"])
+            self._key = fields["key"]
         elif message.kind == "go":
-            self._go = CommonGo(fields["t0_ns"], Amount(fields["number"], fields["repeat"], fields["skip"]))
+            self._go = _go_of(fields)
         elif message.kind == "audit":
             self.audits += 1
         elif message.kind == "stop":
             self._stopped = True
         elif message.kind == "halt":
-            self._halt = fields["outcome"], f"Node 0: {fields['message']}"
+            self._halt = reason_of("Node 0", fields)
         elif message.kind == "over":
             self._over = True
 
     def _lost(self) -> Reason | None:
         assert self._connection is not None
+        if self._connection.nonsense:
+            return "node_lost", f"Node 0 does not speak the protocol: {self._connection.nonsense}."
         if not self._connection.open:
             return "node_lost", f"Node 0 at {self._cluster.endpoint} has left."
         if self._connection.silent_s > self._silence_s:
@@ -136,6 +145,9 @@ class Member:
             self._arrived = True
             self._say("arrived")
         return self._go is not None
+
+    def awaited(self) -> str:
+        return "Another node"
 
     def go(self) -> CommonGo | None:
         return self._go
@@ -161,3 +173,13 @@ class Member:
 
     def fail(self, reason: Reason) -> None:
         self._say("lost", outcome=reason[0], message=reason[1])
+
+
+def _go_of(fields: Mapping[str, Any]) -> CommonGo:
+    """Return the GO that node 0 gives. Raises ProtocolError for one that nobody could follow."""
+    amount = Amount(fields["number"], fields["repeat"], fields["skip"])
+    if amount.number < 1 or not 0 <= amount.skip < amount.repeat:
+        raise ProtocolError(f"a GO for {amount.repeat} observations of {amount.number} batches")
+    if abs(fields["t0_ns"] - time.perf_counter_ns()) > GO_WITHIN_NS:
+        raise ProtocolError(f"a GO at {fields['t0_ns']} ns, which is not now")
+    return CommonGo(fields["t0_ns"], amount)

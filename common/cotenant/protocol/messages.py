@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,17 @@ FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "finished": {},
     "lost": {"outcome": str, "message": str},
     "halt": {"outcome": str, "message": str},
-    "result": {"result": dict},
+    "result": {
+        "outcome": str,
+        "message": str,
+        "version": str,
+        "late_ns": int,
+        "load_end_ns": int,
+        "observations": dict,
+        "changes": list,
+        "isolation": dict,
+        "slurm": dict,
+    },
     "over": {},
 }
 
@@ -111,11 +122,16 @@ def decode(line: bytes) -> Message:
     kind = fields.pop("kind")
     if kind not in FIELDS:
         raise ProtocolError(f"unknown message '{kind[:40]}'")
+    check_fields(kind, fields)
+    return Message(kind, fields)
+
+
+def check_fields(kind: str, fields: Mapping[str, Any]) -> None:
+    """Raise ProtocolError where a message of this kind lacks a field, or has one of another type."""
     for name, wanted in FIELDS[kind].items():
         value = fields.get(name)
         if not isinstance(value, wanted) or isinstance(value, bool):
             raise ProtocolError(f"message '{kind}' needs '{name}', got {value!r:.80}")
-    return Message(kind, fields)
 
 
 def _integer(digits: str) -> int:
