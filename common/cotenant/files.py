@@ -33,12 +33,15 @@ def open_regular(path: Path | str, *, follow: bool = False, mode: Mode = "rb", w
 
     A link is followed where `follow` says so. `within` is the descriptor of the directory of a relative path.
     A `mode` is that of open(), but `r+b` makes the file that it misses and `xb` may read what it writes.
-    Raises OSError, for what is no regular file with EINVAL.
+    Raises OSError: IsADirectoryError for a directory, EINVAL for a pipe, a socket or a device.
     """
     flags = _FLAGS[mode] | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     descriptor = os.open(path, flags, 0o666, dir_fd=within)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    if kind != stat.S_IFREG:
         os.close(descriptor)
+        if kind == stat.S_IFDIR:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
     return open(descriptor, "r+b" if mode == "xb" else mode)
 
