@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from cotenant.report.comparison import Conditions, SuiteComparison, compare_launches, confirmed, flagged
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from cotenant.report.comparison import CLAIMS, Conditions, SuiteComparison, compare_launches, confirmed, flagged
 from cotenant.results.launches import LaunchRecords
 from cotenant.stats.comparison import Verdict
 
@@ -53,3 +57,55 @@ def test_too_few_new_launches_confirm_nothing() -> None:
         (line,) = confirmed(lines(0.9), compare_launches({"vae": launches(1.0)}, {"vae": again}, Conditions())).lines
         assert line.verdict is verdict
         assert line.note == f"NOT CONFIRMED by new launches (before SLOWER, 0.9000); {reason}"
+
+
+def test_a_claim_that_chance_makes_among_many_jobs_is_taken_back() -> None:
+    """Beside one other job its p of 0.01 stands, beside twenty it does not."""
+    a = launches(1.0)
+    noisy = [(0.93, 0.915, 0.95, 0.96, 0.945)]
+    for others, verdict in ((1, Verdict.SLOWER), (20, Verdict.UNCLEAR)):
+        sides = {"vae": [replace(launch, rate=100 * each) for launch, each in zip(a, noisy[0], strict=True)]}
+        sides |= {f"other{number}": launches(1.0) for number in range(others)}
+        found = compare_launches(dict.fromkeys(sides, a), sides, Conditions(margin=0.02))
+        assert found.lines[0].verdict is verdict, found.lines[0]
+        assert ("not beyond chance among 21 jobs" in found.lines[0].note) == (others == 20)
+
+
+def test_the_margin_is_the_noise_of_all_launches_and_two_percent_at_the_least() -> None:
+    quiet = launches(1.0)
+    noisy = [replace(launch, rate=100 * each) for launch, each in zip(quiet, (0.9, 1.1, 1.0, 0.95, 1.05), strict=True)]
+    for b, margin in ((quiet, 0.02), (noisy, pytest.approx(0.079 / 2**0.5, rel=0.01))):
+        (line,) = compare_launches({"vae": quiet}, {"vae": b}, Conditions()).lines
+        assert line.comparison is not None
+        assert line.comparison.margin == margin
+
+
+def test_sides_that_did_not_run_by_turns_are_named() -> None:
+    def at(*hours: int) -> dict[str, list[LaunchRecords]]:
+        pairs = zip(launches(1.0), hours, strict=True)
+        return {"vae": [replace(launch, start_time=f"2026-11-01T{hour:02}:00:00+00:00") for launch, hour in pairs]}
+
+    early, late, turns = at(1, 2, 3, 4, 5), at(6, 7, 8, 9, 10), at(2, 3, 5, 7, 9)
+    assert compare_launches(early, late, Conditions()).apart.startswith("All launches of A ran before those of B")
+    assert compare_launches(late, early, Conditions()).apart.startswith("All launches of B ran before those of A")
+    assert compare_launches(early, turns, Conditions()).apart == ""
+    assert compare_launches(early, late, Conditions(one_place=True)).apart == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.01, 0.03, 0.08])
+def test_suites_of_equal_jobs_claim_hardly_anything_and_a_tenth_is_found(noise: float) -> None:
+    """Of 21 jobs with five launches a side, without correction and margin a third of noisy suites claims something."""
+    draw, suites, false, found = np.random.default_rng(5), 150, 0, 0
+    for _ in range(suites):
+        sides = [
+            {f"job{job}": [replace(launch, rate=float(rate)) for launch, rate in zip(launches(1.0), row, strict=True)]}
+            for job, row in enumerate(np.exp(draw.normal(0, noise, (42, 5))))
+        ]
+        a = {job: of for side in sides[:21] for job, of in side.items()}
+        b = dict(zip(a, (of for side in sides[21:] for of in side.values()), strict=True))
+        false += any(line.verdict in CLAIMS for line in compare_launches(a, b, Conditions()).lines)
+        slow = [replace(launch, rate=launch.rate * 0.9) for launch in b["job0"]]
+        found += compare_launches(a, b | {"job0": slow}, Conditions()).lines[0].verdict is Verdict.SLOWER
+    assert false / suites <= 0.05
+    assert found / suites >= {0.01: 0.99, 0.03: 0.3, 0.08: 0.0}[noise]

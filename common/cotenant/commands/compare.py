@@ -61,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     if given.format == "junit":
         tell(as_junit(lines))
     else:
-        tell_grid(comparison_grid(lines, conditions.margin), given.format)
+        tell_grid(comparison_grid(lines), given.format)
     return EXIT_SLOWER if given.fail_on and _fails(lines) else status
 
 
@@ -80,7 +80,7 @@ def parser() -> Parser:
     what = "a difference in which sides are compared all the same; may be repeated"
     add("--allow", action="append", default=[], choices=differences_allowed(), help=what)
     margin = parser.add_mutually_exclusive_group()
-    none = f"what counts as no difference, as 2%% or 0.02 (default {LEAST_MARGIN})"
+    none = f"a difference that counts as none, as 2%% or 0.02 (default: the launches' noise, {LEAST_MARGIN} at least)"
     margin.add_argument("--margin", type=share, metavar="SHARE", help=none)
     noise = "records of equal launches: a job's margin is twice the noise of its own there, or 2 %%"
     margin.add_argument("--noise", type=place, metavar="DIR", help=noise)
@@ -103,7 +103,7 @@ def _machines(records: Records) -> Iterator[Mapping[str, Any]]:
 def _conditions(given: argparse.Namespace) -> Conditions:
     """Return the conditions; a job that the records of --noise lack has the largest margin of any that they have."""
     margins = {} if given.noise is None else _margins(given.noise, given.allow)
-    margin = given.margin if given.margin is not None else max(margins.values(), default=LEAST_MARGIN)
+    margin = given.margin if given.margin is not None else max(margins.values(), default=None)
     return Conditions(margin, margins, given.allow, given.a.resolve() == given.b.resolve(), planned_jobs(given.b))
 
 

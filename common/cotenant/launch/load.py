@@ -176,7 +176,7 @@ class Enough:
             self._due[tenant.index] = count + 1 + count // LOOKS
             observations = tenant.ranks[0].observations[self._skip[tenant.index] :]
             width = relative_half_width(
-                sorted(row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in observations)
+                [row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in observations]
             )
             self._narrow[tenant.index] = width is not None and width <= self._share
         return self._narrow.get(tenant.index, False)

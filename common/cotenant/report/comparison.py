@@ -10,7 +10,7 @@ from cotenant.report.grid import Column, Grid, Measurement, measured_columns, nu
 from cotenant.report.numbers import rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, rates_of
-from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare, holm
+from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare, holm, pooled_noise
 from cotenant.stats.launches import across_launches
 from cotenant.text import printable
 
@@ -37,10 +37,11 @@ class Conditions:
     """The margin, those of jobs that have their own, what may differ, whether A and B are one place, and what B was
     asked to run, as far as that is known beside its records.
 
-    What is allowed may differ between the sides, not within one; several hosts may within one, too.
+    A margin of None is the noise of all launches that are compared, and 2 % at the least. What is allowed may differ
+    between the sides, not within one; several hosts may within one, too.
     """
 
-    margin: float = LEAST_MARGIN
+    margin: float | None = None
     margins: Mapping[str, float] = field(default_factory=dict)
     allowed: Collection[str] = ()
     one_place: bool = False
@@ -64,21 +65,59 @@ class SuiteComparison:
     """Every job of either side, and whether the suite as a whole got slower (Holm over its jobs, 0.05).
 
     `suite_slower` is None where no job has the two launches a side that a chance needs. Of `lost` jobs A has a
-    rate, and B, which ran them or was asked to, has none.
+    rate, and B, which ran them or was asked to, has none. `apart` says how the sides lie in time where all launches of
+    one came before all of the other; empty where they ran by turns, or their times are not known.
     """
 
     lines: tuple[JobComparison, ...]
     suite_slower: bool | None
     lost: tuple[str, ...] = ()
+    apart: str = ""
 
 
 def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteComparison:
-    """Compare job by job; what has no common rate is INVALID, and the difference is named."""
+    """Compare job by job; what has no common rate is INVALID, and the difference is named.
+
+    Of many equal jobs chance alone makes some look faster or slower: a claim stands where it also holds with Holm's
+    (1979) correction over all jobs.
+    """
+    if conditions.margin is None:
+        noise = pooled_noise(rates_of(launches) for side in (a, b) for launches in side.values())
+        conditions = replace(conditions, margin=max(LEAST_MARGIN, noise or 0.0))
     jobs = [*a, *(name for name in b if name not in a)]
-    lines = tuple(_line(job, a.get(job, []), b.get(job, []), conditions) for job in jobs)
+    lines = _without_chance([_line(job, a.get(job, []), b.get(job, []), conditions) for job in jobs])
     ran_in_b = {*b, *conditions.asked_of_b}
     lost = tuple(job for job, launches in a.items() if launches and not b.get(job) and job in ran_in_b)
-    return SuiteComparison(lines, _alarm(lines), lost)
+    return SuiteComparison(lines, _alarm(lines), lost, "" if conditions.one_place else _apart(a, b))
+
+
+def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]:
+    """Take back the claims that Holm's correction over all jobs does not let stand."""
+    chances = {line.job: line.comparison.p_beyond for line in lines if line.comparison is not None}
+    known = {job: p for job, p in chances.items() if p is not None}
+    adjusted = dict(zip(known, holm([*known.values()]), strict=True))
+    judged = []
+    for line in lines:
+        if line.verdict in CLAIMS and adjusted[line.job] >= ALARM:
+            why = f"{line.verdict} by itself, but not beyond chance among {len(known)} jobs"
+            line = replace(line, verdict=Verdict.UNCLEAR, note="; ".join(filter(None, (why, line.note))))
+        judged.append(line)
+    return tuple(judged)
+
+
+def _apart(a: Side, b: Side) -> str:
+    """Say how A and B lie in time where they did not run by turns."""
+    times = [sorted(launch.start_time for of in side.values() for launch in of if launch.start_time) for side in (a, b)]
+    if not all(times):
+        return ""
+    (first_a, last_a), (first_b, last_b) = ((each[0], each[-1]) for each in times)
+    if not (last_a < first_b or last_b < first_a):
+        return ""
+    early, late = ("A", "B") if last_a < first_b else ("B", "A")
+    return (
+        f"All launches of {early} ran before those of {late}: if the machine changed in between, so did the rates. "
+        "Launch both by turns to tell that apart."
+    )
 
 
 def mixture(launches: Sequence[LaunchRecords], allowed: Collection[str] = ()) -> str | None:
@@ -102,7 +141,7 @@ def confirmed(first: SuiteComparison, again: SuiteComparison) -> SuiteComparison
     """
     new = {line.job: line for line in again.lines}
     lines = tuple(_confirmed(line, new[line.job]) if line.job in new else line for line in first.lines)
-    return SuiteComparison(lines, _alarm(lines), first.lost)
+    return replace(first, lines=lines, suite_slower=_alarm(lines))
 
 
 def _confirmed(first: JobComparison, new: JobComparison) -> JobComparison:
@@ -126,6 +165,7 @@ def _line(job: str, a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], cond
     middles = (across_launches(rates_a).rate if rates_a else None, across_launches(rates_b).rate if rates_b else None)
     if (reason := _incomparable(a, b, conditions)) is not None:
         return JobComparison(job, Verdict.INVALID, *middles, None, reason)
+    assert conditions.margin is not None
     result = compare(rates_a, rates_b, conditions.margins.get(job, conditions.margin))
     notes = ["A and B are the same launches"] if conditions.one_place else []
     if result.verdict is Verdict.UNCLEAR:
@@ -190,20 +230,21 @@ COLUMNS: Sequence[Column[JobComparison]] = (
 OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
 
 
-def comparison_grid(lines: SuiteComparison, margin: float = LEAST_MARGIN) -> Grid:
-    """Return a row per job; `margin` is that of no job in particular."""
-    suite = f"{_margin_words(lines, margin)}; the suite as a whole: {OF_SUITE[lines.suite_slower]}"
-    return replace(
-        table(COLUMNS, lines.lines), notes=[((suite, ""),)], document={"schema": "cotenant-compare-1"} | asdict(lines)
-    )
+def comparison_grid(lines: SuiteComparison) -> Grid:
+    """Return a row per job."""
+    margins = _margin_words(lines)
+    suite = f"{margins}the suite as a whole: {OF_SUITE[lines.suite_slower]}"
+    notes = [((lines.apart, "yellow"),)] if lines.apart else []
+    document = {"schema": "cotenant-compare-1"} | asdict(lines)
+    return replace(table(COLUMNS, lines.lines), notes=[*notes, ((suite, ""),)], document=document)
 
 
-def _margin_words(lines: SuiteComparison, margin: float) -> str:
-    """Return `margin 2.0 %`, or that of each job where they differ."""
+def _margin_words(lines: SuiteComparison) -> str:
+    """Return `margin 2.0 %; `, or that of each job where they differ; empty where nothing could be compared."""
     of_jobs = {line.job: line.comparison.margin for line in lines.lines if line.comparison is not None}
     if len(set(of_jobs.values())) > 1:
-        return "margins: " + ", ".join(f"{job} {100 * of_job:.1f} %" for job, of_job in of_jobs.items())
-    return f"margin {100 * next(iter(of_jobs.values()), margin):.1f} %"
+        return "margins: " + ", ".join(f"{job} {100 * of_job:.1f} %" for job, of_job in of_jobs.items()) + "; "
+    return "".join(f"margin {100 * margin:.1f} %; " for margin in set(of_jobs.values()))
 
 
 def as_junit(lines: SuiteComparison) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -27,7 +27,7 @@ from cotenant.results.columns import equal_columns
 from cotenant.results.drawn import CHECKOUT, differences
 from cotenant.results.history import FIRST_WORDS, HistoryEntry
 from cotenant.results.launches import Work, distinguishing_values, grouped
-from cotenant.stats.history import Trend, change_points, trend
+from cotenant.stats.history import LevelChange, Trend, change_points, newest_change, trend
 from cotenant.stats.launches import AcrossLaunches, across_launches
 
 SOFTWARE = "software"
@@ -38,15 +38,17 @@ NEWEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class RateChange:
-    """From the launch at `start` on the rate is `ratio` times what it was, with Pettitt's chance `p`.
+    """From the launch at `start` on the rate is `ratio` times what it was; `p` is the chance of that without a change.
 
-    `versions` are what differs between that launch and the one before, as far as their records know.
+    `provisional`: that is the newest launch, and a second one has to confirm it. `versions` are what differs between
+    that launch and the one before, as far as their records know.
     """
 
     start: datetime
     ratio: float
     p: float
     versions: tuple[str, ...]
+    provisional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,8 @@ class Update:
 class RateSeries:
     """Launches of one job that did equal work; `label` says in what it differs from others of the job.
 
-    `level` is of the launches since the last change. Without a launch that has a rate, `rates` is empty and the rest
-    None. `lost` counts the launches without one, by what became of them.
+    `level` is of the launches since the last change that is not provisional. Without a launch that has a rate, `rates`
+    is empty and the rest None. `lost` counts the launches without one, by what became of them.
     """
 
     suite: str
@@ -134,7 +136,8 @@ def _series(launches: Sequence[HistoryEntry], work: Work, label: str, margin: fl
     measured = [entry for entry in launches if entry.rate is not None]
     newest, last = measured[-NEWEST:], launches[-1]
     rates = tuple(entry.rate for entry in newest if entry.rate is not None)
-    points = change_points(rates, margin)
+    points = _changes_of(rates, margin)
+    confirmed = [point.index for point in points if point.index < len(rates) - 1]
     pairs = list(itertools.pairwise(newest))
     updates = [Update(after.start, _versions(before, after, beside=CHECKOUT)) for before, after in pairs]
     return RateSeries(
@@ -147,16 +150,31 @@ def _series(launches: Sequence[HistoryEntry], work: Work, label: str, margin: fl
         work=dict(work) | {SOFTWARE: newest[-1].work.get(SOFTWARE, "") if newest else ""},
         starts=tuple(entry.start for entry in newest),
         rates=rates,
-        level=across_launches(rates[points[-1].index if points else 0 :]) if rates else None,
+        level=across_launches(rates[confirmed[-1] if confirmed else 0 :]) if rates else None,
         trend=trend([entry.start.timestamp() for entry in newest], rates),
         changes=tuple(
-            RateChange(newest[point.index].start, point.ratio, point.p, _versions(*pairs[point.index - 1]))
+            RateChange(
+                start=newest[point.index].start,
+                ratio=point.ratio,
+                p=point.p,
+                versions=_versions(*pairs[point.index - 1]),
+                provisional=point.index == len(rates) - 1,
+            )
             for point in points
         ),
         updates=tuple(update for update in updates if update.versions),
         lost=dict(Counter(entry.outcome for entry in launches if entry.rate is None)),
         older=len(measured) - len(newest),
     )
+
+
+def _changes_of(rates: Sequence[float], margin: float) -> list[LevelChange]:
+    """Return the changes of level, and that which the newest launches make of the last one."""
+    points = list(change_points(rates, margin))
+    since = points[-1].index if points else 0
+    if (newest := newest_change(rates[since:], margin)) is not None:
+        points.append(replace(newest, index=since + newest.index))
+    return points
 
 
 def _versions(before: HistoryEntry, after: HistoryEntry, beside: str = "") -> tuple[str, ...]:
@@ -214,8 +232,10 @@ def _trend(series: RateSeries) -> Cell:
 
 
 def _changes(series: RateSeries) -> Cell:
-    exactly = "; ".join(f"{each.start.isoformat()} {each.ratio:.4f}" for each in series.changes)
-    days = "; ".join(f"{_day(each.start)} {change(each.ratio)} %" for each in series.changes)
+    marks = ["?" if each.provisional else "" for each in series.changes]
+    pairs = list(zip(series.changes, marks, strict=True))
+    exactly = "; ".join(f"{each.start.isoformat()} {each.ratio:.4f}{mark}" for each, mark in pairs)
+    days = "; ".join(f"{_day(each.start)} {change(each.ratio)} %{mark}" for each, mark in pairs)
     return Cell(days, {"changes": exactly})
 
 
@@ -262,9 +282,10 @@ def _day(start: datetime | None) -> str:
 def _below(series: RateSeries) -> Iterator[Words]:
     name = f"{_name(series)}: "
     for point in series.changes:
-        style = "bold red" if point.ratio < 1 else "green"
+        style = "yellow" if point.provisional else "bold red" if point.ratio < 1 else "green"
         why = ", ".join(point.versions) or "no version that its records know is another"
-        size = f"{_day(point.start)} {change(point.ratio)} % (p {point.p:.2g})"
+        kind = "provisional until a second launch, " if point.provisional else ""
+        size = f"{_day(point.start)} {change(point.ratio)} % ({kind}p {point.p:.2g})"
         yield (name, "bold"), (size, style), (f": {why}", "")
     changed = {point.start for point in series.changes}
     for update in series.updates:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,9 +32,10 @@ class Verdict(enum.StrEnum):
 class Comparison:
     """B over A: the ratio of rates, its 95 % Welch interval, and the verdict at a margin.
 
-    `p_slower` is the chance of such a ratio where B is not slower than the margin allows; `p_rank` that of Mann and
-    Whitney's exact test of no difference, None where so few launches could not reach 0.05. `launches_needed` on each
-    side would settle an UNCLEAR verdict at this spread; None where it is settled, or a thousand would not do.
+    `p_slower` is the chance of such a ratio where B is not slower than the margin allows, `p_beyond` (two-sided) where
+    it is neither slower nor faster than that: a claim of this job alone has one below 0.05. `p_rank` is that of Mann
+    and Whitney's exact test of no difference, None where so few launches could not reach 0.05. `launches_needed` on
+    each side would settle an UNCLEAR verdict at this spread; None where it is settled, or a thousand would not do.
     """
 
     ratio: float
@@ -43,6 +44,7 @@ class Comparison:
     margin: float
     n: tuple[int, int]
     p_slower: float | None
+    p_beyond: float | None
     p_rank: float | None
     launches_needed: int | None
 
@@ -63,6 +65,16 @@ def aa_noise(rates: Sequence[float]) -> float:
     return float(logs.std(ddof=1))
 
 
+def pooled_noise(sides: Iterable[Sequence[float]]) -> float | None:
+    """Return the standard deviation of launches' logarithms around the mean of their side, over all sides together.
+
+    Each of `sides` is the rates of equal launches: those of every job in A, and in B. None where none has two.
+    """
+    logs = [logarithms(rates) for rates in sides if len(rates) > 1]
+    freedom = sum(len(side) - 1 for side in logs)
+    return math.sqrt(sum(float(side.var(ddof=1)) * (len(side) - 1) for side in logs) / freedom) if freedom else None
+
+
 def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN) -> Comparison:
     """Compare the launches' rates of A and B, in items per second. Raises ValueError where one has none.
 
@@ -73,7 +85,7 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
     border = math.log1p(margin)
     ratio = math.exp(difference)
     if min(n) < 2:
-        return Comparison(ratio, None, Verdict.UNCLEAR, margin, n, None, None, COMPARISON_LAUNCHES)
+        return Comparison(ratio, None, Verdict.UNCLEAR, margin, n, None, None, None, COMPARISON_LAUNCHES)
     error, freedom = standard_error(log_a.tolist(), log_b.tolist())
     half = t_quantile(freedom) * error
     verdict, needed = Verdict.UNCLEAR, None
@@ -89,6 +101,7 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
         margin=margin,
         n=n,
         p_slower=_p_slower(difference, error, freedom, border),
+        p_beyond=min(1.0, 2 * _p_slower(-abs(difference), error, freedom, border)),
         p_rank=_p_rank(log_a, log_b),
         launches_needed=needed,
     )

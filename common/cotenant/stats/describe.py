@@ -1,4 +1,4 @@
-"""The observations of one tenant of one launch: their median with its exact interval, and their spread.
+"""The observations of one tenant of one launch: their median with its interval, and their spread.
 
 Standard library only until something is described: the runner asks for intervals while tenants are timed.
 """
@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import functools
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from cotenant.stats.correlation import effective_count, scaled_rank
 
 MAD_TO_SD = 1.4826
 INTERVAL_OBSERVATIONS = 6
@@ -24,7 +27,7 @@ class Description:
     median: float
     """Median rate."""
     interval: tuple[float, float] | None
-    """Exact (order-statistic) 95 % interval of the median; null below six observations."""
+    """Order-statistic 95 % interval of the median; null below six observations."""
     robust_spread: float
     """1.4826 MAD / median."""
     iqr: float
@@ -59,16 +62,29 @@ def median_interval_ranks(n: int) -> tuple[int, int] | None:
     return (rank, n + 1 - rank) if rank else None
 
 
-def relative_half_width(ordered: Sequence[float]) -> float | None:
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % interval of the median of `values`, in the order of their making; None for fewer than six.
+
+    Exact for independent values. Where each is like the one before, the ranks are those of as many independent values
+    as these are worth (`effective_count`), at the same places; six are the fewest that have any.
+    """
+    n = len(values)
+    if n < INTERVAL_OBSERVATIONS:
+        return None
+    worth = max(INTERVAL_OBSERVATIONS, math.floor(effective_count(values)))
+    ranks = median_interval_ranks(worth)
+    assert ranks is not None
+    low, ordered = scaled_rank(ranks[0], worth, n), sorted(values)
+    return ordered[low - 1], ordered[n - low]
+
+
+def relative_half_width(rates: Sequence[float]) -> float | None:
     """Return half the width of the median's interval over the median; None where there is no interval.
 
-    `ordered`: rates, ascending, none below 0; of a median of 0 there is none either.
+    `rates`: in the order of their making, none below 0; of a median of 0 there is none either.
     """
-    ranks, half = median_interval_ranks(len(ordered)), len(ordered) // 2
-    if ranks is None:
-        return None
-    median = (ordered[half] + ordered[~half]) / 2
-    return (ordered[ranks[1] - 1] - ordered[ranks[0] - 1]) / 2 / median if median > 0 else None
+    interval, median = median_interval(rates), statistics.median(rates) if rates else 0.0
+    return (interval[1] - interval[0]) / 2 / median if interval is not None and median > 0 else None
 
 
 def describe(items: Sequence[float], seconds: Sequence[float]) -> Description:
@@ -81,20 +97,19 @@ def describe(items: Sequence[float], seconds: Sequence[float]) -> Description:
     if not all(math.isfinite(value) and value > 0 for value in (*items, *seconds)):
         raise ValueError("a count of items or a duration that is no positive number")
     durations = np.asarray(seconds, float)
-    rates = np.sort(np.asarray(items, float) / durations)
+    rates = np.asarray(items, float) / durations
     median = float(np.median(rates))
-    ranks = median_interval_ranks(len(rates))
     q25, q75 = np.quantile(rates, [0.25, 0.75])
     return Description(
         n=len(rates),
         median=median,
-        interval=(float(rates[ranks[0] - 1]), float(rates[ranks[1] - 1])) if ranks else None,
+        interval=median_interval(rates.tolist()),
         robust_spread=MAD_TO_SD * float(np.median(np.abs(rates - median))) / median,
         iqr=float(q75 - q25),
-        best=float(rates[-1]),
+        best=float(rates.max()),
         p95_s=float(np.quantile(durations, 0.95)),
         mean=float(rates.mean()),
         sd=float(rates.std()),
-        min=float(rates[0]),
-        max=float(rates[-1]),
+        min=float(rates.min()),
+        max=float(rates.max()),
     )

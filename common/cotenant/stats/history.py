@@ -1,4 +1,4 @@
-"""A history of rates: its trend over time, and the points where the level moved, and stayed."""
+"""A history of rates: its trend over time, the points where the level moved, and a newest launch that is off it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special, stats
 
+from cotenant.stats.correlation import lag_correlation, variance_inflation
 from cotenant.stats.launches import CONFIDENCE, logarithms
-from cotenant.stats.steadiness import mann_kendall
+from cotenant.stats.steadiness import correlation_around_trend, mann_kendall
 
 P_TREND = 0.01
 LEAST = 4
@@ -20,6 +21,8 @@ LEAST = 4
 P_CHANGE = 0.01
 LEAST_RUN = 3
 """A level has to hold for three entries to be one."""
+LEAST_NOISE = 1e-9
+"""Launches that are equal to the last digit have a spread of 0, and no launch is infinitely far off."""
 LEAST_PART = 20
 """Of fewer entries even a perfect step seldom has a p that passes the correction."""
 
@@ -44,9 +47,10 @@ class Trend:
 def trend(times_s: Sequence[float], rates: Sequence[float]) -> Trend | None:
     """Return the trend of launches' rates (items per second) over their times, which must not fall.
 
-    The slope is Sen's (1968), of the rates' logarithms over time, with his interval; p is Mann and Kendall's. None for
-    fewer than four launches, where no time passed, or where nearly all times and rates are equal. Raises ValueError for
-    a rate that is not positive, for unequal numbers of times and rates, and for times that fall.
+    The slope is Sen's (1968), of the rates' logarithms over time, with his interval; p is Mann and Kendall's. Both know
+    how alike launches in a row are. None for fewer than four launches, where no time passed, or where nearly all times
+    and rates are equal. Raises ValueError for a rate that is not positive, for unequal numbers of times and rates, and
+    for times that fall.
     """
     if len(times_s) != len(rates) or any(later < time for time, later in pairwise(times_s)):
         raise ValueError(f"{len(rates)} rates at {len(times_s)} times, or times that fall")
@@ -59,7 +63,10 @@ def trend(times_s: Sequence[float], rates: Sequence[float]) -> Trend | None:
         slope, _, low, high = stats.theilslopes(logs, places, CONFIDENCE)
     if math.isnan(low) or math.isnan(high):
         return None
-    return Trend(_exp(slope), (_exp(low), _exp(high)), mann_kendall(rates))
+    correlation = correlation_around_trend(rates)
+    width = math.sqrt(variance_inflation(correlation))
+    ends = (slope - width * (slope - low), slope + width * (high - slope))
+    return Trend(_exp(slope), (_exp(ends[0]), _exp(ends[1])), mann_kendall(rates, correlation))
 
 
 def _exp(value: float) -> float:
@@ -69,7 +76,7 @@ def _exp(value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LevelChange:
-    """From entry `index` on the rate is `ratio` times what it was; `p` is Pettitt's, times the number of windows."""
+    """From entry `index` on the rate is `ratio` times what it was, by a test whose chance of such a one is `p`."""
 
     index: int
     ratio: float
@@ -96,6 +103,29 @@ def change_points(rates: Sequence[float], margin: float) -> tuple[LevelChange, .
         for (index, p), before, after in zip(borders, levels, levels[1:], strict=False)
     ]
     return tuple(change for change in changes if abs(math.log(change.ratio)) > math.log1p(margin))
+
+
+def newest_change(rates: Sequence[float], margin: float) -> LevelChange | None:
+    """Return the change that the newest entry, or the newest two, make from the level of all before them.
+
+    Each lies outside of the 99 % prediction bound of the entries before (Student's t) and more than `margin` off their
+    geometric mean, two on the same side of it. One may be a bad night, so it is provisional; a second one confirms it
+    long before Pettitt's test could. None where fewer than three entries make the level.
+    Raises ValueError for a rate that is not positive.
+    """
+    if len(rates) <= LEAST_RUN:
+        return None
+    logs = logarithms(rates)
+    for newest in (2, 1):
+        before, off = logs[:-newest], logs[-newest:]
+        if len(before) < LEAST_RUN:
+            continue
+        steps = off - before.mean()
+        bound = float(before.std(ddof=1)) * math.sqrt(1 + 1 / len(before))
+        p = float(max(2 * special.stdtr(len(before) - 1, -np.abs(steps) / max(bound, LEAST_NOISE))))
+        if p < P_CHANGE and np.abs(steps).min() > math.log1p(margin) and abs(np.sign(steps).sum()) == newest:
+            return LevelChange(len(rates) - newest, math.exp(float(steps.mean())), p)
+    return None
 
 
 def _split(logs: npt.NDArray[np.float64], first: int, margin: float) -> list[tuple[int, float]]:
@@ -129,5 +159,7 @@ def _pettitt(logs: npt.NDArray[np.float64]) -> tuple[float, int, float]:
     counts = np.cumsum(above)[LEAST_RUN - 1 : n - LEAST_RUN]
     best = int(np.abs(counts).argmax())
     at, statistic = best + LEAST_RUN, float(abs(counts[best]))
-    step = abs(float(np.median(logs[at:]) - np.median(logs[:at])))
-    return min(1.0, 2 * math.exp(-6 * statistic**2 / (n**3 + n**2))), at, math.expm1(step)
+    before, after = float(np.median(logs[:at])), float(np.median(logs[at:]))
+    level = np.concatenate((logs[:at] - before, logs[at:] - after))
+    statistic /= math.sqrt(variance_inflation(lag_correlation(level.tolist())))
+    return min(1.0, 2 * math.exp(-6 * statistic**2 / (n**3 + n**2))), at, math.expm1(abs(after - before))

@@ -1,4 +1,4 @@
-"""Quantiles of one launch's steps with exact intervals: what the slowest of a hundred waits for."""
+"""Quantiles of one launch's steps with intervals: the time that the slowest of a hundred takes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cotenant.stats.correlation import effective_count, scaled_rank
+
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
-    """The q-quantile of n values, and its exact 95 % interval; None where n is too small for one."""
+    """The q-quantile of n values, and its 95 % interval; None where n is too small for one."""
 
     value: float
     interval: tuple[float, float] | None
@@ -19,7 +21,7 @@ def quantile(values: Sequence[float], q: float) -> Quantile:
     """Return the least value that at least q of all do not exceed, with the order statistics it lies between.
 
     Rank r lies below the true quantile with P(binomial(n, q) >= r) (David and Nagaraja, Order Statistics, 7.1): each
-    end is missed with at most 2.5 %. Values are taken as independent; those of one launch that drift are not.
+    end is missed with at most 2.5 %. n is how many independent values these are worth, in the order of their making.
     Raises ValueError for no values.
     """
     # Not before: the runner imports this room while it may not be slow.
@@ -27,7 +29,11 @@ def quantile(values: Sequence[float], q: float) -> Quantile:
 
     if not values:
         raise ValueError("a quantile of no values")
-    ordered, n = sorted(values), len(values)
+    ordered, n, worth = sorted(values), len(values), math.floor(effective_count(values))
     value = ordered[max(0, math.ceil(q * n) - 1)]
-    low, high = int(binom.ppf(0.025, n, q)), int(binom.ppf(0.975, n, q)) + 1
-    return Quantile(value, (ordered[low - 1], ordered[high - 1]) if low >= 1 and high <= n else None)
+    low, high = int(binom.ppf(0.025, worth, q)), int(binom.ppf(0.975, worth, q)) + 1
+    if low < 1 or high > worth:
+        return Quantile(value, None)
+    # The upper end is as far from the largest as this rank is from the smallest.
+    above = scaled_rank(worth + 1 - high, worth, n)
+    return Quantile(value, (ordered[scaled_rank(low, worth, n) - 1], ordered[n - above]))

@@ -9,6 +9,8 @@ from itertools import accumulate
 
 import numpy as np
 
+from cotenant.stats.correlation import lag_correlation, variance_inflation
+
 MODIFIED_Z = 0.6745
 FAR_OFF = 14.8
 UNLIKELY = 0.01
@@ -17,6 +19,8 @@ MOST_VALUES = 1000
 LEAST_DISTANCE = 0.01
 """Of the median. Of observations that agree to a millionth even a thousandth stands far off, and matters to nobody."""
 MOSTLY = 0.5
+ROUNDED = 5
+"""Decimals of a relative value: beyond them lie a clock's nanoseconds, which are no noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +31,11 @@ class Drift:
     change: float
 
 
-def mann_kendall(values: Sequence[float]) -> float:
+def mann_kendall(values: Sequence[float], correlation: float = 0.0) -> float:
     """Return the two-sided p of Mann and Kendall's test of no trend, by its normal approximation, corrected for ties.
 
-    Kendall, Rank Correlation Methods (1975), ch. 4. Of fewer than three values, or of equal ones, it is 1.
+    Kendall, Rank Correlation Methods (1975), ch. 4. Of fewer than three values, or of equal ones, it is 1. A lag-1
+    `correlation` of what is left without the trend widens the score's variance (Yue and Wang, 2004).
     """
     series = np.asarray(values, float)
     n = len(series)
@@ -41,7 +46,7 @@ def mann_kendall(values: Sequence[float]) -> float:
     if n < 3 or variance <= 0:
         return 1.0
     # The score moves in steps of two: half a step of continuity.
-    z = max(0.0, abs(score) - 1) / math.sqrt(variance)
+    z = max(0.0, abs(score) - 1) / math.sqrt(variance * variance_inflation(correlation))
     return math.erfc(z / math.sqrt(2))
 
 
@@ -61,7 +66,21 @@ def drift(values: Sequence[float]) -> Drift:
     """
     looked_at = values[:: math.ceil(len(values) / MOST_VALUES) or 1]
     change = theil_sen(looked_at) * (len(looked_at) - 1) / float(np.median(np.asarray(looked_at, float)))
-    return Drift(mann_kendall(looked_at), change)
+    return Drift(mann_kendall(looked_at, correlation_around_trend(looked_at)), change)
+
+
+def correlation_around_trend(values: Sequence[float]) -> float:
+    """Return the lag-1 correlation of what a parabola leaves of positive values.
+
+    A trend makes neighbours alike as well, and few launches drift along a straight line. 0 for fewer than five values,
+    of which a parabola leaves too little.
+    """
+    series = np.asarray(values, float)
+    if len(series) < 5:
+        return 0.0
+    relative, places = series / np.median(series), np.linspace(-1, 1, len(series))
+    rest = relative - np.polyval(np.polyfit(places, relative, 2), places)
+    return lag_correlation(np.round(rest, ROUNDED).tolist())
 
 
 def slow_start(values: Sequence[float]) -> int:

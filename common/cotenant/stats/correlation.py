@@ -1,0 +1,59 @@
+"""Observations that follow each other are alike: their correlation, and how many independent ones they are worth.
+
+Standard library only: the runner asks while tenants are timed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+MOST = 0.95
+"""Beyond it a launch would be worth less than a fortieth of its observations, and no estimate is so exact."""
+
+
+def lag_correlation(values: Sequence[float]) -> float:
+    """Return the correlation of each value's rank with the rank before it, from 0 to MOST.
+
+    Ranks, since a single value far off would hide how alike the others are. 0 for fewer than three values, or equal
+    ones.
+    """
+    ranks = _ranks(values)
+    middle = (len(ranks) + 1) / 2
+    deviations = [rank - middle for rank in ranks]
+    squares = sum(deviation**2 for deviation in deviations)
+    if len(ranks) < 3 or not squares:
+        return 0.0
+    products = sum(before * after for before, after in itertools.pairwise(deviations))
+    return min(max(products / squares, 0.0), MOST)
+
+
+def variance_inflation(correlation: float) -> float:
+    """Return by how much the variance of a mean grows with a lag-1 `correlation` of its values: (1 + r) / (1 - r)."""
+    return (1 + correlation) / (1 - correlation)
+
+
+def effective_count(values: Sequence[float]) -> float:
+    """Return n (1 - r) / (1 + r): how many independent values tell as much (Bayley and Hammersley, 1946)."""
+    return len(values) / variance_inflation(lag_correlation(values))
+
+
+def scaled_rank(rank: int, of: int, n: int) -> int:
+    """Return the rank among `n` values, rounded down, that lies where `rank` lies among `of`; at least 1."""
+    return max(1, math.floor((rank - 0.5) * n / of + 0.5))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Return the ranks from 1 on; equal values share their mean rank."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0.0] * len(values)
+    first = 0
+    while first < len(order):
+        last = first
+        while last + 1 < len(order) and values[order[last + 1]] == values[order[first]]:
+            last += 1
+        for place in order[first : last + 1]:
+            ranks[place] = (first + last) / 2 + 1
+        first = last + 1
+    return ranks

@@ -1,0 +1,180 @@
+"""Simulates how often intervals cover a known truth and verdicts are false: the table of docs/method.md.
+
+python scripts/coverage.py [--draws 1000]          prints the table
+python scripts/coverage.py --write                 puts it into docs/method.md
+
+Whoever changes a statistic makes it anew. Noise is normal on logarithms: `s` is its standard deviation, `r` its lag-1
+correlation, of the observations of a launch or of the launches of a history. Launches have no lag: they are drawn
+independently.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "common"))
+
+from cotenant.report.comparison import CLAIMS, Conditions, compare_launches  # noqa: E402
+from cotenant.results.launches import LaunchRecords  # noqa: E402
+from cotenant.stats.describe import describe  # noqa: E402
+from cotenant.stats.history import change_points, newest_change, trend  # noqa: E402
+from cotenant.stats.interference import ratio  # noqa: E402
+from cotenant.stats.launches import across_launches  # noqa: E402
+from cotenant.stats.quantiles import quantile  # noqa: E402
+from cotenant.stats.steadiness import drift  # noqa: E402
+
+PAGE = ROOT / "docs/method.md"
+BEGIN, END = "<!-- scripts/coverage.py -->\n", "<!-- end -->\n"
+NOISES, CORRELATIONS = (0.01, 0.03, 0.08), (0.0, 0.3, 0.7)
+JOBS, SIDE = 21, 5
+MARGIN = 0.02
+Draw = np.random.Generator
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One line of the table: what is printed, how much of which noise it meets, and what is promised of it.
+
+    `happens` draws once and tells whether the truth was covered, or the verdict false. `draws` is the share of all
+    draws that a costly case makes.
+    """
+
+    printed: str
+    promised: str
+    happens: Callable[[Draw, float, float], bool]
+    correlated: bool
+    draws: float = 1.0
+
+
+def rates(draw: Draw, n: int, s: float, r: float = 0.0) -> list[float]:
+    """Return n positive rates around 1, each correlated by `r` with the one before it."""
+    made = draw.standard_normal(n)
+    for at in range(1, n):
+        made[at] = r * made[at - 1] + math.sqrt(1 - r * r) * made[at]
+    rates_of: list[float] = np.exp(s * made).tolist()
+    return rates_of
+
+
+def median_interval(draw: Draw, s: float, r: float) -> bool:
+    interval = describe(rates(draw, 25, s, r), [1.0] * 25).interval
+    return interval is not None and interval[0] <= 1 <= interval[1]
+
+
+def slow_steps(draw: Draw, s: float, r: float) -> bool:
+    interval = quantile(rates(draw, 1000, s, r), 0.95).interval
+    truth = math.exp(1.6448536269514722 * s)
+    return interval is not None and interval[0] <= truth <= interval[1]
+
+
+def false_drift(draw: Draw, s: float, r: float) -> bool:
+    return drift(rates(draw, 25, s, r)).p < 0.01
+
+
+def rate_interval(draw: Draw, s: float, _: float) -> bool:
+    interval = across_launches(rates(draw, SIDE, s)).interval
+    return interval is not None and interval[0] <= 1 <= interval[1]
+
+
+def share_interval(draw: Draw, s: float, _: float) -> bool:
+    """Three uids, each with the machine's state of its own in both launches."""
+    state = rates(draw, 3, 0.05)
+    sides = [dict(enumerate(np.multiply(state, rates(draw, 3, s)).tolist())) for _ in range(2)]
+    found = ratio(*sides)
+    return found is not None and found.interval is not None and found.interval[0] <= 1 <= found.interval[1]
+
+
+def side(draw: Draw, s: float) -> dict[str, list[LaunchRecords]]:
+    """Return a suite of equal jobs, five launches of each."""
+    work = (("benchmark", "x"), ("batch_size", 1), ("tenants", 1))
+    return {
+        f"job{job}": [
+            LaunchRecords("suite", "", f"job{job}", "student", "", "v1", uid, False, "", rate, work, ["0"], [rate])
+            for uid, rate in enumerate(rates(draw, SIDE, s))
+        ]
+        for job in range(JOBS)
+    }
+
+
+def false_claim(draw: Draw, s: float, _: float) -> bool:
+    compared = compare_launches(side(draw, s), side(draw, s), Conditions())
+    return any(line.verdict in CLAIMS for line in compared.lines)
+
+
+def false_change(draw: Draw, s: float, r: float) -> bool:
+    return bool(change_points(rates(draw, 100, s, r), MARGIN))
+
+
+def false_trend(draw: Draw, s: float, r: float) -> bool:
+    found = trend([float(at) for at in range(100)], rates(draw, 100, s, r))
+    return found is not None and found.real
+
+
+def false_newest(draw: Draw, s: float, r: float) -> bool:
+    found = newest_change(rates(draw, 20, s, r), MARGIN)
+    return found is not None and found.index == 18
+
+
+CASES: Sequence[Case] = (
+    Case("interval of a launch's rate (25 observations)", "covers 95 %", median_interval, correlated=True),
+    Case("interval of a step's p95 (1000 steps)", "covers 95 %", slow_steps, correlated=True, draws=0.3),
+    Case("finding `drift` (25 observations, none drifts)", "false in 1 %", false_drift, correlated=True),
+    Case("interval of a rate over five launches", "covers 95 %", rate_interval, correlated=False),
+    Case("interval of a share, three pairs of launches", "covers 95 %", share_interval, correlated=False),
+    Case("`compare`: any claim among 21 equal jobs", "false in 5 %", false_claim, correlated=False, draws=0.2),
+    Case("`history`: a change among 100 launches", "false in 1 %", false_change, correlated=True, draws=0.3),
+    Case("`history`: a change by the newest two launches", "false in 1 %", false_newest, correlated=True),
+    Case("`history`: a trend over 100 launches", "false in 1 %", false_trend, correlated=True, draws=0.3),
+)
+
+
+def share(case: Case, s: float, r: float, draws: int) -> float:
+    """Return how often, of `draws` times the case's share of them, it happens."""
+    draw, times = np.random.default_rng(1), max(1, round(draws * case.draws))
+    return sum(case.happens(draw, s, r) for _ in range(times)) / times
+
+
+def line(case: Case, draws: int) -> str:
+    """Return the case's row: a cell per noise, in it a number per correlation."""
+    lags = CORRELATIONS if case.correlated else (0.0,)
+    cells = [", ".join(f"{100 * share(case, s, r, draws):.1f}" for r in lags) for s in NOISES]
+    return f"| {case.printed} | {case.promised} | {' | '.join(cells)} |"
+
+
+def table(draws: int) -> str:
+    """Return the table, in percent."""
+    heads = " | ".join(f"s = {100 * s:.0f} %" for s in NOISES)
+    rows = "\n".join(line(case, draws) for case in CASES)
+    return (
+        f"| printed | promised | {heads} |\n|---|---|{'---|' * len(NOISES)}\n{rows}\n\n"
+        f"In percent, of {draws} draws (of costly lines fewer); three numbers are for a correlation of "
+        f"{', '.join(map(str, CORRELATIONS))} from one to the next.\n"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/method.md")
+    given = parser.parse_args()
+    made = table(given.draws)
+    if not given.write:
+        print(made, end="")
+        return 0
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n{made}\n{END}{after}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
