@@ -219,6 +219,18 @@ def test_another_number_of_devices_than_expected_is_named() -> None:
     rows = [row("a", 1.0, vcd=str(vcd)) for vcd in range(3)] + [row("a", 9.0, vcd="0,1,2,3", group="all")]
     assert mlbench.other_devices(tabled(rows), 4) == ["There are records of 3 devices, not of 4."]
     assert mlbench.other_devices(tabled(rows), 3) == mlbench.other_devices(tabled(rows), None) == []
+    nowhere = row("a", None, hostname="")
+    here = [row("a", 1.0, vcd=str(vcd), hostname="node1") for vcd in range(3)]
+    assert mlbench.other_devices(tabled([*here, nowhere]), 3) == []
+
+
+def test_failures_of_what_the_original_leaves_out_are_in_neither_number() -> None:
+    rows = [*(row("a", 100.0, uid) for uid in range(3)), row("dcgan_all", None), row("dcgan_all", 10.0)]
+    both = [mlbench.scored(tabled(rows), tabled(rows), TARGETS, ["a"], out) for out in ((), ("dcgan_all",))]
+    assert [(len(failed), total, score.failures_pass) for _, failed, total, score in both] == [
+        (1, 5, False),
+        (0, 3, True),
+    ]
 
 
 def test_one_record_in_a_hundred_may_fail() -> None:

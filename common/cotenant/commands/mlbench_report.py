@@ -88,7 +88,7 @@ def _report(
     left_out = mlbench.ORIGINAL_LEFT_OUT if given.original_score else ()
     if (scored := mlbench.scored(newest, counted, targets, jobs, left_out)) is None:
         raise CotenantError("None of the expected jobs has a target.", "--gpu-model names a file that has them.")
-    lines, failed, score = scored
+    lines, failed, total, score = scored
     devices, of_devices = matrix(counted.select(*COLUMNS, job="name"))
     hosts, gpus = (sorted(filter(None, newest[name].unique())) for name in ("hostname", "gpu"))
     where = ", ".join(hosts) or "an unnamed host"
@@ -98,7 +98,7 @@ def _report(
         subtitle=subtitle.removesuffix(": "),
         results=lines,
         failed=failed,
-        total=newest.height,
+        total=total,
         score=score,
         price=given.price,
         devices=devices,

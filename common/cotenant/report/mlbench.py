@@ -123,8 +123,13 @@ def beside_devices(records: pl.DataFrame) -> list[str]:
 
 
 def other_devices(newest: pl.DataFrame, expected: int | None) -> list[str]:
-    """Return a sentence for each host whose records are not of as many single devices as expected."""
-    of_devices = newest.filter(pl.col("group") != "all").group_by("hostname", maintain_order=True)
+    """Return a sentence for each host whose records are not of as many single devices as expected.
+
+    A record of a failure counts for no host: the original's has no name of one.
+    """
+    of_devices = newest.filter((pl.col("group") != "all") & pl.col("completed")).group_by(
+        "hostname", maintain_order=True
+    )
     return [
         f"There are records of {count} devices{f' of {host}' if host else ''}, not of {expected}."
         for host, count in of_devices.agg(pl.col("vcd").n_unique()).iter_rows()
@@ -143,15 +148,17 @@ def scored(
     targets: Mapping[str, Target],
     jobs: Sequence[str] | None,
     left_out: Sequence[str] = (),
-) -> tuple[pl.DataFrame, list[Failure], Score] | None:
-    """Return the results of the records that count, the failures of all and the score; None without expected jobs.
+) -> tuple[pl.DataFrame, list[Failure], int, Score] | None:
+    """Return the results of the records that count, the failures, of how many records, and the score.
 
-    Failures are a share of all records: one is a failure whatever work it was, and so is what did not fail.
+    None without expected jobs. Failures are a share of all records: one is a failure whatever work it was, and so is
+    what did not fail. Those of jobs that are left out are not among them, as in the original.
     """
-    lines, failed = results(counted, targets, jobs), failures(newest)
+    lines, asked = results(counted, targets, jobs), newest.filter(~pl.col("name").is_in(left_out))
+    failed = failures(asked)
     if lines.filter(_in_score(left_out)).is_empty():
         return None
-    return lines, failed, score(lines, failures_pass(len(failed), newest.height), left_out)
+    return lines, failed, asked.height, score(lines, failures_pass(len(failed), asked.height), left_out)
 
 
 def _in_score(left_out: Sequence[str]) -> pl.Expr:

@@ -21,9 +21,12 @@ from cotenant.files import open_regular
 from cotenant.results.record import Positive
 from cotenant.results.store import write_named
 
-REFERENCE = ("V100", "MI50", "RTX")
+REFERENCE = ("V100", "MI50", "RTX", "RTX_2019")
 """The models whose targets come with the reference suite."""
 COLUMNS = ("job", "target", "perf_target", "sd_target")
+COMMENT = "#"
+ORIGINAL = ("bench", *COLUMNS[1:])
+"""How the reference suite's own target files begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +66,14 @@ def save_targets(path: Path, targets: Mapping[str, Target]) -> None:
 
 def _read(path: Path) -> dict[str, Target]:
     try:
-        lines = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
+        reader = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
+        lines = [(reader.line_num, cells) for cells in reader if not (cells and cells[0].startswith(COMMENT))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise CotenantError(f"{path} cannot be read: {error}.", "A target file is CSV: " + ",".join(COLUMNS)) from None
-    if not lines or tuple(lines[0]) != COLUMNS:
+    if not lines or tuple(lines[0][1]) not in (COLUMNS, ORIGINAL):
         raise CotenantError(f"{path} does not begin with {','.join(COLUMNS)}.", "See targets/v100.csv.")
     targets: dict[str, Target] = {}
-    for number, (job, *numbers) in ((number, cells) for number, cells in enumerate(lines[1:], 2) if cells):
+    for number, (job, *numbers) in (line for line in lines[1:] if line[1]):
         try:
             rate, share, spread = msgspec.convert(numbers, list[Positive], strict=False)
         except ValueError:
