@@ -17,6 +17,8 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 PACKAGE = CHECKOUT / "common" / "cotenant"
 PICTURE = CHECKOUT / "docs" / "architecture.svg"
 GROUND = ("errors", "finding", "text", "procfs", "files", "nesting", "decoding", "checkout")
+BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "bench"}
+"""Rooms of the files that lie beside them, other than those of the ground."""
 LAYERS = (
     ("commands", "blocks"),
     ("report", "launch", "bench", "proof"),
@@ -85,9 +87,9 @@ def arrows_between_files() -> dict[str, set[str]]:
 
 
 def room_of(module: str) -> str:
-    """Return the room in which a module of the package lies: `ground` for those beside the rooms, but `cli`."""
+    """Return the room in which a module of the package lies, also where it lies beside the rooms."""
     place = module.split(".")[1]
-    return "ground" if place in GROUND else "commands" if place in ("cli", "__main__") else place
+    return "ground" if place in GROUND else BESIDE.get(place, place)
 
 
 def arrows_between_rooms() -> dict[tuple[str, str], int]:

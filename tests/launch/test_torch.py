@@ -43,6 +43,16 @@ def test_a_warm_up_that_is_long_for_one_rank_ends_for_all(loose: Suites) -> None
     assert {len(rows) for rows in record["rank_observations"].values()} == {1}
 
 
+@pytest.mark.slow
+def test_a_script_of_theirs_under_the_runner_is_measured_beside_its_neighbour(loose: Suites) -> None:
+    ended = loose.run([job("polynome.py", "--repeat", 20, "--number", 500)], "--users", 2, "--budget", 4, limit_s=120)
+    assert ended.returncode == 0, ended.stdout + ended.stderr + loose.log()
+    for record in loose.records():
+        assert (record["outcome"], record["unit"]) == ("completed", "item")
+        assert record["rendezvous"]["overlap"] > 0.9
+        assert len(record["observations"]) == record["repeat"] <= 20
+
+
 DEATHS = {
     "kill": "was killed by SIGKILL before its record was complete. Its log ends: ",
     "raise": ": ValueError: an odd batch. Its log ends: ",
