@@ -2,14 +2,22 @@
 # Makes, or gets, the data of the tasks: runs every tasks/*/*/download_dataset.sh, all at once, each line with its task's name;
 # on a terminal one after the other, each with a bar.
 #
-#   ./download_datasets.sh [NAME-glob...] [--root DIR] [--size small|full] [--mirror URL] [--from DIR]
+#   ./download_datasets.sh [NAME-glob...] [--sequential] [--root DIR] [--size small|full] [--mirror URL] [--from DIR]
 #
-# A NAME is a task, a model, or task/model, such as image_loading, loader or 'image_*'. Flags go to every script.
+# A NAME is a task, a model, or task/model, such as image_loading, loader or 'image_*'. --sequential runs one after the
+# other; all other flags go to every script.
 # FAKE_DATASET=0 gets the real sets instead of making fake ones; --mirror and --from are for these (docs/datasets.md).
 # Environment: DATA_DIRECTORY, BASE, DATASET_SIZE, FAKE_DATASET, USE_VALIDATION, COTENANT_MIRROR, COTENANT_DATA_FROM,
 # VENV. Exit status: 0; 1 a script failed; 2 wrong usage, no environment, or too little room for all of it.
 set -euo pipefail
 checkout=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+
+sequential=0
+flags=()
+for word in "$@"; do
+    if [[ $word == --sequential ]]; then sequential=1; else flags+=("$word"); fi
+done
+set -- ${flags[@]+"${flags[@]}"}
 
 names=()
 while (($# > 0)) && [[ $1 != -* ]]; do
@@ -88,6 +96,7 @@ for model in "${chosen[@]}"; do
         # sed outlives Ctrl-C, so that the scripts' last words are seen.
         { "$script" "$@" 2>&1 < /dev/null | (trap '' INT && exec sed -u "s|^|[$model] |") >&2; } &
         jobs[$model]=$!
+        if ((sequential)); then finish "$model"; fi
     fi
 done
 for model in "${chosen[@]}"; do

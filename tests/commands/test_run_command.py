@@ -69,13 +69,40 @@ def test_what_a_person_gives_after_dashes_is_asked_about_before_anything_starts(
 
     def refused(starts: list[Start]) -> list[str]:
         asked.append([word for start in starts for word in start.specs[0].command[-4:-2]])
-        return ["job: no."]
+        return ["job: no."] if "--repat" in starts[0].specs[0].command else []
 
     monkeypatch.setattr(run, "refused", refused)
     words = ("run", "--isolation", "none", "--users", 1, "--jobs", loose.jobs([job()]))
     assert call(capsys, *words, "--", "--repat", 5) == (2, "", "cotenant: job: no.\n")
-    assert asked == [["--repat", "5"]]
+    assert asked[0] == ["--repat", "5"]
     assert not loose.base.exists()
+
+
+def test_what_a_file_says_wrong_is_its_cells_error_alone(
+    loose: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `"--repeat": 0` in an old file: the other jobs run, also where a person gives more arguments."""
+    monkeypatch.setattr(run, "refused", lambda _: ["old: --repeat must be at least 1, not 0."])
+    monkeypatch.setattr(run, "_run", lambda *_: 1)
+    words = ("run", "--isolation", "none", "--users", 1, "--jobs", loose.jobs([job()]))
+    assert call(capsys, *words, "--", "--number", 5) == (1, "", "")
+
+
+def test_free_for_all_is_every_job_at_once_without_slices(loose: Suites, capsys: Capture) -> None:
+    jobs = [job("echo.py", name="a", args={"--x": [1, 2]}), job("echo.py", name="b"), job(name="whole", group="all")]
+    words = ["run", "--jobs", loose.jobs(jobs), "--dry", "--free-for-all"]
+    status, said, errors = call(capsys, *words)
+    assert (status, errors) == (0, "cotenant: whole: left out of --free-for-all, as each owns the machine.\n")
+    assert "3 tenants without slices, as everybody just starts (isolation none)" in said
+    launches = [line for line in said.splitlines() if line.startswith(("free-for-all", "  /"))]
+    assert launches[0].startswith("free-for-all: 3 tenants")
+    assert [" ".join(line.split()[1:3]) for line in launches[1:]] == ["--x 1", "--x 2", "--seed 300"]
+    for more, why in {
+        ("--isolation", "v1"): "without slices",
+        ("--mix", "a.c1,b"): "--free-for-all and --mix",
+        ("--name", "b"): "fewer than two",
+    }.items():
+        assert why in call(capsys, *words, *more)[2]
 
 
 def test_help_names_every_command_and_exit_status(capsys: pytest.CaptureFixture[str]) -> None:

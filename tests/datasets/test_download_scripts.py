@@ -66,6 +66,17 @@ def test_names_choose_and_flags_go_to_every_script(walk):
         assert [line.partition(" got ")[2] for line in done.stderr.splitlines()] == [flags] * len(models)
 
 
+def test_one_after_the_other(tmp_path, environment):
+    """Each waits a little, and would not be the only one where they ran at once."""
+    shutil.copy(WALKER, tmp_path)
+    body = f'touch {tmp_path}/$$.on; sleep 0.1; set -- {tmp_path}/*.on; echo "$#"; rm {tmp_path}/$$.on'
+    for model in ("a/first", "b/second"):
+        script(tmp_path, model, body)
+    line = [str(tmp_path / WALKER.name), "--sequential"]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr.splitlines() == ["[a/first] 1", "[b/second] 1"]
+
+
 def test_what_is_wrong_is_named(walk):
     done = walk()
     assert done.returncode == 1

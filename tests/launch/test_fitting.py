@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ from machine.invented import device, machine
 
 def resolver(count: int, *words: str) -> Resolver:
     """For a machine of so many devices."""
-    given = suite_parser("", "", "").parse_words(["--jobs", "scaling", "--name", "scaling", *words])
+    given = suite_parser("", "", "").parse_words(
+        ["--jobs", "scaling", *([] if "--name" in words else ["--name", "scaling"]), *words]
+    )
     there = machine(cores=max(4, count), devices=tuple(map(device, range(count))))
     return Resolver(options_of(given, (), there), there, Chosen(NoIsolation()))
 
@@ -38,6 +41,23 @@ def test_n_devices_run_a_cell_for_each_k_up_to_n() -> None:
         sentence = f"scaling: cells of --devices {left_out} are left out, as DEVICE_TOTAL is {count}."
         assert resolver(count).left_out() == (sentence,)
     assert (len(resolver(16).starts()), resolver(16).left_out()) == (16, ())
+
+
+def test_an_old_files_devices_0_of_scaling_is_a_cell_for_each_k(tmp_path: Path) -> None:
+    """As the reference suite's own: there `scaling` counted devices itself. Elsewhere 0 is all of them, at once."""
+    args = {"--network": "resnet101", "--devices": 0}
+    names = {"scaling": "image_classification/scaling", "gpt": "natural_language_processing/gpt"}
+    jobs = [
+        {"name": name, "cmd": f"./{place}/pytorch/run.sh", "args": args, "cgroup": "all"}
+        for name, place in names.items()
+    ]
+    (tmp_path / "old.json").write_text(json.dumps(jobs))
+    words = ("--jobs", str(tmp_path / "old.json"), "--name")
+    made = resolver(3, *words, "*")
+    assert [start.label for start in made.starts()] == ["scaling.c1", "scaling.c2", "scaling.c3", "gpt"]
+    assert made.left_out() == ()
+    devices = [words[words.index("--devices") + 1] for words in (start.specs[0].command for start in made.starts())]
+    assert devices == ["1", "2", "3", "0"]
 
 
 def test_a_launch_that_owns_the_machine_has_a_rank_for_each_device_whoever_shares_them() -> None:

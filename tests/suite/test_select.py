@@ -48,9 +48,21 @@ def test_selection():
         assert [job.stem for job in select(JOBS, names, excludes)] == stems
 
 
+def test_the_start_of_one_name_stands_for_it_and_is_said():
+    said: list[str] = []
+    assert [job.stem for job in select(JOBS, ["dcg"], (), said.append)] == ["dcgan"]
+    families = (job("resnet50_fp32", family="resnet50"), job("resnet50_all"), job("vae"))
+    said.clear()
+    assert [job.stem for job in select(families, ["resnet", "vae"], (), said.append)] == ["resnet50_fp32", "vae"]
+    assert said == ["--name resnet: taken for resnet50."]
+
+
 def test_refusals():
     for names, excludes, message in [
-        (["resnet5"], [], "--name: no job matches 'resnet5'. Did you mean 'resnet50'? The jobs are vae, dcgan, "),
+        (["renset50"], [], "--name: no job matches 'renset50'. Did you mean 'resnet50'? The jobs are vae, dcgan, "),
+        (["resnet"], [], "--name: no job matches 'resnet'. Did you mean"),
+        (["dc"], [], "--name: no job matches 'dc'."),
+        ([], ["resnet5"], "--exclude: no job matches 'resnet5'."),
         (["vae,zzz"], [], "--name: no job matches 'zzz'. The jobs are vae, dcgan, resnet18, vae-2, resnet50"),
         (["VAE"], [], "--name: no job matches 'VAE'."),
         (["q*"], [], "--name: no job matches 'q*'."),
@@ -125,6 +137,15 @@ def test_a_directory_hides_no_profile_and_the_first_base_wins(checkout, elsewher
     (other / "profiles" / "cpu.json").write_text("[]")
     assert resolve_path("cpu", [other, checkout]) == other / "profiles" / "cpu.json"
     assert resolve_path("lambda", [other, checkout]) == checkout / "profiles" / "lambda.json"
+
+
+def test_profiles_of_the_reference_suite_are_ours_of_the_same_jobs(checkout, elsewhere):
+    for ours in ("baselines.json", "profiles/16gb.json"):
+        (checkout / ours).write_text("[]")
+    assert resolve_path("fast", [checkout]) == resolve_path("fast.json", [checkout]) == checkout / "baselines.json"
+    assert resolve_path("16go", [checkout]) == checkout / "profiles" / "16gb.json"
+    (checkout / "profiles" / "fast.json").write_text("[]")
+    assert resolve_path("fast", [checkout]) == checkout / "profiles" / "fast.json"
 
 
 def test_neither_a_file_nor_a_profile(checkout, elsewhere):

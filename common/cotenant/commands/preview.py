@@ -9,7 +9,7 @@ from typing import Any
 from cotenant.launch.baseline import BaselineKind
 from cotenant.launch.start import Start
 from cotenant.procfs import format_list
-from cotenant.suite.cells import Job, expand, fitting
+from cotenant.suite.cells import Job, expand, fitting, swept
 from cotenant.suite.mixes import Mix
 from cotenant.text import gib, many
 
@@ -24,7 +24,7 @@ def show_lines(
 
     `ranks`: of a job that owns the machine.
     """
-    for job in jobs:
+    for job in (swept(job, ranks) for job in jobs):
         every, cells = len(expand(job)), len(fitting(job, ranks))
         of = f" of {every}" if cells < every else ""
         alone = ""
@@ -37,7 +37,10 @@ def show_lines(
 
 def show_document(jobs: Iterable[Job], mixes: Iterable[Mix], ranks: int) -> Document:
     """Return what `--show --format json` prints."""
-    cells = [{"job": job.stem, "group": job.group, "cells": len(fitting(job, ranks)), "cmd": job.cmd} for job in jobs]
+    cells = [
+        {"job": job.stem, "group": job.group, "cells": len(fitting(job, ranks)), "cmd": job.cmd}
+        for job in (swept(job, ranks) for job in jobs)
+    ]
     of_mixes = [{"mix": mix.name, "cells": list(mix.labels)} for mix in mixes]
     return {"schema": "cotenant-show-1", "jobs": cells, "mixes": of_mixes}
 

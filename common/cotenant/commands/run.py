@@ -7,6 +7,7 @@ import contextlib
 import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cotenant.challenge.vendor import Connection
@@ -58,9 +59,12 @@ def main(argv: Sequence[str]) -> int:
     options = options_of(given, others, machine)
     run = SuiteRun(options, machine)
     if others and (refusals := refused(run.starts)):
-        for sentence in refusals:
+        # What the file says is an error of its cells alone; what a person has typed ends all.
+        typed = set(refusals) - set(refused(SuiteRun(replace(options, extra=()), machine).starts))
+        for sentence in sorted(typed):
             warn(sentence)
-        return EXIT_USAGE
+        if typed:
+            return EXIT_USAGE
     if options.challenge is not None:
         Connection(options.challenge).close()  # Who is not there is missed before the first launch.
     # Not before: a wrong usage is answered at once, also while another suite runs.

@@ -10,6 +10,7 @@ from pathlib import Path
 from cotenant.challenge.vendor import address_of
 from cotenant.checkout import CHECKOUT, INSTALLED, base_directory, output_directory
 from cotenant.commands.flags import Parser, add_slice_flags, duration, duration_or_none, place, share
+from cotenant.commands.output import warn
 from cotenant.errors import CotenantError
 from cotenant.isolation.plan import tenants_by_default
 from cotenant.isolation.runs import RunName
@@ -27,6 +28,7 @@ from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load,
 from cotenant.suite.mixes import Mix, mix_named, pairs_named
 from cotenant.suite.pressure import OF_DEVICES, OF_HOSTS, beside, neighbour, pressable, sense_named
 from cotenant.suite.sizes import CLASSES
+from cotenant.text import listed
 
 HINT = "--name chooses jobs; a benchmark's own flags stand after --; --help lists all others."
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
@@ -105,6 +107,8 @@ def add_jobs(add: Callable[..., object]) -> None:
 
 
 def _add_mixes(add: Callable[..., object]) -> None:
+    free = "all chosen jobs at once, a tenant for each and no slices: as --isolation none --mix with all of them"
+    add("--free-for-all", action="store_true", help=free)
     mixed = "one launch of different jobs beside each other: these, repeated round the tenants"
     add("--mix", metavar="NAMES", help=mixed)
     pairs = "every pair of these jobs beside each other, each beside itself, and each alone"
@@ -137,6 +141,8 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     if given.challenge is not None:
         address_of(given.challenge)
     suite = load(jobs_path(given.jobs, machine))
+    if given.free_for_all:
+        given.isolation = _without_slices(given.isolation)
     jobs, mixes, neighbours = _chosen(given, suite, len(machine.accelerators))
     check_one_class(jobs)
     base = base_directory()
@@ -181,6 +187,13 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     )
 
 
+def _without_slices(isolation: str) -> str:
+    """Return the isolation of `--free-for-all`. Raises CotenantError where another one is asked for."""
+    if isolation not in ("auto", "none"):
+        raise CotenantError(f"--free-for-all is without slices, and --isolation is {isolation}.", "Use --mix a,b,c.")
+    return "none"
+
+
 def cluster_flags(given: argparse.Namespace) -> ClusterFlags:
     """Return what the flags say of several hosts. Raises CotenantError."""
     if given.nnodes is not None and given.nnodes < 1:
@@ -199,11 +212,15 @@ def _chosen(given: argparse.Namespace, suite: Suite, devices: int) -> Chosen:
     """
     flags = [name for name in ("mix", "pairs", "sense") if getattr(given, name) is not None]
     if not flags:
-        entries = select(suite.entries, given.name, given.exclude)
+        entries = select(suite.entries, given.name, given.exclude, warn)
         jobs = tuple(entry for entry in entries if isinstance(entry, Job))
+        if given.free_for_all:
+            return (), (_all_at_once(given, jobs),), ()
         if given.pressure:
             return _under_pressure(given, suite, jobs)
         return jobs, tuple(entry for entry in entries if isinstance(entry, Mix)), suite.neighbours
+    if given.free_for_all:
+        raise CotenantError(f"--free-for-all and --{flags[0]} both say what is launched.", "Leave one of them out.")
     if "mix" in flags and len(flags) > 1:
         raise CotenantError(f"--mix is one launch and --{flags[1]} are several.", "Leave one of them out.")
     if given.pressure and "sense" not in flags:
@@ -224,6 +241,20 @@ def _chosen(given: argparse.Namespace, suite: Suite, devices: int) -> Chosen:
     return (), tuple(mixes), neighbours
 
 
+def _all_at_once(given: argparse.Namespace, jobs: Sequence[Job]) -> Mix:
+    """Return one launch of every cell of these jobs beside each other, without those that own the machine."""
+    if whole := [job.stem for job in jobs if job.group == "all"]:
+        warn(f"{listed(whole)}: left out of --free-for-all, as each owns the machine.")
+    labels = [label for job in jobs if job.group != "all" for label in labels_of(job)]
+    if len(labels) < 2:
+        raise CotenantError(
+            "--free-for-all launches jobs beside each other, and here are fewer than two.", "Name more."
+        )
+    if given.pressure:
+        raise CotenantError("--free-for-all and --pressure both say who stands beside a job.", "Leave one of them out.")
+    return Mix("free-for-all", tuple(labels))
+
+
 def _under_pressure(given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]) -> Chosen:
     """Return no jobs, each chosen one beside each neighbour that `--pressure` asks for, and these neighbours."""
     neighbours = tuple(map(neighbour, given.pressure))
@@ -234,7 +265,7 @@ def _under_pressure(given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]
 
 
 def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) -> int | None:
-    """Return how many tenants there are; with `--mix` by default as many as it names, and no fewer than usual.
+    """Return how many tenants there are; of one mix by default as many as it names, and no fewer than usual.
 
     Raises CotenantError where pairs or curves, which are of two, are to be of others.
     """
@@ -245,7 +276,7 @@ def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) ->
                 f"{family}: these launches are of two tenants.", "Leave out --users, or what is of two."
             )
         return 2
-    if users is not None or given.mix is None:
+    if users is not None or not (given.free_for_all or given.mix is not None):
         return users
     return max(len(mixes[0].labels), tenants_by_default(machine, None))
 

@@ -38,6 +38,7 @@ from cotenant.suite.cells import (
     challenged,
     expand,
     fitting,
+    swept,
     why_unchallenged,
     without_unsupported,
 )
@@ -200,7 +201,8 @@ class Resolver:
         self._sizing = Sizing(options.memory_class, tables, self.plans, options.extra)
         supported = without_unsupported(options.jobs, has_devices=bool(machine.accelerators))
         # Tenants of one host have no part on another.
-        self._jobs = tuple(job for job in supported if options.cluster is None or job.group == "all")
+        here = (job for job in supported if options.cluster is None or job.group == "all")
+        self._jobs = tuple(swept(job, self.ranks) for job in here)
 
     def starts(self) -> tuple[Start, ...]:
         """Return every cell that fits of the chosen jobs and every mix, in the file's order, each followed by its
@@ -231,7 +233,8 @@ class Resolver:
         sentences = (
             [f"{listed(alone)}: left out, as over several nodes only jobs of the group all run."] if alone else []
         )
-        lacking = (job for job in self._options.jobs if job not in self._jobs and job.stem not in alone)
+        stems = {job.stem for job in self._jobs} | set(alone)
+        lacking = (job for job in self._options.jobs if job.stem not in stems)
         sentences += _without_device(lacking)
         for job in self._jobs:
             too_many = {cell.devices for cell in {*expand(job)} - {*fitting(job, self.ranks)}}

@@ -83,6 +83,18 @@ def labels_of(job: Job) -> tuple[str, ...]:
     return tuple(cell.label for cell in expand(job))
 
 
+SWEEPING = "image_classification/scaling/"
+"""Where the benchmark lies whose `--devices 0` means every number of devices in turn, as in the reference suite."""
+
+
+def swept(job: Job, devices: int) -> Job:
+    """Return the job of SWEEPING with a cell for each of 1 to `devices`, where it asks for 0; others unchanged."""
+    args = dict(job.args)
+    if job.group != "all" or SWEEPING not in job.cmd or [str(value) for value in args.get(_DEVICES, ())] != ["0"]:
+        return job
+    return replace(job, args=tuple((args | {_DEVICES: tuple(range(1, devices + 1))}).items()))
+
+
 def fitting(job: Job, devices: int) -> tuple[JobCell, ...]:
     """Return the cells that ask for no more than so many devices, labelled as among all of them.
 

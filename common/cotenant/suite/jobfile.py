@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -67,8 +67,13 @@ def check_mixes_of(jobs: Sequence[Job], mixes: Sequence[Mix]) -> None:
     check_mixes(mixes, cells, {job.stem: of_job for job, of_job in labels.items() if len(of_job) > 1})
 
 
+ALIASES = {"fast": "baselines", "16go": "16gb"}
+"""The reference suite's names of profiles, and ours of the same jobs."""
+
+
 def resolve_path(text: str, base_dirs: Sequence[Path]) -> Path:
-    """Return the file that `--jobs` names: a path, else a profile, else a suite, of the first of `base_dirs`.
+    """Return the file that `--jobs` names: a path, else a profile, else a suite, of the first of `base_dirs`; or what
+    another name of it stands for.
 
     Raises CotenantError with the profiles there are.
     """
@@ -80,6 +85,8 @@ def resolve_path(text: str, base_dirs: Sequence[Path]) -> Path:
         for profile in (folder / name for folder in [*folders, *base_dirs] for name in (text, f"{text}.json")):
             if _stands(profile) == "file":
                 return profile
+    if path.name == text and (ours := ALIASES.get(path.name.removesuffix(".json"))):
+        return resolve_path(ours, base_dirs)
     profiles = sorted({file.stem for folder in folders for file in folder.glob("*.json")})
     is_folder = text and _stands(path) == "directory"
     wrong = "is a directory" if is_folder else "is neither a file nor a profile"
@@ -195,13 +202,19 @@ def _check_labels(jobs: Sequence[Job]) -> None:
                 raise CotenantError(f"job {quoted(label)} is called like a cell of {quoted(job.stem)}.", "Rename one.")
 
 
-def select(jobs: Sequence[Entry], names: Sequence[str] = (), excludes: Sequence[str] = ()) -> tuple[Entry, ...]:
+def select(
+    jobs: Sequence[Entry],
+    names: Sequence[str] = (),
+    excludes: Sequence[str] = (),
+    say: Callable[[str], object] = lambda _: None,
+) -> tuple[Entry, ...]:
     """Return the jobs and mixes that `names` choose (all without any), less those of `excludes`, in the file's order.
 
-    Each text is a name, a stem or a family, a glob over them, or several of these behind commas.
-    Raises CotenantError where one of them matches no job, or no job is left.
+    Each text is a name, a stem or a family, a glob over them, or several of these behind commas; in `names` also the
+    start of one, which `say` is told. Raises CotenantError where one of them matches no job, or no job is left.
     """
-    wanted = _matched(jobs, "--name", names) if names else set(range(len(jobs)))
+    meant = [_whole_names(jobs, text, say) for text in names]
+    wanted = _matched(jobs, "--name", meant) if names else set(range(len(jobs)))
     unwanted = _matched(jobs, "--exclude", excludes)
     chosen = tuple(job for index, job in enumerate(jobs) if index in wanted - unwanted)
     if not chosen:
@@ -220,6 +233,10 @@ def check_one_class(jobs: Sequence[Job]) -> None:
         )
 
 
+LEAST_START = 3
+"""Letters of a name that may stand for it."""
+
+
 def matches(name: str, pattern: str) -> bool:
     """Whether a pattern is this name, or a glob that fits it."""
     return name == pattern or fnmatchcase(name, pattern)
@@ -234,6 +251,19 @@ def _matched(jobs: Sequence[Job | Mix], flag: str, texts: Sequence[str]) -> set[
             raise CotenantError(f"{flag}: no job matches {pattern!r}.", remedy)
         matched |= chosen
     return matched
+
+
+def _whole_names(jobs: Sequence[Job | Mix], text: str, say: Callable[[str], object]) -> str:
+    """Return the text with each word that only begins one job's name, or family, replaced by that; `say` which."""
+    words = _patterns(jobs, text)
+    titles = list(dict.fromkeys((job.family if isinstance(job, Job) else "") or job.stem or job.name for job in jobs))
+    for place, word in enumerate(words):
+        begun = sorted((title for title in titles if title.startswith(word)), key=len)
+        known = any(matches(title, word) for title in _titles(jobs))
+        if not known and begun and all(title.startswith(begun[0]) for title in begun) and len(word) >= LEAST_START:
+            say(f"--name {word}: taken for {begun[0]}.")
+            words[place] = begun[0]
+    return ",".join(words)
 
 
 def _patterns(jobs: Sequence[Job | Mix], text: str) -> list[str]:
