@@ -75,6 +75,18 @@ def test_the_record_goes_into_a_directory_or_nowhere(tmp_path: Path, monkeypatch
     assert (read(path)["completed"], read(path)["precision"]) == (True, "bf16")
 
 
+def test_other_suites_words_are_said_in_ours(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Small, "aliases", {"--num-iters": "--repeat"})
+    monkeypatch.setattr(Small, "ignored", {"--old": 0})
+    assert session.main(Small, ["--num-iters", "2", "--old"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err.splitlines() == ["--num-iters is --repeat here.", "--old is accepted, without effect."]
+    assert shown.out.startswith("-" * 80)
+    assert shown.out.count("Batch Loss") == 2
+
+
 def test_an_impossible_report_is_told_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
     assert session.main(Small, ["--report", str(tmp_path / "file" / "below")]) == 2

@@ -57,9 +57,17 @@ def test_text_to_the_letter() -> None:
         "Batch size: 64",
         "Number of GPUs: 2",
         *(f"Iter #{index}: {rate / 2:.1f} img/sec per GPU" for index, rate in enumerate(rates)),
-        f"Img/sec per GPU: {rates.mean() / 2:.1f} +-{half / 2:.1f}",
-        f"Total img/sec on 2 GPU(s): {rates.mean():.1f} +-{half:.1f}",
+        f"Img/sec per GPU: {rates.mean() / 2:.1f} +-{half / 2:.1f} (1.96 sd: +-{1.96 * rates.std() / 2:.1f})",
+        f"Total img/sec on 2 GPU(s): {rates.mean():.1f} +-{half:.1f} (1.96 sd: +-{1.96 * rates.std():.1f})",
     ]
+
+
+def test_ranks_on_processors_are_called_so() -> None:
+    lines = as_text(curves_of([replace(scaling(2, uid), devices=0) for uid in range(5)])).splitlines()
+    assert lines[2] == "Number of CPUs: 2"
+    assert lines[3].endswith(" img/sec per CPU")
+    assert lines[-2].startswith("Img/sec per CPU: ")
+    assert lines[-1].startswith("Total img/sec on 2 CPU(s): ")
 
 
 def test_of_a_single_launch_the_lines_are_its_observations() -> None:

@@ -9,6 +9,7 @@ import torch
 
 from bench.forked import forked
 from cotenant.bench import Distributed, UnsupportedError
+from cotenant.bench.arguments import parse
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 from cotenant.suite.cells import fitting
@@ -159,10 +160,34 @@ def test_the_cells_of_the_profile_run_as_far_as_the_devices_go(loose: Suites) ->
     assert "--devices 2 is more than DEVICE_TOTAL, 1." in loose.records()[1]["message"]
 
 
+def test_the_profile_has_the_batch_sizes_of_the_shoot_out_in_every_precision() -> None:
+    jobs = [job for job in load(ROOT / "profiles/scaling.json").jobs if job.family == "scaling_batches"]
+    assert [job.name for job in jobs] == [f"scaling_batches_{precision}" for precision in ("fp32", "bf16", "fp16")]
+    assert {dict(job.args)["--batch-size"] for job in jobs} == {(32, 64, 128, 160, 256)}
+    assert {dict(job.args)["--network"] for job in jobs} == {("resnet50",)}
+
+
+def test_flags_of_horovods_benchmark_become_those_of_scaling_and_say_so() -> None:
+    words = (
+        "--model resnet50 --num-iters 7 --num-warmup-batches 10 --num-batches-per-iter=3 --use-fp16 --fp16-allreduce"
+    )
+    parsed = parse(of(SCALING), words.split())
+    names = ("network", "repeat", "number", "precision", "gradient_compression")
+    assert [parsed.values[name] for name in names] == ["resnet50", 7, 3, "fp16", "fp16"]
+    assert parsed.ignored == ["--num-warmup-batches"]
+    assert parsed.renamed == [
+        "--model is --network here.",
+        "--num-iters is --repeat here.",
+        "--num-batches-per-iter is --number here.",
+        "--use-fp16 is --precision fp16 here.",
+        "--fp16-allreduce is --gradient-compression fp16 here.",
+    ]
+
+
 @pytest.mark.parametrize(("nodes", "devices"), [(1, 1), (1, 8), (4, 8), (16, 16)])
 def test_no_two_cells_of_the_profile_are_one_point_of_a_curve(nodes: int, devices: int) -> None:
     """Of two configurations under one key there is no table."""
-    series = ("--network", "--precision", "--parallel", "--gradient-compression")
+    series = ("--network", "--batch-size", "--precision", "--parallel", "--gradient-compression")
     points = [
         (job.cmd, *(dict(cell.args).get(flag) for flag in series), cell.nodes or nodes, cell.devices or devices)
         for job in load(ROOT / "profiles/scaling.json").jobs

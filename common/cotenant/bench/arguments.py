@@ -2,7 +2,8 @@
 
 An annotated attribute is a flag: `hidden: int = 400` is `--hidden N`. `flag(...)` gives it other spellings, choices
 or a help text, `positional(...)` makes it an optional positional argument, and `ignored = {"--no-checks": 0}`
-names spellings that are accepted, with their number of values, and have no effect. Any other flag is an error.
+names spellings that are accepted, with their number of values, and have no effect. `aliases = {"--model":
+"--network"}` names other suites' words, and the words that they become. Any other flag is an error.
 """
 
 from __future__ import annotations
@@ -91,16 +92,21 @@ _PLACEHOLDERS = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The values of every parameter, the given flags that are accepted without effect, and the parameters given."""
+    """The values of every parameter, the given flags that are accepted without effect, and the parameters given.
+
+    `renamed` has a sentence for each other suite's word: what it became.
+    """
 
     values: dict[str, Any]
     ignored: list[str] = field(default_factory=list)
     given: frozenset[str] = frozenset()
+    renamed: list[str] = field(default_factory=list)
 
 
 def parse(cls: type, argv: Sequence[str]) -> Parsed:
     """Parse `argv` by the parameters of `cls`. Raises CotenantError for anything that is not understood."""
     parameters, parser = declared(cls), _parser(cls)
+    argv, renamed = _in_own_words(cls, argv)
     # Intermixed: positionals may stand anywhere between the flags, as a job file's keys do.
     namespace, unknown = parser.parse_known_intermixed_args(list(argv))
     if unknown:
@@ -116,7 +122,23 @@ def parse(cls: type, argv: Sequence[str]) -> Parsed:
     values |= {name: tuple(chain(*value)) for name, value in values.items() if isinstance(value, list)}
     ignored = [spelling for spelling in _ignored(cls) if _IGNORED + spelling in given]
     named = frozenset(name for name in parameters if name in given or _POSITIONAL + name in given)
-    return Parsed(values, ignored, named)
+    return Parsed(values, ignored, named, renamed)
+
+
+def _in_own_words(cls: type, argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words with those of other suites replaced, and a sentence for each of these."""
+    aliases = _aliases(cls)
+    words: list[str] = []
+    for word in argv:
+        name, attached, value = word.partition("=")
+        *before, last = aliases[name].split() if name in aliases else [name]
+        words += [*before, last + attached + value]
+    given = dict.fromkeys(word.partition("=")[0] for word in argv)
+    return words, [f"{name} is {aliases[name]} here." for name in given if name in aliases]
+
+
+def _aliases(cls: type) -> dict[str, str]:
+    return getattr(cls, "aliases", {})
 
 
 class _Parser(argparse.ArgumentParser):
@@ -145,6 +167,7 @@ def _parser(cls: type) -> argparse.ArgumentParser:
     for spelling, count in _ignored(cls).items():
         values: dict[str, Any] = {"nargs": count, "metavar": "VALUE"} if count else {"action": "store_true"}
         without_effect.add_argument(spelling, dest=_IGNORED + spelling, **values)
+    parser.epilog = " ".join(f"{name} is {ours}." for name, ours in _aliases(cls).items()) or None
     return parser
 
 

@@ -42,6 +42,8 @@ class Benchmark:
     timed: ClassVar[bool] = False
     """Does a step last a time, and do in it what it can? Then an audit does not compare how many operations it did."""
     ignored: ClassVar[dict[str, int]] = {}
+    aliases: ClassVar[dict[str, str]] = {}
+    """Other suites' flags, and the words that they become."""
     fixed: ClassVar[dict[str, Any]] = {}
     """Parameters of which this benchmark has one value: another is taken from nobody, and the flag did nothing.
 

@@ -104,6 +104,8 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
     conductor.begin({"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version})
     # Ranks do the same and would say the same: one of them talks.
     say: Callable[..., None] = print if world.rank == 0 else lambda *_, **__: None
+    for sentence in (*parsed.renamed, *(f"{flag} is accepted, without effect." for flag in parsed.ignored)):
+        say(sentence, file=sys.stderr)
     say(argument_table(arguments), flush=True)
     run = Run(benchmark)
     for finding in run.findings:

@@ -301,7 +301,7 @@ def _at_least_s(given: argparse.Namespace, extra: Sequence[str], machine: Machin
 
     A job file's `--repeat` is that of the reference, made for slower devices. Raises CotenantError for two wishes.
     """
-    repeat = any(word.partition("=")[0] == "--repeat" for word in extra)
+    repeat = any(word.partition("=")[0] in ("--repeat", "--num-iters") for word in extra)
     if given.at_least is None:
         return AT_LEAST_S if machine.accelerators and given.budget is None and not repeat else 0.0
     least: float = given.at_least

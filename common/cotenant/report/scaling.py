@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from statistics import fmean
+from statistics import fmean, pstdev
 
 from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
@@ -23,6 +23,8 @@ from cotenant.stats.scaling import Scaled, scaled
 from cotenant.text import printable
 
 WANTED_LAUNCHES = 5
+NORMAL = 1.96
+"""Standard deviations on either side that hold 95 % of a normal distribution."""
 CONDITIONS = ("isolation", "software", "cache", "device")
 """What the launches on one device and on several have in common, by the words of works."""
 FIELDS = (
@@ -257,12 +259,14 @@ def scaling_grid(curves: Curves) -> Grid:
 def as_text(curves: Curves) -> str:
     """Return a block per point: a line for each launch, or, of fewer than three, for each observation of the newest.
 
-    `+-` is the half-width of a 95 % t interval of the mean of these lines.
+    `+-` is the half-width of a 95 % t interval of the mean of these lines. Behind it stands what Horovod's and Ray's
+    benchmarks print there: 1.96 standard deviations (the population's) of the lines.
     """
     return "\n".join("\n".join(_block(point)) + "\n" for points in curves.values() for point in points)
 
 
 def _block(point: Point) -> Iterator[str]:
+    device = "GPU" if point.members.frame["devices"].max() else "CPU"
     item = "img" if point.series.unit in ("image", "") else printable(point.series.unit)
     devices, rates = point.total_devices, point.rates
     if point.across.n < INTERVAL_LAUNCHES:
@@ -272,10 +276,11 @@ def _block(point: Point) -> Iterator[str]:
         )
     yield f"Model: {printable(point.series.model)}"
     yield f"Batch size: {point.series.batch_size_per_device or numbers.ABSENT}"
-    yield f"Number of GPUs: {devices}"
+    yield f"Number of {device}s: {devices}"
     for index, rate in enumerate(rates):
-        yield f"Iter #{index}: {rate / devices:.1f} {item}/sec per GPU"
-    mean, half = fmean(rates), half_width(rates)
-    whole = (f"{item.capitalize()}/sec per GPU", devices), (f"Total {item}/sec on {devices} GPU(s)", 1)
-    for what, parts in whole:
-        yield f"{what}: {mean / parts:.1f} +-{numbers.TOO_SMALL if half is None else f'{half / parts:.1f}'}"
+        yield f"Iter #{index}: {rate / devices:.1f} {item}/sec per {device}"
+    mean, half, theirs = fmean(rates), half_width(rates), NORMAL * pstdev(rates)
+    whole = (f"{item.capitalize()}/sec per {device}", devices), (f"Total {item}/sec on {devices} {device}(s)", 1)
+    for title, parts in whole:
+        ours = numbers.TOO_SMALL if half is None else f"{half / parts:.1f}"
+        yield f"{title}: {mean / parts:.1f} +-{ours} (1.96 sd: +-{theirs / parts:.1f})"

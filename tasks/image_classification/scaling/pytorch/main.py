@@ -5,6 +5,7 @@ python main.py --network resnet101 --batch-size 128        (one device; run.sh -
 
 from collections.abc import Iterator
 from functools import partial
+from typing import ClassVar
 
 import torch
 from torch import nn
@@ -21,6 +22,16 @@ class Scaling(Distributed):
     item = "image"
     same_shapes = True
     fast_channels_last = True
+    # The words of Horovod's synthetic benchmark, and of Ray's after it. They warm up for so many batches, the harness
+    # until steps are steady.
+    aliases: ClassVar[dict[str, str]] = {
+        "--model": "--network",
+        "--num-iters": "--repeat",
+        "--num-batches-per-iter": "--number",
+        "--use-fp16": "--precision fp16",
+        "--fp16-allreduce": "--gradient-compression fp16",
+    }
+    ignored: ClassVar[dict[str, int]] = {"--num-warmup-batches": 1}
 
     batch_size: int = flag(128, "--batch-size", "-b", help="images in one batch, per device")
     repeat: int = 10
