@@ -20,7 +20,7 @@ GROUND = ("errors", "finding", "text", "procfs", "files", "nesting", "decoding",
 BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "bench"}
 """Rooms of the files that lie beside them, other than those of the ground."""
 LAYERS = (
-    ("commands", "blocks"),
+    ("commands", "layers"),
     ("report", "launch", "bench", "proof"),
     ("findings", "meters", "fleet", "tuning"),
     ("results", "isolation", "datasets", "nodes", "challenge"),
@@ -35,7 +35,7 @@ TASKS_OF_ROOMS = {
     "challenge": "nonces, answers, replays",
     "launch": "start, GO, stop, reaper",
     "bench": "the measured loop; torch",
-    "blocks": "parts of tasks' Transformers",
+    "layers": "parts of tasks' Transformers",
     "findings": "rules on numbers and hosts",
     "fleet": "nodes of Ray, verdicts",
     "results": "records and the one table",

@@ -36,7 +36,7 @@ def test_arrows_run_downwards_only() -> None:
 def test_a_benchmark_does_not_plan_slices_and_blocks_know_what_a_task_knows() -> None:
     arrows = architecture.arrows_between_rooms()
     assert ("bench", "isolation") not in arrows
-    assert {target for source, target in arrows if source == "blocks"} == {"bench", "ground"}
+    assert {target for source, target in arrows if source == "layers"} == {"bench", "ground"}
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
@@ -59,7 +59,7 @@ def test_only_benchmarks_and_their_blocks_import_torch() -> None:
     users = {
         path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py") if {"torch", "torchvision"} & outside(path)
     }
-    assert users == {"bench", "blocks"}
+    assert users == {"bench", "layers"}
 
 
 def loaded_by(code: str, *flags: str) -> set[str]:

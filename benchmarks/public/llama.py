@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from cotenant.blocks.decoder import Size
+from cotenant.layers.decoder import Size
 
 OF_LAYER = {
     "attention_norm": ["input_layernorm"],

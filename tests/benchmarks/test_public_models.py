@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmarks.conftest import Load
-from cotenant.blocks.decoder import Decoder, Size
+from cotenant.layers.decoder import Decoder, Size
 from tasks.loading import main_of
 
 REASONS = {

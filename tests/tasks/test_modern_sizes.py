@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from cotenant.blocks.decoder import Decoder, Size
+from cotenant.layers.decoder import Decoder, Size
 from tasks.loading import main_of, of
 
 

@@ -235,7 +235,7 @@ def test_another_value_is_another_record(name: str) -> None:
 def test_no_flag_of_any_benchmark_is_swallowed(path: Path) -> None:
     """Whether a job of the suite gives it or not: somebody reads it."""
     cls = of(str(path.parent.relative_to(TASKS)))
-    shared = [base for base in cls.__mro__ if base.__module__.startswith("cotenant.blocks.")]
+    shared = [base for base in cls.__mro__ if base.__module__.startswith("cotenant.layers.")]
     read = set[str]().union(*(read_in(inspect.getsource(base)) for base in shared))
     assert set(declared(cls)) - read - read_of_itself(path) - read_of_itself(BENCH) <= READ_ELSEWHERE
 

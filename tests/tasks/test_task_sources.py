@@ -11,15 +11,15 @@ import pytest
 
 from tasks.loading import ROOT, TASKS, started
 
-BLOCKS = ROOT / "common/cotenant/blocks"
-SOURCES = sorted([*TASKS.rglob("*.py"), *BLOCKS.glob("*.py")])
+LAYERS = ROOT / "common/cotenant/layers"
+SOURCES = sorted([*TASKS.rglob("*.py"), *LAYERS.glob("*.py")])
 NOT_A_TASKS_BUSINESS = re.compile(
     r"\.item\(\)|\bprint\(|synchronize|perf_counter|monotonic|\btime\.|import time|from time\b"
 )
 
 
 def named(path: Path) -> str:
-    return str(path.relative_to(TASKS if path.is_relative_to(TASKS) else BLOCKS))
+    return str(path.relative_to(TASKS if path.is_relative_to(TASKS) else LAYERS))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=named)

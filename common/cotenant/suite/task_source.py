@@ -12,8 +12,8 @@ from cotenant.checkout import CHECKOUT
 from cotenant.files import open_regular
 
 MOST_BYTES = 1 << 20
-BLOCKS = Path(__file__).parents[1] / "blocks"
-BLOCKS_MODULE = "cotenant.blocks."
+LAYERS = Path(__file__).parents[1] / "layers"
+LAYERS_MODULE = "cotenant.layers."
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,14 @@ def task_of(command: Path) -> Path | None:
 
 
 def version_of(task: Path) -> str:
-    """Return a hash over the Python files beside a benchmark and the blocks that they import: changed work is seen."""
+    """Return a hash over the Python files beside a benchmark and the layers that they import: changed work is seen."""
     files = sorted(task.parent.glob("*.py"))
-    blocks, new = set[Path](), {block for file in files for block in _blocks(file)}
+    layers, new = set[Path](), {layer for file in files for layer in _layers(file)}
     while new:
-        blocks |= new
-        new = {block for file in new for block in _blocks(file)} - blocks
+        layers |= new
+        new = {layer for file in new for layer in _layers(file)} - layers
     digest = hashlib.sha256()
-    for path in [*files, *sorted(blocks)]:
+    for path in [*files, *sorted(layers)]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -66,8 +66,8 @@ def source_of(task: Path) -> TaskSource:
     return TaskSource(" ".join(paragraph.split()), next(_items(module), "item"))
 
 
-def _blocks(file: Path) -> Iterator[Path]:
-    """Yield the files of the blocks that a file imports."""
+def _layers(file: Path) -> Iterator[Path]:
+    """Yield the files of the layers that a file imports."""
     try:
         module = ast.parse(_content(file))
     except (SyntaxError, ValueError):
@@ -81,8 +81,8 @@ def _blocks(file: Path) -> Iterator[Path]:
             case _:
                 continue
         for name in imported:
-            path = BLOCKS / f"{name.removeprefix(BLOCKS_MODULE)}.py"
-            if name.startswith(BLOCKS_MODULE) and path.is_file():
+            path = LAYERS / f"{name.removeprefix(LAYERS_MODULE)}.py"
+            if name.startswith(LAYERS_MODULE) and path.is_file():
                 yield path
 
 

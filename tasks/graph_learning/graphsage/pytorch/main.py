@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from cotenant.bench import Distributed, Run, flag
-from cotenant.blocks.data import scattered
+from cotenant.layers.data import scattered
 
 FEATURES, CLASSES = 100, 47
 SHOWN = 4.0

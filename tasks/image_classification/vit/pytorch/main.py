@@ -10,9 +10,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from cotenant.bench import Distributed, Run, flag
-from cotenant.blocks.layers import PreNormLayer, decayed
-from cotenant.blocks.patches import patches
 from cotenant.errors import CotenantError
+from cotenant.layers.layers import PreNormLayer, decayed
+from cotenant.layers.patches import patches
 
 CLASSES = 1000
 EPS = 1e-6

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.blocks.attention import Attention
-from cotenant.blocks.layers import FeedForward
-from cotenant.blocks.patches import patches
+from cotenant.layers.attention import Attention
+from cotenant.layers.layers import FeedForward
+from cotenant.layers.patches import patches
 
 CHANNELS = 4
 CLASSES = 1000

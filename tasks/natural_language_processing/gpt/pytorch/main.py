@@ -11,9 +11,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from cotenant.bench import Run
-from cotenant.blocks.data import zipf
-from cotenant.blocks.language import NextToken
-from cotenant.blocks.layers import PreNormLayer, initialised
+from cotenant.layers.data import zipf
+from cotenant.layers.language import NextToken
+from cotenant.layers.layers import PreNormLayer, initialised
 
 TOKENS = 50_257
 

@@ -6,9 +6,9 @@ python main.py --batch-size 4 --precision bf16
 import torch
 
 from cotenant.bench import Run
-from cotenant.blocks.decoder import Decoder
-from cotenant.blocks.language import DecoderModel, NextToken
-from cotenant.blocks.layers import initialised
+from cotenant.layers.decoder import Decoder
+from cotenant.layers.language import DecoderModel, NextToken
+from cotenant.layers.layers import initialised
 
 
 class Llama(DecoderModel, NextToken):

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from cotenant.bench import Run, flag
-from cotenant.blocks.decoder import Decoder
-from cotenant.blocks.language import DecoderModel, NextToken
-from cotenant.blocks.layers import initialised
+from cotenant.layers.decoder import Decoder
+from cotenant.layers.language import DecoderModel, NextToken
+from cotenant.layers.layers import initialised
 
 SCALE = 2.0
 """What is added counts twice: alpha is twice the rank."""

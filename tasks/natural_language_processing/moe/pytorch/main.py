@@ -8,10 +8,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from cotenant.bench import Run, flag
-from cotenant.blocks.decoder import Decoder, Size
-from cotenant.blocks.language import NextToken
-from cotenant.blocks.layers import initialised
 from cotenant.errors import CotenantError
+from cotenant.layers.decoder import Decoder, Size
+from cotenant.layers.language import NextToken
+from cotenant.layers.layers import initialised
 
 BALANCE = 0.01
 

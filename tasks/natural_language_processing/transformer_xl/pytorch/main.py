@@ -13,8 +13,8 @@ from model import Memory, TransformerXL
 
 from cotenant.bench import Benchmark, MissingDataError, Run, flag
 from cotenant.bench.words import read_words
-from cotenant.blocks.data import zipf
 from cotenant.errors import CotenantError
+from cotenant.layers.data import zipf
 
 CLIP_NORM = 0.25
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.blocks.output import cross_entropy_of
+from cotenant.layers.output import cross_entropy_of
 
 INIT = 0.02
 

@@ -7,8 +7,8 @@ b batch, l positions, w width. There is no pooler, which spans do not need, and 
 import torch
 from torch import nn
 
-from cotenant.blocks.attention import Attention
-from cotenant.blocks.layers import FeedForward, initialised
+from cotenant.layers.attention import Attention
+from cotenant.layers.layers import FeedForward, initialised
 
 POSITIONS, KINDS = 512, 2
 EPSILON = 1e-12

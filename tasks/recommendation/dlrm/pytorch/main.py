@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from cotenant.bench import Benchmark, Run, UnsupportedError, flag
-from cotenant.blocks.data import scattered, zipf
+from cotenant.layers.data import scattered, zipf
 
 NUMBERS = 13
 BOTTOM = (NUMBERS, 512, 256, 128)

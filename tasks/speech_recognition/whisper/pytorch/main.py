@@ -10,9 +10,9 @@ from model import Whisper
 from torch.nn import functional as F
 
 from cotenant.bench import Distributed, Run, flag
-from cotenant.blocks.data import zipf
-from cotenant.blocks.layers import decayed
 from cotenant.errors import CotenantError
+from cotenant.layers.data import zipf
+from cotenant.layers.layers import decayed
 
 CLIP_NORM = 1.0
 

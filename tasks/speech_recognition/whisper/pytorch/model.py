@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.blocks.attention import Attention
-from cotenant.blocks.layers import FeedForward
+from cotenant.layers.attention import Attention
+from cotenant.layers.layers import FeedForward
 
 
 class KeylessLinear(nn.Linear):

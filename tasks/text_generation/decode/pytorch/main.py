@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from cotenant.bench import Run, flag
-from cotenant.blocks.data import zipf
-from cotenant.blocks.decoder import Decoder
-from cotenant.blocks.language import DecoderModel
-from cotenant.blocks.layers import initialised
+from cotenant.layers.data import zipf
+from cotenant.layers.decoder import Decoder
+from cotenant.layers.language import DecoderModel
+from cotenant.layers.layers import initialised
 
 
 class Text(nn.Module):

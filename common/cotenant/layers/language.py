@@ -10,9 +10,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from cotenant.bench import Benchmark, Distributed, Run, flag
-from cotenant.blocks.data import zipf
-from cotenant.blocks.decoder import Size
-from cotenant.blocks.layers import decayed
+from cotenant.layers.data import zipf
+from cotenant.layers.decoder import Size
+from cotenant.layers.layers import decayed
 
 CLIP_NORM = 1.0
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from cotenant.blocks.attention import Attention, head_width
-from cotenant.blocks.cache import KeyValueCache
-from cotenant.blocks.layers import RMSNorm, SwiGLU
-from cotenant.blocks.rotary import Rotary, Rotation
+from cotenant.layers.attention import Attention, head_width
+from cotenant.layers.cache import KeyValueCache
+from cotenant.layers.layers import RMSNorm, SwiGLU
+from cotenant.layers.rotary import Rotary, Rotation
 
 
 @dataclass(frozen=True, slots=True)

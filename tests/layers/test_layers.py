@@ -10,14 +10,14 @@ import torch
 from torch.nn import functional
 
 from cotenant.bench.observed import FlopCount
-from cotenant.blocks import output
-from cotenant.blocks.attention import Attention
-from cotenant.blocks.data import scattered, zipf
-from cotenant.blocks.decoder import Decoder, Size
-from cotenant.blocks.layers import FeedForward, PreNormLayer, SwiGLU, decayed, initialised
-from cotenant.blocks.patches import patches
-from cotenant.blocks.rotary import Rotary, rotated
 from cotenant.errors import CotenantError
+from cotenant.layers import output
+from cotenant.layers.attention import Attention
+from cotenant.layers.data import scattered, zipf
+from cotenant.layers.decoder import Decoder, Size
+from cotenant.layers.layers import FeedForward, PreNormLayer, SwiGLU, decayed, initialised
+from cotenant.layers.patches import patches
+from cotenant.layers.rotary import Rotary, rotated
 
 SMALL = Size(layers=2, width=32, heads=4, kv_heads=2, inner=48, words=50, context=12)
 

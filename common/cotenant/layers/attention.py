@@ -6,9 +6,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.blocks.cache import KeyValueCache
-from cotenant.blocks.rotary import Rotation, rotated
 from cotenant.errors import CotenantError
+from cotenant.layers.cache import KeyValueCache
+from cotenant.layers.rotary import Rotation, rotated
 
 
 def head_width(width: int, heads: int, kv_heads: int) -> int:

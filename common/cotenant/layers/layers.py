@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.blocks.attention import Attention
+from cotenant.layers.attention import Attention
 
 Module = TypeVar("Module", bound=nn.Module)
 
