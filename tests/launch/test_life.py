@@ -13,7 +13,8 @@ from typing import Any, cast
 import pytest
 
 from cotenant.files import Directory
-from cotenant.launch.events import Life, peer_of
+from cotenant.launch.admission import peer_of
+from cotenant.launch.events import Life
 from cotenant.launch.outcome import failure, rank_death
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Tenant
@@ -59,7 +60,7 @@ def test_who_has_connected_is_known(tmp_path: Path) -> None:
         code = "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); time.sleep(1000)"
         with subprocess.Popen([sys.executable, "-S", "-c", code, str(tmp_path / "s")]) as process:
             connection, _ = listener.accept()
-            life = Life.of(peer_of(connection))
+            life = Life.of(peer_of(connection)[0])
             process.kill()
         connection.close()
     assert life is not None

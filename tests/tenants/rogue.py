@@ -170,8 +170,12 @@ def do(words: list[str], runner: Rogue | None) -> None:
             one.connect(os.environ["COTENANT_SOCKET"])
         await_refusal(runner)
     elif deed == "twice":
-        Rendezvous.from_environment()
-        await_refusal(runner)
+        second = Rendezvous.from_environment()
+        assert second is not None
+        try:
+            second.await_go()
+        except ConnectionError as error:
+            print(error, flush=True)
     elif deed == "stand-between":
         stand_between(Path(os.environ["COTENANT_SOCKET"]).with_name(rest[0]))
     elif deed == "hang-up":

@@ -101,6 +101,29 @@ def families(leaders: Mapping[int, int], run: str) -> dict[int, set[int]]:
     return members
 
 
+def descent(pid: int, leaders: Mapping[int, int]) -> int | None:
+    """Return the tenant in whose session a process is, or of whose leader it descends; None where neither is so.
+
+    No process can enter another's session or choose other ancestors; one that left both has to be told by its slice.
+    """
+    ancestor: int | None = pid
+    while ancestor:
+        try:
+            session = os.getsid(ancestor)
+        except OSError:
+            return None
+        for tenant, leader in leaders.items():
+            if leader in (ancestor, session):
+                return tenant
+        ancestor = parent_of(ancestor)
+    return None
+
+
+def is_marked(pid: int, run: str, tenant: int) -> bool:
+    """Return whether a process carries the marker of a tenant, which any process of the same user can give itself."""
+    return _markers(run, tenant) <= _environment(pid)
+
+
 def adopt_orphans() -> set[int]:
     """Have the kernel make every orphan below this process its child (prctl(2)); Linux has had it since 3.4.
 

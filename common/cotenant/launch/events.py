@@ -7,8 +7,6 @@ import functools
 import os
 import selectors
 import signal
-import socket
-import struct
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -17,7 +15,6 @@ from cotenant.files import readable
 from cotenant.procfs import process_of
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_CREDENTIALS = struct.Struct("3i")
 
 
 class Events:
@@ -66,12 +63,6 @@ class Interruption:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.requested = self.requested or signal.Signals(number).name
-
-
-def peer_of(connection: socket.socket) -> int:
-    """Return the process that connected (unix(7)); 0 where it lives where we cannot see it."""
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    return int(_CREDENTIALS.unpack(credentials)[0])
 
 
 class Life:

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from cotenant.files import Directory
 from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.isolation.processes import families
+from cotenant.launch.admission import Claim, claim, most_connections, owner_of
 from cotenant.launch.allowances import allowances
 from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import USUAL_LIMITS, Limits, grace, late
@@ -29,17 +30,17 @@ from cotenant.launch.memory import KillWatch
 from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
-from cotenant.launch.rendezvous import Link, Rank
+from cotenant.launch.rendezvous import Link, Rank, TakenError
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, start_tenant
 from cotenant.launch.turns import Turns
 from cotenant.meters.meters import Meters
 from cotenant.nodes.connection import Connection
 from cotenant.nodes.peers import NO_PEERS, Peers
+from cotenant.procfs import described
 from cotenant.protocol.messages import RUN_VARIABLE, Message, ProtocolError
 
 POLL_S = 1.0
 READING_S = 0.1
-STRANGERS = 128
 SIGNAL_WAIT_S = 0.1
 
 
@@ -225,7 +226,11 @@ class Launch:
         self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, self.peers)
         for tenant in self._tenants:
             go = self._load.gos[tenant.index]
+            # All are here that there are.
+            self._events.forget(tenant.listener)
+            tenant.listener.close()
             for rank in tenant.ranks.values():
+                rank.link.expect(go.given.repeat)
                 # From here to STOP messages wait in the kernel: waking for each would take the tenants' time.
                 self._events.forget(rank.link)
                 rank.link.send("go", t0_ns=go.t0_ns, settle_ns=go.settle_ns, **asdict(go.given))
@@ -253,13 +258,34 @@ class Launch:
         self.observer.stopping()
 
     def _connected(self, tenant: Tenant) -> None:
+        most = most_connections(len(self._tenants))
         for link in tenant.listener.accept():
+            link.claim = claim(tenant, self._tenants, link.peer, link.user)
+            full = len(tenant.links) >= most
+            if link.claim is Claim.STRANGER or (full and link.claim is not Claim.OWN):
+                self._turn_away(tenant, link)
+                continue
             tenant.links.append(link)
             self._events.on_readable(link, self._listen, tenant, link)
-        if sum(link.rank is None for link in tenant.links) > STRANGERS:
-            self._events.forget(tenant.listener)
-            tenant.listener.close()
-            self._nonsense(tenant, f"more than {STRANGERS} connections without a hello")
+            if full:
+                self._events.forget(tenant.listener)
+                tenant.listener.close()
+                self._nonsense(tenant, f"more than {most} connections")
+                return
+
+    def _turn_away(self, tenant: Tenant, link: Link) -> None:
+        """Close a stranger's connection without a word; another tenant's ends the launch, and that tenant is named.
+
+        At once: who was kept from its socket might fail first.
+        """
+        who = described(link.peer)
+        link.close()
+        culprit = owner_of([other for other in self._tenants if other is not tenant], link.peer)
+        if culprit is not None and not culprit.lost:
+            sentence = f"Its process {who} has connected to the socket of tenant {tenant.index}."
+            self._kill([culprit], ("failed", sentence))
+            before_go = f"Tenant {culprit.index} ended before GO (failed): {sentence}"
+            self._kill([other for other in self._tenants if other is not culprit], ("aborted", before_go))
 
     def _read_links(self, tenant: Tenant) -> None:
         for link in [link for link in tenant.links if link.open]:
@@ -274,33 +300,37 @@ class Launch:
                 else:
                     self._take(tenant, link.rank, message)
         except ProtocolError as error:
-            self._nonsense(tenant, error)
+            self._misspoken(tenant, link, error)
         if link.open:
             return
         self._events.forget(link)
         if link.rank is None:
             link.close()
             tenant.links.remove(link)
+        elif link.rank.record is None and link.claim is not Claim.OWN:
+            self._drop(tenant, link.rank)
         elif link.rank.record is None and tenant.deadline is None:
             sentence = "One of its processes left the rendezvous before its record, and the rest did not end."
             tenant.deadline = grace(tenant, ("failed", sentence))
 
     def _join(self, tenant: Tenant, link: Link, hello: Message) -> None:
+        if link.claim is Claim.OWN:
+            for unproven in [rank for rank in tenant.ranks.values() if rank.link.claim is not Claim.OWN]:
+                self._drop(tenant, unproven)
         rank = tenant.join(link, hello)
         if rank.life is not None:
             self._events.on_readable(rank.life, self._rank_ended, tenant, rank)
 
-    def _check_peer(self, tenant: Tenant, rank: Rank) -> None:
-        """A tenant that stands between another and its socket speaks for it: it could say anything.
-
-        Whose it is can be seen of who waits for GO; of one that has ended meanwhile its end is.
-        """
-        pid = rank.link.peer
-        if not pid or not rank.link.open or tenant.owns(pid):
-            return
-        owner = next((f", which is tenant {other.index}'s," for other in self._tenants if other.owns(pid)), "")
-        sentence = f"Process {pid}{owner} has joined in its name, and is neither in its slice nor of its descent."
-        self._fails(tenant, ("failed", sentence))
+    def _drop(self, tenant: Tenant, rank: Rank) -> None:
+        """Free a rank that a process holds which need not be the tenant's."""
+        self._events.forget(rank.link)
+        rank.link.close()
+        if rank.life is not None:
+            self._events.forget(rank.life)
+            rank.life.close()
+        if tenant.ranks.get(rank.number) is rank:
+            del tenant.ranks[rank.number]
+            tenant.links.remove(rank.link)
 
     def _take(self, tenant: Tenant, rank: Rank, message: Message) -> None:
         rank.take(message, self._load.gos[tenant.index] if self._load else None)
@@ -310,12 +340,25 @@ class Launch:
             self._turns.over(tenant)
         elif message.kind == "ready":
             self._turns.look()
-            self._check_peer(tenant, rank)
             self._go_if_ready()
         elif message.kind == "done":
             self._stop_if_done()
+        elif message.kind == "failed" and rank.link.claim is not Claim.OWN:
+            rank.link.close()
         elif message.kind == "failed":
             self._fails(tenant, failure(tenant, rank, message.fields["outcome"], message.fields["message"]))
+
+    def _misspoken(self, tenant: Tenant, link: Link, error: ProtocolError) -> None:
+        """Nonsense costs a tenant its place; a second process that says hello as the first is refused alone.
+
+        So is a connection that need not be the tenant's.
+        """
+        if link.claim is Claim.OWN and not isinstance(error, TakenError):
+            self._nonsense(tenant, error)
+            return
+        if link.claim is Claim.OWN:
+            link.send("refused", sentence=str(error))
+        link.close()
 
     def _nonsense(self, tenant: Tenant, what: object) -> None:
         for link in tenant.links:

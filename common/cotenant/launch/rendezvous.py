@@ -6,19 +6,21 @@ import contextlib
 import math
 import socket
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cotenant.isolation import cgroupfs
-from cotenant.launch.events import Life, peer_of
-from cotenant.procfs import parent_of
+from cotenant.launch.admission import Claim, peer_of
+from cotenant.launch.events import Life
 from cotenant.protocol.inbox import Inbox
 from cotenant.protocol.messages import Message, ProtocolError, encode
 from cotenant.stats.budget import Amount
 
 CONNECTIONS_A_TURN = 128
+HELLO_BYTES = 4096
+SPOKEN_BYTES = 64 << 20
+"""Of all that a process says beside its observations, each word of which is a line of limited length."""
+OBSERVATION_BYTES = 1024
 OWN_OUTCOMES = frozenset(
     (
         "failed",
@@ -34,18 +36,25 @@ OWN_OUTCOMES = frozenset(
 """The outcomes a tenant knows itself, as memory that was refused; all others are the runner's to see."""
 
 
+class TakenError(ProtocolError):
+    """A hello as a rank that another process is already."""
+
+
 class Link:
     """One connection of one process of a tenant; `open` until the other end has left, or we have.
 
-    `peer` is the process that connected, 0 where we cannot see it; `rank` what it is from its hello on.
+    `peer` is the process that connected, 0 where we cannot see it, and `user` its user; `rank` what it is from its
+    hello on. `claim` says how sure it is that it is its tenant's own.
     """
 
     def __init__(self, connection: socket.socket) -> None:
         self.rank: Rank | None = None
         self._connection = connection
-        self.peer = peer_of(connection)
+        self.peer, self.user = peer_of(connection)
+        self.claim = Claim.UNPROVEN
         self._inbox = Inbox(connection)
         self._looks_ns = (0, 0)
+        self._most_bytes = SPOKEN_BYTES
         self.awaited_ns = 0
         """What is received now had not been sent by then: nothing was left here at that look, and at the next, which
         may have freed a sender of a full buffer."""
@@ -63,16 +72,25 @@ class Link:
         return Life.of(self.peer)
 
     def receive(self) -> list[Message]:
-        """Return what can be read now, within limits. Raises ProtocolError, and then the link is closed."""
+        """Return what can be read now, within limits. Raises ProtocolError, and then the link is closed.
+
+        So much may be said in all: a first line, and behind it as much as a whole launch takes.
+        """
         self.awaited_ns = self._looks_ns[0]
         try:
             messages = self._inbox.take()
+            if self._inbox.received_bytes > (HELLO_BYTES if self.rank is None and not messages else self._most_bytes):
+                raise ProtocolError(f"{self._inbox.received_bytes} bytes, which are more than it has to say")
         except ProtocolError:
             self.close()
             raise
         if self._inbox.emptied_ns:
             self._looks_ns = self._looks_ns[1], self._inbox.emptied_ns
         return messages
+
+    def expect(self, observations: int) -> None:
+        """Have room for so many observations more."""
+        self._most_bytes += observations * OBSERVATION_BYTES
 
     def send(self, kind: str, **fields: Any) -> None:
         """Send one message; a tenant that is gone is seen on its pidfd, not here."""
@@ -85,7 +103,7 @@ class Link:
 
 
 class Listener:
-    """The socket whose path stands in one tenant's environment: who connects here is of that tenant."""
+    """The socket whose path stands in one tenant's environment. Who connects here need not be of that tenant."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -207,18 +225,6 @@ class Rank:
             )
         if not (math.isfinite(fields["items"]) and fields["items"] >= 0):
             raise ProtocolError(f"observation {index} of {fields['items']} items")
-
-
-def belongs(pid: int, child: int, procs_files: Iterable[Path]) -> bool:
-    """Return whether a process lives in a tenant's cgroups, by their files, or descends from our `child`."""
-    groups = [cgroupfs.subtree(file.parent) for file in procs_files]
-    with contextlib.suppress(OSError):
-        if groups and all(any(pid in cgroupfs.pids(level) for level in levels) for levels in groups):
-            return True
-    ancestor: int | None = pid
-    while ancestor and ancestor != child:
-        ancestor = parent_of(ancestor)
-    return ancestor == child
 
 
 def _check_ready(fields: dict[str, Any]) -> None:

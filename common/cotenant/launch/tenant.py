@@ -17,7 +17,7 @@ from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, Re
 from cotenant.isolation.entry import start
 from cotenant.isolation.plan import Slice
 from cotenant.launch.environment import whole_environment
-from cotenant.launch.rendezvous import Link, Listener, Rank, belongs
+from cotenant.launch.rendezvous import Link, Listener, Rank, TakenError
 from cotenant.protocol.messages import Message, ProtocolError, rank_log
 
 LOG_TAIL_LINES = 5
@@ -115,15 +115,11 @@ class Tenant:
         if not 0 <= number < world or not alike:
             raise ProtocolError(f"hello as rank {number} of {world}, which does not fit its other ranks")
         if number in self.ranks:
-            raise ProtocolError(f"a second hello as rank {number}: RANK and WORLD_SIZE tell processes apart")
+            raise TakenError(f"a second hello as rank {number}: RANK and WORLD_SIZE tell processes apart")
         # A tenant of one process ends with it, which is seen on our own child.
         life = link.life() if world > 1 else None
         rank = link.rank = self.ranks[number] = Rank(link, number, world, life, elsewhere=elsewhere)
         return rank
-
-    def owns(self, pid: int) -> bool:
-        """Return whether a process is in its slice's cgroups, or of its descent."""
-        return belongs(pid, self.process.pid, self.live.entry.procs_files)
 
     def entry_report(self) -> str:
         """Return what it reports while it enters its slice: `in`, or why it cannot; "" without any news."""

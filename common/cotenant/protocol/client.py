@@ -16,7 +16,7 @@ CHUNK_BYTES = 1 << 16
 
 
 class RunnerGoneError(ConnectionError):
-    """The runner closed the rendezvous before it sent STOP, or was not there at all."""
+    """The runner closed the rendezvous before it sent STOP, refused this process, or was not there at all."""
 
 
 class Rendezvous:
@@ -147,6 +147,9 @@ class Rendezvous:
         if not data:
             raise RunnerGoneError("the runner has closed the rendezvous")
         self._inbox += self._lines.feed(data)
+        refused = next((message for message in self._inbox if message.kind == "refused"), None)
+        if refused is not None:
+            raise RunnerGoneError(f"the runner has refused this process: {refused.fields['sentence']}")
 
 
 def wait_until(t0_ns: int) -> None:

@@ -16,7 +16,8 @@ CHUNKS_A_TURN = 16
 class Inbox:
     """The messages of one peer. `open` until the other end has left; `heard_s` is when something came from it last.
 
-    `emptied_ns` is when the last turn found that nothing was left, 0 where it did not come so far.
+    `emptied_ns` is when the last turn found that nothing was left, 0 where it did not come so far; `received_bytes` is
+    how much has come in all.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -26,6 +27,7 @@ class Inbox:
         self.open = True
         self.heard_s = time.monotonic()
         self.emptied_ns = 0
+        self.received_bytes = 0
 
     def take(self) -> list[Message]:
         """Return the messages that can be read now, of so many chunks; wait for nothing. Raises ProtocolError."""
@@ -44,5 +46,6 @@ class Inbox:
                 self.open = False
                 break
             self.heard_s = time.monotonic()
+            self.received_bytes += len(data)
             messages += self._lines.feed(data)
         return messages

@@ -1,7 +1,7 @@
 """The rendezvous' messages and their codec: one JSON object a line, standard library only.
 
 A tenant says `hello`, `begin`, `ready`, `observation`, `done`, `record` or `failed`; the runner says `go`, `audit`,
-`enough` and `stop`.
+`enough` and `stop`, and `refused` to a process that another is already.
 `turn` asks for a turn on the device and gives it; `turned` ends it and says that all have had theirs.
 
 Runners on several hosts speak the same way: a node says `join`, `arrived`, `finished`, `lost`, `pong` and `result`, and

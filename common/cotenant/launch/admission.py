@@ -1,0 +1,85 @@
+"""Decides of whom a connection to a tenant's socket is, by what the kernel says of the process at its other end.
+
+Whoever can reach the socket can connect to it, and a line of nonsense would cost the tenant its place. So it is asked
+at accept whose process it is: sessions and ancestors cannot be chosen, and cgroups by root alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import socket
+import struct
+from collections.abc import Collection
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from cotenant.isolation import cgroupfs
+from cotenant.isolation.processes import descent, is_marked
+from cotenant.protocol.messages import RUN_VARIABLE
+
+if TYPE_CHECKING:
+    from cotenant.launch.tenant import Tenant
+
+_CREDENTIALS = struct.Struct("3i")
+RESERVED_DESCRIPTORS = 128
+MOST_CONNECTIONS = 512
+
+
+class Claim(Enum):
+    """How sure it is that a connection is its tenant's own."""
+
+    OWN = "own"
+    UNPROVEN = "unproven"
+    """It may be: what it says wrongly costs itself alone, and a process that is the tenant's own takes its place."""
+    STRANGER = "stranger"
+
+
+def peer_of(connection: socket.socket) -> tuple[int, int]:
+    """Return process and user that connected (unix(7)); the process is 0 where it lives where we cannot see it."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, user, _ = _CREDENTIALS.unpack(credentials)
+    return pid, user
+
+
+def claim(tenant: Tenant, tenants: Collection[Tenant], pid: int, user: int) -> Claim:
+    """Return what a connection of this process to the tenant's socket is.
+
+    Of an orphan with a session of its own the slice tells, and where nothing holds slices the marker, which anybody of
+    the same user can set. Of a process in a namespace beside ours nothing is seen but its user.
+    """
+    if not pid:
+        return Claim.UNPROVEN if user == os.geteuid() else Claim.STRANGER
+    owner = descent(pid, {each.index: each.process.pid for each in tenants if each.alive})
+    if owner is not None:
+        return Claim.OWN if owner == tenant.index else Claim.STRANGER
+    if tenant.live.entry.procs_files:
+        return Claim.OWN if is_within(tenant, pid) else Claim.STRANGER
+    run = tenant.spec.environment.get(RUN_VARIABLE, "")
+    return Claim.UNPROVEN if is_marked(pid, run, tenant.index) else Claim.STRANGER
+
+
+def owner_of(tenants: Collection[Tenant], pid: int) -> Tenant | None:
+    """Return the tenant of which a process certainly is; None where it is of none, or where that cannot be seen."""
+    number = descent(pid, {each.index: each.process.pid for each in tenants if each.alive}) if pid else None
+    return next((each for each in tenants if each.index == number or (pid and is_within(each, pid))), None)
+
+
+def is_within(tenant: Tenant, pid: int) -> bool:
+    """Return whether a process is in all cgroups of a tenant's slice; False where it has none."""
+    groups = [cgroupfs.subtree(file.parent) for file in tenant.live.entry.procs_files]
+    with contextlib.suppress(OSError):
+        return bool(groups) and all(any(pid in cgroupfs.pids(level) for level in levels) for levels in groups)
+    return False
+
+
+def most_connections(tenants: int) -> int:
+    """Return how many connections a tenant may hold at once, so that descriptors are left for all others.
+
+    A rank takes two: its connection, and one to see its end.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(1, min(MOST_CONNECTIONS, (soft - RESERVED_DESCRIPTORS) // 2 // tenants))
