@@ -21,6 +21,10 @@ OF_ERRORS = {
 }
 """Findings whose sentence is that of an error, which may be any of many."""
 
+BY_TENANT = """Seen where it trains, outside of the clock, and stated by the benchmark in its record: the words are that
+program's, whichever it is. So each is named `benchmark:…`, its sentence begins with *The benchmark says*, its remedy
+with *Its advice*; no control characters are left in them. A record keeps the first 50."""
+
 SECTIONS = (
     ("Of one record", "Asked of every record when its launch has ended.", ("findings/rules", "results", "launch")),
     (
@@ -28,7 +32,7 @@ SECTIONS = (
         "Asked of the tenants of a launch, and of it beside earlier ones.",
         ("findings/rules/launches.py",),
     ),
-    ("By the tenant itself", "Seen where it trains, outside of the clock.", ("bench",)),
+    ("By the tenant itself", BY_TENANT, ("bench",)),
     ("Before a suite", "Asked by `cotenant doctor`, and cheap ones at every suite's start.", ("findings/checks",)),
     (
         "Of plans and isolation",
@@ -77,8 +81,10 @@ def page() -> str:
     """Return the page."""
     parts = [HEAD]
     for title, about, rooms in SECTIONS:
+        label = "benchmark:" if about is BY_TENANT else ""
         lines = [
-            f"| `{entry.rule}` | {' or '.join(entry.severities)} | {_cell(entry.sentence)} | {_cell(entry.remedy)} |"
+            f"| `{label}{entry.rule}` | {' or '.join(entry.severities)} | {_cell(entry.sentence)} "
+            f"| {_cell(entry.remedy)} |"
             for room in rooms
             for entry in entries(room)
         ]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
+
+from cotenant.text import printable
 
 Severity = Literal["info", "warning", "error"]
 
@@ -46,6 +50,33 @@ def info(
 ) -> Finding:
     """Return a finding that is no fault, named likewise."""
     return Finding(rule, "info", sentence, remedy, value, effect)
+
+
+BY_BENCHMARK = "benchmark:"
+"""Begins the names of findings that a benchmark states of itself: no rule of ours is called like that."""
+MOST_BY_BENCHMARK = 50
+_MOST_CHARACTERS = 500
+
+
+def by_benchmark(findings: Iterable[Finding]) -> list[Finding]:
+    """Return what a benchmark states of itself, labelled as its own words: they may be any program's.
+
+    Of more than MOST_BY_BENCHMARK the first are kept.
+    """
+    return [
+        replace(
+            finding,
+            rule=BY_BENCHMARK + (re.sub(r"[^a-z0-9_]", "", finding.rule.lower())[:60] or "unnamed"),
+            sentence=f"The benchmark says: {_short(finding.sentence)}",
+            remedy=f"Its advice: {_short(finding.remedy)}" if finding.remedy else "",
+        )
+        for finding in itertools.islice(findings, MOST_BY_BENCHMARK)
+    ]
+
+
+def _short(text: str) -> str:
+    line = printable(text)
+    return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
 
 
 def survived(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _MOST_QUOTED = 80
+FORMULA_BEGINNINGS = "=+-@\t\r\uff1d\uff0b\uff0d\uff20"
+"""What a spreadsheet takes for a formula at the beginning of a text (CWE-1236), in full width, too."""
+_MARKDOWN = re.compile(r"[\\`*\[\]|~]")
 
 
 def many(count: int, noun: str, ending: str = "s") -> str:
@@ -45,8 +48,26 @@ def quoted(text: str) -> str:
 
 def printable(text: str) -> str:
     """Return a text from a file or a log as one line, without a terminal's control sequences."""
-    line = " ".join(_ESCAPE.sub("", text).split())
-    return "".join(char if char.isprintable() else "?" for char in line)
+    return visible(" ".join(_ESCAPE.sub("", text).split()))
+
+
+def visible(text: str) -> str:
+    """Return a text with its lines and spaces, and nothing that a terminal obeys or that turns the order of letters."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\n\t" else "?" for char in _ESCAPE.sub("", text))
+
+
+def csv_cell(text: str) -> str:
+    """Return a text as a cell of CSV; one that a spreadsheet would compute gets an apostrophe before it."""
+    line = printable(text)
+    return f"'{line}" if line.startswith(tuple(FORMULA_BEGINNINGS)) else line
+
+
+def markdown_cell(text: str) -> str:
+    """Return a text as a cell of a Markdown table: no HTML, no link, no picture and no end of the cell."""
+    line = _MARKDOWN.sub(r"\\\g<0>", printable(text)).replace("://", "\\://").replace("www.", "www\\.")
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def endpoint(host: str, port: int) -> str:

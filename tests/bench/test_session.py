@@ -102,7 +102,7 @@ def test_going_without_an_accelerator_is_said_once_and_recorded(
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     assert session.main(Small, ["--cuda", "--repeat", "1", "--report", str(tmp_path / "r.json")]) == 0
     assert capsys.readouterr().err.count("No accelerator was found: it ran on the CPU.") == 1
-    assert "no_accelerator" in {finding["rule"] for finding in read(tmp_path / "r.json")["findings"]}
+    assert "benchmark:no_accelerator" in {finding["rule"] for finding in read(tmp_path / "r.json")["findings"]}
 
 
 def test_a_loss_that_is_not_finite_fails(tmp_path: Path) -> None:

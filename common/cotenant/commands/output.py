@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from cotenant.text import printable
+from cotenant.text import printable, visible
 
 if TYPE_CHECKING:
     from cotenant.report.grid import Grid
@@ -34,7 +34,7 @@ def settle_streams() -> None:
 def tell(text: str) -> None:
     """Print a text, which ends with its line, at once. A reader that has left ends neither a suite nor its records."""
     try:
-        print(text.removesuffix("\n"), flush=True)
+        print(visible(text).removesuffix("\n"), flush=True)
     except BrokenPipeError:
         mute()
 
@@ -66,7 +66,7 @@ def tell_document(document: Mapping[str, Any]) -> None:
 def note(line: str) -> None:
     """Print a line on standard error, beside a document or a table on standard output. Nobody has to read it."""
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(visible(line), file=sys.stderr, flush=True)
     except BrokenPipeError:
         mute(sys.stderr)
 

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, present
-from cotenant.text import printable
+from cotenant.text import csv_cell, markdown_cell, printable, visible
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -169,27 +169,20 @@ def markdown(grid: Grid) -> str:
     """Return one table of all groups."""
     rows = grid.shown_rows
     columns = present([column for column in grid.columns if column.seen != "screens"], rows)
-    lines = [[_in_markdown(_heading_of(column)) for column in columns]]
+    lines = [[markdown_cell(column.heading) for column in columns]]
     lines += [["---" if column.left else "---:" for column in columns]]
-    lines += [[_in_markdown(_text(cell)) for cell in row.in_order(columns)] for row in rows]
+    lines += [[markdown_cell(_text(cell)) for cell in row.in_order(columns)] for row in rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def _in_markdown(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 def as_csv(grid: Grid) -> str:
-    """Return a line per row with numbers in all their digits."""
+    """Return a line per row with numbers in all their digits; no text of it is a formula."""
     table = io.StringIO()
-    writer = csv.DictWriter(table, grid.fields, lineterminator="\n")
-    writer.writeheader()
-    for row in grid.rows:
-        record = row.record
-        if record:
-            writer.writerow(
-                {name: printable(value) if isinstance(value, str) else value for name, value in record.items()}
-            )
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(map(csv_cell, grid.fields))
+    for record in filter(None, (row.record for row in grid.rows)):
+        values = (record.get(name) for name in grid.fields)
+        writer.writerow(csv_cell(value) if isinstance(value, str) else value for value in values)
     return table.getvalue()
 
 
@@ -233,8 +226,15 @@ def html(grid: Grid, without: Collection[str] = ()) -> Markup:
 
 
 def template(name: str) -> Template:
-    """Return a template of a page, in which everything is escaped."""
+    """Return a template of a page, in which everything is escaped and made visible."""
     from jinja2 import Environment, PackageLoader  # no terminal needs it
 
     loader = PackageLoader("cotenant.report")
-    return Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True).get_template(name)
+    environment = Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_visible_value
+    )
+    return environment.get_template(name)
+
+
+def _visible_value(value: object) -> object:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from cotenant.finding import Finding
+from cotenant.finding import Finding, by_benchmark
 from cotenant.machine.accelerators import peak_of
 from cotenant.results.identity import unique_id
 from cotenant.results.record import (
@@ -84,9 +84,11 @@ class TenantPart(msgspec.Struct, frozen=True):
 
 
 def tenant_part(part: dict[str, Any]) -> TenantPart:
-    """Return what stands in `part`; of a malformed one an error finding that names the wrong field, and no more."""
+    """Return what stands in `part`, its findings as the program's own; of a malformed one an error finding that names
+    the wrong field, and no more."""
     try:
-        return msgspec.convert(part, TenantPart)
+        stated = msgspec.convert(part, TenantPart)
+        return msgspec.structs.replace(stated, findings=by_benchmark(stated.findings))
     except msgspec.ValidationError as error:
         finding = Finding(
             "malformed_part",

@@ -32,15 +32,15 @@ from cotenant.results.decoded import NAMED, Skipped
 from cotenant.results.record import Whole
 from cotenant.results.store import whole
 from cotenant.results.table import Table, table_of_rows
+from cotenant.text import FORMULA_BEGINNINGS
 
 BATCH_ROWS = 20_000
 ROW_GROUP = 100_000
 OTHER_FILE = "--out names another file."
-_FORMULA = r"^[=+\-@\t\r]"
-"""What a spreadsheet takes for a formula at the beginning of a text (CWE-1236)."""
+_FORMULA = f"^[{re.escape(FORMULA_BEGINNINGS)}]"
 _ESCAPE = r"\x1b\[[0-?]*[ -/]*[@-~]"
-_CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
-"""What a terminal obeys, but for tabs and ends of lines."""
+_CONTROL = r"[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]--[\t\n\r]]"
+"""What a terminal obeys, and what turns the order of letters, but for tabs and ends of lines."""
 
 _MARK = b"cotenant.sha256:"
 _ZEROS = b"0" * 64
