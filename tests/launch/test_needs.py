@@ -9,12 +9,22 @@ from typing import Any
 import pytest
 
 from cotenant.commands.suite_flags import options_of, suite_parser
+from cotenant.errors import CotenantError
 from cotenant.findings.facts import JobNeeds, SelfTest
 from cotenant.isolation.choose import Chosen
+from cotenant.isolation.memory_shares import reserve_of
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.command import number_behind
-from cotenant.launch.needs import IMAGE_BYTES, SELF_TEST, loader_bytes, missing_packages, needs_of, self_test
-from cotenant.launch.start import Start
+from cotenant.launch.needs import (
+    IMAGE_BYTES,
+    SELF_TEST,
+    check_memory,
+    loader_bytes,
+    missing_packages,
+    needs_of,
+    self_test,
+)
+from cotenant.launch.start import Resolver, Start
 from machine.invented import machine
 from tenants.suites import ROOT, script
 
@@ -78,6 +88,39 @@ def test_loaders_of_all_tenants_of_the_hungriest_launch(tmp_path: Path, monkeypa
     assert loader_bytes(starts) == 2 * 3 * 2 * 10 * IMAGE_BYTES
     _, starts = asked(tmp_path, monkeypatch, job("eyes", workers=0, batch_size=10), job("eyes", batch_size=10))
     assert loader_bytes(starts) == loader_bytes([]) == 0
+
+
+class Holding(NoIsolation):
+    """Slices that hold memory."""
+
+    unenforced = ()
+
+
+def test_a_plan_whose_slices_cannot_hold_torch_names_the_most_users_that_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script without torch needs less."""
+    monkeypatch.setenv("BASE", str(tmp_path / "base"))
+    there = machine(cores=4)
+    path = tmp_path / "jobs.json"
+    for name, text in (("trains", "import torch"), ("counts", "import json")):
+        script(tmp_path / f"{name}/pytorch/run.sh").with_name("main.py").write_text(text)
+
+    def checked(users: int, name: str, backend: NoIsolation) -> None:
+        path.write_text(json.dumps([job(name)]))
+        given = suite_parser("", "", "").parse_words(["--jobs", str(path), "--users", str(users)])
+        options = options_of(given, (), there)
+        check_memory(options, there, backend, Resolver(options, there, Chosen(backend)).starts())
+
+    room = there.memory_bytes - reserve_of(there, None)
+    most = next(users for users in range(999, 0, -1) if room // users // 4096 * 4096 >= 400 << 20)
+    checked(999, "counts", Holding())
+    checked(most, "trains", Holding())
+    with pytest.raises(CotenantError, match=rf"imports torch, which takes 400 MiB .* --users {most}\.") as refused:
+        checked(999, "trains", Holding())
+    assert refused.value.exit_status == 2
+    with pytest.raises(CotenantError, match=rf"--users {there.memory_bytes // (400 << 20)}\."):
+        checked(999, "trains", NoIsolation())
 
 
 def test_the_number_behind_a_flag() -> None:

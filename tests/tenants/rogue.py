@@ -118,6 +118,13 @@ def do(words: list[str], runner: Rogue | None) -> None:
         for name in ("COTENANT_LOG", "COTENANT_SOCKET"):
             shutil.rmtree(Path(os.environ[name]).parent)
         os._exit(3)
+    elif deed == "fill-disk":
+        with (
+            contextlib.suppress(OSError),
+            Path(os.environ["OUTPUT_DIRECTORY"], "filler").open("wb", buffering=0) as file,
+        ):
+            while True:
+                file.write(bytes(1 << 20))
     elif deed == "put":
         for kind, name in zip(rest[::2], rest[1::2], strict=True):
             put(kind, Path(os.environ["OUTPUT_DIRECTORY"], name))

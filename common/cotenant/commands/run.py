@@ -101,6 +101,7 @@ def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
 def _run(run: SuiteRun, options: Options, given: argparse.Namespace) -> int:
     """Run the suite. With `--format json` standard output has the document alone, and the rest is on standard error."""
     run.settle()
+    run.check_room()
     whole = given.format == "json"
     say = note if whole else tell
     if whole:

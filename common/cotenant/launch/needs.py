@@ -8,7 +8,7 @@ import dataclasses
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
 from itertools import accumulate
@@ -23,18 +23,22 @@ from cotenant.findings.facts import Isolation, JobNeeds, SelfTest
 from cotenant.isolation.backend import Backend
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.entry import own_shm_can_be_had
+from cotenant.isolation.plan import Plan
 from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS, number_behind
 from cotenant.launch.data import maker_of, named_inputs
 from cotenant.launch.paths import RunPaths
-from cotenant.launch.start import Options, Resolver, Start
+from cotenant.launch.start import Options, Program, Resolver, Start
 from cotenant.launch.tenant import signal_name
 from cotenant.machine.topology import Machine
 from cotenant.suite.cells import labels_of
+from cotenant.text import gib, many
 
 SELF_TEST = SOURCE_ROOT / "cotenant/bench/selftest.py"
 SELF_TEST_LIMIT_S = 120.0
 IMAGE_BYTES = 3 * 224 * 224 * 4
 """One sample as most of the suite's loaders hand it over: three channels of 224 x 224 in fp32."""
+TORCH_BYTES = 400 << 20
+"""The memory of its own that a process has which imports torch's build for processors and makes one step: 370 MB."""
 PREFETCHED = 2
 """Batches that torch's DataLoader keeps ready per worker, by default."""
 _DECODES_IMAGES = re.compile(rb"^\s*(from|import) (torchvision|PIL|cotenant\.bench\.(images|decoders))\b", re.MULTILINE)
@@ -131,8 +135,52 @@ def missing_packages(command: Path) -> tuple[str, ...]:
 
     The modules and packages beside it count, too; an import whose failure is caught does not.
     """
-    program = command if command.suffix == ".py" else command.parent / "main.py"
-    return tuple(sorted(name for name in _packages(program) if not _installed(name)))
+    return tuple(sorted(name for name in _packages(_main_of(command)) if not _installed(name)))
+
+
+def _main_of(command: Path) -> Path:
+    return command if command.suffix == ".py" else command.parent / "main.py"
+
+
+def check_memory(options: Options, machine: Machine, backend: Backend, starts: Iterable[Start]) -> None:
+    """Raise CotenantError where a tenant that imports torch has less memory than that takes.
+
+    A script without torch may need less: any memory in which a program begins is planned for it. Where no slice holds
+    memory each tenant is credited with its part of the machine's.
+    """
+
+    def least(plan: Plan) -> int:
+        held = "memory" not in backend.unenforced
+        return min(part.memory_bytes for part in plan.slices) if held else machine.memory_bytes // len(plan.slices)
+
+    planned = options.plan(machine)
+    if least(planned) >= TORCH_BYTES:
+        return
+    together = (start for start in starts if not start.solo and start.cell.job.group == "student")
+    label = next((start.label for start in together if any(map(imports_torch, start.programs))), None)
+    if label is None:
+        return
+    fitting = (users for users in range(len(planned.slices) - 1, 0, -1) if _fits(options, machine, least, users))
+    most = next(fitting, 0)
+    raise CotenantError(
+        f"{many(len(planned.slices), 'user')} have {gib(least(planned))} of memory each, and {label} imports torch, "
+        f"which takes {gib(TORCH_BYTES)} before a first batch.",
+        f"At most {most} fit here: --users {most}."
+        if most
+        else "Use a smaller --reserve, or a machine of more memory.",
+    )
+
+
+def _fits(options: Options, machine: Machine, least: Callable[[Plan], int], users: int) -> bool:
+    try:
+        return least(dataclasses.replace(options, users=users).plan(machine)) >= TORCH_BYTES
+    except CotenantError:
+        return False
+
+
+def imports_torch(program: Program) -> bool:
+    """Return whether a program, what lies beside it, or what of cotenant it imports, imports torch."""
+    return "torch" in _packages(_main_of(program.command))
 
 
 @cache

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cotenant.challenge.vendor import BuyerError
 from cotenant.challenge.verdict import summary
-from cotenant.errors import IsolationError, NodeLostError
+from cotenant.errors import CotenantError, IsolationError, NodeLostError
 from cotenant.finding import Finding, survived
 from cotenant.findings import ask_all
 from cotenant.findings.checks import EVERY_SUITE
@@ -34,7 +34,7 @@ from cotenant.launch.device_sharing import check_share
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.mps import MpsDaemon
-from cotenant.launch.needs import isolation_of, loader_bytes
+from cotenant.launch.needs import check_memory, isolation_of, loader_bytes
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.output import Output
@@ -94,12 +94,19 @@ class SuiteRun:
         self._started = datetime.now(UTC)
         self.records: list[Record] = []
         self.starts = self._resolver.starts()
+        check_memory(options, machine, self.chosen.backend, self.starts)
         self.left_out = self._resolver.left_out()
 
     @_isolation_errors()
     def settle(self) -> None:
         """Go where the backend needs us: this program may begin anew, once, and not return. Raises CotenantError."""
         self.chosen.settle()
+
+    def check_room(self) -> None:
+        """Raise CotenantError where records or temporary files have no room: what is lost then was measured in vain."""
+        for finding in self.before:
+            if finding.rule in ("disk_full", "not_writable") and finding.severity == "error":
+                raise CotenantError(finding.sentence, finding.remedy)
 
     def heading(self) -> list[str]:
         """Return what is about to happen, in a few lines."""
@@ -223,6 +230,7 @@ class SuiteRun:
     def _open(self, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> None:
         """Make directories, reaper and backend; what is made is undone when `stack` closes."""
         options, run, own = self._options, self._options.run, self._paths.own
+        self.check_room()
         self._output = Output(self._paths.output)
         stack.callback(self._output.close)
         self._reaper = Reaper(str(run), self.chosen.backend.location(), own, self._output.directory)

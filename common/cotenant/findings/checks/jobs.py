@@ -34,7 +34,8 @@ def free_disk(facts: Facts) -> Inspection:
         elif not disk.writable:
             yield error(f"{where} cannot be written.", OTHER_PLACE, rule="not_writable")
         elif disk.free_bytes < LITTLE_BYTES:
-            severity = error if disk.free_bytes < NO_BYTES else warning
+            # Data that are there already need no room.
+            severity = error if disk.free_bytes < NO_BYTES and disk.purposes != ("data",) else warning
             yield severity(f"{where} has {gib(disk.free_bytes)} free.", f"Free some. {OTHER_PLACE}", rule="disk_full")
     return "; ".join(f"{gib(disk.free_bytes)} free for {_purposes(disk)} ({disk.path})" for disk in facts.disks)
 
