@@ -273,14 +273,31 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_numbers_and_rules(suite:
     assert wrong(cut)["journal"][0] == "The journal does not end where the archive says."
 
 
+def test_an_archive_of_nothing_is_refused(suite: Path, tmp_path: Path, capsys: Capture) -> None:
+    """Its sender has made every hash anew: nothing in it is wrong, as there is nothing in it."""
+    started = (suite / FILE).read_bytes().splitlines(keepends=True)[0]
+    nothing: dict[str, bytes | None] = {path.name: None for path in suite.glob("baselines.*.json")}
+    journals = {started: hashlib.sha256(started.rstrip()).hexdigest(), b"": Journal().head, b"junk": Journal().head}
+    for journal, head in journals.items():
+        archive = forge(suite, tmp_path, nothing | {FILE: journal}, head)
+        assert wrong(archive)["records"] == ("It holds no record: there is nothing that could hold.",)
+        assert wrong(archive).get("journal") == (
+            None if journal == started else ("There is no journal: nothing says which launches there were.",)
+        )
+        status, printed, _ = call(capsys, "verify", archive)
+        assert (status, "All of it holds" in printed) == (1, False), journal
+    torn = forge(suite, tmp_path, {FILE: (suite / FILE).read_bytes() + b'{"previous": "'})
+    assert wrong(torn)["journal"] == ("The journal's last line is cut off.",)
+
+
 def edited(path: Path, change: Callable[[dict[str, Any]], None]) -> bytes:
     record = json.loads(path.read_bytes())
     change(record)
     return json.dumps(record).encode()
 
 
-def forge(suite: Path, folder: Path, changes: dict[str, bytes | None]) -> Path:
-    """Write an archive with other members, all of its own hashes made anew."""
+def forge(suite: Path, folder: Path, changes: dict[str, bytes | None], head: str | None = None) -> Path:
+    """Write an archive with other members, all of its own hashes made anew; `head`: that of the journal's last line."""
     archive = unpack(suite / "run.tar.zst")
     members = {name: content for name, content in {**archive.members, **changes}.items() if content is not None}
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
@@ -289,7 +306,7 @@ def forge(suite: Path, folder: Path, changes: dict[str, bytes | None]) -> Path:
             "cotenant": "0.1.0",
             "made": "t",
             "members": digests,
-            "journal_head": archive.manifest.journal_head,
+            "journal_head": archive.manifest.journal_head if head is None else head,
             "schema": "cotenant-archive-1",
         }
     ).encode()

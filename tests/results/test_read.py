@@ -5,21 +5,25 @@ from __future__ import annotations
 import errno
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cotenant.cli import main
 from cotenant.errors import CotenantError
-from cotenant.results.decoded import Skipped
+from cotenant.results.decoded import EDITED, Skipped
+from cotenant.results.journal import FILE, Launched, append
 from cotenant.results.launches import launches_of
 from cotenant.results.newest import newest_in
 from cotenant.results.read import planned_jobs, read_file, read_records, records_in
 from cotenant.results.record import encode
 from cotenant.results.store import write_record
-from results.made import NOON, a_lost_record, a_record
+from results.made import NOON, a_lost_record, a_record, hashes
 
 OLD: dict[str, Any] = {
     "name": "vae",
@@ -63,6 +67,42 @@ def test_a_lost_record_has_an_outcome_and_no_rate(tmp_path: Path) -> None:
     (row,) = rows_in(path)
     lost = {"completed": False, "outcome": "out_of_memory", "message": "It needed more.", "rate_items_s": None}
     assert {name: row[name] for name in lost} == lost
+
+
+def test_a_record_that_was_edited_is_invalid_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rate of one launch was trebled; the journal beside it has the hash of the record as it was written."""
+    times = [NOON + timedelta(minutes=uid) for uid in range(2)]
+    records = [a_record({"run_id": uid, "tenants": 1}, common={"started": time}) for uid, time in enumerate(times)]
+    paths = [write_record(tmp_path, record, time) for record, time in zip(records, times, strict=True)]
+    for uid, path in enumerate(paths):
+        launched = Launched(
+            suite="baselines", uid=uid, label="vae", time="t", outcomes=("completed",), records=hashes([path])
+        )
+        append(tmp_path, launched)
+    assert read_records([tmp_path]).frame["invalid"].to_list() == [False, False]
+    fields = json.loads(paths[1].read_text())
+    fields["statistics"]["median"] *= 3
+    paths[1].write_text(json.dumps(fields))
+    frame = read_records([tmp_path, tmp_path]).frame
+    assert frame.select("trust", "error_findings").rows() == [("clean", ""), ("invalid", "edited")]
+    sentence = "This record is not what its launch wrote: the journal beside it has another SHA-256."
+    exported = tmp_path / "rows.csv"
+    for words in (["report", tmp_path], ["compare", tmp_path, tmp_path], ["export", tmp_path, "--out", exported]):
+        said = main_says(capsys, *words)
+        assert f"{paths[1]}: {sentence}" in said, words
+        assert "repetition 1: tenant 0 is INVALID (edited)" in said or words[0] == "export"
+    assert pl.read_csv(exported)["trust"].to_list() == ["clean", "invalid"]
+    assert f"{paths[1]}: {EDITED}; skipped." in main_says(
+        capsys, "export", tmp_path, "--observations", "--out", exported
+    )
+    assert pl.read_csv(exported)["path"].unique().to_list() == [str(paths[0])]
+    (tmp_path / FILE).write_text("junk\n")
+    assert "so no record is held against it; skipped." in main_says(capsys, "report", tmp_path)
+
+
+def main_says(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert main(list(map(str, words))) == 0
+    return "".join(capsys.readouterr())
 
 
 def test_the_older_formats_are_read(tmp_path: Path) -> None:

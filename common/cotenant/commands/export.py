@@ -13,7 +13,7 @@ import polars as pl
 from cotenant.checkout import PROGRAM
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import warn
-from cotenant.commands.records import add_records, no_record, spooled
+from cotenant.commands.records import add_records, no_record, spooled, warn_of_edited
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
 from cotenant.results.decoded import Skipped
@@ -74,6 +74,8 @@ def _chosen(
             counts["skipped"] += 1
             warn(str(part))
             continue
+        if isinstance(part, Table):
+            warn_of_edited(part)
         frame = part.frame if isinstance(part, Table) else part
         counts["read"] += frame.height
         if given.name is not None:

@@ -19,6 +19,7 @@ from cotenant.errors import CotenantError, did_you_mean
 from cotenant.results.decoded import skipped_sentences
 from cotenant.results.read import Records, read_records
 from cotenant.results.record import RunClass
+from cotenant.results.table import AT, Table
 from cotenant.suite.cells import expand
 from cotenant.suite.jobfile import load, matches, resolve_path
 from cotenant.text import printable
@@ -103,9 +104,17 @@ def read(places: list[Path]) -> tuple[Records, list[str]]:
     skipped = skipped_sentences(records.skipped)
     for line in skipped:
         warn(line)
+    warn_of_edited(records.table)
     if not len(records.table):
         raise no_record(places)
     return records, skipped
+
+
+def warn_of_edited(table: Table) -> None:
+    """Warn of each record that is not what its launch wrote; such a record is INVALID."""
+    found = table.findings.filter(pl.col("rule") == "edited")
+    for at, sentence in found.select(AT, "sentence").iter_rows():
+        warn(f"{table.frame['path'][at]}: {sentence}")
 
 
 def no_record(places: Sequence[Path], what: str = "record") -> CotenantError:

@@ -47,7 +47,8 @@ def checks_of(archive: Unpacked, versions: Collection[str]) -> list[Check]:
     checks = [Check("archive", many(len(archive.manifest.members), "member"), damage)]
     records, unread = _records(archive)
     launches = _launches(records)
-    checks.append(Check("records", many(len(records), "record"), tuple(unread)))
+    none = () if records or unread else ("It holds no record: there is nothing that could hold.",)
+    checks.append(Check("records", many(len(records), "record"), (*unread, *none)))
     checks += [_class(records), _journal(archive), _numbers(launches), _rules(launches), _sources(records, versions)]
     held = {name: content for name, content in archive.members.items() if name.endswith(SUFFIX)}
     return [*checks, challenges(held, records)] if held or any(map(_chain_of, records)) else checks
@@ -72,11 +73,16 @@ def _class(records: Sequence[Record]) -> Check:
 
 def _journal(archive: Unpacked) -> Check:
     """Every launch that the journal has left its records, unchanged, and no record came by another way."""
+    lines = archive.members.get(JOURNAL, b"")
     try:
-        journal = parsed(archive.members.get(JOURNAL, b""), JOURNAL)
+        journal = parsed(lines, JOURNAL)
     except CotenantError as error:
         return Check("journal", "chained by hashes", (str(error),))
     wrong, known = [], set[str]()
+    if not journal.entries:
+        wrong.append("There is no journal: nothing says which launches there were.")
+    elif not lines.endswith(b"\n"):
+        wrong.append("The journal's last line is cut off.")
     if journal.head != archive.manifest.journal_head:
         wrong.append("The journal does not end where the archive says.")
     launches = [entry for entry in journal.entries if isinstance(entry, Launched)]

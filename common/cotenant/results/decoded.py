@@ -30,6 +30,7 @@ NAMED = 20
 DIGESTED = 5
 """Of how many observations, from the first, the losses are compared between nodes: more of them than any budget leaves
 would make every length a work of its own."""
+EDITED = "it is not what its launch wrote: the journal beside it has another SHA-256"
 UNNAMED = "(unnamed)"
 """The job of a failure whose record names none, as the original wrote them."""
 _UID = re.compile(r"\.R(\d+)\.D")
@@ -116,9 +117,12 @@ def number_in(fields: Fields, path: str) -> int | None:
 
 
 class Decoded:
-    """One JSON object that is a record, the `number`-th of its file, and what several columns take from it."""
+    """One JSON object that is a record, the `number`-th of its file, and what several columns take from it.
 
-    def __init__(self, fields: Any, path: str = "", number: int | None = None) -> None:
+    `edited`: its file is not what the journal says that its launch wrote.
+    """
+
+    def __init__(self, fields: Any, path: str = "", number: int | None = None, edited: bool = False) -> None:
         """Raises ForeignError where the object is no record."""
         if not isinstance(fields, Mapping):
             raise ForeignError("it is no JSON object")
@@ -130,6 +134,7 @@ class Decoded:
         self.fields: Fields = fields
         self.path = path
         self.number = number
+        self.edited = edited
 
     def at(self, *keys: str) -> Any:
         """Return what stands below these keys, None where nothing does."""
@@ -227,8 +232,9 @@ class Decoded:
 
     @functools.cached_property
     def findings(self) -> list[Finding]:
-        """All of the record's; one of an unknown severity is information."""
-        return [_finding(mapping_of(finding)) for finding in list_of(self.at("findings"))]
+        """All of the record's, and whether it was edited; one of an unknown severity is information."""
+        own = [_finding(mapping_of(finding)) for finding in list_of(self.at("findings"))]
+        return [*own, *([edited_record()] if self.edited else [])]
 
     @property
     def losses_non_finite(self) -> int:
@@ -278,6 +284,16 @@ class Decoded:
     def run_class(self) -> str:
         """Of records from before there were classes, and of other programs, `base`."""
         return text_of(self.at("run_class")) or "base"
+
+
+def edited_record() -> Finding:
+    """Return the finding on a record that somebody has changed."""
+    return Finding(
+        "edited",
+        "error",
+        "This record is not what its launch wrote: the journal beside it has another SHA-256.",
+        "Put back the file that the launch wrote, from an archive or a copy, or run the job again.",
+    )
 
 
 def _finding(fields: Fields) -> Finding:

@@ -110,6 +110,33 @@ class Journal:
         return [launch for launch in launches if (launch.suite, launch.uid) == (start.suite, start.uid)]
 
 
+class Written:
+    """The SHA-256 of every record by the journals beside them, each read once."""
+
+    def __init__(self) -> None:
+        self.unread: dict[str, str] = {}
+        """Why a journal says nothing of the records beside it, by its path."""
+        self._hashes: dict[Path, dict[str, str]] = {}
+
+    def differs(self, path: Path, content: bytes) -> bool:
+        """Whether a journal beside this file knows its name with another content."""
+        if path.parent not in self._hashes:
+            self._hashes[path.parent] = self._read(path.parent)
+        known = self._hashes[path.parent].get(path.name)
+        return known is not None and hashlib.sha256(content).hexdigest() != known
+
+    def _read(self, directory: Path) -> dict[str, str]:
+        try:
+            entries = read_journal(directory).entries
+        except CotenantError as error:
+            path = str(directory / FILE)
+            reason = error.sentence.removeprefix(path).lstrip(":, ").rstrip(".")
+            self.unread[path] = f"{reason}, so no record is held against it"
+            return {}
+        launches = (entry for entry in entries if isinstance(entry, Launched))
+        return {name: digest for launch in launches for name, digest in launch.records.items()}
+
+
 def now() -> str:
     """Return the time as entries have it."""
     return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -23,6 +23,7 @@ from cotenant.errors import CotenantError
 from cotenant.files import open_regular
 from cotenant.results.columns import OBSERVATION_COLUMNS, observation_values, schema
 from cotenant.results.decoded import (
+    EDITED,
     NAMED,
     Decoded,
     ForeignError,
@@ -34,6 +35,7 @@ from cotenant.results.decoded import (
 )
 from cotenant.results.drawn import Drawn, own_meters, spans_of
 from cotenant.results.exports import is_export, read_export
+from cotenant.results.journal import Written
 from cotenant.results.table import IN_FILE, Rows, Table, joined, tables
 
 SUFFIXES = (".json", ".jsonl", ".parquet", ".report")
@@ -82,12 +84,17 @@ def read_tables(places: list[Path]) -> Iterator[Table | Skipped]:
 
 
 def observation_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
-    """Yield a row per observation of all records in batches. Raises CotenantError for a missing place."""
+    """Yield a row per observation of all records in batches; nobody has made those of an edited record.
+
+    Raises CotenantError for a missing place.
+    """
     types = schema(OBSERVATION_COLUMNS)
     records = records_in(places)
     while batch := list(itertools.islice(records, BATCH_FILES)):
         yield from (part for part in batch if isinstance(part, Skipped))
-        rows = [row for record in batch if isinstance(record, Decoded) for row in observation_values(record)]
+        decoded = [part for part in batch if isinstance(part, Decoded)]
+        yield from (Skipped(record.path, EDITED) for record in decoded if record.edited)
+        rows = [row for record in decoded if not record.edited for row in observation_values(record)]
         if rows:
             yield pl.DataFrame(rows, types, orient="row")
 
@@ -100,14 +107,15 @@ def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
 
 def records_in(places: list[Path]) -> Iterator[Decoded | Skipped]:
     """Yield every record, file by file. Raises CotenantError where a place does not exist."""
-    repetitions = Repetitions()
+    repetitions, written = Repetitions(), Written()
     for path in _files(places):
         if isinstance(path, Skipped):
             yield path
         elif is_export(path):
             yield Skipped(str(path), IS_EXPORT)
         else:
-            yield from read_file(path, repetitions)
+            yield from read_file(path, repetitions, written)
+    yield from (Skipped(journal, reason) for journal, reason in written.unread.items())
 
 
 class Repetitions:
@@ -134,14 +142,17 @@ class Repetitions:
             yield value
 
 
-def read_file(path: Path, repetitions: Repetitions | None = None) -> Iterator[Decoded | Skipped]:
-    """Yield what one file holds, record by record."""
-    lost = 0
-    for number, value in enumerate((repetitions or Repetitions()).numbered(_values_in(path), path)):
+def read_file(
+    path: Path, repetitions: Repetitions | None = None, written: Written | None = None
+) -> Iterator[Decoded | Skipped]:
+    """Yield what one file holds, record by record; `written` says whether it is what its launch wrote."""
+    lost, content = 0, _content(path)
+    edited = written is not None and isinstance(content, bytes) and written.differs(path, content)
+    for number, value in enumerate((repetitions or Repetitions()).numbered(_values(content), path)):
         try:
             if isinstance(value, str):
                 raise ForeignError(value)
-            yield Decoded(value, str(path), number)
+            yield Decoded(value, str(path), number, edited)
         except ForeignError as error:
             lost += 1
             if lost <= NAMED:
@@ -234,25 +245,33 @@ def _below(place: Path) -> Iterator[Path | Skipped]:
 
 def _values_in(path: Path) -> Iterator[Any]:
     """Yield the JSON values of a file, and a sentence where no more can be read."""
+    return _values(_content(path))
+
+
+def _content(path: Path) -> bytes | str:
+    """Return what a file holds, or the sentence that says why it cannot be read."""
     try:
         with open_regular(path, follow=True) as file:
             if os.fstat(file.fileno()).st_size > MOST_BYTES:
-                yield f"it is larger than {MOST_BYTES >> 30} GiB"
-                return
-            text = file.read().decode("utf-8-sig")
+                return f"it is larger than {MOST_BYTES >> 30} GiB"
+            return file.read()
     except OSError as error:
-        yield error.strerror or str(error)
-    except UnicodeDecodeError:
-        yield "it is not UTF-8"
-    else:
-        yield from _values(text)
+        return error.strerror or str(error)
 
 
-def _values(text: str) -> Iterator[Any]:
+def _values(content: bytes | str) -> Iterator[Any]:
     """Yield the JSON objects of a file, a closed or unclosed list of them, or lines of them; a sentence where it ends.
 
     What comes before a damaged place is kept: an appended file is whole up to the moment its writer died.
     """
+    if isinstance(content, str):
+        yield content
+        return
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        yield "it is not UTF-8"
+        return
     decoder, at, end = json.JSONDecoder(), 0, len(text)
     count = 0
     while True:
