@@ -49,6 +49,13 @@ def inside(share: float) -> Record:
     )
 
 
+def working(*tenants: tuple[float, float, float, float]) -> Record:
+    """A record of a launch whose tenants worked so much: own, beside others, and seconds of these of those observed."""
+    names = ("own", "beside", "beside_s", "observed_s")
+    seen = [{"tenant": at, "by": "processors"} | dict(zip(names, of, strict=True)) for at, of in enumerate(tenants)]
+    return a_record(common={"meters": {"beside": seen}})
+
+
 def unenforced(*names: str) -> Record:
     return a_record(place={"isolation": type(ISOLATION)("affinity", {}, {}, {}, list(names))})
 

@@ -46,6 +46,7 @@ from findings.rule_records import (
     with_events,
     with_pauses,
     wobbling,
+    working,
 )
 from golden import check_golden
 from results.made import ISOLATION, T0_NS, a_lost_record, a_part, a_record, observed, rules, steady
@@ -105,6 +106,9 @@ SPEAKING: list[tuple[str, Made]] = [
     ("neighbour_lost", lambda: a_record(comparable=False)),
     ("overlap", lambda: inside(0.98996)),
     ("overlap", lambda: a_record(common={"load": (0, 0)})),
+    ("idle_load", lambda: working((1.0, 0.02, 5, 10), (1.0, 0.98, 5, 10))),
+    ("idle_load", lambda: working((0.9, 0.0, 10, 10), (1.0, 0.1, 9, 10))),
+    ("idle_load", lambda: working((1.0, 0.5, 5, 10))),
     ("impossible_observation", lambda: a_record(told={"observations": [*steady(), Observed(T0_NS, T0_NS, 64, 0)]})),
     ("impossible_observation", lambda: a_record(told={"observations": observed([1.0] * 8, items=0)})),
     ("impossible_observation", lambda: a_record(told={"skip": 25})),
@@ -162,6 +166,8 @@ SILENT: list[tuple[str, Made]] = [
     ("neighbour_lost", lambda: a_record(comparable=False, outcome="failed")),
     ("overlap", lambda: inside(0.99)),
     ("overlap", lambda: a_lost_record("aborted", "x")),
+    ("idle_load", lambda: working((1.0, 0.61, 10, 10), (1.0, 1.3, 10, 10))),
+    ("idle_load", lambda: working((1.0, 0.0, 0.1, 10), (0.04, 0.0, 10, 10), (1.0, 0.0, 0.5, 60), (0.0, 0.0, 9, 10))),
     ("impossible_observation", lambda: a_record(told={"observations": [Observed(9, 9, 1, 0), *steady()]})),
     ("impossible_observation", lambda: a_record(outcome="failed")),
     ("impossible_observation", lambda: at_levels([50, 0], [3, 0])),

@@ -13,6 +13,7 @@ from cotenant.launch.limits import Limits
 from cotenant.launch.load import AuditRequests, Enough, MeasuredLoad
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
+from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
 from cotenant.protocol.messages import ProtocolError, audit_borders
 from cotenant.stats.budget import Amount
@@ -192,7 +193,7 @@ def test_what_audits_take_is_nothing_of_the_budget() -> None:
     measured = tenant(0, *STEADY)
     measured.ranks[0].ready = {"warm_up_ns": [SECOND, 5 * SECOND]}
     load.audits, load.enough = AuditRequests(Amount(10, 20, 0), [measured]), spending(2.0)
-    load.audits.borders = [1]
+    load.audits.borders, load.work = [1], WorkReadings([measured])
     load.look([measured], round(3.5 * SECOND))
     assert (sent(measured), load.audits.cost_ns) == ([["audit"]], SECOND)
     load.look([measured], round(4.5 * SECOND) - 1)

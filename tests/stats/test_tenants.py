@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.tenants import Span, common_load, fairness, overlap
+from cotenant.stats.tenants import Reading, Span, WorkBeside, common_load, fairness, overlap, work_beside
 
 rates = st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=16)
 
@@ -97,3 +97,55 @@ def test_nobody_overlaps_more_than_the_others_were_there(loads: list[Span], obse
 def test_an_observation_that_runs_backwards_is_refused() -> None:
     with pytest.raises(ValueError, match="from 9 to 3"):
         overlap([(0, 100), (9, 3)], (0, 100))
+
+
+def worked(*parts: tuple[float, int]) -> list[Reading]:
+    """Readings of a counter every tenth of a second: it grows by so much a nanosecond, for so many tenths each."""
+    readings, used = [(0, 0.0)], 0.0
+    for rate, tenths in parts:
+        for _ in range(tenths):
+            used += rate * 10**8
+            readings.append((readings[-1][0] + 10**8, used))
+    return readings
+
+
+SECOND = 10**9
+FIRST, SECOND_HALF = [(0, SECOND)], [(SECOND, 2 * SECOND)]
+
+
+@pytest.mark.parametrize(
+    ("readings", "own", "claimed", "others", "expected"),
+    [
+        # It works in its own second, and rests in the other's.
+        (worked((1, 10), (0, 10)), FIRST, (0, 2 * SECOND), SECOND_HALF, WorkBeside(1, 0, 1, 1)),
+        # It goes on; where both are observed nothing is beside its own observations.
+        (worked((0.5, 20)), FIRST, (0, 2 * SECOND), SECOND_HALF, WorkBeside(0.5, 0.5, 1, 1)),
+        (worked((0.5, 20)), FIRST, (0, 2 * SECOND), FIRST, WorkBeside(0.5, 0, 0, 1)),
+        # What it does not claim it need not work in.
+        (worked((1, 10), (0, 10)), FIRST, (0, SECOND), SECOND_HALF, WorkBeside(1, 0, 0, 1)),
+        # Rests between its own observations, in spans of the others that overlap each other.
+        (
+            worked((1, 5), (0, 5), (1, 10)),
+            [(0, SECOND // 2), *SECOND_HALF],
+            (0, 2 * SECOND),
+            [(0, SECOND), (SECOND // 2, 2 * SECOND)],
+            WorkBeside(1, 0, 0.5, 2),
+        ),
+    ],
+)
+def test_work_beside_others(
+    readings: list[Reading], own: list[Span], claimed: Span, others: list[Span], expected: WorkBeside
+) -> None:
+    found = work_beside(readings, own, claimed, others)
+    assert found is not None
+    assert (found.own, found.beside) == pytest.approx((expected.own, expected.beside), abs=1e-6)
+    assert (found.beside_s, found.observed_s) == (expected.beside_s, expected.observed_s)
+
+
+def test_nothing_is_known_of_work_without_readings_or_observations() -> None:
+    assert work_beside([(0, 0.0)], FIRST, (0, SECOND), FIRST) is None
+    assert work_beside(worked((1, 10)), [], (0, SECOND), FIRST) is None
+    assert WorkBeside(1, 0.25, 2, 4).idle_share == 0.375
+    assert (
+        WorkBeside(1, 2, 2, 4).idle_share == WorkBeside(0, 0, 2, 4).idle_share == WorkBeside(1, 0, 0, 0).idle_share == 0
+    )

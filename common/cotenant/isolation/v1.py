@@ -69,7 +69,7 @@ class V1Slice(CgroupSlice):
     def counters(self) -> Counters:
         throttled_ns, throttled_times = slices.throttled(self._throttles(), "throttled_time", 1)
         return Counters(
-            processor_ns=self._counted("cpuacct", "cpuacct.usage"),
+            processor_ns=self.processor_ns(),
             throttled_ns=throttled_ns,
             throttled_times=throttled_times,
             **(slices.stalls(self._at[V2]) if V2 in self._at else {}),
@@ -79,6 +79,9 @@ class V1Slice(CgroupSlice):
             pids_refused=self._counted("pids", "pids.events", "max"),
             oom_kills=self.oom_kills(),
         )
+
+    def processor_ns(self) -> int | None:
+        return self._counted("cpuacct", "cpuacct.usage")
 
     def oom_kills(self) -> int | None:
         return self._counted("memory", "memory.oom_control", "oom_kill")

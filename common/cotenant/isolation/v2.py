@@ -78,10 +78,9 @@ class V2Slice(CgroupSlice):
 
     def counters(self) -> Counters:
         at = self._directory
-        used_us = slices.count(at / "cpu.stat", "usage_usec")
         throttled_ns, throttled_times = slices.throttled(cgroupfs.above(at, "cpu.stat"), "throttled_usec", 1000)
         return Counters(
-            processor_ns=None if used_us is None else used_us * 1000,
+            processor_ns=self.processor_ns(),
             throttled_ns=throttled_ns,
             throttled_times=throttled_times,
             **slices.stalls(at),
@@ -93,6 +92,10 @@ class V2Slice(CgroupSlice):
             oom_kills=self.oom_kills(),
             oom_group_kills=slices.count(at / "memory.events", "oom_group_kill"),
         )
+
+    def processor_ns(self) -> int | None:
+        used_us = slices.count(self._directory / "cpu.stat", "usage_usec")
+        return None if used_us is None else used_us * 1000
 
     def oom_kills(self) -> int | None:
         return slices.count(self._directory / "memory.events", "oom_kill")

@@ -106,8 +106,20 @@ class Launch:
             if results is None:
                 raise
             left_behind = str(error)
-        gos, meters = (self._load.gos, self._load.meters) if self._load else ({}, {})
-        return LaunchResult(results, started, datetime.now(UTC), gos, meters, left_behind, tuple(self._changes))
+        load, ended, changes = self._load, datetime.now(UTC), tuple(self._changes)
+        if load is None:
+            return LaunchResult(results, started, ended, left_behind=left_behind, changes=changes)
+        return LaunchResult(
+            results,
+            started,
+            ended,
+            load.gos,
+            load.meters,
+            left_behind,
+            changes,
+            stop_ns=load.stop_ns,
+            work=load.work.of_tenants,
+        )
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
         """Make every slice and start its tenant; return the results at once where one cannot be had."""

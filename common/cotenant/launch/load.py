@@ -10,6 +10,7 @@ from cotenant.launch.allowances import Allowance
 from cotenant.launch.limits import Limits, after_stop
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
+from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
 from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.protocol.messages import audit_borders
@@ -58,18 +59,24 @@ class MeasuredLoad:
             min((each.least for each in given.values()), key=lambda a: a.repeat), tenants, peers
         )
         self.meters: dict[str, Any] = {}
+        self.stop_ns = 0
+        """When the last tenant was done: whatever a tenant says, its load counts no longer."""
+        self.work = WorkReadings(tenants)
         peers.started(self.t0_ns, next(iter(given.values())).most)
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
-        """Look at what they have sent, and send them what follows from it."""
+        """Look at what they have sent, send them what follows from it, and see how much they work."""
         self.audits.look(tenants)
         # What audits take is nothing of the budget.
         self.enough.look(tenants, now_ns - self.audits.cost_ns)
+        self.work.look()
 
     def end(self, survivors: Collection[Tenant]) -> None:
         """Read all that has been counted, at the last DONE; from now on the survivors' time to end is limited."""
-        load_ns = time.perf_counter_ns() - self._start_ns
+        self.stop_ns = time.perf_counter_ns()
+        load_ns = self.stop_ns - self._start_ns
         self.meters["runner_processor_share"] = (time.process_time_ns() - self._processor_ns) / load_ns
+        self.work.read()
         for tenant in survivors:
             tenant.after = tenant.live.counters()
             tenant.deadline = after_stop(tenant, self.gos[tenant.index].given.number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, signal_name
 from cotenant.nodes.peers import NodeResult
 from cotenant.results.build import tenant_part
+from cotenant.stats.tenants import Reading
 
 MESSAGE_LIMIT = 2000
 # What Python prints of an import at the top of a program, before that could send anything itself.
@@ -40,7 +41,8 @@ class LaunchResult:
 
     Of several nodes the tenant is that of node 0, and `nodes` are the others.
     `left_behind` names what could not be removed after the last of them; `changes` what was no longer as planned at
-    the last DONE, or before the tenants' end. Both are empty as a rule.
+    the last DONE, or before the tenants' end. Both are empty as a rule. `work` are the readings of each tenant's
+    processor time until `stop_ns`, when STOP was sent: 0 where none was.
     """
 
     tenants: tuple[TenantResult, ...]
@@ -51,6 +53,8 @@ class LaunchResult:
     left_behind: str = ""
     changes: tuple[str, ...] = ()
     nodes: tuple[NodeResult, ...] = ()
+    stop_ns: int = 0
+    work: Mapping[int, Sequence[Reading]] = field(default_factory=dict)
 
 
 def result_of(tenant: Tenant, host: HostKills) -> TenantResult:

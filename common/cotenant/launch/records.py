@@ -17,11 +17,10 @@ from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.start import Start
-from cotenant.nodes.peers import NodeResult
 from cotenant.results.build import Common, Placement, Statement, build_record, observed_by_ranks
 from cotenant.results.pressure import pressures
 from cotenant.results.record import Enclosed, Record
-from cotenant.stats.tenants import Span, common_load
+from cotenant.stats.tenants import Span, common_load, work_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,10 @@ class SuiteFacts:
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
     """Return a record per tenant of the launch."""
     gos = [result.gos.get(tenant.spec.slice.tenant) for tenant in result.tenants]
-    statements = [_statement(tenant, go, result.nodes) for tenant, go in zip(result.tenants, gos, strict=True)]
+    statements = [_statement(tenant, go, result) for tenant, go in zip(result.tenants, gos, strict=True)]
     loads = [statement.load() for statement in statements if statement.observations]
     loads += [load for node in result.nodes if (load := load_of(node)) is not None]
+    beside = _work_beside(result, statements, gos[0], start)
     together = _common_load(loads, gos[0], start.sharers)
     common = Common(
         started=result.started,
@@ -50,7 +50,9 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         t0_ns=gos[0].t0_ns if gos[0] else 0,
         first_start_ns=min((start_ns for start_ns, _ in loads), default=0),
         load=together,
-        meters=result.meters | ({"nodes": described(result.nodes, together)} if result.nodes else {}),
+        meters=result.meters
+        | ({"nodes": described(result.nodes, together)} if result.nodes else {})
+        | ({"beside": beside} if beside else {}),
         findings=(*facts.findings, *map(_slice_changed, result.changes)),
     )
     pressed = pressures(statements, [program.cell.label for program in start.programs])
@@ -74,8 +76,33 @@ def _common_load(loads: Sequence[Span], go: Go | None, sharers: int) -> Span:
     Those that share processors compete from t0 on, whoever gets the first turn. Those that settle step from t0 on: in
     whole observations, so that the first that counts begins up to one of them later than its neighbours'.
     """
-    since_ns = go.t0_ns if go is not None and (sharers > 1 or go.settle_ns) else None
-    return common_load(loads, since_ns) if loads else (0, 0)
+    return common_load(loads, _loaded_since(go, sharers)) if loads else (0, 0)
+
+
+def _loaded_since(go: Go | None, sharers: int) -> int | None:
+    return go.t0_ns if go is not None and (sharers > 1 or go.settle_ns) else None
+
+
+def _work_beside(
+    result: LaunchResult, statements: Sequence[Statement], go: Go | None, start: Start
+) -> list[dict[str, Any]]:
+    """Return how much each tenant worked in its own observations, and while others were observed.
+
+    Of those that have finished, and press upon nobody: a neighbour of known pressure rests where that is its level.
+    """
+    spans = [[(row.start_ns, row.end_ns) for row in statement.kept_observations] for statement in statements]
+    seen = []
+    for place, (tenant, statement) in enumerate(zip(result.tenants, statements, strict=True)):
+        if tenant.outcome != "completed" or tenant.spec.presses or go is None:
+            continue
+        others = [span for other, of in enumerate(spans) for span in of if other != place]
+        begin_ns, end_ns = statement.load()
+        claimed = min(begin_ns, _loaded_since(go, start.sharers) or begin_ns), end_ns
+        slice_ = tenant.spec.slice
+        work = work_beside(result.work.get(slice_.tenant, ()), spans[place], claimed, others)
+        if work is not None and others:
+            seen.append({"tenant": slice_.tenant, "by": "processors"} | dataclasses.asdict(work))
+    return seen
 
 
 def _slice_changed(change: str) -> Finding:
@@ -84,11 +111,12 @@ def _slice_changed(change: str) -> Finding:
     return error(f"The slices did not stay as planned: {change}.", remedy, rule="slice_changed")
 
 
-def _statement(tenant: TenantResult, go: Go | None, nodes: Sequence[NodeResult]) -> Statement:
+def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Statement:
     """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too.
 
-    Ranks on other `nodes` are of the same tenant.
+    Ranks on other nodes are of the same tenant.
     """
+    nodes = result.nodes
     ranks = tenant.ranks
     first = ranks.get(0)
     if first is None:
@@ -108,6 +136,7 @@ def _statement(tenant: TenantResult, go: Go | None, nodes: Sequence[NodeResult])
         observations=observations,
         rank_observations=by_rank,
         part=first.work | (first.record or {}),
+        stop_ns=result.stop_ns,
     )
 
 

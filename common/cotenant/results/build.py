@@ -158,6 +158,8 @@ class Statement:
     observations: list[Observed] = field(default_factory=list)
     rank_observations: dict[str, list[Observed]] = field(default_factory=dict)
     part: dict[str, Any] = field(default_factory=dict)
+    stop_ns: int = 0
+    """When its runner sent STOP; 0 without one, or where it sent none."""
 
     @functools.cached_property
     def checked(self) -> TenantPart:
@@ -175,10 +177,12 @@ class Statement:
         return self.given and replace(self.given, repeat=len(self.observations))
 
     def load(self) -> Span:
-        """Return when this tenant's load began and ended, as far as it is known."""
+        """Return when this tenant's load began and ended, as far as it is known: not after STOP, as it may say."""
         if not self.observations:
             return (0, 0)
-        return self.observations[0].start_ns, max(self.observations[-1].end_ns, self.checked.load_end_ns)
+        said_ns = self.checked.load_end_ns
+        end_ns = min(said_ns, self.stop_ns) if self.stop_ns else said_ns
+        return self.observations[0].start_ns, max(self.observations[-1].end_ns, end_ns)
 
 
 @dataclass(frozen=True, slots=True)

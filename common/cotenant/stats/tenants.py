@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -32,6 +33,8 @@ def fairness(rates: Sequence[float]) -> Fairness:
 
 
 Span = tuple[int, int]
+Reading = tuple[int, float]
+"""When, in ns, and how much had been used of something by then: a counter that only grows."""
 
 
 def common_load(loads: Sequence[Span], since_ns: int | None = None) -> Span:
@@ -59,3 +62,90 @@ def overlap(observations: Iterable[Span], common: Span) -> float:
     if not total_ns:
         raise ValueError("no observed time")
     return inside_ns / total_ns
+
+
+@dataclass(frozen=True, slots=True)
+class WorkBeside:
+    """How much a tenant worked in its own observations, and beside those of others outside of its own.
+
+    Both are in units of the counter for each nanosecond: processors, where that counts nanoseconds of theirs.
+    `observed_s` is the time in which others were observed, `beside_s` of it that outside of the tenant's own
+    observations and inside the load that it claims.
+    """
+
+    own: float
+    beside: float
+    beside_s: float
+    observed_s: float
+
+    @property
+    def idle_share(self) -> float:
+        """The part of the others' observed time that lacked this tenant's work; at least 0."""
+        if not self.own or not self.observed_s:
+            return 0.0
+        return max(0.0, 1 - self.beside / self.own) * self.beside_s / self.observed_s
+
+
+def work_beside(
+    readings: Sequence[Reading], own: Iterable[Span], claimed: Span, others: Iterable[Span]
+) -> WorkBeside | None:
+    """Return the work of a tenant that claims a load, beside the observations of `others`; None without readings.
+
+    Between two readings a counter is taken to grow evenly.
+    """
+    own, others = _joined(own), _joined(others)
+    own_ns, observed_ns = (sum(end - start for start, end in spans) for spans in (own, others))
+    if len(readings) < 2 or not own_ns:
+        return None
+    beside = _without(_within(others, claimed), own)
+    beside_ns = sum(end - start for start, end in beside)
+    return WorkBeside(
+        own=_used(readings, own) / own_ns,
+        beside=_used(readings, beside) / beside_ns if beside_ns else 0.0,
+        beside_s=beside_ns / 1e9,
+        observed_s=observed_ns / 1e9,
+    )
+
+
+def _joined(spans: Iterable[Span]) -> list[Span]:
+    """Return the union of spans, in order, without those that take no time."""
+    joined: list[Span] = []
+    for start, end in sorted(span for span in spans if span[0] < span[1]):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _within(spans: Iterable[Span], limit: Span) -> list[Span]:
+    return _joined((max(start, limit[0]), min(end, limit[1])) for start, end in spans)
+
+
+def _without(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
+    """Return what of `spans` lies in none of `taken`; both are in order and do not overlap."""
+    edges = [-math.inf, *(edge for span in taken for edge in span), math.inf]
+    gaps = list(zip(edges[::2], edges[1::2], strict=True))
+    left: list[Span] = []
+    at = 0
+    for start, end in spans:
+        while gaps[at][1] <= start:
+            at += 1
+        for gap_start, gap_end in gaps[at:]:
+            if gap_start >= end:
+                break
+            left.append((int(max(start, gap_start)), int(min(end, gap_end))))
+    return _joined(left)
+
+
+def _used(readings: Sequence[Reading], spans: Sequence[Span]) -> float:
+    """Return how much was used in these spans."""
+    return sum(_at(readings, end) - _at(readings, start) for start, end in spans)
+
+
+def _at(readings: Sequence[Reading], now_ns: int) -> float:
+    after = bisect.bisect_left(readings, now_ns, key=operator.itemgetter(0))
+    if after in (0, len(readings)):
+        return readings[min(after, len(readings) - 1)][1]
+    (begin_ns, before), (end_ns, then) = readings[after - 1], readings[after]
+    return before + (then - before) * (now_ns - begin_ns) / (end_ns - begin_ns)

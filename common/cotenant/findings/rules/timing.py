@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,18 @@ from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import record_rule
 from cotenant.results.decoded import list_of
 from cotenant.results.record import Observed, Record
+from cotenant.stats.tenants import WorkBeside
+from cotenant.text import listed
 
 if TYPE_CHECKING:
     from cotenant.stats.steadiness import Drift
 
 LEAST_OVERLAP = 0.99
+RESTS, EASES = 0.25, 0.6
+"""Of its own work: who does less than the first beside others rests. Up to the second other work on the machine may
+have had the processors: on one that was kept busy, an honest tenant was seen at 0.61."""
+LEAST_WORK, LEAST_BESIDE_S, MOST_IDLE = 0.05, 0.5, 0.02
+"""Processors, seconds and a share of time: of less nobody can tell a rest from chance."""
 LATE_S = 1.0
 """What lies between the end of an observation and its message takes a tenant milliseconds."""
 LEAST_TIMED = 0.75
@@ -75,6 +83,33 @@ def overlap(record: Record) -> Finding | None:
     return error(
         f"Only {percent:.2f} % of the observed time lies inside the load common to all tenants.",
         "Make observations longer (--number), or keep other work off the machine.",
+    )
+
+
+@record_rule
+def idle_load(record: Record) -> Finding | None:
+    """Tenants that rested while others were observed, and said that they went on: these were measured beside nobody."""
+    idle = {
+        seen["tenant"]: work
+        for seen in record.meters.get("beside", ())
+        for work in [WorkBeside(*(seen[each.name] for each in fields(WorkBeside)))]
+        if work.own >= LEAST_WORK
+        and work.beside < EASES * work.own
+        and work.beside_s >= LEAST_BESIDE_S
+        and work.idle_share > MOST_IDLE
+    }
+    if not idle:
+        return None
+    worst = max(idle.values(), key=lambda work: work.idle_share)
+    one = len(idle) == 1
+    severity = error if any(work.beside < RESTS * work.own for work in idle.values()) else warning
+    return severity(
+        f"{'Tenant' if one else 'Tenants'} {listed(idle)} used {worst.beside:.2f} processors while others were "
+        f"observed, and {worst.own:.2f} in {'its' if one else 'their'} own observations: "
+        f"{100 * worst.idle_share:.0f} % of the others' time was beside nobody.",
+        "Go on with the same steps from t0 until STOP, also in skipped observations and after the last one.",
+        value=worst.beside / worst.own,
+        effect=worst.idle_share,
     )
 
 

@@ -1,0 +1,73 @@
+"""Processor time of every tenant over a load, read in passing: who works while others are observed."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from cotenant.isolation.processes import families
+from cotenant.launch.tenant import Tenant
+from cotenant.protocol.messages import RUN_VARIABLE
+from cotenant.stats.tenants import Reading
+
+LEAST_GAP_NS = 100_000_000
+MOST_SHARE = 0.001
+"""Of one processor: a tenth of what the runner may use. Readings become rarer where one costs more than 0.1 ms."""
+
+
+class WorkReadings:
+    """Reads the processor time of tenants at most ten times a second, from before t0 to the last DONE.
+
+    A slice's own counter says it; of a slice that does not count, the clocks of the processes that it had before t0.
+    """
+
+    def __init__(self, tenants: Collection[Tenant]) -> None:
+        self._counters = _counters(tenants)
+        self._due_ns = 0
+        self.of_tenants: Mapping[int, list[Reading]] = {tenant: [] for tenant in self._counters}
+        """Of each tenant: when, and the nanoseconds of processor time that it had used by then."""
+        self.read()
+
+    def look(self) -> None:
+        """Read once, unless that would take the runner too much."""
+        if time.perf_counter_ns() >= self._due_ns:
+            self.read()
+
+    def read(self) -> None:
+        begin_ns = time.perf_counter_ns()
+        for tenant, counter in self._counters.items():
+            if (used_ns := counter()) is not None:
+                self.of_tenants[tenant].append((time.perf_counter_ns(), used_ns))
+        cost_ns = time.perf_counter_ns() - begin_ns
+        self._due_ns = begin_ns + max(LEAST_GAP_NS, round(cost_ns / MOST_SHARE))
+
+
+def _counters(tenants: Collection[Tenant]) -> dict[int, Callable[[], int | None]]:
+    """Return what reads the processor time of each tenant; none of a single one, which is beside nobody."""
+    if len(tenants) < 2:
+        return {}
+    uncounted = {tenant.index: tenant for tenant in tenants if tenant.live.processor_ns() is None}
+    counters: dict[int, Callable[[], int | None]] = {
+        tenant.index: tenant.live.processor_ns for tenant in tenants if tenant.index not in uncounted
+    }
+    if uncounted:
+        leaders = {index: tenant.process.pid for index, tenant in uncounted.items()}
+        run = next(iter(uncounted.values())).spec.environment.get(RUN_VARIABLE, "")
+        counters |= {index: ProcessClocks(pids).processor_ns for index, pids in families(leaders, run).items()}
+    return counters
+
+
+class ProcessClocks:
+    """The processor time of some processes, all their threads included, by the kernel's clock of each."""
+
+    def __init__(self, pids: Collection[int]) -> None:
+        self._used_ns = dict.fromkeys(pids, 0)
+
+    def processor_ns(self) -> int:
+        """Return the sum; one that has ended counts as it was seen last."""
+        for pid in self._used_ns:
+            with contextlib.suppress(OSError):
+                # clock_getcpuclockid(3): the clock of another process, CPUCLOCK_SCHED of include/linux/posix-timers.h.
+                self._used_ns[pid] = time.clock_gettime_ns(~pid << 3 | 2)
+        return sum(self._used_ns.values())
