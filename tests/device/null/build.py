@@ -1,0 +1,121 @@
+"""Build the null device for the CUDA build of torch that is installed: two libraries, kept by a hash of all sources.
+
+Their names are those by which torch, Triton and nvidia-ml-py look for NVIDIA's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from device.null.elf import dynamic_symbols
+
+HERE = Path(__file__).parent
+PACKAGES = Path(sysconfig.get_path("purelib"))
+ASKING = ("libtorch_cuda.so", "libtorch_cuda_linalg.so", "libc10_cuda.so", "libtorch_python.so")
+OF_NVIDIA = re.compile(r"(__cuda|cuda|cu[A-Z]|cublas|cudnn|cufft|curand|cusparse|cusolver|nccl)(?!ile|pti)")
+FLAGS = ("-O1", "-fPIC", "-Wall", "-Wextra", "-Wno-unused-parameter")
+WITHOUT_NVCC = ("-D__CUDA_FP16_H__", "-D__CUDA_BF16_H__")
+"""These headers of CUDA need some that come with nvcc alone."""
+
+
+class NotBuiltError(Exception):
+    """There can be no null device here, for the reason that it says."""
+
+
+class NoCompilerError(NotBuiltError):
+    """Nothing here compiles C."""
+
+
+def compiler() -> list[str]:
+    """Return the command of a C compiler: the machine's, or zig's of the package index."""
+    for name in ("gcc", "cc", "clang"):
+        if path := shutil.which(name):
+            return [path]
+    if importlib.util.find_spec("ziglang"):
+        return [sys.executable, "-m", "ziglang", "cc"]
+    raise NoCompilerError("There is no C compiler. The package ziglang has one: pip install ziglang.")
+
+
+def built(cache: Path | None = None) -> Path:
+    """Return the folder of both libraries, built there unless it has been. Raises NotBuiltError with the reason."""
+    torch = PACKAGES / "torch" / "lib"
+    if not (torch / "libtorch_cuda.so").exists():
+        raise NotBuiltError("This torch is a CPU build: nothing in it asks for a device of CUDA.")
+    cache = cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cotenant-null-device"
+    folder = cache / _digest()
+    if not folder.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as work:
+            made = Path(work, "made")
+            made.mkdir()
+            _build(made, [torch / name for name in ASKING])
+            with contextlib.suppress(OSError):  # Another process was faster.
+                made.rename(folder)
+    return folder
+
+
+def variables(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which a process finds the libraries of this folder in NVIDIA's place."""
+    paths = {"LD_LIBRARY_PATH": str(folder), "LD_PRELOAD": str(folder / "libcuda.so.1")}
+    separator = {"LD_LIBRARY_PATH": ":", "LD_PRELOAD": " "}
+    return {name: separator[name].join(filter(None, (path, environ.get(name)))) for name, path in paths.items()}
+
+
+def _digest() -> str:
+    digest = hashlib.sha256(importlib.metadata.version("torch").encode())
+    for source in sorted([*HERE.glob("*.c"), *HERE.glob("*.h"), *HERE.glob("*.py")]):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _build(work: Path, asking: list[Path]) -> None:
+    device = sorted(set(HERE.glob("*.c")) - {HERE / "nvml.c"})
+    part = _linked(work / "part.so", device)
+    wanted = set().union(*(dynamic_symbols(library)[0] for library in asking)) | _of_triton()
+    missing = sorted(name for name in wanted - dynamic_symbols(part)[1] if OF_NVIDIA.match(name))
+    rest = work / "rest.c"
+    rest.write_text("#include <stdlib.h>\n" + "".join(map(_body, missing)))
+    part.unlink()
+    _linked(work / "libcuda.so.1", [*device, rest])
+    _linked(work / "libnvidia-ml.so.1", [HERE / "nvml.c"])
+    rest.unlink()
+
+
+def _linked(library: Path, sources: list[Path]) -> Path:
+    """Compile and link a library that every process can load, with its name in it."""
+    folders = [*PACKAGES.glob("nvidia/*/include"), PACKAGES / "triton/backends/nvidia/include"]
+    words = [*compiler(), *FLAGS, *WITHOUT_NVCC, *(f"-I{folder}" for folder in folders), "-shared"]
+    done = subprocess.run(
+        [*words, f"-Wl,-soname,{library.name}", "-o", str(library), *map(str, sources), "-ldl", "-lpthread"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{library.name} was not built: {done.stderr}")
+    return library
+
+
+def _of_triton() -> set[str]:
+    """Return the driver's functions that Triton's own C code calls, which it compiles when it launches a kernel."""
+    sources = (PACKAGES / "triton/backends/nvidia").glob("driver.*")
+    return {name for source in sources for name in re.findall(r"\bcu[A-Z]\w+(?=\()", source.read_text())}
+
+
+def _body(name: str) -> str:
+    """Return a function of this name that succeeds and, where it creates a thing, gives it some room."""
+    if re.search(r"Create|CommInit|CommSplit", name):
+        return f"int {name}(void **made) {{ if (made) *made = calloc(1, 1024); return 0; }}\n"
+    return f"int {name}(void) {{ return 0; }}\n"

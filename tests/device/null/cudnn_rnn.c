@@ -1,0 +1,161 @@
+// cuDNN's recurrent layers: where each weight lies in the one buffer of them, and what the passes cost.
+#define _GNU_SOURCE
+#include "null.h"
+#include <cudnn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_WORKSPACE (1ul << 20)  // beside what grows with the batch
+
+struct cudnnRNNStruct {
+    cudnnRNNMode_t cell;
+    cudnnRNNBiasMode_t bias;
+    cudnnDataType_t type, math;
+    size_t directions, input, hidden, projection, layers;
+};
+
+struct cudnnRNNDataStruct {
+    size_t steps, batch, features;
+};
+
+struct cudnnContext { cudaStream_t stream; };  // as in cudnn.c
+
+static size_t width_of(cudnnDataType_t type) {
+    return type == CUDNN_DATA_DOUBLE ? 8 : type == CUDNN_DATA_FLOAT ? 4 : 2;
+}
+
+static size_t gates(cudnnRNNDescriptor_t rnn) {
+    return rnn->cell == CUDNN_LSTM ? 4 : rnn->cell == CUDNN_GRU ? 3 : 1;
+}
+
+static size_t biases(cudnnRNNDescriptor_t rnn) { return rnn->bias == CUDNN_RNN_NO_BIAS ? 0 : 2; }
+
+static int is_projected(cudnnRNNDescriptor_t rnn) { return rnn->projection != rnn->hidden; }
+
+// A pseudo-layer is one direction of one layer.
+static size_t inputs(cudnnRNNDescriptor_t rnn, size_t pseudo_layer) {
+    return pseudo_layer < rnn->directions ? rnn->input : rnn->projection * rnn->directions;
+}
+
+static size_t weights_before(cudnnRNNDescriptor_t rnn, size_t pseudo_layer) {
+    size_t elements = 0;
+    for (size_t one = 0; one < pseudo_layer; one++) {
+        elements += gates(rnn) * rnn->hidden * (inputs(rnn, one) + rnn->projection);
+        if (is_projected(rnn)) elements += rnn->projection * rnn->hidden;
+    }
+    return elements;
+}
+
+static size_t all_weights(cudnnRNNDescriptor_t rnn) { return weights_before(rnn, rnn->layers * rnn->directions); }
+
+cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t *rnn) {
+    *rnn = calloc(1, sizeof **rnn);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t algorithm, cudnnRNNMode_t cell,
+                                       cudnnRNNBiasMode_t bias, cudnnDirectionMode_t direction,
+                                       cudnnRNNInputMode_t input_mode, cudnnDataType_t type, cudnnDataType_t math,
+                                       cudnnMathType_t math_type, int32_t input, int32_t hidden, int32_t projection,
+                                       int32_t layers, cudnnDropoutDescriptor_t dropout, uint32_t flags) {
+    size_t directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1;
+    *rnn = (struct cudnnRNNStruct){cell,           bias,           type, math, directions, (size_t)input, (size_t)hidden,
+                                   (size_t)projection, (size_t)layers};
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, size_t *bytes) {
+    size_t bias = rnn->layers * rnn->directions * biases(rnn) * gates(rnn) * rnn->hidden;
+    *bytes = (all_weights(rnn) + bias) * width_of(rnn->type);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static void describe(cudnnTensorDescriptor_t tensor, cudnnRNNDescriptor_t rnn, size_t rows, size_t columns) {
+    int sizes[] = {1, (int)rows, (int)columns}, strides[] = {(int)(rows * columns), (int)columns, 1};
+    cudnnSetTensorNdDescriptor(tensor, rnn->type, 3, sizes, strides);
+}
+
+// Matrices of all pseudo-layers lie first, then all biases. Of one: `gates` matrices of its input, as many of its state,
+// and its projection, each of (hidden, inputs), (hidden, projection), (projection, hidden).
+cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, int32_t pseudo_layer,
+                                      size_t bytes, const void *space, int32_t matrix, cudnnTensorDescriptor_t weight,
+                                      void **weight_at, cudnnTensorDescriptor_t bias, void **bias_at) {
+    size_t g = gates(rnn), hidden = rnn->hidden, projection = rnn->projection, one = (size_t)pseudo_layer;
+    size_t input = inputs(rnn, one), number = (size_t)matrix, width = width_of(rnn->type);
+    size_t offset = weights_before(rnn, one);
+    if (weight_at) *weight_at = NULL;
+    if (bias_at) *bias_at = NULL;
+    if (number >= 2 * g) {
+        if (!is_projected(rnn)) return CUDNN_STATUS_SUCCESS;
+        offset += g * hidden * (input + projection);
+        if (weight) describe(weight, rnn, projection, hidden);
+    } else {
+        offset += number < g ? number * hidden * input : g * hidden * input + (number - g) * hidden * projection;
+        if (weight) describe(weight, rnn, hidden, number < g ? input : projection);
+        if (biases(rnn)) {
+            size_t place = all_weights(rnn) + (one * 2 * g + number) * hidden;
+            if (bias) describe(bias, rnn, hidden, 1);
+            if (bias_at) *bias_at = (char *)space + place * width;
+        }
+    }
+    if (weight_at) *weight_at = (char *)space + offset * width;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t *data) {
+    *data = calloc(1, sizeof **data);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t type,
+                                        cudnnRNNDataLayout_t layout, int steps, int batch, int features,
+                                        const int lengths[], void *padding) {
+    *data = (struct cudnnRNNDataStruct){(size_t)steps, (size_t)batch, (size_t)features};
+    return CUDNN_STATUS_SUCCESS;
+}
+
+// As far as can be told: each gate and the result of each step is kept for the backward pass.
+cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,
+                                        cudnnRNNDataDescriptor_t data, size_t *work, size_t *reserve) {
+    size_t states = data->steps * data->batch * rnn->hidden * rnn->directions * width_of(rnn->type);
+    *work = states * (gates(rnn) + 1) + MOST_WORKSPACE;
+    if (reserve) *reserve = mode == CUDNN_FWD_MODE_TRAINING ? states * rnn->layers * (gates(rnn) + 2) : 0;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t put(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnRNNDataDescriptor_t data) {
+    double tokens = (double)(data->steps * data->batch), weights = (double)all_weights(rnn);
+    Work work = {.kind = WORK_PRODUCT, .width = (int)width_of(rnn->type)};
+    work.flops = 2 * tokens * weights;
+    work.bytes = work.width * (weights + tokens * (double)(data->features + rnn->projection * rnn->directions));
+    stream_put(stream_of(handle->stream), &work);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,
+                              const int32_t lengths[], cudnnRNNDataDescriptor_t x_shape, const void *x,
+                              cudnnRNNDataDescriptor_t y_shape, void *y, cudnnTensorDescriptor_t h_shape,
+                              const void *hx, void *hy, cudnnTensorDescriptor_t c_shape, const void *cx, void *cy,
+                              size_t weight_bytes, const void *weights, size_t work_bytes, void *work,
+                              size_t reserve_bytes, void *reserve) {
+    return put(handle, rnn, x_shape);
+}
+
+cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, const int32_t lengths[],
+                                      cudnnRNNDataDescriptor_t y_shape, const void *y, const void *dy,
+                                      cudnnRNNDataDescriptor_t x_shape, void *dx, cudnnTensorDescriptor_t h_shape,
+                                      const void *hx, const void *dhy, void *dhx, cudnnTensorDescriptor_t c_shape,
+                                      const void *cx, const void *dcy, void *dcx, size_t weight_bytes,
+                                      const void *weights, size_t work_bytes, void *work, size_t reserve_bytes,
+                                      void *reserve) {
+    return put(handle, rnn, x_shape);
+}
+
+cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnWgradMode_t mode,
+                                         const int32_t lengths[], cudnnRNNDataDescriptor_t x_shape, const void *x,
+                                         cudnnTensorDescriptor_t h_shape, const void *hx,
+                                         cudnnRNNDataDescriptor_t y_shape, const void *y, size_t weight_bytes,
+                                         void *weights, size_t work_bytes, void *work, size_t reserve_bytes,
+                                         void *reserve) {
+    return put(handle, rnn, x_shape);
+}

@@ -1,0 +1,30 @@
+"""Read the names that a shared library asks of others, and those that it gives to them."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from pathlib import Path
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_DYNAMIC_SYMBOLS = 11
+"""SHT_DYNSYM of elf.h, whose layout for 64 bits the structs above have."""
+
+
+def dynamic_symbols(library: Path) -> tuple[set[str], set[str]]:
+    """Return the undefined and the defined names of a library of 64 bits, without their versions."""
+    undefined, defined = set[str](), set[str]()
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as image:
+        *_, at, _, _, _, _, size, count, _ = _HEADER.unpack_from(image)
+        sections = [_SECTION.unpack_from(image, at + index * size) for index in range(count)]
+        for _, kind, _, _, start, length, link, _, _, _ in sections:
+            if kind != _DYNAMIC_SYMBOLS:
+                continue
+            names = sections[link][4]
+            for offset in range(start, start + length, _SYMBOL.size):
+                name, _, _, section, _, _ = _SYMBOL.unpack_from(image, offset)
+                end = image.find(b"\0", names + name)
+                (defined if section else undefined).add(image[names + name : end].decode())
+    return undefined, defined

@@ -1,0 +1,384 @@
+// Streams, events and graphs: what was put where, what waits for what, and what a capture forbids.
+#define _GNU_SOURCE
+#include "null.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct Capture {
+    Capture *next;
+    Stream *origin;
+    pthread_t thread;
+    enum cudaStreamCaptureMode mode;
+    unsigned long long id;
+    int invalid;
+    Graph *graph;
+};
+
+typedef struct Event {
+    int is_timed, is_recorded, blocks;
+    uint64_t done_ns;
+    Stream *stream;
+    uint64_t issued;            // on its stream, when it was recorded
+    unsigned long long capture; // in which it was recorded last, 0 if in none
+} Event;
+
+unsigned long long null_device_waits, null_device_launches;
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static Stream defaults[MOST_DEVICES];
+static Stream *streams;
+static Capture *captures;
+static unsigned long long last_capture;
+static __thread enum cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
+
+Stream *stream_of(cudaStream_t handle) {
+    if (handle && handle != cudaStreamLegacy && handle != cudaStreamPerThread) return (Stream *)handle;
+    Stream *stream = &defaults[current_device];
+    stream->device = current_device;
+    return stream;
+}
+
+void graph_add(Graph *graph, const Work *work) {
+    if (graph->count == graph->room) {
+        graph->room = graph->room ? 2 * graph->room : 64;
+        graph->works = realloc(graph->works, (size_t)graph->room * sizeof *graph->works);
+    }
+    graph->works[graph->count++] = *work;
+}
+
+void stream_put(Stream *stream, const Work *work) {
+    stream->issued++;
+    if (stream->capture) {
+        if (stream != stream->capture->origin) stream->unjoined = 1;
+        graph_add(stream->capture->graph, work);
+    } else {
+        null_device_launches++;
+        clock_issue(stream, work, 1);
+    }
+}
+
+static void wait_until(uint64_t done_ns, int asleep) {
+    null_device_waits++;
+    clock_wait(done_ns, asleep);
+}
+
+void stream_wait(Stream *stream) { wait_until(clock_done_ns(stream), 0); }
+
+// ---- What a capture forbids
+
+static cudaError_t invalidate(Capture *capture, const char *call, cudaError_t error) {
+    capture->invalid = 1;
+    trace("%s while a stream captures", call);
+    return remember(error);
+}
+
+cudaError_t refuse_in_capture(const char *call) {
+    if (thread_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
+    for (Capture *one = captures; one; one = one->next) {
+        int own = pthread_equal(one->thread, pthread_self()) && one->mode != cudaStreamCaptureModeRelaxed;
+        int others = thread_mode == cudaStreamCaptureModeGlobal && one->mode == cudaStreamCaptureModeGlobal;
+        if (own || others) return invalidate(one, call, cudaErrorStreamCaptureUnsupported);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
+    enum cudaStreamCaptureMode before = thread_mode;
+    thread_mode = *mode;
+    *mode = before;
+    return cudaSuccess;
+}
+
+// ---- Streams
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *handle, unsigned flags, int priority) {
+    Stream *stream = calloc(1, sizeof *stream);
+    stream->device = current_device;
+    stream->flags = flags;
+    stream->priority = priority;
+    pthread_mutex_lock(&guard);
+    stream->next = streams;
+    streams = stream;
+    pthread_mutex_unlock(&guard);
+    *handle = (cudaStream_t)stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *handle, unsigned flags) {
+    return cudaStreamCreateWithPriority(handle, flags, 0);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *handle) { return cudaStreamCreateWithPriority(handle, 0, 0); }
+
+cudaError_t cudaStreamDestroy(cudaStream_t handle) {
+    pthread_mutex_lock(&guard);
+    for (Stream **link = &streams; *link; link = &(*link)->next) {
+        if (*link == (Stream *)handle) {
+            *link = (*link)->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&guard);
+    return cudaSuccess;  // An event may name it still.
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t handle, int *priority) {
+    *priority = stream_of(handle)->priority;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+    Stream *stream = stream_of(handle);
+    if (stream->capture) return invalidate(stream->capture, "cudaStreamQuery", cudaErrorStreamCaptureUnsupported);
+    return clock_passed(clock_done_ns(stream)) ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+    Stream *stream = stream_of(handle);
+    if (stream->capture) return invalidate(stream->capture, "cudaStreamSynchronize", cudaErrorStreamCaptureUnsupported);
+    stream_wait(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void) {
+    cudaError_t error = refuse_in_capture("cudaDeviceSynchronize");
+    if (error) return error;
+    uint64_t done_ns = clock_done_ns(&defaults[current_device]);
+    for (Stream *stream = streams; stream; stream = stream->next) {
+        uint64_t own_ns = stream->device == current_device ? clock_done_ns(stream) : 0;
+        done_ns = own_ns > done_ns ? own_ns : done_ns;
+    }
+    wait_until(done_ns, 0);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t call, void *data, unsigned flags) {
+    (void)flags;
+    call(handle, cudaSuccess, data);
+    return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t call, void *data) {
+    if (!stream_of(handle)->capture) call(data);
+    return cudaSuccess;
+}
+
+// ---- Capture
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMode mode) {
+    Stream *stream = stream_of(handle);
+    if (stream == &defaults[stream->device]) return remember(cudaErrorStreamCaptureUnsupported);
+    if (stream->capture) return remember(cudaErrorIllegalState);
+    Capture *capture = calloc(1, sizeof *capture);
+    *capture = (Capture){captures, stream, pthread_self(), mode, ++last_capture, 0, calloc(1, sizeof(Graph))};
+    stream->capture = captures = capture;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t handle, cudaGraph_t graph, const cudaGraphNode_t *nodes,
+                                          const cudaGraphEdgeData *edges, size_t count,
+                                          enum cudaStreamCaptureMode mode) {
+    (void)nodes;
+    (void)edges;
+    (void)count;
+    cudaError_t error = cudaStreamBeginCapture(handle, mode);
+    if (!error) stream_of(handle)->capture->graph = (Graph *)graph;
+    return error;
+}
+
+// Lets all streams of a capture go; returns whether one of them was not joined to its origin.
+static int release(Capture *capture) {
+    int unjoined = 0;
+    for (Stream *stream = streams; stream; stream = stream->next) {
+        if (stream->capture == capture) {
+            unjoined |= stream->unjoined;
+            stream->unjoined = 0;
+            stream->capture = NULL;
+        }
+    }
+    return unjoined;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *graph) {
+    Capture *capture = stream_of(handle)->capture;
+    *graph = NULL;
+    if (!capture) return remember(cudaErrorIllegalState);
+    for (Capture **link = &captures; *link; link = &(*link)->next) {
+        if (*link == capture) {
+            *link = capture->next;
+            break;
+        }
+    }
+    int unjoined = release(capture);
+    cudaError_t error = capture->invalid ? cudaErrorStreamCaptureInvalidated
+                        : unjoined       ? cudaErrorStreamCaptureUnjoined
+                                         : cudaSuccess;
+    if (!error) *graph = (cudaGraph_t)capture->graph;
+    free(capture);
+    return remember(error);
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureStatus *status) {
+    Capture *capture = stream_of(handle)->capture;
+    *status = !capture           ? cudaStreamCaptureStatusNone
+              : capture->invalid ? cudaStreamCaptureStatusInvalidated
+                                 : cudaStreamCaptureStatusActive;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, enum cudaStreamCaptureStatus *status, unsigned long long *id,
+                                     cudaGraph_t *graph, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges,
+                                     size_t *count) {
+    Capture *capture = stream_of(handle)->capture;
+    cudaStreamIsCapturing(handle, status);
+    if (!capture) return cudaSuccess;
+    if (id) *id = capture->id;
+    if (graph) *graph = (cudaGraph_t)capture->graph;
+    if (nodes) *nodes = NULL;
+    if (edges) *edges = NULL;
+    if (count) *count = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t handle, cudaGraphNode_t *nodes,
+                                                const cudaGraphEdgeData *edges, size_t count, unsigned flags) {
+    (void)handle;
+    (void)nodes;
+    (void)edges;
+    (void)count;
+    (void)flags;
+    return cudaSuccess;
+}
+
+// ---- Graphs: a list of works, which a replay puts on its stream in the order of their capture
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *replay, cudaGraph_t graph, unsigned long long flags) {
+    (void)flags;
+    Graph *copy = calloc(1, sizeof *copy), *from = (Graph *)graph;
+    for (int i = 0; i < from->count; i++) graph_add(copy, &from->works[i]);
+    *replay = (cudaGraphExec_t)copy;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t replay, cudaStream_t handle) {
+    const Graph *graph = (Graph *)replay;
+    Stream *stream = stream_of(handle);
+    stream->issued++;
+    null_device_launches++;
+    clock_issue(stream, graph->works, graph->count);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
+    (void)nodes;
+    *count = (size_t)((Graph *)graph)->count;
+    return cudaSuccess;
+}
+
+static void discard(Graph *graph) {
+    if (graph) free(graph->works);
+    free(graph);
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    discard((Graph *)graph);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t replay) {
+    discard((Graph *)replay);
+    return cudaSuccess;
+}
+
+cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *pointer, cudaHostFn_t destroy, unsigned count,
+                                 unsigned flags) {
+    (void)pointer;
+    (void)destroy;
+    (void)count;
+    (void)flags;
+    *object = (cudaUserObject_t)calloc(1, 64);
+    return cudaSuccess;
+}
+
+// ---- Events
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *handle, unsigned flags) {
+    Event *event = calloc(1, sizeof *event);
+    event->is_timed = !(flags & cudaEventDisableTiming);
+    event->blocks = !!(flags & cudaEventBlockingSync);
+    *handle = (cudaEvent_t)event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *handle) { return cudaEventCreateWithFlags(handle, 0); }
+
+cudaError_t cudaEventDestroy(cudaEvent_t handle) {
+    free(handle);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t on, unsigned flags) {
+    (void)flags;
+    Event *event = (Event *)handle;
+    Stream *stream = stream_of(on);
+    event->is_recorded = 1;
+    event->stream = stream;
+    event->issued = stream->issued;
+    event->capture = stream->capture ? stream->capture->id : 0;
+    event->done_ns = stream->capture ? 0 : clock_done_ns(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t on) { return cudaEventRecordWithFlags(handle, on, 0); }
+
+// Refuses what may not be asked of an event that stands in a capture.
+static cudaError_t refuse_captured(const Event *event, const char *call) {
+    for (Capture *one = captures; one; one = one->next)
+        if (one->id == event->capture) return invalidate(one, call, cudaErrorCapturedEvent);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t handle) {
+    const Event *event = (Event *)handle;
+    cudaError_t error = refuse_captured(event, "cudaEventQuery of a captured event");
+    if (!error) error = refuse_in_capture("cudaEventQuery");
+    return error ? error : clock_passed(event->done_ns) ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
+    const Event *event = (Event *)handle;
+    cudaError_t error = refuse_captured(event, "cudaEventSynchronize of a captured event");
+    if (!error) wait_until(event->done_ns, event->blocks);
+    return error;
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to) {
+    const Event *first = (Event *)from, *last = (Event *)to;
+    if (!first->is_timed || !last->is_timed || !first->is_recorded || !last->is_recorded)
+        return remember(cudaErrorInvalidResourceHandle);
+    if (!clock_passed(first->done_ns) || !clock_passed(last->done_ns)) return cudaErrorNotReady;
+    *milliseconds = (float)(((double)last->done_ns - (double)first->done_ns) / 1e6);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t awaited, unsigned flags) {
+    (void)flags;
+    const Event *event = (Event *)awaited;
+    Stream *stream = stream_of(handle), *on = event->stream;
+    if (!event->is_recorded) return cudaSuccess;
+    if (!event->capture) {
+        if (stream->capture)
+            return invalidate(stream->capture, "cudaStreamWaitEvent for work outside", cudaErrorStreamCaptureIsolation);
+        clock_hold(stream, event->done_ns);
+        return cudaSuccess;
+    }
+    Capture *capture = on->capture;
+    if (!capture || capture->id != event->capture) return cudaSuccess;
+    if (!stream->capture) {
+        stream->capture = capture;  // It is forked off, and has to be joined again.
+        stream->unjoined = 1;
+    }
+    if (on->issued == event->issued) on->unjoined = 0;
+    stream->issued++;
+    return cudaSuccess;
+}

@@ -1,0 +1,154 @@
+"""A process that has imported torch over the null device and not touched it: each job is forked from it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import runpy
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from device.null.build import variables
+
+ROOT = Path(__file__).parents[2]
+TASKS = ROOT / "tasks"
+LIMIT_S = 120
+TAIL = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a job ended, and what it said. `waits`: in each measured step, how often the host waited for the device."""
+
+    status: int
+    out: str
+    err: str
+    record: dict[str, Any]
+    waits: list[int]
+
+    def __str__(self) -> str:
+        return f"status {self.status}: {self.record.get('message')}\n{self.err[-TAIL:]}"
+
+
+class Zygote:
+    """The parent's end. Jobs run one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        environment = os.environ | variables(folder, os.environ)
+        paths = [str(ROOT / "common"), str(ROOT / "tests"), environment.get("PYTHONPATH", "")]
+        environment |= {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "device.zygote"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def run(self, task: str, *words: object, environ: Mapping[str, str] | None = None) -> Ended:
+        """Run a task, named as its folder below tasks/, with these arguments and variables; return how it ended."""
+        with tempfile.TemporaryDirectory() as folder:
+            request = {
+                "program": str(TASKS / task / "pytorch" / "main.py"),
+                "words": [*map(str, words), "--report", f"{folder}/record.json"],
+                "environ": dict(environ or {}),
+                "folder": folder,
+            }
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            status = json.loads(self._process.stdout.readline())
+            texts = {name: Path(folder, name) for name in ("out", "err", "record.json", "waits.json")}
+            found = {name: path.read_text() if path.exists() else "" for name, path in texts.items()}
+            waits = json.loads(found["waits.json"] or "[]")
+            return Ended(status, found["out"], found["err"], json.loads(found["record.json"] or "{}"), waits)
+
+    def close(self) -> None:
+        self._process.communicate("")
+
+
+def serve() -> None:
+    """Fork a child for each request on the standard input, and answer with its exit status."""
+    # Once for all jobs.
+    import torch._dynamo  # noqa: F401
+    import torchvision  # noqa: F401
+
+    import cotenant.bench  # noqa: F401
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        child = os.fork()
+        if not child:
+            _job(request)
+        print(json.dumps(_status_of(child)), flush=True)
+
+
+def _status_of(child: int) -> int:
+    """Wait for a child; one that takes too long is killed."""
+    handle = os.pidfd_open(child)
+    if not select.select([handle], [], [], LIMIT_S)[0]:
+        os.kill(child, signal.SIGKILL)
+    os.close(handle)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _job(request: Mapping[str, Any]) -> None:
+    """Become the program of a request."""
+    folder = Path(request["folder"])
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT), number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.environ.update(request["environ"])
+    sys.argv = [request["program"], *request["words"]]
+    sys.path.insert(0, str(Path(request["program"]).parent))
+    waits = _watched_steps()
+    status = 1
+    try:
+        runpy.run_path(request["program"], run_name="__main__")
+    except SystemExit as end:
+        status = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    (folder / "waits.json").write_text(json.dumps(waits))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _watched_steps() -> list[int]:
+    """Have every step after the warm-up counted: how often the host waits for the device in it."""
+    from cotenant.bench.loop import Loop
+
+    counter = ctypes.c_ulonglong.in_dll(ctypes.CDLL(None), "null_device_waits")
+    waits: list[int] = []
+    warm_up = Loop.warm_up
+
+    def watched(loop: Loop) -> list[int]:
+        times_ns = warm_up(loop)
+        step = loop._work.step
+
+        def counting(run: Any, batch: Any) -> Any:
+            before = counter.value
+            loss = step(run, batch)
+            waits.append(counter.value - before)
+            return loss
+
+        loop._work.step = counting
+        return times_ns
+
+    Loop.warm_up = watched  # type: ignore[method-assign]
+    return waits
+
+
+if __name__ == "__main__":
+    serve()
