@@ -70,7 +70,9 @@ def variables(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables with which a process finds the libraries of this folder in NVIDIA's place."""
     paths = {"LD_LIBRARY_PATH": str(folder), "LD_PRELOAD": str(folder / "libcuda.so.1")}
     separator = {"LD_LIBRARY_PATH": ":", "LD_PRELOAD": " "}
-    return {name: separator[name].join(filter(None, (path, environ.get(name)))) for name, path in paths.items()}
+    joined = {name: separator[name].join(filter(None, (path, environ.get(name)))) for name, path in paths.items()}
+    # cuDNN's attention asks more than the null cuDNN answers: torch's own kernels come first.
+    return joined | {"TORCH_CUDNN_SDPA_DEPRIORITIZED": "1"}
 
 
 def _digest() -> str:

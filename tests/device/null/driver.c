@@ -14,6 +14,13 @@ CUresult cuInit(unsigned flags) {
     return device_count() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
+// NVRTC asks for it, and takes a driver that has none.
+CUresult cuGetExportTable(const void **table, const CUuuid *id) {
+    (void)id;
+    *table = NULL;
+    return CUDA_ERROR_NOT_FOUND;
+}
+
 CUresult cuDriverGetVersion(int *version) {
     *version = VERSION;
     return CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-// Memory of the device and of the host: addresses are real, a device's pages are never touched but by small copies.
+// Memory of the device and of the host: addresses are real, a device's pages are never touched and read as zeros.
 #define _GNU_SOURCE
 #include "null.h"
 #include <stdlib.h>
@@ -9,8 +9,7 @@
 #define MIB (1ul << 20)
 #define GRANULE 512ul            // of cudaMalloc
 #define MAPPED_GRANULE (2 * MIB) // of cuMemCreate
-// Larger writes to a device are not carried out, nor larger reads of it: nobody looks at what they would hold.
-#define MOST_WRITTEN MIB
+// Larger reads of a device are not carried out: nobody looks at what they would hold, and the host has less memory.
 #define MOST_READ (64 * MIB)
 // The driver stages what is larger and not pinned, and returns when the last of it has left the host.
 #define STAGED (64 * KIB)
@@ -71,7 +70,7 @@ static int take_out(const void *start, Block *block) {
 }
 
 static void *reserve(size_t bytes) {
-    void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *start = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return start == MAP_FAILED ? NULL : start;
 }
 
@@ -173,8 +172,11 @@ static int is_pageable(const void *pointer) {
     return !find(pointer, &block);
 }
 
+// A kernel that did nothing may have had to write what is read: so all of it is as new.
 static void carry(void *to, const void *from, size_t bytes) {
-    if (bytes <= (is_on_device(to) ? MOST_WRITTEN : MOST_READ)) memmove(to, from, bytes);
+    if (is_on_device(to)) return;
+    if (!is_on_device(from)) memmove(to, from, bytes);
+    else if (bytes <= MOST_READ) memset(to, 0, bytes);
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t handle) {
@@ -207,20 +209,10 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     return cudaSuccess;
 }
 
-static void fill(void *start, int value, size_t bytes) {
-    if (bytes <= MOST_WRITTEN) {
-        memset(start, value, bytes);
-    } else if (!value) {
-        uintptr_t first = ((uintptr_t)start + 4 * KIB - 1) & ~(4 * KIB - 1);
-        uintptr_t end = ((uintptr_t)start + bytes) & ~(4 * KIB - 1);
-        madvise((void *)first, end - first, MADV_DONTNEED);
-    }
-}
-
 cudaError_t cudaMemsetAsync(void *start, int value, size_t bytes, cudaStream_t handle) {
-    Stream *stream = stream_of(handle);
-    stream_put(stream, &(Work){.kind = WORK_FILL, .bytes = (double)bytes});
-    if (!stream->capture) fill(start, value, bytes);
+    (void)start;
+    (void)value;
+    stream_put(stream_of(handle), &(Work){.kind = WORK_FILL, .bytes = (double)bytes});
     return cudaSuccess;
 }
 
@@ -286,6 +278,5 @@ CUresult cuMemMap(CUdeviceptr start, size_t bytes, size_t offset, CUmemGenericAl
 CUresult cuMemUnmap(CUdeviceptr start, size_t bytes) {
     Block block;
     for (CUdeviceptr at = start; at < start + bytes && take_out((void *)at, &block);) at += block.bytes;
-    madvise((void *)start, bytes, MADV_DONTNEED);
     return CUDA_SUCCESS;
 }
