@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -213,3 +214,23 @@ def test_a_crash_that_a_script_swallowed_is_no_success(loose: Suites) -> None:
     (record,) = loose.records()
     assert record["message"].startswith("It ended without joining the rendezvous, with exit status 0. Its log ends: ")
     assert record["message"].endswith("ValueError: an odd batch")
+
+
+def test_a_programs_own_word_is_called_unaudited_wherever_its_number_stands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for uid in range(5):
+        own = a_launch(uid, told={"part": a_part(harness="")})
+        write_record(tmp_path, own, NOON + timedelta(minutes=uid))
+    page, rows = tmp_path / "page.html", tmp_path / "rows.csv"
+    assert "clean unaudited" in " ".join(said(capsys, "report", tmp_path)[0].split())
+    line = next(csv.DictReader(said(capsys, "report", tmp_path, "--format", "csv")[0].splitlines()))
+    assert line["audited"] == "0"
+    said(capsys, "report", tmp_path, "--html", page)
+    assert "unaudited" in page.read_text()
+    assert "A and B unaudited" in " ".join(said(capsys, "compare", tmp_path, tmp_path)[0].split())
+    assert "Unaudited, a number by the program's own word alone: vae." in "".join(
+        said(capsys, "mlbench-report", "--reports", tmp_path)
+    )
+    said(capsys, "export", tmp_path, "--out", rows)
+    assert {line["audited"] for line in csv.DictReader(rows.read_text().splitlines())} == {"false"}

@@ -18,7 +18,7 @@ from cotenant.report.tables import Tables, family, other_works, sources_of_watt,
 from cotenant.results.record import Record
 from cotenant.results.targets import System
 from report.making import launch, power, summary_of
-from results.made import ARGUMENTS, ISOLATION, a_part
+from results.made import ARGUMENTS, ISOLATION, a_part, with_device
 
 SYSTEMS = [
     System("V100", "*V100*", 1, 250, 8000),
@@ -138,7 +138,8 @@ def test_power_of_some_families_leaves_the_constant_for_the_system() -> None:
 
 def test_a_system_is_called_by_its_description_or_devices_and_by_what_its_lines_differ_in() -> None:
     ours = [*on("a", "Tesla T4", "ssd_fp32", 500), *on("a", "Tesla T4", "vae_fp32", 500)]
-    place = {"hostname": "a", "devices": 1, "isolation": replace(ISOLATION, backend="none")}
+    of_t4 = with_device("Tesla T4")
+    place = of_t4 | {"hostname": "a", "isolation": replace(of_t4["isolation"], backend="none")}
     free = launch("ssd_fp32", 1, 2, 400, place=place, part=_part("Tesla T4"))
     for records, names, devices in (
         (on("x", "Some GPU", "ssd_fp32", 500), ["2x Some GPU"], 2),

@@ -74,6 +74,7 @@ def a_part(**changes: Any) -> dict[str, Any]:
         "arguments": dict(ARGUMENTS),
         "item": "example",
         "version": "0123456789abcdef",
+        "harness": "fedcba9876543210",
         "batch_loss": [0.5] * 100,
         "epoch_loss": [0.5] * 25,
         "losses_checked": 750,
@@ -134,9 +135,21 @@ def a_record(
     comparable: bool = True,
 ) -> Record:
     """One tenant's record with these changes to what made it, and with the findings of the rules about one record."""
-    made = (a_place(**place or {}), a_statement(**told or {}), a_common(**common or {}))
+    device = (told or {}).get("part", {}).get("gpu")
+    made = (
+        a_place(**(with_device(device) if device else {}) | (place or {})),
+        a_statement(**told or {}),
+        a_common(**common or {}),
+    )
     (record,) = with_findings([build_record(*made, outcome, message, comparable)])
     return record
+
+
+def with_device(name: str) -> dict[str, Any]:
+    """Changes to a place that give its slice one device of this name."""
+    machine = {"model_name": "Some Processor", "accelerators": [{"uuid": "GPU-0", "name": name}]}
+    planned = ISOLATION.planned | {"accelerators": ["GPU-0"]}
+    return {"machine": machine, "devices": 1, "isolation": msgspec.structs.replace(ISOLATION, planned=planned)}
 
 
 def a_lost_record(outcome: str, message: str, place: dict[str, Any] | None = None) -> Record:

@@ -23,6 +23,7 @@ from results.made import (
     observed,
     rules,
     steady,
+    with_device,
 )
 
 
@@ -177,7 +178,7 @@ OTHER = {"uuid": "GPU-0", "name": "Another"}
 def test_gpu_is_what_it_ran_on() -> None:
     machine = {"model_name": "Some Processor", "accelerators": [OTHER, GPU]}
     for part, owned, gpu in (
-        (a_part(gpu="Stated Accelerator", observed={"device": "cuda:0"}), ["GPU-1"], "Stated Accelerator"),
+        (a_part(gpu="Accelerator", observed={"device": "cuda:0"}), ["GPU-1"], "Accelerator"),
         (a_part(), ["GPU-1"], "Some Processor"),  # --no-cuda: it ran beside its accelerator, not on it
         ({}, ["GPU-1"], "Some Accelerator"),
         ({}, [], "Some Processor"),
@@ -317,3 +318,34 @@ def test_convolutions_that_can_take_fewer_products_may_exceed_the_peak() -> None
     for reducible in (None, -1, "all", 10**20):
         compute = stepped(10**12, {"flops_reducible": reducible}).meters["compute"]
         assert compute["mfu_least"] == pytest.approx(compute["mfu"] * (0.25 if reducible == 10**20 else 1))
+
+
+def test_a_device_that_its_slice_has_not_is_refused() -> None:
+    def on(name: str, place: dict[str, Any] | None = None) -> Record:
+        return a_record(place, {"part": a_part(gpu=name)})
+
+    nothing = on("NVIDIA H100 80GB HBM3", {"machine": {"model_name": "Some Processor", "accelerators": []}})
+    assert (nothing.gpu, nothing.invalid) == ("Some Processor", True)
+    assert rules(nothing)["foreign_device"].sentence == (
+        "It says that it ran on NVIDIA H100 80GB HBM3, and its slice has no device."
+    )
+    other = on("NVIDIA H100 80GB HBM3", with_device("Tesla T4"))
+    assert (other.gpu, other.invalid) == ("Tesla T4", True)
+    for said, known in (
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "NVIDIA A100-SXM4-40GB"),
+        ("GeForce RTX 3090", "NVIDIA GeForce RTX 3090"),
+        ("AMD Instinct MI250X", "AMD Instinct MI250X"),
+    ):
+        own = on(said, with_device(known))
+        assert (own.gpu, "foreign_device" in rules(own)) == (said, False)
+
+
+def test_what_speaks_the_protocol_by_itself_is_unaudited() -> None:
+    for part, audited in (
+        (a_part(harness=""), False),
+        (a_part(), True),
+        (a_part(harness="", observed={"audit": {"steps": 1}}), True),
+    ):
+        record = a_record(told={"part": part})
+        assert (record.audited, "unaudited" in rules(record)) == (audited, not audited)
+    assert "unaudited" not in rules(a_lost_record("failed", "It fell."))

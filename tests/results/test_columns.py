@@ -142,7 +142,7 @@ def test_what_has_to_be_equal_is_what_launches_hold() -> None:
     ((found,),) = launches_of(frame_of(launch()))[0].values()
     words = (
         "class benchmark work_of_an_item batch_size precision devices tenants sharers share device_sharers mix "
-        "neighbours isolation software cache kernels processors device"
+        "neighbours isolation software cache kernels processors audited device"
     )
     assert [word for word, _ in found.work] == words.split()
     assert dict(found.work) | {"benchmark": "", "work_of_an_item": "", "software": ""} == {
@@ -163,5 +163,6 @@ def test_what_has_to_be_equal_is_what_launches_hold() -> None:
         "cache": "",
         "kernels": "",
         "processors": 1,
+        "audited": True,
         "device": "Some Processor",
     }

@@ -63,7 +63,7 @@ def test_a_run_that_failed_does_not_replace_an_earlier_one_that_completed(order:
 def on(*devices: str, uid: int = 0, **place: Any) -> list[Record]:
     return [
         a_record(
-            place={"tenant": tenant, "vcd": str(tenant), "run_id": uid} | place,
+            place={"tenant": tenant, "vcd": str(tenant), "run_id": uid, "devices": 0} | place,
             told={"part": {**PART, "gpu": device}},
             common={"started": NOON + timedelta(days=uid)},
         )

@@ -24,7 +24,7 @@ from cotenant.bench.world import World
 from cotenant.challenge.vendor import Challenged
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.protocol.client import Rendezvous, wait_until
-from cotenant.suite.task_source import task_name, version_of
+from cotenant.suite.task_source import harness_version, task_name, version_of
 
 if TYPE_CHECKING:
     from cotenant.bench.contract import Benchmark
@@ -101,7 +101,8 @@ def _runner_gone(cls: type[Benchmark], error: OSError) -> int:
 def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: World, buyer: Challenged | None) -> int:
     arguments = arguments_of(benchmark)
     version = version_of(Path(inspect.getfile(type(benchmark))))
-    conductor.begin({"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version})
+    work = {"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version}
+    conductor.begin(work | {"harness": harness_version()})
     # Ranks do the same and would say the same: one of them talks.
     say: Callable[..., None] = print if world.rank == 0 else lambda *_, **__: None
     for sentence in (*parsed.renamed, *(f"{flag} is accepted, without effect." for flag in parsed.ignored)):

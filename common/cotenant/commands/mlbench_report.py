@@ -38,6 +38,7 @@ def main(argv: Sequence[str]) -> int:
     newest, twice = newest_in(of_class(together, given.run_class))
     counted, older = newest_work(newest)
     notes = [*twice, *older, *mlbench.beside_devices(counted), *mlbench.other_devices(newest, given.gputotal)]
+    notes += mlbench.unaudited(counted)
     jobs = None if given.jobs is None else list(expected_jobs(given.jobs, targets))
     report = _report(given, newest, counted, targets, jobs, [*skipped, *notes])
     for line in notes:

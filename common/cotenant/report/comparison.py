@@ -10,6 +10,7 @@ from cotenant.report.grid import Column, Grid, Measurement, measured_columns, nu
 from cotenant.report.numbers import rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, rates_of
+from cotenant.results.record import UNAUDITED
 from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare, holm, pooled_noise
 from cotenant.stats.launches import across_launches
 from cotenant.text import printable
@@ -178,6 +179,9 @@ def _line(job: str, a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], cond
     if _tuned(a) != _tuned(b):
         sizes = ["-".join(sorted({str(dict(launch.work)["batch_size"]) for launch in of})) for of in sides.values()]
         notes.append(f"{'A' if _tuned(a) else 'B'} is tuned, batch size {sizes[0]} -> {sizes[1]}")
+    unaudited = [side for side, of in sides.items() if any(dict(launch.work).get("audited") is False for launch in of)]
+    if unaudited:
+        notes.append(f"{' and '.join(unaudited)} {UNAUDITED}")
     hosts = [" and ".join(_hosts(of)) for of in sides.values()]
     if hosts[0] != hosts[1] and all(hosts):
         notes.append(f"A on {hosts[0]}, B on {hosts[1]}")

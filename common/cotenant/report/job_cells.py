@@ -14,7 +14,7 @@ from cotenant.report.numbers import ABSENT, SHOWN_TENANTS, percent
 from cotenant.report.problems import finding_counts
 from cotenant.report.summary import JobSummary
 from cotenant.results.columns import TENANT
-from cotenant.results.record import CLEAN, SUSPECT
+from cotenant.results.record import CLEAN, SUSPECT, UNAUDITED
 
 INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_launches", "_launches_alone", "_quick")]
 STEPS = ("steps", "step_p50_ns", "step_p99_ns", "step_p99_low_ns", "step_p99_high_ns")
@@ -32,12 +32,22 @@ def bound(job: JobSummary) -> str:
 
 
 def job_verdict_cell(job: JobSummary) -> Cell:
-    return replace(verdict_cell(job.verdict, worst_rule(job)), values={"worst_warning": worst_rule(job) or None})
+    values = {"worst_warning": worst_rule(job) or None, "audited": int(is_audited(job))}
+    return replace(verdict_cell(job.verdict, verdict_note(job)), values=values)
 
 
-def verdict_cell(verdict: str, rule: str) -> Cell:
-    """Return a verdict, with the worst warning's rule beside it."""
-    return Cell(verdict, style=style_of(verdict) if verdict else "", note=rule.replace("_", " "))
+def verdict_cell(verdict: str, note: str) -> Cell:
+    """Return a verdict, with what is to be known of it beside it."""
+    return Cell(verdict, style=style_of(verdict) if verdict else "", note=note)
+
+
+def verdict_note(job: JobSummary) -> str:
+    """Return the worst warning's rule, and whether the number is a program's own word."""
+    return ", ".join(filter(None, (worst_rule(job).replace("_", " "), "" if is_audited(job) else UNAUDITED)))
+
+
+def is_audited(job: JobSummary) -> bool:
+    return all(audited for (audited,) in job.members.columns("audited").iter_rows())
 
 
 def worst_rule(job: JobSummary) -> str:

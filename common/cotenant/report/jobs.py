@@ -50,7 +50,7 @@ FIELDS = (
     *("suite", "host", "job", "group", "tenant", "unit", "sharers"),
     *("rate", "low", "high", "launches", "observations", "spread"),
     *("fairness", "worst_over_best", "slowest", "overlap", "device_load_percent"),
-    *("verdict", "worst_warning", "errors", "warnings"),
+    *("verdict", "worst_warning", "audited", "errors", "warnings"),
     *INTERFERENCE,
     *("tflops", "mfu", "ceiling_tflops", "of_ceiling"),
     *STEPS,

@@ -122,6 +122,12 @@ def beside_devices(records: pl.DataFrame) -> list[str]:
     ]
 
 
+def unaudited(records: pl.DataFrame) -> list[str]:
+    """Return a sentence on the jobs whose programs speak the protocol by themselves."""
+    names = records.filter(~pl.col("audited"))["name"].unique(maintain_order=True).to_list()
+    return [f"Unaudited, a number by the program's own word alone: {', '.join(names)}."] if names else []
+
+
 def other_devices(newest: pl.DataFrame, expected: int | None) -> list[str]:
     """Return a sentence for each host whose records are not of as many single devices as expected.
 

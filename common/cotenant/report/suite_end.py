@@ -14,7 +14,7 @@ from cotenant.report import scaling
 from cotenant.report.answer import answer
 from cotenant.report.grid import Column, Grid, RowGroup, Words, number, row, word
 from cotenant.report.interference import interference_grid
-from cotenant.report.job_cells import bound, interference_cell, shared, verdict_cell, worst_rule
+from cotenant.report.job_cells import bound, interference_cell, shared, verdict_cell, verdict_note
 from cotenant.report.jobs import OF_N, rate_columns
 from cotenant.report.mixes import mix_grid
 from cotenant.report.numbers import at_most
@@ -99,7 +99,7 @@ def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
         same = (pl.col("suite") == job.suite) & (pl.col("hostname") == job.host) & (pl.col("name") == job.name)
         own = summary.records.where(same)
     elif len(job.tenants) > 1:
-        yield TenantLine("all", job.node, job.overlap, job.verdict, worst_rule(job))
+        yield TenantLine("all", job.node, job.overlap, job.verdict, verdict_note(job))
     outcome = pl.when("invalid").then(pl.lit(INVALID)).otherwise("outcome").last()
     records = own.columns("overlap", "outcome", "invalid", tenant=TENANT)
     of_tenants = records.group_by("tenant", maintain_order=True).agg(pl.col("overlap").min(), outcome)
@@ -108,7 +108,7 @@ def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
         overlap, verdict = lines[tenant]
         if job.node is not None:
             verdict = job.verdict if len(job.tenants) == 1 else ""
-        doubt = worst_rule(job) if verdict == job.verdict else ""
+        doubt = verdict_note(job) if verdict == job.verdict else ""
         yield TenantLine(tenant, job.tenants.get(tenant), overlap, verdict, doubt)
 
 

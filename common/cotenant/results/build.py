@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -36,9 +37,11 @@ from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description, describe
 from cotenant.stats.quantiles import quantile
 from cotenant.stats.tenants import Span, overlap
+from cotenant.text import listed
 
 LOSSES_KEPT = 100
 STEP_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+VENDOR_WORDS = {"nvidia", "amd", "intel", "r", "corporation", "tm"}
 LIKE = 1.01
 """A device's clock and the host's go by so much alike (`clocks`)."""
 
@@ -50,6 +53,7 @@ class TenantPart(msgspec.Struct, frozen=True):
     ignored: list[str] = []
     item: str = ""
     version: str = ""
+    harness: str = ""
     number: int | None = None
     repeat: int | None = None
     load_end_ns: int = 0
@@ -206,7 +210,7 @@ def build_record(
     ended, message = known_outcome(outcome, message)
     completed = ended == "completed"
     train, train_item, statistics = numbers_of(measured) if completed else (None, None, None)
-    gpu, (vcd, devices) = _gpu(place, part), _trained(place, part)
+    (gpu, foreign), (vcd, devices) = _gpu(place, part), _trained(place, part)
     arguments = part.given_arguments(statement.done if completed else statement.given)
     number = arguments.get("number")
     meters = meters_of(part.observed, number, statement.skip, gpu, measured) if completed else {}
@@ -241,7 +245,7 @@ def build_record(
         "rendezvous": _meeting(statement, common),
         "machine": place.machine | {"torch": part.torch},
         "meters": common.meters | {"device_memory": part.device_memory} | meters,
-        "findings": [*common.findings, *part.findings],
+        "findings": [*common.findings, *part.findings, *foreign],
     }
     return Record(**fields)
 
@@ -255,13 +259,31 @@ def _trained(place: Placement, part: TenantPart) -> tuple[str, int]:
     return (",".join(place.vcd.split(",")[:used]), used) if used < place.devices else (place.vcd, place.devices)
 
 
-def _gpu(place: Placement, part: TenantPart) -> str:
-    """Return what it ran on; of a tenant that cannot say, its slice's accelerator, else the host's processor."""
+def _gpu(place: Placement, part: TenantPart) -> tuple[str, list[Finding]]:
+    """Return what it ran on; of a tenant that cannot say, its slice's accelerator, else the host's processor.
+
+    One that names a device where its slice has none is not believed, which is a finding.
+    """
     planned = place.isolation.planned.get("accelerators", [])
     owned = [device["name"] for device in place.machine.get("accelerators", []) if device["uuid"] in planned]
+    processor = str(place.machine.get("model_name", ""))
+    if part.gpu and not any(_alike(part.gpu, str(name)) for name in owned):
+        finding = Finding(
+            "foreign_device",
+            "error",
+            f"It says that it ran on {part.gpu}, and its slice has {listed(owned) or 'no device'}.",
+            "Leave `gpu` out of what a program says where it ran on the processor; --cuda of ours asks for a device.",
+        )
+        return str(owned[0]) if owned else processor, [finding]
     if part.gpu or (owned and part.observed.get("device") != "cpu"):
-        return part.gpu or str(owned[0])
-    return str(place.machine.get("model_name", ""))
+        return part.gpu or str(owned[0]), []
+    return processor, []
+
+
+def _alike(said: str, known: str) -> bool:
+    """Whether torch's name of a device may be the driver's: the vendor may be left out, an instance's size added."""
+    words = [{*re.split(r"[\W_]+", name.casefold())} - VENDOR_WORDS for name in (said, known)]
+    return words[0] <= words[1] or words[1] <= words[0]
 
 
 def _meeting(statement: Statement, common: Common) -> Meeting | None:

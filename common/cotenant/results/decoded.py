@@ -184,6 +184,11 @@ class Decoded:
         return list_of(self.at("neighbours")).count(self.cell) + 1 if text_of(self.at("mix")) else tenants
 
     @property
+    def audited(self) -> bool:
+        """As `Record.audited`; of other programs' records nobody asks."""
+        return not self.ours or bool(self.at("harness")) or isinstance(self.at("observed", "audit"), Mapping)
+
+    @property
     def suite(self) -> str:
         return text_of(self.at("suite")) or ("" if self.ours else suite_and_device(self.path)[0])
 

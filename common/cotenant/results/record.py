@@ -39,6 +39,8 @@ INTERRUPTED: Outcome = "interrupted"
 """Of a tenant that a signal to the runner ended: nothing has failed."""
 CLEAN, SUSPECT, INVALID = "clean", "suspect", "INVALID"
 """Verdicts on what completed: without a warning, with one, and with an error, which takes its number."""
+UNAUDITED = "unaudited"
+"""What stands beside a number that is its program's own word."""
 MOST = 1 << 63  # no clock and no count gets there
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MOST - 1)]
 Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST - 1)]
@@ -223,6 +225,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Accelerators that it trained on: of its slice's, which `isolation` names, the first ones."""
     version: str
     """Hash of the benchmark's source."""
+    harness: str = ""
+    """Hash of cotenant.bench as the program imported it; empty of one that speaks the protocol by itself."""
     unique_id: str
     """sha256 of name, source and the arguments that change the work: equal for equal work. Empty if unknown."""
     suite_start_time: str
@@ -309,6 +313,11 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """What really ran: dtype, device, world size, compiled or not."""
     findings: list[Finding]
     """What is to be known about the number's validity."""
+
+    @property
+    def audited(self) -> bool:
+        """Whether it ran on cotenant.bench, whose loop audits it; of older records their audit says so."""
+        return bool(self.harness) or isinstance(self.observed.get("audit"), dict)
 
     @property
     def invalid(self) -> bool:

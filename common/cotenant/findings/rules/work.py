@@ -112,6 +112,17 @@ def credited(record: Record) -> Finding | None:
 
 
 @record_rule
+def unaudited(record: Record) -> Finding | None:
+    """A program that speaks the protocol by itself: its clock, its items and its steps are its own word."""
+    if record.statistics is None or record.audited:
+        return None
+    return info(
+        "This program speaks the protocol by itself: nobody has audited that its steps did what it counts.",
+        "Write it on cotenant.bench (./run.sh new), or quote its number as its author's word.",
+    )
+
+
+@record_rule
 def skipped_updates(record: Record) -> Finding | None:
     """Updates that a gradient scaler skipped: the steps cost what they cost, and trained nothing."""
     skipped, total = (record.observed.get(name) for name in ("updates_skipped", "updates_scaled"))
