@@ -56,6 +56,16 @@ def working(*tenants: tuple[float, float, float, float]) -> Record:
     return a_record(common={"meters": {"beside": seen}})
 
 
+def begun(
+    variables: dict[str, str], startup: dict[str, tuple[str, str]] | None = None, harness: str = a_part()["harness"]
+) -> Record:
+    """A record of a process that was started with variables, set by somebody each, and start-up files: whose, and what
+    they are of ours; its runner's cotenant.bench is `harness`."""
+    set_by = {name: {"sha256": "0", "set_by": by} for name, by in variables.items()}
+    files = {file: {"sha256": "1", "set_by": by, "ours": ours} for file, (by, ours) in (startup or {}).items()}
+    return a_record(place={"origin": {"harness": harness, "variables": set_by, "startup": files}})
+
+
 def unenforced(*names: str) -> Record:
     return a_record(place={"isolation": type(ISOLATION)("affinity", {}, {}, {}, list(names))})
 

@@ -113,6 +113,8 @@ FIELDS: list[tuple[dict[str, object], str]] = [
     ({"env": {"A": None}}, "'env' 'A': the value is null."),
     ({"env": {"A": ["x"]}}, "'env' 'A': the value is a list."),
     ({"env": {"A": "$HOME"}}, "'env' 'A': unknown variable 'HOME'"),
+    ({"env": {"PYTHONPATH": "x"}}, "'env' 'PYTHONPATH': this variable can run other code before the benchmark"),
+    ({"env": {"LD_PRELOAD": "x.so"}}, "'env' 'LD_PRELOAD': this variable can run other code before the benchmark"),
     ({"env": {"RUN_ID": "7"}}, "'env' 'RUN_ID': the runner sets this variable itself."),
 ]
 

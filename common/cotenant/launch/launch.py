@@ -29,6 +29,7 @@ from cotenant.launch.load import MeasuredLoad, expected_s
 from cotenant.launch.memory import KillWatch
 from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.observer import Observer, Unobserved
+from cotenant.launch.origin import origin_of
 from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
 from cotenant.launch.rendezvous import Link, Rank, TakenError
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, start_tenant
@@ -352,6 +353,7 @@ class Launch:
             self._turns.over(tenant)
         elif message.kind == "ready":
             self._turns.look()
+            tenant.origin = tenant.origin or origin_of(rank.link.peer)
             self._go_if_ready()
         elif message.kind == "done":
             self._stop_if_done()

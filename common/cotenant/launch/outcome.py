@@ -33,6 +33,7 @@ class TenantResult:
     read_back: ReadBack = field(default_factory=ReadBack)
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
+    origin: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ class LaunchResult:
 def result_of(tenant: Tenant, host: HostKills) -> TenantResult:
     """Return the result of a tenant that has ended."""
     outcome, message = outcome_of(tenant, host)
-    return TenantResult(tenant.spec, outcome, message, tenant.ranks, tenant.read_back, tenant.before, tenant.after)
+    seen = (tenant.ranks, tenant.read_back, tenant.before, tenant.after, tenant.origin)
+    return TenantResult(tenant.spec, outcome, message, *seen)
 
 
 def not_started(specs: Iterable[TenantSpec], culprit: TenantSpec, error: OSError) -> tuple[TenantResult, ...]:

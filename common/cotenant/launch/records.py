@@ -192,6 +192,7 @@ def _place(
         solo=start.solo,
         baseline=start.baseline,
         stands_for=[*start.stands_for],
+        origin=tenant.origin,
     )
 
 

@@ -11,6 +11,7 @@ import stat
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from cotenant.files import Directory
 from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, ReadBack
@@ -72,6 +73,8 @@ class Tenant:
     status: int | None = None
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
+    origin: dict[str, Any] = field(default_factory=dict)
+    """What its interpreter started with (`origin_of`)."""
 
     @property
     def index(self) -> int:

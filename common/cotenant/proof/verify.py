@@ -23,6 +23,7 @@ from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.journal import Challenged, Launched, Started, parsed
 from cotenant.results.record import Record, restored
 from cotenant.stats.tenants import common_load, overlap
+from cotenant.suite.task_source import harness_version
 from cotenant.text import listed, many
 
 SET_ASIDE = ".unfinished"
@@ -207,8 +208,10 @@ def _sources(records: Sequence[Record], versions: Collection[str]) -> Check:
     """Whether benchmarks ran as they stand in this checkout. Other sources are no damage: they are named."""
     other = {record.name for record in records if record.version and record.version not in versions}
     note = f"Other sources than this checkout's: {listed(sorted(other), SHOWN)}." if other else ""
+    harnesses = {record.harness for record in records if record.harness} - {harness_version()}
+    note += f" Another cotenant.bench than this checkout's: {listed(sorted(harnesses), SHOWN)}." if harnesses else ""
     looked_at = f"{many(len(records), 'record')} beside {many(len(versions), 'benchmark')} of this checkout"
-    return Check("sources", looked_at, note=note)
+    return Check("sources", looked_at, note=note.lstrip())
 
 
 def challenges(held: Mapping[str, bytes], records: Sequence[Record] | None = None) -> Check:

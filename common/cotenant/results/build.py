@@ -147,6 +147,7 @@ class Placement:
     mix: str = ""
     neighbours: list[str] = field(default_factory=list)
     run_class: RunClass = "base"
+    origin: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

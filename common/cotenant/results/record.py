@@ -227,6 +227,10 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """Hash of the benchmark's source."""
     harness: str = ""
     """Hash of cotenant.bench as the program imported it; empty of one that speaks the protocol by itself."""
+    origin: dict[str, Any] = {}
+    """By its runner: `harness`, the hash of its own cotenant.bench; `variables`, PYTHON* and LD_* that the process was
+    started with; `startup`, each sitecustomize and usercustomize on its PYTHONPATH. Each with its SHA-256 and `set_by`:
+    the `caller` of the runner, or the `program`."""
     unique_id: str
     """sha256 of name, source and the arguments that change the work: equal for equal work. Empty if unknown."""
     suite_start_time: str

@@ -107,6 +107,11 @@ def env_of(entry: dict[str, object]) -> tuple[tuple[str, str], ...]:
                 raise CotenantError("this is no variable's name.", "Use letters, digits and _, no digit first.")
             if name in VARIABLES:
                 raise CotenantError("the runner sets this variable itself.", "Leave it out.")
+            if name.startswith(("PYTHON", "LD_")):
+                raise CotenantError(
+                    "this variable can run other code before the benchmark, and nobody could believe its numbers.",
+                    "Leave it out: what a benchmark needs lies beside it, or is installed.",
+                )
             if isinstance(value, bool) or not isinstance(value, str | int | float):
                 raise CotenantError(f"the value is {kind(value)}.", "Write a string or a number.")
             text = value if isinstance(value, str) else repr(value)

@@ -8,9 +8,10 @@ from statistics import median
 from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import record_rule
 from cotenant.findings.rules.timing import audits_ns, kept_observations
-from cotenant.results.decoded import list_of, text_of
+from cotenant.results.decoded import list_of, mapping_of, text_of
 from cotenant.results.record import Record
 from cotenant.suite.variables import value_behind
+from cotenant.text import listed
 
 PLAIN = "fp32"
 USUAL_SKIPPED, MOST_SKIPPED = 0.01, 0.5
@@ -20,6 +21,13 @@ LEAST_BATCH_NS = 1000
 MOST_RATE = 1e18
 """No computer multiplies so often in a second, and no item takes less than one multiplication."""
 MOST_FASTER = 10
+HARMLESS = frozenset(
+    (
+        *("PYTHON", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONHASHSEED"),
+        *("PYTHONNOUSERSITE", "PYTHONSAFEPATH", "PYTHONPYCACHEPREFIX", "PYTHONWARNINGS", "PYTHONFAULTHANDLER"),
+    )
+)
+"""Variables that neither run nor replace code: many a container sets some of them."""
 FLOPS_LIKE = 0.02
 """By what share counted operations may differ from a closed form, which leaves out small layers."""
 LATE = 1.1
@@ -119,6 +127,30 @@ def unaudited(record: Record) -> Finding | None:
     return info(
         "This program speaks the protocol by itself: nobody has audited that its steps did what it counts.",
         "Write it on cotenant.bench (./run.sh new), or quote its number as its author's word.",
+    )
+
+
+@record_rule
+def code_before_program(record: Record) -> Finding | None:
+    """Code that ran in the tenant before its program, or in the place of libraries: it may have replaced the clock."""
+    origin, own = record.origin, text_of(record.origin.get("harness"))
+    startup = {place: mapping_of(file) for place, file in mapping_of(origin.get("startup")).items()}
+    seen = {**mapping_of(record.observed.get("startup")), **startup}
+    foreign = [place for place in seen if not startup.get(place, {}).get("ours")]
+    variables = {name: mapping_of(of).get("set_by") for name, of in mapping_of(origin.get("variables")).items()}
+    named = [name for name in variables if name not in HARMLESS]
+    reasons = [f"{listed(named)} set by the {variables[named[0]]}"] if named else []
+    reasons += [f"{listed(foreign)} ran first"] if foreign else []
+    if record.harness and own and record.harness != own:
+        reasons.append(f"its cotenant.bench is {record.harness}, and its runner's is {own}")
+    if not reasons:
+        ours = [text_of(file.get("ours")) for file in startup.values()]
+        return info(f"A start-up file of ours ran before the program: {listed(ours)}.") if ours else None
+    by_program = any(startup.get(place, {}).get("set_by", "caller") == "program" for place in foreign)
+    severity = error if by_program else warning
+    return severity(
+        f"Other code may have run before or in this program: {'; '.join(reasons)}.",
+        "Unset these variables and take these files away; a benchmark's own code lies beside its main.py.",
     )
 
 

@@ -1,0 +1,87 @@
+"""What a tenant's interpreter starts with: variables and files that run before the benchmark does, and who set them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cotenant.checkout import CHECKOUT, SOURCE_ROOT
+from cotenant.files import open_regular
+from cotenant.suite.task_source import harness_version
+
+LOADERS = ("PYTHON", "LD_")
+"""The beginnings of the names that the interpreter and the dynamic linker heed (python(1), ld.so(8))."""
+STARTUP = ("sitecustomize", "usercustomize")
+"""The modules that `site` imports before a program, wherever on its path they lie."""
+OWN = ("common/cotenant/**/sitecustomize.py", "tests/device/**/sitecustomize.py")
+MOST_BYTES = 1 << 20
+CALLER, PROGRAM = "caller", "program"
+
+
+def origin_of(pid: int) -> dict[str, Any]:
+    """Return the variables that a process was started with and that run or replace code, and the files that ran first.
+
+    Each with its SHA-256 and who set it: the caller, whose environment every tenant inherits, or the program, which is
+    any script before it. Nothing is known of a process that cannot be looked into.
+    """
+    there, caller = _variables(pid), os.environ
+    variables = {
+        name: {"sha256": _sha256(value.encode(errors="surrogateescape")), "set_by": _setter(name, value, caller)}
+        for name, value in sorted(there.items())
+        if name.startswith(LOADERS) and (name != "PYTHONPATH" or _places(value))
+    }
+    path = there.get("PYTHONPATH", "")
+    files = {str(file): _described(file, content, path) for file, content in _startup_files(_places(path))}
+    return {"harness": harness_version(), "variables": variables, "startup": files}
+
+
+def _described(file: Path, content: bytes, path: str) -> dict[str, str]:
+    digest = _sha256(content)
+    set_by = _setter("PYTHONPATH", path, os.environ)
+    return {"sha256": digest, "set_by": set_by, "ours": _own_files().get(digest, "")}
+
+
+def _setter(name: str, value: str, caller: Mapping[str, str]) -> str:
+    if name == "PYTHONPATH":
+        return CALLER if set(_places(value)) <= set(_places(caller.get(name, ""))) else PROGRAM
+    return CALLER if caller.get(name) == value else PROGRAM
+
+
+def _places(path: str) -> list[str]:
+    """Return what of a PYTHONPATH is not ours: every tenant is given our library first."""
+    return [place for place in path.split(os.pathsep) if place and place != str(SOURCE_ROOT)]
+
+
+def _startup_files(places: list[str]) -> Iterator[tuple[Path, bytes]]:
+    for place in map(Path, places):
+        for name in STARTUP:
+            for file in (place / f"{name}.py", place / name / "__init__.py"):
+                try:
+                    with open_regular(file, follow=True) as opened:
+                        yield file, opened.read(MOST_BYTES)
+                except OSError:
+                    continue
+
+
+@functools.cache
+def _own_files() -> dict[str, str]:
+    """Return the start-up files of this checkout, by their hash."""
+    files = [file for pattern in OWN for file in CHECKOUT.glob(pattern)]
+    return {_sha256(file.read_bytes()): file.relative_to(CHECKOUT).as_posix() for file in files}
+
+
+def _variables(pid: int) -> dict[str, str]:
+    try:
+        content = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (os.fsdecode(text).partition("=") for text in content.split(b"\0") if text)
+    return {name: value for name, _, value in pairs}
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

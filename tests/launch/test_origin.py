@@ -1,0 +1,99 @@
+"""What runs before a tenant's program is seen by its runner, with who set it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cotenant.bench.facts import startup_files
+from cotenant.checkout import CHECKOUT, SOURCE_ROOT
+from cotenant.launch.origin import OWN, origin_of
+from cotenant.suite.task_source import harness_version
+from tenants.suites import SUMS, Suites, job, script, until
+
+
+def origin(**variables: str) -> dict[str, dict[str, dict[str, str]]]:
+    """The origin of a process with these variables."""
+    with subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], **variables}) as process:
+        comm = Path(f"/proc/{process.pid}/comm")
+        until(lambda: comm.read_text() == "sleep\n", "it has become another program")
+        found = origin_of(process.pid)
+        process.kill()
+    assert found["harness"] == harness_version()
+    return found
+
+
+def test_variables_and_startup_files_are_named_with_their_hash_and_who_set_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = b"import time\n"
+    (tmp_path / "sitecustomize.py").write_bytes(content)
+    (tmp_path / "usercustomize").mkdir()
+    (tmp_path / "usercustomize" / "__init__.py").write_bytes(b"")
+    path = f"{SOURCE_ROOT}:{tmp_path}"
+    for caller, by in (("/nothing", "program"), (path, "caller"), (str(tmp_path), "caller")):
+        monkeypatch.setenv("PYTHONPATH", caller)
+        found = origin(PYTHONPATH=path, LD_PRELOAD="", HOME="/", PYTHONX="y")
+        assert {name: of["set_by"] for name, of in found["variables"].items()} == {
+            "PYTHONPATH": by,
+            "LD_PRELOAD": "program",
+            "PYTHONX": "program",
+        }
+        assert found["variables"]["PYTHONX"]["sha256"] == hashlib.sha256(b"y").hexdigest()
+        assert found["startup"] == {
+            str(tmp_path / "sitecustomize.py"): {
+                "sha256": hashlib.sha256(content).hexdigest(),
+                "set_by": by,
+                "ours": "",
+            },
+            str(tmp_path / "usercustomize" / "__init__.py"): {
+                "sha256": hashlib.sha256(b"").hexdigest(),
+                "set_by": by,
+                "ours": "",
+            },
+        }
+    assert origin(PYTHONPATH=str(SOURCE_ROOT)) == {"harness": harness_version(), "variables": {}, "startup": {}}
+    for file in (file for pattern in OWN for file in CHECKOUT.glob(pattern)):
+        own = origin(PYTHONPATH=str(file.parent))["startup"][str(file)]
+        assert own["ours"] == file.relative_to(CHECKOUT).as_posix()
+    assert origin_of(2**22 + 1)["variables"] == {}
+
+
+def test_a_program_names_the_files_of_its_user(tmp_path: Path) -> None:
+    packages = tmp_path / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+    packages.mkdir(parents=True)
+    (packages / "more.pth").write_text("import os\n")
+    customize = tmp_path / "sitecustomize.py"
+    customize.write_text("")
+    code = "from cotenant.bench.facts import startup_files\nimport json\nprint(json.dumps(startup_files()))"
+    assert startup_files().keys().isdisjoint({str(customize)})
+    line = [sys.executable, "-c", f"import site; site.ENABLE_USER_SITE = True\n{code}"]
+    environment = os.environ | {"PYTHONUSERBASE": str(tmp_path), "PYTHONPATH": f"{SOURCE_ROOT}:{tmp_path}"}
+    printed = subprocess.run(line, env=environment, capture_output=True, text=True, check=True).stdout
+    assert json.loads(printed) == {
+        str(packages / "more.pth"): hashlib.sha256(b"import os\n").hexdigest(),
+        str(customize): hashlib.sha256(b"").hexdigest(),
+    }
+
+
+@pytest.mark.slow
+def test_a_script_that_puts_code_before_its_program_is_invalid(loose: Suites) -> None:
+    """Its start-up file stops the clock: the job file says nothing of it."""
+    (loose.folder / "site").mkdir()
+    (loose.folder / "site" / "sitecustomize.py").write_text("import time\n")
+    script(loose.folder / "run.sh", f'export PYTHONPATH="{loose.folder}/site:$PYTHONPATH"', SUMS)
+    hidden = job(name="hidden") | {"cmd": str(loose.folder / "run.sh")}
+    loose.run([hidden, job(name="plain")], "--users", 2)
+    found = {
+        name: {
+            one["severity"] for record in records for one in record["findings"] if one["rule"] == "code_before_program"
+        }
+        for name, records in loose.by_job().items()
+    }
+    assert found == {"hidden": {"error"}, "plain": set()}
