@@ -29,6 +29,7 @@ from cotenant.machine.wheels import DeviceHost, wheel_for
 from cotenant.protocol.client import Rendezvous
 from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
 from cotenant.results.schema import record_schema
+from cotenant.suite.task_source import harness_version
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -57,6 +58,7 @@ def test_the_record_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
     assert record["devices"] == 0
     assert record["observed"]["dtype"] == "fp32"
     assert record["isolation"]["backend"] == "none"
+    assert record["harness"] == harness_version()
     assert record["batch_loss"][-1] < record["batch_loss"][0]
     shown = capsys.readouterr()
     assert json.loads(shown.out.split("-" * 80)[-2]) == record
@@ -267,7 +269,9 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
     assert record["load_end_ns"] > observations[-1]["end_ns"]
     assert (record["losses_checked"], record["losses_non_finite"]) == (8, 0)
     assert (len(record["batch_loss"]), len(record["epoch_loss"])) == (8, 4)
-    assert record["observed"] | {"threads": 0} == {
+    assert begin["work"]["harness"] == harness_version()
+    assert record["observed"] | {"threads": 0, "startup": {}} == {
+        "startup": {},
         "dtype": "fp32",
         "optimizers": [
             {
@@ -419,6 +423,7 @@ def test_printed_form() -> None:
         record_block({"batch_size": 32, "batch_loss": [7.5, None]}),
     ]
     assert "\n".join(lines) + "\n" == GOLDEN.read_text()
+    assert "hf_token: (hidden)\n" in argument_table({"hf_token": "abc"})
 
 
 def test_a_run_prints_this_form_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from cotenant.bench.facts import startup_files
 from cotenant.checkout import CHECKOUT, SOURCE_ROOT
 from cotenant.launch.origin import OWN, origin_of
+from cotenant.suite import task_source
 from cotenant.suite.task_source import harness_version
 from tenants.suites import SUMS, Suites, job, script, until
 
@@ -63,6 +65,14 @@ def test_variables_and_startup_files_are_named_with_their_hash_and_who_set_them(
         own = origin(PYTHONPATH=str(file.parent))["startup"][str(file)]
         assert own["ours"] == file.relative_to(CHECKOUT).as_posix()
     assert origin_of(2**22 + 1)["variables"] == {}
+
+
+def test_the_harness_is_known_by_every_file_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = shutil.copytree(task_source.HARNESS, tmp_path / "bench", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(task_source, "HARNESS", copy)
+    assert task_source.harness_version.__wrapped__() == harness_version()
+    (copy / "chrono.py").write_text("# another clock")
+    assert task_source.harness_version.__wrapped__() != harness_version()
 
 
 def test_a_program_names_the_files_of_its_user(tmp_path: Path) -> None:

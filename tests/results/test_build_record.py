@@ -329,6 +329,8 @@ def test_a_device_that_its_slice_has_not_is_refused() -> None:
     assert rules(nothing)["foreign_device"].sentence == (
         "It says that it ran on NVIDIA H100 80GB HBM3, and its slice has no device."
     )
+    alone = on("NVIDIA H100 80GB HBM3", {"isolation": type(ISOLATION)("none", {}, {}, {}, [])})
+    assert (alone.gpu, "foreign_device" in rules(alone)) == ("NVIDIA H100 80GB HBM3", False)
     other = on("NVIDIA H100 80GB HBM3", with_device("Tesla T4"))
     assert (other.gpu, other.invalid) == ("Tesla T4", True)
     for said, known in (

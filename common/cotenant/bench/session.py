@@ -22,6 +22,7 @@ from cotenant.bench.pieces import Pieces
 from cotenant.bench.run import Run
 from cotenant.bench.world import World
 from cotenant.challenge.vendor import Challenged
+from cotenant.confidential import arguments_without
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.protocol.client import Rendezvous, wait_until
 from cotenant.suite.task_source import harness_version, task_name, version_of
@@ -33,8 +34,8 @@ RULE = "-" * 80
 
 
 def argument_table(arguments: Mapping[str, Any]) -> str:
-    """Return the arguments between two rules, names right-aligned in 30 columns."""
-    lines = [f"{name:>30}: {_plain(value)}" for name, value in arguments.items()]
+    """Return the arguments between two rules, names right-aligned in 30 columns; what nobody may read is hidden."""
+    lines = [f"{name:>30}: {_plain(value)}" for name, value in arguments_without(arguments).items()]
     return "\n".join([RULE, *lines, RULE])
 
 

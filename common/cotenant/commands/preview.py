@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from cotenant.confidential import arguments_without, words_without
 from cotenant.launch.baseline import BaselineKind
 from cotenant.launch.start import Start
 from cotenant.procfs import format_list
@@ -53,7 +54,7 @@ def dry_lines(starts: Sequence[Start]) -> Iterator[str]:
         processors = many(len(first.processors), "processor") + _shared(start)
         yield f"{start.label}: {beside}, {processors} and {gib(first.memory_bytes)} each"
         for program in start.different:
-            yield f"  {shlex.join(start.specs[start.programs.index(program)].command)}"
+            yield f"  {shlex.join(words_without(start.specs[start.programs.index(program)].command))}"
 
 
 def whole_dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
@@ -73,8 +74,9 @@ def whole_dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
             if size:
                 more = "".join(f" {flag} {value}" for flag, value in size.args)
                 yield f"  sizes    {size.memory_class}: batch size {size.batch_size}{more}"
-            yield f"  command  {shlex.join(spec.command)}"
-            yield from (f"  env      {name}={value}" for name, value in spec.environment.items())
+            yield f"  command  {shlex.join(words_without(spec.command))}"
+            shown = arguments_without(spec.environment)
+            yield from (f"  env      {name}={value}" for name, value in shown.items())
         yield from (f"  finding  {finding.sentence} {finding.remedy}".rstrip() for finding in start.findings)
 
 
@@ -100,8 +102,8 @@ def dry_document(starts: Iterable[Start], backend: str, left_out: Sequence[str],
                     "nodes": format_list(spec.slice.nodes),
                     "memory_bytes": spec.slice.memory_bytes,
                     "accelerators": [accelerator.uuid for accelerator in spec.slice.accelerators],
-                    "command": list(spec.command),
-                    "environment": dict(spec.environment),
+                    "command": words_without(spec.command),
+                    "environment": arguments_without(spec.environment),
                 }
                 for spec in start.specs
             ],

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from cotenant.confidential import words_without
 from cotenant.errors import CotenantError
 
 LOCK_VARIABLE = "COTENANT_LOCK"
@@ -126,7 +127,7 @@ def described_holder(pid: int) -> str:
     """Return the pid, command and start of a process."""
     try:
         process = psutil.Process(pid)
-        command, started = " ".join(process.cmdline()), datetime.fromtimestamp(process.create_time())
+        command, started = " ".join(words_without(process.cmdline())), datetime.fromtimestamp(process.create_time())
     except (OSError, psutil.Error):  # OSError: psutil reads /proc/stat for the start, which a host may hide.
         return f"pid {pid}"
     return f"pid {pid}, '{command[:80]}', started {started:%Y-%m-%d %H:%M:%S}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.checkout import CHECKOUT, SOURCE_ROOT
+from cotenant.confidential import is_confidential
 from cotenant.files import open_regular
 from cotenant.suite.task_source import harness_version
 
@@ -30,7 +31,10 @@ def origin_of(pid: int) -> dict[str, Any]:
     """
     there, caller = _variables(pid), os.environ
     variables = {
-        name: {"sha256": _sha256(value.encode(errors="surrogateescape")), "set_by": _setter(name, value, caller)}
+        name: {
+            "sha256": "" if is_confidential(name) else _sha256(os.fsencode(value)),
+            "set_by": _setter(name, value, caller),
+        }
         for name, value in sorted(there.items())
         if name.startswith(LOADERS) and (name != "PYTHONPATH" or _places(value))
     }

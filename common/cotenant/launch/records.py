@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from cotenant.confidential import Conceal
 from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend, expected, unenforced_of
 from cotenant.isolation.choose import enabled_by
@@ -34,6 +35,7 @@ class SuiteFacts:
     backend: Backend
     policies: dict[str, Any]
     findings: tuple[Finding, ...]
+    conceal: Conceal
 
 
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
@@ -54,6 +56,7 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         | ({"nodes": described(result.nodes, together)} if result.nodes else {})
         | ({"beside": beside} if beside else {}),
         findings=(*facts.findings, *map(_slice_changed, result.changes)),
+        conceal=facts.conceal,
     )
     pressed = pressures(statements, [program.cell.label for program in start.programs])
     comparable = all(tenant.outcome == "completed" for tenant in result.tenants)

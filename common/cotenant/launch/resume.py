@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from cotenant.confidential import arguments_without, words_without
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
 from cotenant.launch.output import Output
@@ -81,7 +82,7 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
     work = [
         [
             start.key,
-            *(part for of in programs for part in (of.cell.job.cmd, of.cell.args, of.cell.job.env, _batch_size(of))),
+            *(part for of in programs for part in (of.cell.job.cmd, *_given(of), _batch_size(of))),
         ]
         for start in starts
         for programs in [start.programs if start.mix else start.programs[:1]]
@@ -91,7 +92,7 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
     sources = [version_of(task) for task in map(task_of, sorted(commands)) if task is not None]
     return {
         "the jobs": hashlib.sha256(json.dumps(work).encode()).hexdigest(),
-        "arguments after --": json.dumps(options.extra),
+        "arguments after --": json.dumps(words_without(options.extra)),
         "the slices": "; ".join(f"{format_list(slice_.processors)}" for slice_ in slices.values()),
         "isolation": backend,
         "--share": str(options.share),
@@ -103,6 +104,12 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
         "the benchmarks' sources": hashlib.sha256("".join(sources).encode()).hexdigest(),
         **installed(),
     }
+
+
+def _given(program: Program) -> tuple[object, object]:
+    """Return a cell's arguments and variables without what nobody may read: that changes no work."""
+    args, env = program.cell.args, program.cell.job.env
+    return [*arguments_without(dict(args)).items()], [*arguments_without(dict(env)).items()]
 
 
 def _batch_size(program: Program) -> int | None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cotenant.challenge.vendor import BuyerError
 from cotenant.challenge.verdict import summary
+from cotenant.confidential import by_new_key, words_without
 from cotenant.errors import CotenantError, IsolationError, NodeLostError
 from cotenant.finding import Finding, survived
 from cotenant.findings import ask_all
@@ -91,7 +92,7 @@ class SuiteRun:
         self._resolver = Resolver(options, self._machine, self.chosen)
         if options.share is not None:
             check_share(options.share, machine.accelerators, self.chosen.backend)
-        self._started = datetime.now(UTC)
+        self._started, self._conceal = datetime.now(UTC), by_new_key()
         self.records: list[Record] = []
         self.starts = self._resolver.starts()
         check_memory(options, machine, self.chosen.backend, self.starts)
@@ -284,7 +285,7 @@ class SuiteRun:
                 "stands_for": start.stands_for,
                 "cgroup": start.cell.job.group,
                 "weight": start.cell.job.weight,
-                "tenants": [spec.command for spec in start.specs],
+                "tenants": [words_without(spec.command, self._conceal) for spec in start.specs],
             }
             for start in self.starts
         ]
@@ -392,7 +393,8 @@ class SuiteRun:
         options = self._options
         policies = {"cache": options.cache, **limits_alone(start.baseline, options.limits).policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *survived(self.before))))
-        facts = SuiteFacts(options.suite.name, self._started, options.uid, self._facts, backend, policies, findings)
+        seen = (self._facts, backend, policies, findings, self._conceal)
+        facts = SuiteFacts(options.suite.name, self._started, options.uid, *seen)
         records = with_findings(records_of(result, start, facts), self.records)
         self.records += records
         files = self._output.keep(records, result.ended)

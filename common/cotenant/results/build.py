@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from cotenant.confidential import Conceal, arguments_without, by_new_key, words_without
 from cotenant.finding import Finding, by_benchmark
 from cotenant.machine.accelerators import peak_of
 from cotenant.results.identity import unique_id
@@ -201,6 +202,8 @@ class Common:
     load: Span
     meters: dict[str, Any]
     findings: tuple[Finding, ...] = ()
+    conceal: Conceal = field(default_factory=by_new_key)
+    """What makes of a confidential argument what a record may hold: the same for all launches of a suite."""
 
 
 def build_record(
@@ -212,7 +215,9 @@ def build_record(
     completed = ended == "completed"
     train, train_item, statistics = numbers_of(measured) if completed else (None, None, None)
     (gpu, foreign), (vcd, devices) = _gpu(place, part), _trained(place, part)
-    arguments = part.given_arguments(statement.done if completed else statement.given)
+    arguments = arguments_without(
+        part.given_arguments(statement.done if completed else statement.given), common.conceal
+    )
     number = arguments.get("number")
     meters = meters_of(part.observed, number, statement.skip, gpu, measured) if completed else {}
     fields = {
@@ -223,6 +228,7 @@ def build_record(
     }
     fields |= {
         "arguments": arguments,
+        "command": words_without(place.command, common.conceal),
         "name": name_of(place.name, place.solo, place.mix),
         "jr_id": place.tenant,
         "run_class": place.run_class,
@@ -263,9 +269,11 @@ def _trained(place: Placement, part: TenantPart) -> tuple[str, int]:
 def _gpu(place: Placement, part: TenantPart) -> tuple[str, list[Finding]]:
     """Return what it ran on; of a tenant that cannot say, its slice's accelerator, else the host's processor.
 
-    One that names a device where its slice has none is not believed, which is a finding.
+    One that names a device which its slice has not is not believed, which is a finding. A benchmark alone has no slice.
     """
-    planned = place.isolation.planned.get("accelerators", [])
+    planned = place.isolation.planned.get("accelerators")
+    if planned is None:
+        return part.gpu or str(place.machine.get("model_name", "")), []
     owned = [device["name"] for device in place.machine.get("accelerators", []) if device["uuid"] in planned]
     processor = str(place.machine.get("model_name", ""))
     if part.gpu and not any(_alike(part.gpu, str(name)) for name in owned):

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from cotenant.confidential import arguments_without
 from cotenant.results.record import Record
 
 # How often, how observed and where reported do not change the work of one batch.
@@ -27,12 +28,13 @@ _CELL = re.compile(r"(.*)\.c(\d{1,9})", re.DOTALL)
 def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
     """Return a sha256 over the benchmark's name, its source's version and the arguments that change its work.
 
-    Of `data` only counts whether the input is read from files: its path differs between machines.
+    Confidential values change none. Of `data` only counts whether the input is read from files: its path differs
+    between machines.
     Empty where no argument is known (a tenant that failed early, a foreign program): such work is equal to none.
     """
     if not arguments:
         return ""
-    work = {key: value for key, value in arguments.items() if key not in NOT_WORK}
+    work = {key: value for key, value in arguments_without(arguments).items() if key not in NOT_WORK}
     if "data" in work:
         work["data"] = work["data"] is not None
     for flag in ("cached_batch", "graph", "deterministic"):

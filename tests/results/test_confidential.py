@@ -1,0 +1,60 @@
+"""Values that nobody may read: hidden wherever words and arguments are kept or shown; equal ones stay equal."""
+
+from __future__ import annotations
+
+import pytest
+
+from cotenant.confidential import arguments_without, by_new_key, is_confidential, words_without
+from cotenant.results.identity import unique_id
+from results.made import ARGUMENTS, a_part, a_record
+
+
+@pytest.mark.parametrize(
+    ("name", "confidential"),
+    [
+        *((name, True) for name in ("--hf-token", "API_KEY", "PGPASSWORD", "--pass", "authToken", "db_secret", "key")),
+        *((name, False) for name in ("--tokens", "--max-tokens", "bypass", "--keys", "KEYRING", "--passes", "compass")),
+    ],
+)
+def test_a_name_tells(name: str, confidential: bool) -> None:
+    assert is_confidential(name) is confidential
+
+
+def test_words_of_every_form_are_hidden_and_no_others() -> None:
+    words = ["run.sh", "--hf-token", "S1", "--api-key=S2", "HF_TOKEN=S3", "--use-token", "--seed", "1", "--tokens", "5"]
+    words += ["sh -c 'x --secret S4 --lr 1 PASSWORD=S5'", "--pass", "-S6", "--note", "key words"]
+    shown = words_without(words)
+    assert shown == [
+        *("run.sh", "--hf-token", "(hidden)", "--api-key=(hidden)", "HF_TOKEN=(hidden)"),
+        *("--use-token", "--seed", "1", "--tokens", "5"),
+        *("sh -c 'x --secret (hidden) --lr 1 PASSWORD=(hidden)'", "--pass", "(hidden)", "--note", "key words"),
+    ]
+    assert arguments_without({"token": "S", "key": 7, "secret": "", "lr": "S"}) == {
+        "token": "(hidden)",
+        "key": 7,
+        "secret": "",
+        "lr": "S",
+    }
+
+
+def test_equal_values_are_equal_by_one_key_and_cannot_be_looked_up_by_another() -> None:
+    one, other = by_new_key(), by_new_key()
+    assert one("a") == one("a") != one("b")
+    assert one("a") != other("a")
+    assert "a-token-of-mine" not in one("a-token-of-mine")
+
+
+def test_a_record_holds_none_and_is_the_same_work_whatever_they_are() -> None:
+    conceal = by_new_key()
+    made = [
+        a_record(
+            {"command": ["run.sh", "--hf-token", secret]},
+            {"part": a_part(arguments=ARGUMENTS | {"hf_token": secret})},
+            {"conceal": conceal},
+        )
+        for secret in ("S1", "S1", "S2")
+    ]
+    held = [(record.arguments["hf_token"], record.command[2]) for record in made]
+    assert held[0] == held[1] == (conceal("S1"),) * 2 != held[2]
+    assert made[0].unique_id == made[2].unique_id
+    assert unique_id("vae", "1", {"hf_token": "x"}) == unique_id("vae", "1", {"hf_token": "y"})
