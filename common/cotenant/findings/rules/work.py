@@ -121,11 +121,11 @@ def credited(record: Record) -> Finding | None:
 
 @record_rule
 def unaudited(record: Record) -> Finding | None:
-    """A program that speaks the protocol by itself: its clock, its items and its steps are its own word."""
+    """A program whose loop is its own, and not that of cotenant.bench: its clock, items and steps are its own word."""
     if record.statistics is None or record.audited:
         return None
     return info(
-        "This program speaks the protocol by itself: nobody has audited that its steps did what it counts.",
+        "This program times itself: nobody has audited that its steps did the work that it counts.",
         "Write it on cotenant.bench (./run.sh new), or quote its number as its author's word.",
     )
 
