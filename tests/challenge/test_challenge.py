@@ -10,7 +10,9 @@ import struct
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -34,13 +36,14 @@ from challenge.vendors import (
     losses_of,
     replays,
 )
-from cotenant.challenge.listener import Listener
+from cotenant.challenge.listener import MOST_OF_AN_ADDRESS, MOST_SESSIONS, Listener
 from cotenant.challenge.messages import FRAME_BYTES, NonsenseError, framed, length_of, of_vendor, seed_of
 from cotenant.challenge.transcript import Transcript, read, written
-from cotenant.challenge.vendor import BuyerError, Challenged, Connection, address_of, transcript_of
+from cotenant.challenge.vendor import BuyerError, Challenged, Connection, address_of, token_of, transcript_of
 from cotenant.challenge.verdict import KINDS, summary, verdict
 from cotenant.commands.challenge import _lines
 from cotenant.errors import CotenantError
+from cotenant.report.challenges import challenge_lines
 
 
 @pytest.fixture(scope="module")
@@ -238,6 +241,72 @@ def test_nonsense_is_refused_and_an_honest_launch_still_passes() -> None:
         transcript_of(f"127.0.0.1:{port}", "one", lambda: False)
     assert vendor.refused == []
     assert verdict(kept[0]).holds
+
+
+def test_who_has_no_token_is_refused_and_uses_up_no_launch() -> None:
+    """Nor does a part of a launch that leaves; the token stands in no transcript."""
+    vendor = Vendor(token="secret")
+    with listening(vendor.clock, token="secret") as (port, kept):
+        for token in ("", "guess", "s\xe9cret"):
+            with pytest.raises(BuyerError, match="the token is not this buyer's"):
+                Challenged(Connection(f"127.0.0.1:{port}"), join(0, token=token))
+        for launch in range(MOST_SESSIONS + 2):
+            half = Connection(f"127.0.0.1:{port}")
+            half.send(join(0, launch=f"half{launch}", token="secret"))
+            half.close()
+            with pytest.raises(BuyerError, match=r"no such launch|refuses|left"):
+                transcript_of(f"127.0.0.1:{port}", f"half{launch}", lambda: False)
+        vendor.run(port)
+        transcript_of(f"127.0.0.1:{port}", "one", lambda: False)
+    (transcript,) = kept
+    assert verdict(transcript).holds
+    assert b"secret" not in written(transcript)
+
+
+def test_a_claim_and_one_addresss_silence_are_limited() -> None:
+    vendor = Vendor()
+    with listening(vendor.clock) as (port, _):
+        with pytest.raises(BuyerError, match="bytes of words"):
+            Challenged(Connection(f"127.0.0.1:{port}"), join(0, words=("x" * 4096,) * 5))
+        silent = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(MOST_OF_AN_ADDRESS + 1)]
+        assert b"too many connections" in silent[-1].recv(4096)
+        for each in silent:
+            each.close()
+        vendor.run(port)
+        transcript_of(f"127.0.0.1:{port}", "one", lambda: False)
+
+
+def test_tenants_of_other_words_did_not_do_the_same_work(honest: Transcript) -> None:
+    def claims(*words: tuple[str, ...]) -> set[str]:
+        joins = [replace(chain.join, words=own) for chain, own in zip(honest.chains, words, strict=True)]
+        chains = [replace(chain, join=join) for chain, join in zip(honest.chains, joins, strict=True)]
+        return kinds(replace(honest, chains=chains))
+
+    assert "claim" in claims(("--hidden", "1"), ("--hidden", "400"))
+    assert "claim" not in claims(("--hidden", "1", "--seed", "1"), ("--hidden", "1", "--seed", "2"))
+    assert "claim" not in claims(("-s", "1", "--hidden", "1"), ("--seed=3", "--hidden", "1"))
+
+
+def test_a_floor_above_the_rate_is_an_error(honest: Transcript, tmp_path: Path) -> None:
+    (tmp_path / "a.challenge").write_bytes(written(honest))
+    floor = verdict(honest).floor
+    for rate, word in ((2 * floor, "at least 0.50"), (0.95 * floor, "at least 1.05"), (0.1 * floor, "error: ")):
+        job = SimpleNamespace(name="work", node=SimpleNamespace(rate=rate), label="work", unit="item")
+        _, line = challenge_lines(cast(Any, SimpleNamespace(jobs=[job])), [tmp_path])
+        assert word in line
+        assert line.startswith("error: ") == (word == "error: ")
+
+
+def test_where_a_token_is_read_from(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("of a file\n")
+    environ = {"COTENANT_CHALLENGE_TOKEN": "of the environment"}
+    assert token_of(None, {}) == ""
+    assert token_of(None, environ) == "of the environment"
+    assert token_of("typed", environ) == "typed"
+    assert token_of(f"@{tmp_path}/token", environ) == "of a file"
+    for wrong in ("", "x" * 300, f"@{tmp_path}/none", f"@{tmp_path}"):
+        with pytest.raises(CotenantError):
+            token_of(wrong, environ)
 
 
 @pytest.mark.parametrize("what", ["leaves", "answers twice", "fails to replay", "has no room to replay"])

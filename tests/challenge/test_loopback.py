@@ -117,6 +117,7 @@ def test_a_skipped_step_a_late_answer_tenants_in_turn_and_another_loss_are_refus
 def listening(suites: Suites, launches: int) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """Give a buyer that ends after so many launches (0: never), and its port; transcripts go to `bought`."""
     heard, bought = suites.folder / "heard", suites.folder / "bought"
+    suites.environment["COTENANT_CHALLENGE_TOKEN"] = "known to both"
     line = [*RUN, "challenge", "--listen", "0", "--launches", str(launches), "--outdir", str(bought)]
     with heard.open("w") as file, subprocess.Popen(line, env=suites.environment, stderr=file) as buyer:
         try:

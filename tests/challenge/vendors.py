@@ -90,6 +90,7 @@ class Vendor:
     answer: Callable[[int, int, bytes], tuple[bytes, bytes]] = lambda seed, index, nonce: losses_of(seed, nonce)
     before: Callable[[int, int], None] | None = None
     refused: list[str] = field(default_factory=list)
+    token: str = ""
 
     def __post_init__(self) -> None:
         self.step = threading.Barrier(2, action=self.clock.go_on)
@@ -104,7 +105,7 @@ class Vendor:
 
     def _tenant(self, port: int, tenant: int) -> None:
         try:
-            buyer = Challenged(Connection(f"127.0.0.1:{port}"), join(tenant))
+            buyer = Challenged(Connection(f"127.0.0.1:{port}"), join(tenant, token=self.token))
             buyer.ready(Ready(state=state_of(buyer.seed), number=NUMBER, pieces=PIECES, software=SOFTWARE))
             while (nonce := buyer.nonce()) is not None:
                 index = buyer.answers
@@ -129,7 +130,8 @@ def listening(clock: Clock, **options: Any) -> Iterator[tuple[int, list[Transcri
     """Give the port of a buyer that ends after one launch, and the transcripts that it has kept at its end."""
     kept: list[Transcript] = []
     ports: queue.Queue[int] = queue.Queue()
-    listener = Listener({TASK: VERSION}, options.pop("replayer", replays), kept.append, clock_ns=clock, patience=QUICK)
+    replayer, token = options.pop("replayer", replays), options.pop("token", "")
+    listener = Listener({TASK: VERSION}, replayer, kept.append, clock_ns=clock, patience=QUICK, token=token)
     thread = threading.Thread(target=lambda: asyncio.run(listener.serve("127.0.0.1", 0, 1, ports.put)), daemon=True)
     thread.start()
     yield ports.get(timeout=10), kept

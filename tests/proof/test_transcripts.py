@@ -11,7 +11,9 @@ from challenge.vendors import Vendor, challenged
 from commands.calling import Capture, call, write
 from cotenant.challenge.transcript import Transcript, written
 from cotenant.findings.rules import with_findings
+from cotenant.proof.verify import challenges
 from cotenant.results.journal import Challenged, Launched, append
+from cotenant.results.record import restored
 from proof.test_archive import edited, forge, met, wrong
 from report.making import launch
 from results.made import hashes
@@ -28,6 +30,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Transcript]:
             record,
             observed=record.observed | {"challenge": {"chain": chain.head}},
             arguments=record.arguments | {"seed": chain.seed},
+            command=["work/run.sh", *chain.join.words, "--seed", "7"],
         )
         for record, chain in zip(launch(LAUNCH), transcript.chains, strict=True)
     ]
@@ -38,6 +41,22 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Transcript]:
     path.write_bytes(written(transcript))
     append(directory, Challenged(suite="s", uid=0, label=LAUNCH, time="t", files=hashes([path])))
     return directory, transcript
+
+
+def test_words_and_floor_are_held_against_the_records(suite: tuple[Path, Transcript]) -> None:
+    directory, transcript = suite
+    held = {"a.challenge": written(transcript)}
+    records = [restored(path.read_bytes()) for path in sorted(directory.glob("*.json"))]
+    assert challenges(held, records).wrong == ()
+    other = [replace(record, command=["work/run.sh", "--lr", "400"]) for record in records]
+    assert len([one for one in challenges(held, other).wrong if "its record has other arguments" in one]) == 2
+    scripted = [replace(chain.join, words=("--fp16", *chain.join.words)) for chain in transcript.chains]
+    chains = [replace(chain, join=join) for chain, join in zip(transcript.chains, scripted, strict=True)]
+    by_script = challenges({"a.challenge": written(replace(transcript, chains=chains))}, records).wrong
+    assert not [one for one in by_script if "its record has other arguments" in one]
+    slower = [replace(each, train_item=replace(each.train_item, avg=1e-6)) for each in records if each.train_item]
+    (impossible,) = challenges(held, slower).wrong
+    assert "no lower bound of the rate can be" in impossible
 
 
 def test_a_transcript_is_judged_with_the_records_of_its_launch(

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hmac
 import random
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import accumulate
+
+import msgspec
 
 from cotenant.challenge.messages import (
     FRAME_BYTES,
     HEADER_BYTES,
+    MOST_CLAIM_BYTES,
     MOST_PIECES,
     PROTOCOL,
     Answer,
@@ -42,12 +48,14 @@ from cotenant.challenge.transcript import Chain, Exchange, Replay, Transcript, w
 from cotenant.errors import CotenantError
 from cotenant.text import many, printable
 
-MOST_CONNECTIONS = 1024
+MOST_CONNECTIONS = 512
+MOST_OF_AN_ADDRESS = 64
+"""Connections of one address that have said nothing yet: others still find a place."""
 MOST_SESSIONS = 8
 MOST_BYTES = 256 << 20
 """Of the losses of one launch: a hundred tenants with a hundred thousand steps each."""
 PART_BYTES = FRAME_BYTES // 2
-KEPT_OUTCOMES = 64
+KEPT_OUTCOMES, KEPT_BYTES = 64, 1 << 29
 
 Replayer = Callable[[Chain, Sequence[int]], list[Replay]]
 """Makes pieces of a tenant again, by their indices. Raises CotenantError where that fails."""
@@ -92,13 +100,16 @@ class Session:
     loss_bytes: int = 0
     outcome: asyncio.Future[bytes] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     work: asyncio.Task[None] | None = None
+    complete: bool = False
+    """All tenants have joined."""
 
 
 class Listener:
     """Challenges every launch that joins, and gives its transcript to `keep`, and to the vendor that asks for it.
 
     `versions` has the hash of the buyer's own source of each benchmark: other work is refused. `replays` pieces of each
-    tenant are made again, chosen after the last answer.
+    tenant are made again, chosen after the last answer. With a `token` who does not say it is refused, and counts as no
+    launch; nor does a launch of which not all tenants have joined.
     """
 
     def __init__(
@@ -110,7 +121,10 @@ class Listener:
         tolerance: float = 1e-3,
         patience: Patience | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
+        token: str = "",
     ) -> None:
+        self._token = token.encode()
+        self._waiting = Counter[str]()
         self._versions = versions
         self._replayer = replayer
         self._keep = keep
@@ -145,10 +159,12 @@ class Listener:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Take a connection's first message; a tenant's connection stays open for its launch."""
+        peer = (writer.get_extra_info("peername") or ("",))[0]
         self._connections += 1
+        self._waiting[peer] += 1
         stays = False
         try:
-            if self._connections > MOST_CONNECTIONS:
+            if self._connections > MOST_CONNECTIONS or self._waiting[peer] > MOST_OF_AN_ADDRESS:
                 raise NonsenseError("too many connections")
             first = await _received(reader, self._patience.greeting_s)
             if not isinstance(first, Join | Ask) or first.protocol != PROTOCOL:
@@ -162,11 +178,17 @@ class Listener:
             await _refuse(writer, str(error) or "nothing came")
         finally:
             self._connections -= 1
+            self._waiting[peer] -= 1
+            self._waiting += Counter()  # Only of those that wait anything is kept.
             if not stays:
                 writer.close()
 
     def _seat(self, join: Join, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Give a tenant its place; with the last one the launch begins. Raises NonsenseError."""
+        if not hmac.compare_digest(join.token.encode(), self._token):
+            raise NonsenseError("the token is not this buyer's")
+        if sum(len(word.encode()) for word in join.words) > MOST_CLAIM_BYTES:
+            raise NonsenseError(f"more than {MOST_CLAIM_BYTES} bytes of words")
         version = self._versions.get(join.task)
         if version is None:
             raise NonsenseError(f"there is no benchmark {printable(join.task)} here")
@@ -181,12 +203,14 @@ class Listener:
             self._forget()
         if join.tenant in session.seats or join.tenant >= join.tenants or session.outcome.done():
             raise NonsenseError(f"there is no place for tenant {join.tenant} of {join.tenants}")
-        session.seats[join.tenant] = Seat(join, reader, writer)
+        session.seats[join.tenant] = Seat(msgspec.structs.replace(join, token=""), reader, writer)
 
     def _forget(self) -> None:
-        """Keep the newest outcomes only."""
+        """Keep the newest outcomes only, of so many bytes in all."""
         done = [launch for launch, session in self._sessions.items() if session.outcome.done()]
-        for launch in done[:-KEPT_OUTCOMES]:
+        kept_bytes = list(accumulate(len(self._sessions[launch].outcome.result()) for launch in reversed(done)))
+        kept = min(KEPT_OUTCOMES, sum(each <= KEPT_BYTES for each in kept_bytes))
+        for launch in done[: len(done) - kept]:
             del self._sessions[launch]
 
     async def _conduct(self, session: Session) -> None:
@@ -201,6 +225,12 @@ class Listener:
             if session.broken:
                 await _refuse(seat.writer, " ".join(session.broken))
             seat.writer.close()
+        if not session.complete:
+            # Nobody's launch: nothing was said of any work.
+            self._sessions = {name: other for name, other in self._sessions.items() if other is not session}
+            session.outcome.set_exception(NonsenseError("not all tenants of the launch have joined"))
+            session.outcome.exception()  # Where nobody asks it is no mistake.
+            return
         chains = [seat.chain() for _, seat in sorted(session.seats.items())]
         replays = [] if session.broken else await self._replayed(session, chains)
         transcript = Transcript(
@@ -228,7 +258,11 @@ class Listener:
             if time.monotonic() > deadline_s:
                 session.broken.append(f"{many(len(session.seats), 'tenant')} joined, and not all of its launch.")
                 return
+            if any(_has_left(seat.reader) for seat in session.seats.values()):
+                session.broken.append("A tenant left before all of its launch had joined.")
+                return
             await asyncio.sleep(0.01)
+        session.complete = True
         for seat in session.seats.values():
             seat.seed = seed_of(nonce, seat.join.tenant)
         everybody = session.seats.values()
@@ -311,6 +345,10 @@ class Listener:
         for part in parts:
             await _send(writer, Part(part))
         self._last_asked.set()
+
+
+def _has_left(reader: asyncio.StreamReader) -> bool:
+    return reader.at_eof() or reader.exception() is not None
 
 
 async def _received(reader: asyncio.StreamReader, patience_s: float) -> ToBuyer:

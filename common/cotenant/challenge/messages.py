@@ -21,6 +21,8 @@ MOST_STEPS = FRAME_BYTES // LOSS_BYTES - 1024
 LEAST_PIECES, MOST_PIECES = 5, 10_000
 """Of fewer nobody could tell tenants in turn from tenants together."""
 MOST_TENANTS, MOST_WORDS = 256, 256
+MOST_CLAIM_BYTES = 16 << 10
+"""Of the words of one tenant: they stand in a transcript, whatever comes of the launch."""
 SEED_BITS = 32
 """Every generator of a benchmark takes so many: numpy's no more."""
 
@@ -29,7 +31,7 @@ Word = Annotated[str, msgspec.Meta(max_length=4096)]
 Digest = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 
 
-class Join(msgspec.Struct, frozen=True, kw_only=True, tag="join"):
+class Join(msgspec.Struct, frozen=True, kw_only=True, tag="join", omit_defaults=True):
     """A tenant's claim: the work it will do, on what, and beside how many others of its launch."""
 
     protocol: Text
@@ -44,6 +46,8 @@ class Join(msgspec.Struct, frozen=True, kw_only=True, tag="join"):
     """Hash of its source (`version_of`)."""
     words: Annotated[tuple[Word, ...], msgspec.Meta(max_length=MOST_WORDS)]
     """Its arguments. Their seed does not count: it is the buyer's."""
+    token: Text = ""
+    """The buyer's, of whom it is a vendor. It goes over the line and stands in no transcript and no chain."""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):

@@ -6,6 +6,10 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
 
 from cotenant.challenge.messages import (
     HEADER_BYTES,
@@ -30,10 +34,11 @@ from cotenant.challenge.messages import (
     of_buyer,
 )
 from cotenant.errors import EXIT_FAILED, CotenantError
-from cotenant.files import readable
+from cotenant.files import open_regular, readable
 
 BUYER_VARIABLE = "COTENANT_CHALLENGE"
 LAUNCH_VARIABLE = "COTENANT_CHALLENGE_LAUNCH"
+TOKEN_VARIABLE = "COTENANT_CHALLENGE_TOKEN"
 CONNECT_S, LOOK_S = 10.0, 0.5
 SILENCE_S = 1800.0
 """A buyer waits for the slowest tenant; its replays are as long as the pieces, on a machine that may be slower."""
@@ -51,6 +56,35 @@ def address_of(text: str) -> tuple[str, int]:
     if not port.isdecimal() or not 0 <= int(port) < 1 << 16:
         raise CotenantError(f"'{text}' is no address.", "Write HOST:PORT, as buyer.example:7000; a port is 0 to 65535.")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
+@dataclass(frozen=True, slots=True)
+class Buyer:
+    """Where a buyer listens, and the token by which it knows its vendor."""
+
+    address: str
+    token: str = ""
+
+
+def token_of(given: str | None, environ: Mapping[str, str]) -> str:
+    """Return a token that is `given` as it is or as @FILE, else that of the environment; "" without any.
+
+    Raises CotenantError where a file cannot be read, or holds no token of at most 256 characters.
+    """
+    if given is None:
+        return environ.get(TOKEN_VARIABLE, "")
+    token = given
+    if given.startswith("@"):
+        try:
+            with open_regular(Path(given[1:])) as file:
+                token = file.read(1024).decode().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CotenantError(
+                f"The token in {given[1:]} cannot be read: {error}.", "Name a file of one line."
+            ) from error
+    if not 0 < len(token) <= 256:
+        raise CotenantError(f"A token has 1 to 256 characters, and this one {len(token)}.", "Write TOKEN or @FILE.")
+    return token
 
 
 class Connection:
@@ -118,7 +152,8 @@ class Challenged:
 
     def __init__(self, connection: Connection, join: Join) -> None:
         self._connection = connection
-        self._join = join
+        # Without its token: what it is chained to may be shown to everybody.
+        self._join = msgspec.structs.replace(join, token="")
         self._head = b""
         self.answers = 0
         connection.send(join)
@@ -143,6 +178,7 @@ class Challenged:
             task=task,
             version=version,
             words=words,
+            token=environ.get(TOKEN_VARIABLE, ""),
         )
         return cls(Connection(environ[BUYER_VARIABLE]), join)
 

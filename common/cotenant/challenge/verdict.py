@@ -7,7 +7,7 @@ neither the vendor's clock nor its code is part of it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
@@ -23,6 +23,8 @@ TOGETHER = 0.9
 POWER = 10
 """By so many tolerances the losses of different pieces have to differ, or a replay within tolerance tells nothing."""
 PAIRS = 20
+MOST_OF_RATE = 1.1
+"""So much of the rate a floor may be: that is the median of some observations, and this of every answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,24 @@ def _of_claims(transcript: Transcript) -> Iterator[Reason]:
     numbers = sorted(chain.join.tenant for chain in chains)
     if len(works) > 1 or numbers != list(range(chains[0].join.tenants)):
         yield Reason("claim", "The tenants are not all those of one launch of one benchmark.")
+    if len({without_seed(chain.join.words) for chain in chains}) > 1:
+        yield Reason("claim", "The tenants say different words: they did not do the same work.")
     for chain in chains:
         if chain.seed != seed_of(transcript.nonce, chain.join.tenant):
             yield Reason("claim", f"Tenant {chain.join.tenant} has another seed than the buyer's nonce gives.")
+
+
+def without_seed(words: Iterable[str]) -> tuple[str, ...]:
+    """Return a benchmark's words without their seed, which is the buyer's."""
+    kept, waiting = list[str](), False
+    for word in words:
+        if waiting or word.startswith("--seed="):
+            waiting = False
+        elif word in ("--seed", "-s"):
+            waiting = True
+        else:
+            kept.append(word)
+    return tuple(kept)
 
 
 def _of_chains(chains: Sequence[Chain]) -> Iterator[Reason]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
+import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +13,7 @@ from pathlib import Path
 from cotenant.challenge.listener import Listener
 from cotenant.challenge.replay import replayed
 from cotenant.challenge.transcript import SUFFIX, Transcript, written
-from cotenant.challenge.vendor import address_of
+from cotenant.challenge.vendor import TOKEN_VARIABLE, address_of, token_of
 from cotenant.challenge.verdict import summary, verdict
 from cotenant.checkout import PROGRAM, output_directory
 from cotenant.commands.flags import Parser, place, share
@@ -34,6 +36,8 @@ def main(argv: Sequence[str]) -> int:
         from cotenant.proof.signature import check_key
 
         check_key(given.key)
+    token = token_of(given.token, os.environ) or secrets.token_urlsafe(16)
+    known = given.token is not None or TOKEN_VARIABLE in os.environ
     directory: Path = given.outdir or output_directory() / BOUGHT
     prepare_directory(directory)
     transcripts: list[Transcript] = []
@@ -49,9 +53,10 @@ def main(argv: Sequence[str]) -> int:
 
             tell(f"{sign(path, given.key)}: signed.")
 
-    listener = Listener(shipped_versions(), replayed, keep, given.replays, given.tolerance)
+    listener = Listener(shipped_versions(), replayed, keep, given.replays, given.tolerance, token=token)
+    said = "" if known else token
     try:
-        asyncio.run(listener.serve(host, port, given.launches, lambda port: _announce(host, port)))
+        asyncio.run(listener.serve(host, port, given.launches, lambda port: _announce(host, port, said)))
     except KeyboardInterrupt:
         note(f"{many(len(transcripts), 'launch', 'es')} challenged.")
     except OSError as error:
@@ -74,14 +79,20 @@ def parser() -> Parser:
     tolerance = "relative, for losses of a replay on other software or another device (default 0.001)"
     add("--tolerance", type=share, default=1e-3, metavar="SHARE", help=tolerance)
     add("--outdir", type=place, help="where transcripts go (default $BASE/output/bought)")
+    token = (
+        f"what the vendor has to say (default: ${TOKEN_VARIABLE}, else drawn and printed); @FILE reads it from a file"
+    )
+    add("--token", metavar="TOKEN", help=token)
     add("--key", metavar="PEM", type=Path, help="sign transcripts with this Ed25519 private key")
     return parser
 
 
-def _announce(host: str, port: int) -> None:
+def _announce(host: str, port: int, token: str) -> None:
+    """Say what the vendor runs; the `token` where nobody knows it yet."""
     note(f"Listening at {host}:{port}; the vendor runs {PROGRAM} --challenge {host}:{port}. Ctrl-C ends it.")
+    note(f"Its token: {TOKEN_VARIABLE}={token}" if token else f"Its token is that of {TOKEN_VARIABLE} or --token.")
     if host not in LOOPBACK:
-        note("Whoever reaches this port has benchmarks of this checkout run here, at sizes of their choice.")
+        note("Who has the token has benchmarks of this checkout run here, at sizes of their choice.")
 
 
 def _lines(transcript: Transcript) -> list[str]:

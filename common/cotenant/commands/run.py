@@ -66,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
         if typed:
             return EXIT_USAGE
     if options.challenge is not None:
-        Connection(options.challenge).close()  # Who is not there is missed before the first launch.
+        Connection(options.challenge.address).close()  # Who is not there is missed before the first launch.
     # Not before: a wrong usage is answered at once, also while another suite runs.
     with SuiteLock(lock_path()):
         return _run(run, options, given)

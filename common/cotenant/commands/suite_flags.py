@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cotenant.challenge.vendor import address_of
+from cotenant.challenge.vendor import TOKEN_VARIABLE, Buyer, address_of, token_of
 from cotenant.checkout import CHECKOUT, INSTALLED, base_directory, output_directory
 from cotenant.commands.flags import Parser, add_slice_flags, duration, duration_or_none, place, share
 from cotenant.commands.output import warn
@@ -60,6 +60,8 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     images.add_argument("--docker", metavar="IMG", help=by_podman)
     buyer = "launch each job once more, deterministic, in front of a buyer that listens there (docs/challenge.md)"
     add("--challenge", metavar="HOST:PORT", help=buyer)
+    token = f"the buyer's token; @FILE, or the variable {TOKEN_VARIABLE}, shows it to no list of processes"
+    add("--challenge-token", metavar="TOKEN", help=token)
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
     add("--resume", action="store_true", help="go on with this --uid after its last finished launch")
     add("--outdir", type=place, help="where records go (default $BASE/output)")
@@ -179,7 +181,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         image=image_of(given.singularity, given.docker),
         cache=given.cache,
         baseline=_baseline(given, mixes, neighbours),
-        challenge=given.challenge,
+        challenge=given.challenge and Buyer(given.challenge, token_of(given.challenge_token, os.environ)),
         raise_error=given.raise_error,
         resume=given.resume,
         cluster=cluster_of(cluster_flags(given)),

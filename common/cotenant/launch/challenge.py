@@ -10,15 +10,22 @@ import msgspec
 
 from cotenant.challenge import transcript
 from cotenant.challenge.transcript import Transcript
-from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE, BuyerError, transcript_of
+from cotenant.challenge.vendor import (
+    BUYER_VARIABLE,
+    LAUNCH_VARIABLE,
+    TOKEN_VARIABLE,
+    Buyer,
+    BuyerError,
+    transcript_of,
+)
 from cotenant.launch.output import Output
 from cotenant.launch.start import Start
 
 
-def in_front_of(start: Start, address: str) -> tuple[Start, str]:
-    """Return the start with the buyer's address in its tenants' environment, and the launch's random name."""
+def in_front_of(start: Start, buyer: Buyer) -> tuple[Start, str]:
+    """Return the start with the buyer's address and token in its tenants' environment, and the launch's random name."""
     launch = secrets.token_hex(16)
-    variables = {BUYER_VARIABLE: address, LAUNCH_VARIABLE: launch}
+    variables = {BUYER_VARIABLE: buyer.address, LAUNCH_VARIABLE: launch, TOKEN_VARIABLE: buyer.token}
     specs = tuple(replace(spec, environment=spec.environment | variables) for spec in start.specs)
     return replace(start, specs=specs), launch
 

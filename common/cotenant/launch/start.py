@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE
+from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE, TOKEN_VARIABLE, Buyer
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.choose import Chosen
@@ -77,7 +77,7 @@ class Options:
     image: Image | None = None
     cache: CachePolicy = "none"
     baseline: BaselineKind = "none"
-    challenge: str | None = None
+    challenge: Buyer | None = None
     """Where a buyer listens: each job is launched once more, deterministic, in front of it."""
     raise_error: bool = False
     resume: bool = False
@@ -339,7 +339,7 @@ class Resolver:
         whole = launch.programs[0]
         cell = challenged(whole.cell)
         # An image's engine hands on what it is told of: their values come with the launch (`in_front_of`).
-        own = {"BENCH_NAME": cell.job.name, BUYER_VARIABLE: "", LAUNCH_VARIABLE: ""}
+        own = {"BENCH_NAME": cell.job.name, BUYER_VARIABLE: "", LAUNCH_VARIABLE: "", TOKEN_VARIABLE: ""}
         named = tuple(variables | own for variables in whole.variables)
         program, slices = replace(whole, cell=cell, variables=named), self.plans[cell.job.group].slices
         return Start(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from cotenant.challenge.vendor import BuyerError
+from cotenant.challenge.vendor import Buyer, BuyerError
 from cotenant.challenge.verdict import summary
 from cotenant.confidential import by_new_key, words_without
 from cotenant.errors import CotenantError, IsolationError, NodeLostError
@@ -329,11 +329,13 @@ class SuiteRun:
                 raise NotIsolatedError(result.left_behind)
         return records
 
-    def _keep_transcript(self, start: Start, buyer: str, launch: str, interruption: Interruption) -> None:
+    def _keep_transcript(self, start: Start, buyer: Buyer, launch: str, interruption: Interruption) -> None:
         """Take what the buyer has seen of a launch: its replays are part of it, so that takes a while."""
         beginning = f"{self._options.suite.name}.R{self._options.uid}"
         try:
-            files, held = keep_transcript(buyer, launch, beginning, self._output, lambda: interruption.requested)
+            files, held = keep_transcript(
+                buyer.address, launch, beginning, self._output, lambda: interruption.requested
+            )
         except BuyerError as error:
             self._tell(f"warning: {start.label}: no transcript of the challenge: {error}")
             return

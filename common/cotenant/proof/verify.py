@@ -10,12 +10,13 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import msgspec
 
 from cotenant.challenge.transcript import SUFFIX, Transcript, read
-from cotenant.challenge.verdict import summary, verdict
+from cotenant.challenge.verdict import MOST_OF_RATE, summary, verdict, without_seed
 from cotenant.errors import CotenantError
 from cotenant.proof.archive import Unpacked
 from cotenant.results.build import meters_of, numbers_of
@@ -24,7 +25,7 @@ from cotenant.results.journal import Challenged, Launched, Started, parsed
 from cotenant.results.record import Record, restored
 from cotenant.stats.tenants import common_load, overlap
 from cotenant.suite.task_source import harness_version
-from cotenant.text import listed, many
+from cotenant.text import listed, many, quoted
 
 SET_ASIDE = ".unfinished"
 SHOWN = 3
@@ -240,12 +241,27 @@ def challenges(held: Mapping[str, bytes], records: Sequence[Record] | None = Non
 def _unlike_records(transcript: Transcript, records: Sequence[Record]) -> Iterator[str]:
     """Yield in what the records of a challenged launch differ from its transcript."""
     by_chain = {_chain_of(record): record for record in records}
+    heads = [chain.head for chain in transcript.chains]
     for chain in transcript.chains:
         record = by_chain.get(chain.head)
         if not chain.head or record is None:
             yield f"no record has the end of tenant {chain.join.tenant}'s chain."
         elif record.tenant != chain.join.tenant or record.arguments.get("seed") != chain.seed:
             yield f"the record of tenant {chain.join.tenant} is of another tenant or seed."
+        elif not _is_said(without_seed(chain.join.words), without_seed(record.command)):
+            said = quoted(" ".join(chain.join.words))
+            yield f"tenant {chain.join.tenant} claims {said}, and its record has other arguments."
+    rates = [record.train_item.avg for record in map(by_chain.get, heads) if record and record.train_item]
+    floor = verdict(transcript).floor
+    if len(rates) == len(heads) and floor > MOST_OF_RATE * sum(rates):
+        yield f"no lower bound of the rate can be {floor / sum(rates):.2f} of it: it is of other work."
+
+
+def _is_said(words: Sequence[str], command: Sequence[str]) -> bool:
+    """Return whether a benchmark's words are those of its command, in front of which its script may put some more."""
+    pairs = zip(reversed(words), reversed(command), strict=False)
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return alike == len(words) or (alike < len(command) and command[-alike - 1].endswith((".sh", ".py")))
 
 
 def _chain_of(record: Record) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from cotenant.challenge.transcript import SUFFIX, read
+from cotenant.challenge.verdict import MOST_OF_RATE, verdict
 from cotenant.challenge.verdict import summary as words_of
-from cotenant.challenge.verdict import verdict
 from cotenant.files import open_regular
 from cotenant.report.summary import Summary
 from cotenant.suite.cells import CHALLENGE
@@ -37,10 +37,15 @@ def _lines(summary: Summary, place: Path) -> Iterator[str]:
 def _beside(challenged: str, floor: float, summary: Summary) -> Iterator[str]:
     """Yield what the floor is of the published rate, and of that of the deterministic launch itself.
 
+    A lower bound above the rate is an error: it was other work that was challenged.
     Of several lines of one name each has its rate, and a transcript does not say which of them it stands beside.
     """
     for name, what in ((challenged, "the published rate"), (challenged + CHALLENGE, "its own, deterministic")):
         lines = [(job, job.node.rate) for job in summary.jobs if job.name == name and job.node is not None]
         for job, rate in lines:
             which = f" of {job.label}, {job.suite} on {job.host}" if len(lines) > 1 else ""
-            yield f"{challenged}: challenge: at least {floor / rate:.2f} of {what}{which} ({rate:.4g} {job.unit}/s)."
+            beside = f"{floor / rate:.2f} of {what}{which} ({rate:.4g} {job.unit}/s)"
+            if floor > MOST_OF_RATE * rate:
+                yield f"error: {challenged}: challenge: no lower bound can be {beside}: it is of other work."
+            else:
+                yield f"{challenged}: challenge: at least {beside}."
