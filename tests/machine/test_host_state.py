@@ -13,10 +13,12 @@ import pytest
 from cotenant.machine.load import (
     HostCounts,
     Load,
+    Times,
     host_counts,
     load_now,
     load_over,
     memory_kills,
+    processes,
     processor_seconds,
     since,
     spent,
@@ -62,6 +64,8 @@ def test_the_short_look_at_the_load(tmp_path: Path) -> None:
     assert load_now(tmp_path) == Load(None, None)
     write(tmp_path, {"proc/loadavg": "4.30 5.81 3.83 3/103 14066"})
     assert load_now(tmp_path) == Load(4.3, 2)
+    write(tmp_path, {"proc/7/stat": "7 (a (b) c) R 1 7", "proc/8/stat": "8 (idle) S 1 8"})
+    assert load_now(tmp_path) == Load(4.3, 2, seen=("a (b) c (pid 7)",))
     write(tmp_path, {"proc/loadavg": "0.00 0.00 0.00 0/103 14066"})
     assert load_now(tmp_path) == Load(0.0, 0)
     write(tmp_path, {"proc/loadavg": "what"})
@@ -69,11 +73,36 @@ def test_the_short_look_at_the_load(tmp_path: Path) -> None:
 
 
 def test_who_was_busy_between_two_readings() -> None:
-    before = 1000, {1: ("init", 5), 2: ("spinner", 100), 4: ("gone", 7), 5: ("idler", 9)}
-    after = 1150, {1: ("init", 6), 2: ("spinner", 200), 3: ("new", 50), 5: ("idler", 9)}
+    init, spinner, idler = Times("init", 5), Times("spinner", 100), Times("idler", 9)
+    before = 1000, {1: init, 2: spinner, 4: Times("gone", 7), 5: idler}
+    after = 1150, {1: Times("init", 6), 2: Times("spinner", 200), 3: Times("new", 50), 5: idler}
     busy, busiest = spent(before, after, elapsed_s=100)
     assert busy == 1.5
-    assert [(one.pid, one.name, one.share) for one in busiest] == [(2, "spinner", 1.0)]
+    assert [(one.pid, one.name, one.share) for one in busiest] == [(2, "spinner", 1.0), (3, "new", 0.5)]
+
+
+def test_what_came_and_went_is_named_by_who_waited_for_it() -> None:
+    """Less what those had used before that were there already; a child's child is in its grandparent's."""
+    before = 0.0, {2: Times("make", 1, 50, 1), 3: Times("sh", 2, 10, 2), 4: Times("cc", 20, 0, 3)}
+    after = 0.0, {2: Times("make", 1, 50 + 2 + 10 + 20 + 60, 1)}
+    (one,) = spent(before, after, elapsed_s=100)[1]
+    assert (one.pid, one.name, one.share) == (2, "children of make", 0.6)
+
+
+def test_short_lived_processes_of_this_host_are_named_by_their_parent() -> None:
+    loop = "import subprocess, sys\nprint(1, flush=True)\nwhile True: subprocess.run([sys.executable, '-S', '-c', ''])"
+    with subprocess.Popen([sys.executable, "-c", loop], stdout=-1) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        before, began_s = (0.0, processes()), time.monotonic()
+        while time.monotonic() < began_s + 30:
+            time.sleep(0.2)
+            busiest = spent(before, (0.0, processes()), 0.2)[1]
+            if any(one.pid == parent.pid and one.name.startswith("children of ") for one in busiest):
+                break
+        else:
+            pytest.fail("nobody was named")
+        parent.kill()
 
 
 def test_a_spinner_on_this_host_is_seen_and_named() -> None:

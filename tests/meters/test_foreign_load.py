@@ -48,6 +48,7 @@ class Host:
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    psutil.process_iter.cache_clear()
     invented = Host(tmp_path, monkeypatch)
     invented.process(1, "init", 0, ticks=50)
     invented.process(os.getpid(), "runner", 1, ticks=10, waited=3)

@@ -8,13 +8,13 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
 from cotenant.machine.cpu import thermal_throttles
 from cotenant.machine.nvidia import Slowed, slowed
-from cotenant.procfs import fields, read_text, to_int
+from cotenant.procfs import fields, numbered, read_text, to_int
 
 _LOOKS, _LOOK_S = 5, 0.002
 _WORTH_NAMING = 0.05
@@ -39,6 +39,8 @@ class Load:
     """The threads that were runnable at each of several looks, the one that looked left out."""
     busy: float | None = None
     busiest: tuple[Spender, ...] = ()
+    seen: tuple[str, ...] = ()
+    """The processes that a short look found running, as `make (pid 7)`; where nothing ran throughout it none."""
 
 
 def load_now(root: Path = Path("/")) -> Load:
@@ -52,7 +54,18 @@ def load_now(root: Path = Path("/")) -> Load:
         with contextlib.suppress(ValueError, IndexError):
             counts.append(int(words[3].partition("/")[0]))
             average = float(words[0])
-    return Load(average, max(0, min(counts) - 1) if counts else None)
+    running = max(0, min(counts) - 1) if counts else None
+    return Load(average, running, seen=_running(root) if running else ())
+
+
+def _running(root: Path) -> tuple[str, ...]:
+    """Return the processes of which the first thread runs, this one left out."""
+    seen = []
+    for pid in numbered(root / "proc"):
+        name, _, words = read_text(root / f"proc/{pid}/stat").partition(" (")[2].rpartition(") ")
+        if words.startswith("R ") and pid != os.getpid():
+            seen.append(f"{name} (pid {pid})")
+    return tuple(seen)
 
 
 def load_over(window_s: float) -> Load:
@@ -64,19 +77,48 @@ def load_over(window_s: float) -> Load:
     return Load(now.average, now.running, *spent(before, after, elapsed_s))
 
 
-Used = tuple[float, dict[int, tuple[str, float]]]
-"""Seconds that the processors were busy for others since boot, and name and seconds of processes, by their pid."""
+class Times(NamedTuple):
+    """What a process has used, in seconds of a processor; `waited_s` is that of children that have ended."""
+
+    name: str
+    used_s: float
+    waited_s: float = 0.0
+    parent: int = 0
+
+
+Used = tuple[float, dict[int, Times]]
+"""Seconds that the processors were busy for others since boot, and the times of processes, by their pid."""
 
 
 def spent(before: Used, after: Used, elapsed_s: float) -> tuple[float, tuple[Spender, ...]]:
-    """Return how many processors were busy between two readings, and the processes behind most of it."""
+    """Return how many processors were busy between two readings, and the processes behind most of it.
+
+    Those that came and went between them are named by who has waited for them.
+    """
     busy = max(0.0, after[0] - before[0]) / elapsed_s
-    spenders = [
-        Spender(pid, name, share)
-        for pid, (name, used_s) in after[1].items()
-        if pid in before[1] and (share := (used_s - before[1][pid][1]) / elapsed_s) >= _WORTH_NAMING
-    ]
+    waited_s = _waited(before[1], after[1])
+    spenders = []
+    for pid, now in after[1].items():
+        then = before[1].get(pid, Times(now.name, 0.0))
+        for name, used_s in ((now.name, now.used_s - then.used_s), (f"children of {now.name}", waited_s[pid])):
+            if used_s / elapsed_s >= _WORTH_NAMING:
+                spenders.append(Spender(pid, name, used_s / elapsed_s))
     return busy, tuple(sorted(spenders, key=lambda spender: (-spender.share, spender.pid))[:3])
+
+
+def _waited(before: dict[int, Times], after: dict[int, Times]) -> dict[int, float]:
+    """Return what children of processes have used between two readings that had ended by the second one.
+
+    A parent is given all that its child has ever used: what it had before the first reading is taken off again.
+    """
+    waited_s = {pid: now.waited_s - (before[pid].waited_s if pid in before else 0.0) for pid, now in after.items()}
+    for pid in before.keys() - after.keys():
+        ancestor = before[pid].parent
+        while ancestor in before and ancestor not in after:
+            ancestor = before[ancestor].parent
+        if ancestor in waited_s:
+            waited_s[ancestor] -= before[pid].used_s + before[pid].waited_s
+    return waited_s
 
 
 def processor_seconds() -> tuple[float, float, float]:
@@ -92,14 +134,16 @@ def processor_seconds() -> tuple[float, float, float]:
     return total_s, total_s - times.idle - times.iowait - times.steal, times.steal
 
 
-def processes() -> dict[int, tuple[str, float]]:
-    """Return name and processor seconds of every process that can be seen, by its pid."""
-    seen: dict[int, tuple[str, float]] = {}
+def processes() -> dict[int, Times]:
+    """Return the times of every process that can be seen, by its pid."""
+    seen: dict[int, Times] = {}
     # psutil reads /proc/stat for it, which a host may hide.
     with contextlib.suppress(OSError):
-        for process in psutil.process_iter(["name", "cpu_times"]):
+        for process in psutil.process_iter(["name", "cpu_times", "ppid"]):
             if (times := process.info["cpu_times"]) is not None:
-                seen[process.pid] = process.info["name"] or "", times.user + times.system
+                waited_s = times.children_user + times.children_system
+                parent, name = process.info["ppid"] or 0, process.info["name"] or ""
+                seen[process.pid] = Times(name, times.user + times.system, waited_s, parent)
     return seen
 
 

@@ -43,7 +43,8 @@ class ForeignLoad:
     def start(self, slices: Sequence[LiveSlice]) -> None:
         self._slices, self._most = slices, None
         # First who is there, which takes its time, then the counters.
-        self._processes, self._family_s = processes(), sum(_family().values())
+        self._processes, family = processes(), _family()
+        self._family, self._family_s = family.keys(), sum(family.values())
         self._first = self._last = self._read()
 
     def sample(self) -> Look:
@@ -69,13 +70,15 @@ class ForeignLoad:
             own_time_by = "processes"
             load = _processors(busy_s - (sum(family.values()) - self._family_s), elapsed_s)
         strangers = {pid: used for pid, used in after.items() if pid not in family}
+        # What has ended below us is ours; no stranger has waited for it.
+        known = {pid: used for pid, used in self._processes.items() if pid not in self._family}
         return {
             "processors": load,
             "most_processors": self._most,
             "busy_processors": _processors(busy_s, elapsed_s),
             "host_processors": self._total,
             "stolen_share": (last.stolen_s - first.stolen_s) / (last.processor_s - first.processor_s),
-            "busiest": [asdict(spender) for spender in spent((0, self._processes), (0, strangers), elapsed_s)[1]],
+            "busiest": [asdict(spender) for spender in spent((0, known), (0, strangers), elapsed_s)[1]],
             "own_time_by": own_time_by,
         }
 

@@ -6,7 +6,7 @@ from cotenant.finding import info, warning
 from cotenant.findings import Inspection, check
 from cotenant.findings.checks.isolation import OF_NODES, OF_SIBLINGS, planned_findings
 from cotenant.findings.facts import Facts
-from cotenant.findings.rules.host import MOST_STOLEN, busy_of, tolerated
+from cotenant.findings.rules.host import LOOK_FOR, MOST_STOLEN, busy_of, tolerated
 from cotenant.machine.cpu import Clocking
 from cotenant.procfs import format_list
 from cotenant.text import gib, listed
@@ -134,10 +134,12 @@ def foreign_load(facts: Facts) -> Inspection:
         busy, text = load.busy, f"{load.busy:.2f} of {total} processors busy{average}"
     if busy <= tolerated(total):
         return text
-    names = listed(f"{spender.name} (pid {spender.pid}, {100 * spender.share:.0f} %)" for spender in load.busiest)
+    named = [f"{spender.name} (pid {spender.pid}, {100 * spender.share:.0f} %)" for spender in load.busiest]
+    names = listed(named or load.seen)
     yield warning(
-        f"Other work keeps {busy_of(busy, total)} of {total} processors busy{f': {names}' if names else ''}.",
-        "End it, or wait for it: the tenants lack what it uses.",
+        f"Other work keeps {busy_of(busy, total)} of {total} processors busy"
+        f"{f': {names}.' if names else '. No process could be caught at it.'}",
+        "End it, or wait for it: the tenants lack what it uses." if names else LOOK_FOR,
         rule="busy_host",
     )
     return text

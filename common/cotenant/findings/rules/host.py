@@ -107,6 +107,13 @@ def processes_refused(record: Record) -> Finding | None:
     )
 
 
+UNCAUGHT = (
+    "Most of it could not be caught: processes that ended meanwhile and that nobody who is left has waited for, many "
+    "small ones, or interrupts."
+)
+LOOK_FOR = "Look what starts processes here, or moves data (top, execsnoop, /proc/interrupts), and end it."
+
+
 @record_rule
 def foreign_load(record: Record) -> Finding | None:
     """Processors that worked for others while tenants were timed: spinning threads slow a tenant many times over."""
@@ -120,9 +127,14 @@ def foreign_load(record: Record) -> Finding | None:
         f"{user['name']} (pid {user['pid']}, {100 * user['share']:.0f} %)" for user in foreign["busiest"]
     )
     names = f": {busiest}" if busiest else ""
+    caught = sum(user["share"] for user in foreign["busiest"])
+    uncaught = "" if caught >= busy / 2 else f" {UNCAUGHT}"
     return warning(
-        f"While tenants were timed other work kept {busy_of(busy, total)} of {total} processors busy{names}.",
-        "End it, or wait for it, and run the job again: the tenants lacked what it used.",
+        f"While tenants were timed other work kept {busy_of(busy, total)} of {total} processors busy{names}.{uncaught}",
+        "End it, or wait for it, and run the job again: the tenants lacked what it used."
+        if busiest
+        else f"{LOOK_FOR} Then run the job again: the tenants lacked what it used.",
+        value=busy,
     )
 
 
