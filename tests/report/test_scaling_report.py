@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
 from scipy import stats
 
 from cotenant.errors import CotenantError
+from cotenant.report.published import published_curves
 from cotenant.report.renderers import as_json, markdown
 from cotenant.report.scaling import Curves, as_text, curves, doubtful, few, of_one_series_grid
 from cotenant.results.record import Record
@@ -60,6 +64,51 @@ def test_text_to_the_letter() -> None:
         f"Img/sec per GPU: {rates.mean() / 2:.1f} +-{half / 2:.1f} (1.96 sd: +-{1.96 * rates.std() / 2:.1f})",
         f"Total img/sec on 2 GPU(s): {rates.mean():.1f} +-{half:.1f} (1.96 sd: +-{1.96 * rates.std():.1f})",
     ]
+
+
+def test_published_curves_come_with_us_and_are_read_cell_by_cell() -> None:
+    shootout, ray = published_curves(Path("shootout")), published_curves(Path("ray"))
+    rates = {
+        (str(series), point.key): point.rates[0]
+        for curve in (shootout, ray)
+        for series in curve
+        for point in curve[series]
+    }
+    assert len(rates) == 4 * 5 + 6 * 4 + 2 * 2 * 4 + 2 * 2 * 4
+    for series, key, rate in (
+        ("fp32, ddp, files, 8 workers, foreign: shootout.csv", "1n8g", 1070.37),
+        ("fp32, ddp, DALI, 48 workers, foreign: shootout.csv", "4n8g", 10032.72),
+        ("fp32, ddp by OneFlow 0.1.9, files, foreign: shootout.csv", "4n8g", 11711.18),
+        ("fp32, dp, resident, foreign: ray.csv", "1n8g", 2521),
+        ("fp16, ddp by Ray over nodes, resident, foreign: ray.csv", "8n8g", 38642),
+        ("fp32, horovod, resident, foreign: ray.csv", "2n8g", 5492.2),
+    ):
+        assert rates[f"resnet50, batch 128 per device, {series}", key] == rate
+    (dali,) = (points for series, points in shootout.items() if series.input == "DALI, 8 workers")
+    assert [round(point.speedup or 0, 2) for point in dali] == [1.0, 3.86, 6.33, 12.34, 24.88]
+    text = as_text(curves_of(of_five()) | ray)
+    assert "Model: resnet50 (foreign: ray.csv)\nBatch size: 128\nNumber of GPUs: 64\n" in text
+
+
+def test_the_shoot_outs_own_result_file_is_read(tmp_path: Path) -> None:
+    point = {"average_speed": 4328.9, "batch_size_per_device": 128, "median_speed": 4372.33, "speedup": 12.34}
+    (tmp_path / "_result.json").write_text(json.dumps({"r50": {"2n8g": point}}))
+    ((series, (found,)),) = published_curves(tmp_path / "_result.json").items()
+    assert (series.model, series.batch_size_per_device, found.nodes, found.devices, found.rates) == (
+        "r50",
+        128,
+        2,
+        8,
+        (4372.33,),
+    )
+    for text, reason in (
+        ("{}x", "no table of scaling"),
+        ('{"r50": {"2n8": 1}}', "no table"),
+        ("a,b\n1,2\n", "Its header"),
+    ):
+        (tmp_path / "x").write_text(text)
+        with pytest.raises(CotenantError, match=reason):
+            published_curves(tmp_path / "x")
 
 
 def test_ranks_on_processors_are_called_so() -> None:

@@ -14,7 +14,16 @@ from msgspec.structs import replace
 from cotenant.errors import CotenantError
 from cotenant.report.foreign import foreign_lines
 from cotenant.report.renderers import as_csv, as_json
-from cotenant.report.tables import Tables, family, other_works, sources_of_watt, speed_up_grid, table_grid, tables
+from cotenant.report.tables import (
+    Tables,
+    family,
+    forms,
+    other_works,
+    sources_of_watt,
+    speed_up_grid,
+    table_grid,
+    tables,
+)
 from cotenant.results.record import Record
 from cotenant.results.targets import System
 from report.making import launch, power, summary_of
@@ -92,8 +101,8 @@ def test_of_several_cells_the_fastest_counts_in_both_tables() -> None:
     slow = on("dgx", "Tesla V100", "resnet50_fp32.c1", 500, 16)
     fast = on("dgx", "Tesla V100", "resnet50_fp32.c2", 100, 48)
     (line,) = tables_of([*slow, *fast])["fp32"]
-    assert line.entries.keys() == {"resnet50"}
-    assert line.entries["resnet50"].batch_size == 48
+    ((work, entry),) = line.entries.items()
+    assert (work.family, entry.batch_size) == ("resnet50", 48)
 
 
 def test_relative_to_a_reference_per_watt_and_per_price() -> None:
@@ -122,7 +131,8 @@ def test_power_measured_of_all_devices_counts_before_the_constant() -> None:
     assert float(rows["2x V100"]["watt"]) == pytest.approx(500)
     assert sources_of_watt(lines) == ["2x V100: watt is measured."]
     (line,) = tables_of(on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300])))["fp32"]
-    assert (line.entries["ssd"].watt, line.usual_watt) == (None, 500)
+    (entry,) = line.entries.values()
+    assert (entry.watt, line.usual_watt) == (None, 500)
 
 
 def test_power_of_some_families_leaves_the_constant_for_the_system() -> None:
@@ -149,8 +159,8 @@ def test_a_system_is_called_by_its_description_or_devices_and_by_what_its_lines_
     ):
         lines = tables_of(records)["fp32"]
         assert [(line.name, line.system.devices) for line in lines] == [(name, devices) for name in names]
-        assert lines[0].entries.keys() == ({"ssd", "vae"} if len(names) > 1 else {"ssd"})
-        assert lines[-1].entries.keys() == {"ssd"}
+        assert {work.family for work in lines[0].entries} == ({"ssd", "vae"} if len(names) > 1 else {"ssd"})
+        assert {work.family for work in lines[-1].entries} == {"ssd"}
         assert lines[0].system.watt == (140 if "T4" in names[0] else None)
 
 
@@ -179,38 +189,83 @@ def test_speed_up_is_over_fp32_of_the_same_system_and_conditions() -> None:
 
 
 PUBLISHED = """\
-name_gpu,num_gpu,watt,price,ssd,bert_base_squad,resnet50
-V100,1,300,11458,70.5,0,320
-2x T4,2,140,,0.0,,
+name_gpu,num_gpu,watt,price,ssd,bert_base_squad,resnet50,vae
+V100,1,300,11458,70.5,0,320,9
+2x T4,2,140,,0.0,,,
 """
+NEWEST = """\
+,ssd,bert_base_squad,ncf
+Lab_ENG04_8xH200_140GB_SXM_v2,5270.0,5200.0,11285634397.0
+Lab_8x_Texas_H100_80GB_SXM5_v2,586.0,428.0,66639141.0
+Lab_8x_Texas_4xH100_80GB_SXM5_v2,2324.0,1654.0,0.0
+"""
+
+
+def as_theirs(backbone: str, **place: Any) -> list[Record]:
+    """A launch of the detector on that network."""
+    part = a_part(item="image", gpu="Tesla V100", arguments=ARGUMENTS | {"backbone": backbone, "precision": "fp32"})
+    return launch("ssd_fp32" if backbone == "resnet50" else "ssd", 0, 2, place={"hostname": "dgx", **place}, part=part)
 
 
 def test_published_rows_stand_beside_ours_and_are_labelled(tmp_path: Path) -> None:
     path = tmp_path / "theirs.csv"
     path.write_text("\ufeff" + PUBLISHED)
-    ours = tables_of(two_systems())["fp32"]
-    rows = read(csv_of([*ours, *foreign_lines(path, "throughput")], "throughput"))
-    assert list(rows) == ["2x V100", "T4", "V100 (foreign: theirs.csv)", "2x T4 (foreign: theirs.csv)"]
-    theirs = {
-        "num_gpu": "1",
-        "watt": "300.0",
-        "price": "11458.0",
-        "ssd": "70.5",
-        "bert": "",
-        "resnet50": "320.0",
-    }
-    assert rows["V100 (foreign: theirs.csv)"] == theirs
-    assert not any(rows["2x T4 (foreign: theirs.csv)"][name] for name in ("ssd", "resnet50", "price"))
-    unmeasured = foreign_lines(path, "throughput")[1:]
-    assert (rows["2x T4 (foreign: theirs.csv)"]["watt"], sources_of_watt(unmeasured)) == (
-        "140.0",
-        ["2x T4 (foreign: theirs.csv): watt is the constant 140 of its description."],
-    )
-    relative = read(csv_of([*ours, *foreign_lines(path, "throughput")], "throughput", reference=list(rows)[2]))
-    assert float(relative["2x V100"]["ssd"]) == pytest.approx(float(rows["2x V100"]["ssd"]) / 70.5)
+    ours = [*tables_of(as_theirs("resnet50"))["fp32"], *tables_of(two_systems()[2:4])["fp32"]]
+    theirs = foreign_lines(path, "throughput", ours)
+    rows = read(csv_of([*ours, *theirs], "throughput"))
+    assert list(rows)[-2:] == ["V100 (foreign: theirs.csv)", "2x T4 (foreign: theirs.csv)"]
+    row = rows["V100 (foreign: theirs.csv)"]
+    assert (row["num_gpu"], row["watt"], row["price"], row["vae"]) == ("1", "300.0", "11458.0", "9.0")
+    # Ours trains the same detector, and another classifier than theirs.
+    assert (row["ssd (backbone resnet50)"], row["resnet50"]) == ("70.5", "320.0")
+    assert float(next(iter(rows.values()))["ssd (backbone resnet50)"]) > 0
+    assert not any(rows["2x T4 (foreign: theirs.csv)"][name] for name in row.keys() - {"num_gpu", "watt"})
+    assert sources_of_watt(theirs[1:]) == ["2x T4 (foreign: theirs.csv): watt is the constant 140 of its description."]
+    relative = read(csv_of([*ours, *theirs], "throughput", reference=theirs[0].name))
+    assert float(relative[theirs[0].name]["vae"]) == 1
     path.write_text("name_gpu,num_gpu,resnet50\nV100,1,128.0\n")
-    batches = read(csv_of([*ours, *foreign_lines(path, "batch-size")], "batch-size"))
-    assert batches["V100 (foreign: theirs.csv)"]["resnet50"] == "128"
+    assert read(csv_of(foreign_lines(path, "batch-size"), "batch-size"))[theirs[0].name]["resnet50"] == "128"
+
+
+def test_every_cell_of_the_newest_form_and_of_json_is_read(tmp_path: Path) -> None:
+    """The newest files name no first column, and devices by the system's name: not those of its machine."""
+    path = tmp_path / "v2-fp32.csv"
+    path.write_text(NEWEST)
+    lines = foreign_lines(path, "throughput")
+    assert [(line.system.devices, line.whole) for line in lines] == [(8, True), (1, False), (4, True)]
+    rates = [{work.family: entry.rate for work, entry in line.entries.items()} for line in lines]
+    assert rates == [
+        {"ssd": 5270.0, "bert_base_squad": 5200.0, "ncf": 11285634397.0},
+        {"ssd": 586.0, "bert_base_squad": 428.0, "ncf": 66639141.0},
+        {"ssd": 2324.0, "bert_base_squad": 1654.0},
+    ]
+    listed = [{"name_gpu": "4x RTX A6000", "num_gpu": 8.0, "watt": 1200.0, "ssd": 530.0, "waveglow": 0.0}]
+    (tmp_path / "x.json").write_text(json.dumps(listed))
+    (line,) = foreign_lines(tmp_path / "x.json", "throughput")
+    assert (line.system.devices, line.system.watt, [entry.rate for entry in line.entries.values()]) == (4, 1200, [530])
+
+
+def test_different_work_is_never_in_one_column() -> None:
+    """The reference suite's detector and the vendors' have one name: each has a column, by what is different."""
+    (line,) = tables_of([*as_theirs("resnet34"), *as_theirs("resnet50")])["fp32"]
+    header = csv_of([line], "throughput").splitlines()[0]
+    assert header.endswith(",price,ssd (backbone resnet34),ssd (backbone resnet50)")
+    assert len(line.entries) == 2
+
+
+def test_copies_and_one_model_over_devices_share_neither_row_nor_column() -> None:
+    part = _part("Tesla V100") | {"observed": {"dtype": "fp32", "device": "cuda:0", "world_size": 2}}
+    place = {"hostname": "dgx", "group": "all", "vcd": "0,1", "devices": 2}
+    whole = launch("resnet50_all_fp32", 0, 1, 300, place=place, part=part)
+    lines = tables_of([*on("dgx", "Tesla V100", "resnet50_fp32", 500), *whole])["fp32"]
+    rows = read(csv_of(lines, "throughput"))
+    assert list(rows) == ["2x V100", "2x V100 (one model over 2 devices)"]
+    cells = {name: (row["resnet50"] != "", row["resnet50 (one model)"] != "") for name, row in rows.items()}
+    assert list(cells.values()) == [(True, False), (False, True)]
+    assert forms(lines) == [
+        "2x V100: 2 copies, each trained by itself.",
+        "2x V100 (one model over 2 devices): one model over 2 devices.",
+    ]
 
 
 @pytest.mark.parametrize(

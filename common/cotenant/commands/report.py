@@ -25,6 +25,7 @@ from cotenant.report.jobs import jobs_grid
 from cotenant.report.mixes import mix_blocks, mix_grid
 from cotenant.report.pairs import pairs_grid
 from cotenant.report.prediction import NOTHING, prediction_grid, predictions
+from cotenant.report.published import published_curves, shipped_published
 from cotenant.report.renderers import FILES, as_csv
 from cotenant.report.sense import sense_grid, sensitivities
 from cotenant.report.share import share_grid, share_points
@@ -63,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
     if given.html is not None:
         _write_page(summary, records, skipped, given)
     if given.table == "scaling":
-        _say_scaling(summary.jobs, given.format)
+        _say_scaling(summary.jobs, given.format, given.foreign)
     elif given.table == "interference":
         _say_interference(summary, given.format)
     elif given.table == "mix":
@@ -79,7 +80,7 @@ def main(argv: Sequence[str]) -> int:
     elif given.table == "predict":
         _say_prediction(summary, given.format)
     elif given.table == "speed-up":
-        _say_speed_up(tables.tables(summary.jobs, read_systems(given.systems)), given.format)
+        _say_speed_up(_tables(summary.jobs, given.systems), given.format)
     elif given.table is not None:
         _say_table(summary.jobs, given)
     elif given.format != "text" or given.save_target is None:
@@ -115,9 +116,13 @@ def parser() -> Parser:
     views.add_argument("--predict", action="store_const", const="predict", dest="table", help=predicting)
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
     add("--outdir", type=place, metavar="DIR", help="for throughput and batch-size: a file per precision in here")
-    add("--systems", type=Path, metavar="FILE", default=TARGETS / "systems.json", help="descriptions of the systems")
+    described = "descriptions of the systems; single or multiple: only rows of one device, or of several"
+    add("--systems", metavar="FILE|single|multiple", action="append", default=[], help=described)
     add("--reference", metavar="SYSTEM", help="throughput relative to this row")
-    published = "rows of a table that others published (CSV); may be repeated"
+    published = (
+        "rows of a table that others published (CSV or JSON); may be repeated. For scaling also "
+        f"{' and '.join(sorted(shipped_published()))}, which come with us"
+    )
     add("--foreign", type=Path, metavar="FILE", action="append", default=[], help=published)
     add("--per", choices=("watt", "price"), help="throughput per watt, or per price")
     return parser
@@ -126,9 +131,13 @@ def parser() -> Parser:
 def _check(given: argparse.Namespace) -> None:
     """Raise CotenantError for flags that mean nothing beside the others."""
     crossing = given.table in ("throughput", "batch-size")
-    of_tables = [name for name in ("precision", "outdir", "reference", "per", "foreign") if getattr(given, name)]
+    of_tables = [name for name in ("precision", "outdir", "reference", "per") if getattr(given, name)]
     if of_tables and not crossing:
         raise CotenantError(f"--{of_tables[0]} is for --table throughput and batch-size.", "Add one of them.")
+    if given.foreign and not (crossing or given.table == "scaling"):
+        raise CotenantError("--foreign is for --table throughput, batch-size and scaling.", "Add one of them.")
+    if given.foreign and given.table == "scaling" and given.format not in ("text", "csv"):
+        raise CotenantError(f"--format {given.format} holds one series of ours.", "--foreign goes with text and csv.")
     if given.table == "batch-size" and (given.reference or given.per):
         raise CotenantError("Batch sizes are not relative to anything.", "--reference and --per are for throughput.")
     if crossing and given.format not in ("text", "csv"):
@@ -197,10 +206,12 @@ def _write_page(summary: Summary, records: Rows, skipped: Sequence[str], given: 
     warn(f"{given.html} is written.")
 
 
-def _say_scaling(jobs: Sequence[JobSummary], form: str) -> None:
+def _say_scaling(jobs: Sequence[JobSummary], form: str, foreign: Sequence[Path]) -> None:
     curves = scaling.curves(jobs)
     for line in (*scaling.few(curves), *scaling.doubtful(curves)):
         warn(line)
+    for path in foreign:
+        curves |= published_curves(path)
     if form == "text" and curves:
         tell(scaling.as_text(curves))
         return
@@ -257,16 +268,36 @@ def _add_foreign(by_precision: tables.Tables, paths: Sequence[Path], kind: table
             "--precision says beside which of them it stands.",
         )
     ((precision, lines),) = by_precision.items()
-    more = [line for path in paths for line in foreign_lines(path, kind)]
+    more = [line for path in paths for line in foreign_lines(path, kind, lines)]
     named = [line.name for line in (*lines, *more)]
     if twice := next((name for name in named if named.count(name) > 1), None):
         raise CotenantError(f"'{twice}' stands twice in the table.", "Give each file once, and files of other names.")
     by_precision[precision] = [*lines, *more]
 
 
+ROWS = {"single": lambda line: line.system.devices <= 1, "multiple": lambda line: line.system.devices > 1}
+"""Which rows the words of --systems choose."""
+
+
+def _tables(jobs: Sequence[JobSummary], given: Sequence[str]) -> tables.Tables:
+    """Return the tables, by the descriptions of the last file among `given`, else by ours; of chosen rows only."""
+    files = [word for word in given if word not in ROWS]
+    found = tables.tables(jobs, read_systems(Path(files[-1]) if files else TARGETS / "systems.json"))
+    return {precision: chosen for precision, lines in found.items() if (chosen := _chosen(lines, given))}
+
+
+def _chosen(lines: Sequence[tables.Line], given: Sequence[str]) -> list[tables.Line]:
+    words = [word for word in given if word in ROWS]
+    return [line for line in lines if not words or any(ROWS[word](line) for word in words)]
+
+
 def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
-    by_precision = tables.tables(jobs, read_systems(given.systems))
+    by_precision = _tables(jobs, given.systems)
     if not by_precision:
+        if any(word in ROWS for word in given.systems):
+            raise CotenantError(
+                "No row is left to show.", "--systems single and multiple choose rows by their devices."
+            )
         raise CotenantError("No record has a rate to compare.", f"The failures stand in `{PROGRAM} report`.")
     if given.precision is not None:
         if given.precision not in by_precision:
@@ -274,15 +305,18 @@ def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
         by_precision = {given.precision: by_precision[given.precision]}
     if given.foreign:
         _add_foreign(by_precision, given.foreign, given.table)
+        by_precision = {precision: _chosen(lines, given.systems) for precision, lines in by_precision.items()}
     shown = [line for lines in by_precision.values() for line in lines]
     if given.per == "price" and not any(line.system.price for line in shown):
         raise CotenantError(
-            f"No system has a price in {given.systems}.", "Give it one there, or name another --systems."
+            "No system has a price in its description.", "Give it one in a file, and name that by --systems."
         )
     texts = {
         name: as_csv(tables.table_grid(lines, given.table, given.per, given.reference))
         for name, lines in by_precision.items()
     }
+    for line in dict.fromkeys(tables.forms(shown)):
+        warn(line)
     if given.table == "throughput":
         for line in dict.fromkeys(tables.sources_of_watt(shown)):
             warn(line)

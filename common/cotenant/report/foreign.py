@@ -1,77 +1,135 @@
-"""Tables that others have published, as rows beside ours: a CSV file with a system a row, a benchmark family a column.
+"""Tables that others have published, as rows beside ours: a system a row, a benchmark family a column.
 
 Lambda's comparison of GPUs (github.com/lambdal/deeplearning-benchmark) publishes such files, of throughput and of batch
 sizes. Its own form is ours: `name_gpu,num_gpu,watt,price` and the families; a 0 there is a cell that nobody measured.
+The newest files leave the first name out and tell the devices by names such as `8xH200`; others are a JSON list.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import math
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
-from cotenant.report.tables import INDEX, Entry, Kind, Line
+from cotenant.report.tables import INDEX, Entry, Kind, Line, Work
 from cotenant.results.targets import System
 
 OF_SYSTEM = ("num_gpu", "watt", "price")
+UNNAMED = ""
+"""The name of the first column in their newest files."""
+_DEVICES = re.compile(r"(?<![A-Za-z0-9])(\d+)x ?(?=[A-Z0-9])")
+"""`8x H200` and `4xH100` are numbers of devices; `8x_Texas` is a machine's, and `p3.16xlarge` a product's."""
+THEIRS: Mapping[str, Mapping[str, object]] = {
+    "bert_base_squad": {"layers": 12, "width": 768, "sequence": 384},
+    "bert_large_squad": {"layers": 24, "width": 1024, "sequence": 384},
+    "gnmt": {"hidden": 1024, "count": "tokens"},
+    "maskrcnn": {"height": 800, "width": 1344},
+    "ncf": {"factors": 64},
+    "resnet50": {"arch": "resnet50", "size": 224},
+    "ssd": {"backbone": "resnet50"},
+    "tacotron2": {"encoder": 512, "units": 1024},
+    "transformerxlbase": {"layers": 16, "width": 512, "target": 192},
+    "transformerxllarge": {"layers": 18, "width": 1024, "target": 256},
+    "waveglow": {"steps": 12, "units": 512},
+}
+"""What their families train, by the arguments of ours that train the same."""
+
+Row = tuple[int, Mapping[str, object]]
 
 
-def foreign_lines(path: Path, kind: Kind) -> list[Line]:
-    """Return a line per system of the file, each named as foreign.
+def foreign_lines(path: Path, kind: Kind, ours: Iterable[Line] = ()) -> list[Line]:
+    """Return a line per system of the file, each named as foreign; an entry has the column of our equal work.
 
-    Raises CotenantError for a file that is no such table, with the line's number.
+    Several devices of theirs train one model together. Raises CotenantError for a file that is no such table, with the
+    line's number.
     """
-    lines = [_line(path, number, row, kind) for number, row in _rows(path) if row.get(INDEX)]
+    known = {work for line in ours for work in line.entries}
+    lines = [_line(path, number, row, kind, known) for number, row in _rows(path) if row.get(INDEX)]
     if not lines:
         raise CotenantError(f"{path} has no system.", f"Its first column, {INDEX}, names one in each row.")
     return lines
 
 
-def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
-    """Return the rows with their lines' numbers: blank lines are no rows."""
+def _rows(path: Path) -> list[Row]:
+    """Return the rows with their lines' numbers, or their places in a list: blank lines are no rows."""
+    text = read_foreign(path)
+    if text.lstrip().startswith("["):
+        return _objects(path, text)
     try:
-        with open_regular(path, follow=True) as file:
-            text = file.read().decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CotenantError(f"{path} cannot be read: {error}.", "--foreign names a CSV file.") from None
-    try:
-        reader = csv.DictReader(text.splitlines(), restval="")
+        reader = csv.reader(text.splitlines())
         # Its own line_num is that of the blank lines before a row.
-        rows = [(reader.reader.line_num, row) for row in reader]
+        lines = [(reader.line_num, cells) for cells in reader if cells]
     except csv.Error as error:
-        raise CotenantError(f"{path}: {error}.", "--foreign names a CSV file.") from None
-    if INDEX not in (reader.fieldnames or ()):
+        raise CotenantError(f"{path}: {error}.", "--foreign names a CSV or JSON file.") from None
+    header = [
+        INDEX if not number and name == UNNAMED else name for number, name in enumerate(lines[0][1] if lines else [])
+    ]
+    if INDEX not in header:
         raise CotenantError(
             f"{path} has no column {INDEX}.", f"Its header is {INDEX},{','.join(OF_SYSTEM)},<families>."
         )
-    return rows
+    # Under no name lie the cells of a line that is longer than the header.
+    return [(number, dict(zip(header, cells, strict=False))) for number, cells in lines[1:]]
 
 
-def _line(path: Path, number: int, row: dict[str, str], kind: Kind) -> Line:
-    numbers = {
-        name.strip(): _number(path, number, name, text)
-        for name, text in row.items()
-        # Under no name lie the cells of a line that is longer than the header.
-        if name is not None and name != INDEX
-    }
-    name, devices = row[INDEX].strip(), numbers.pop("num_gpu", None)
-    system = System(name, "", int(devices or 0), numbers.pop("watt", None), numbers.pop("price", None))
+def read_foreign(path: Path) -> str:
+    """Return the text of a published file. Raises CotenantError where it cannot be read."""
+    try:
+        with open_regular(path, follow=True) as file:
+            return file.read().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CotenantError(f"{path} cannot be read: {error}.", "--foreign names a CSV or JSON file.") from None
+
+
+def _objects(path: Path, text: str) -> list[Row]:
+    try:
+        objects = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CotenantError(f"{path}: {error}.", "--foreign names a CSV or JSON file.") from None
+    if not all(isinstance(row, dict) and isinstance(row.get(INDEX), str) for row in objects):
+        raise CotenantError(f"{path} is no list of systems.", f'Each is an object with "{INDEX}" and its families.')
+    return list(enumerate(objects, 1))
+
+
+def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, known: Iterable[Work]) -> Line:
+    numbers = {name.strip(): _number(path, number, name, value) for name, value in row.items() if name != INDEX}
+    name, counted = str(row[INDEX]).strip(), numbers.pop("num_gpu", None)
+    named = _DEVICES.findall(name)
+    devices = int(named[-1]) if named else int(counted or 1)
+    system = System(name, "", devices, numbers.pop("watt", None), numbers.pop("price", None))
+    whole = devices > 1
     entries = {
-        family: Entry(value, None, None) if kind == "throughput" else Entry(math.nan, round(value), None)
+        _work(family, whole, known): Entry(value, None, None)
+        if kind == "throughput"
+        else Entry(math.nan, round(value), None)
         for family, value in numbers.items()
         if value is not None
     }
-    return Line(system, {}, entries, f"{name} (foreign: {path.name})")
+    return Line(system, {}, entries, f"{name} (foreign: {path.name})", whole, devices)
 
 
-def _number(path: Path, number: int, name: str, text: str) -> float | None:
+def _work(family: str, whole: bool, known: Iterable[Work]) -> Work:
+    """Return the column of a published family: that of ours which trains the same, else one of its own."""
+    theirs = THEIRS.get(family)
+    alike = [work for work in known if (work.family, work.whole) == (family, whole)]
+    if theirs is None:
+        return alike[0] if len(alike) == 1 else Work(family, "", whole)
+    same = [work for work in alike if work.arguments.items() >= theirs.items()]
+    return same[0] if same else Work(family, json.dumps(theirs, sort_keys=True), whole)
+
+
+def _number(path: Path, number: int, name: str, value: object) -> float | None:
     """Return a number above 0; None for an empty cell, and for a 0, which stands for one there."""
+    text = "" if value is None else str(value)
     try:
-        value = float(text) if text.strip() else 0.0
+        seen = float(text) if text.strip() else 0.0
     except ValueError:
-        value = -1.0
-    if not 0 <= value < math.inf:
+        seen = -1.0
+    if not 0 <= seen < math.inf:
         raise CotenantError(f"{path}, line {number}: {name} is {text!r}, no number.", "Empty cells are not known.")
-    return value or None
+    return seen or None

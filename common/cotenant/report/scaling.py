@@ -28,7 +28,7 @@ NORMAL = 1.96
 CONDITIONS = ("isolation", "software", "cache", "device")
 """What the launches on one device and on several have in common, by the words of works."""
 FIELDS = (
-    *("model", "precision", "parallelism", "input", "batch_size_per_device", "nodes", "devices", "unit"),
+    *("model", "precision", "parallelism", "input", "foreign", "batch_size_per_device", "nodes", "devices", "unit"),
     *("launches", "median", "mean", "geometric_mean", "low", "high", "spread"),
     *("speedup", "speedup_low", "speedup_high", "efficiency", "efficiency_low", "efficiency_high"),
 )
@@ -45,18 +45,21 @@ class Series:
     parallelism: str
     input: str
     unit: str
+    foreign: str = ""
+    """The file that others published it in; empty of ours."""
 
     def __str__(self) -> str:
         batch = f"batch {self.batch_size_per_device} per device" if self.batch_size_per_device else ""
         known = (self.model, batch, self.precision, self.parallelism, self.input)
-        return ", ".join(part for part in known if part)
+        source = f"foreign: {self.foreign}" if self.foreign else ""
+        return ", ".join(part for part in (*known, source) if part)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
     """One cell of a series: `rates` in items per second over all ranks, one a launch; what it is `worth`.
 
-    `members` are the records of its launches.
+    `members` are the records of its launches; None of a point that others published.
     """
 
     series: Series
@@ -66,7 +69,7 @@ class Point:
     rates: tuple[float, ...]
     across: AcrossLaunches
     worth: Scaled
-    members: Rows
+    members: Rows | None
 
     @property
     def key(self) -> str:
@@ -139,7 +142,7 @@ def doubtful(curves: Curves) -> list[str]:
 
 
 def _works(point: Point) -> list[Work]:
-    return [work_of(row) for row in point.members.frame.iter_rows(named=True)]
+    return [] if point.members is None else [work_of(row) for row in point.members.frame.iter_rows(named=True)]
 
 
 def _growing() -> list[str]:
@@ -266,15 +269,16 @@ def as_text(curves: Curves) -> str:
 
 
 def _block(point: Point) -> Iterator[str]:
-    device = "GPU" if point.members.frame["devices"].max() else "CPU"
+    device = "GPU" if point.members is None or point.members.frame["devices"].max() else "CPU"
     item = "img" if point.series.unit in ("image", "") else printable(point.series.unit)
     devices, rates = point.total_devices, point.rates
-    if point.across.n < INTERVAL_LAUNCHES:
+    if point.across.n < INTERVAL_LAUNCHES and point.members is not None:
         newest = Rows(point.members.table, point.members.by("start_time", descending=True).at[:1])
         rates = (
             tuple(float(rate) for seen in drawn(newest) for rate in seen.spans.rates if math.isfinite(rate)) or rates
         )
-    yield f"Model: {printable(point.series.model)}"
+    source = f" (foreign: {printable(point.series.foreign)})" if point.series.foreign else ""
+    yield f"Model: {printable(point.series.model)}{source}"
     yield f"Batch size: {point.series.batch_size_per_device or numbers.ABSENT}"
     yield f"Number of {device}s: {devices}"
     for index, rate in enumerate(rates):

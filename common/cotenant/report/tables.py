@@ -1,7 +1,12 @@
-"""Systems side by side: each benchmark family's rate on each, or its batch size, one table per precision."""
+"""Systems side by side: each benchmark family's rate on each, or its batch size, one table per precision.
+
+A column is of one work: two models of one name have a column each, and so have copies of a model and one model that is
+trained over several devices. A row is of copies, or of one model, too.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,8 +34,27 @@ POWER = "power_w"
 INDEX = "name_gpu"
 FIRST = "ssd"
 PLAIN = "fp32"
+ALL = "_all"
+"""What follows a family's name in that of its job that trains one model over all devices."""
 UNKNOWN = "unknown"
 _PRECISION = re.compile(r"_?(fp32|tf32|bf16|fp16|half|amp(_?(bf16|fp16))?)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a column is of. `shape` holds the arguments that decide its items' work as JSON, empty where nobody knows.
+
+    `whole`: one model over all devices of a row, not a copy on each.
+    """
+
+    family: str
+    shape: str = ""
+    whole: bool = False
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        arguments: dict[str, object] = json.loads(self.shape or "{}")
+        return arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +72,30 @@ class Entry:
 
 @dataclass(slots=True)
 class Line:
-    """One system under one set of `conditions`, each by the word that stands before it in a name."""
+    """One system under one set of `conditions`, each by the word that stands before it in a name.
+
+    `members` is how many copies trained on it, or over how many devices or ranks the one model of a `whole` line.
+    """
 
     system: System
     conditions: Mapping[str, str]
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[Work, Entry] = field(default_factory=dict)
     name: str = ""
+    whole: bool = False
+    members: int = 1
 
     @property
     def measured(self) -> list[str]:
         """The families whose power was measured."""
-        return [family for family, entry in self.entries.items() if entry.watt is not None]
+        return [work.family for work, entry in self.entries.items() if entry.watt is not None]
+
+    @property
+    def form(self) -> str:
+        """The sentence on what a rate of it is: of copies together, or of one model."""
+        where = "devices" if self.system.devices else "ranks"
+        if self.whole:
+            return f"one model over {self.members} {where}"
+        return f"{self.members} copies, each trained by itself" if self.members > 1 else "one copy"
 
     @property
     def usual_watt(self) -> float | None:
@@ -82,12 +119,15 @@ def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
     for job in (job for job in jobs if job.rates and not job.mix):
         first = job.members.frame.row(0, named=True)
         conditions = {"": job.host, "isolation ": first["isolation"], "torch ": first["software"]}
-        line = Line(_system(job, systems), conditions)
-        key = (line.system.name, *conditions.values())
+        whole = job.group == "all"
+        members = (first["world_size"] or len(first["vcd"].split(","))) if whole else first["tenants"] or 1
+        line = Line(_system(job, systems), conditions, whole=whole, members=members)
+        key = (line.system.name, *conditions.values(), str(whole), str(members) if whole else "")
         entries = by_precision[first["precision"] or UNKNOWN].setdefault(key, line).entries
         rate = across_launches(rates_of(job.rates)).rate
         entry = Entry(rate, first["batch_size"], _watt(job), first["work_but_precision"])
-        entries[family(job.name)] = max(entries.get(family(job.name), entry), entry, key=lambda cell: cell.rate)
+        work = Work(family(job.name), first["shape"], whole)
+        entries[work] = max(entries.get(work, entry), entry, key=lambda cell: cell.rate)
     for lines in by_precision.values():
         for line in lines.values():
             line.name = _name(line, lines.values())
@@ -95,22 +135,44 @@ def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
 
 
 def _name(line: Line, lines: Iterable[Line]) -> str:
-    """Return the system's name, with the conditions in which its lines differ."""
+    """Return the system's name, with the form of one model, and the conditions in which its lines differ."""
     alike = [other.conditions for other in lines if other.system.name == line.system.name]
     differing = [prefix for prefix in line.conditions if len({other[prefix] for other in alike}) > 1]
-    parts = ", ".join(f"{prefix}{line.conditions[prefix] or UNKNOWN}" for prefix in differing)
-    return f"{line.system.name} ({parts})" if parts else line.system.name
+    parts = [f"{prefix}{line.conditions[prefix] or UNKNOWN}" for prefix in differing]
+    parts = [line.form, *parts] if line.whole else parts
+    return f"{line.system.name} ({', '.join(parts)})" if parts else line.system.name
 
 
 def family(job: str) -> str:
-    """Return a job's benchmark without cell and precision: `resnet50` of `resnet50_fp16.c2`."""
+    """Return a job's benchmark without cell, precision and form: `resnet50` of `resnet50_fp16.c2`, `resnet50_all`."""
     name, _ = job_and_cell(job)
-    return _PRECISION.sub("", name) or name
+    return (_PRECISION.sub("", name) or name).removesuffix(ALL)
 
 
-def families(lines: Iterable[Line]) -> list[str]:
-    """Return the columns: in alphabetical order, `ssd` first."""
-    return sorted({name for line in lines for name in line.entries}, key=lambda name: (name != FIRST, name))
+def works(lines: Iterable[Line]) -> dict[Work, str]:
+    """Return the columns with their names: in alphabetical order, `ssd` first, and of one family what is different."""
+    found = {work for line in lines for work in line.entries}
+    return {
+        work: _title(work, [other for other in found if other.family == work.family])
+        for work in sorted(found, key=lambda work: (work.family != FIRST, work.family, work.whole, work.shape))
+    }
+
+
+def _title(work: Work, alike: Sequence[Work]) -> str:
+    """Return a column's name: the family, with the arguments that others of it have not, and its form."""
+    shapes = [other.arguments for other in alike if other.shape]
+    names = sorted({name for shape in shapes for name in shape})
+    differing = [name for name in names if len({json.dumps(shape.get(name)) for shape in shapes}) > 1]
+    notes = [f"{name} {_plain(work.arguments[name])}" for name in differing if name in work.arguments]
+    if not work.shape and shapes:
+        notes = [UNKNOWN + " work"]
+    if work.whole:
+        notes.append("one model")
+    return f"{work.family} ({'; '.join(notes)})" if notes else work.family
+
+
+def _plain(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, reference: str | None = None) -> Grid:
@@ -118,22 +180,22 @@ def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, refere
 
     A cell that is not known is empty. Raises CotenantError where the reference is no line.
     """
-    columns = families(lines)
-    values = {line.name: [_value(line, name, kind, per) for name in columns] for line in lines}
+    columns = works(lines)
+    values = {line.name: [_value(line, work, kind, per) for work in columns] for line in lines}
     if reference is not None:
         if reference not in values:
             hint = did_you_mean(reference, values) or f"There are {', '.join(values)}."
             raise CotenantError(f"There is no system '{reference}'.", hint)
         pairs = {name: zip(of_line, values[reference], strict=True) for name, of_line in values.items()}
         values = {name: [_over(value, of) for value, of in of_line] for name, of_line in pairs.items()}
-    fields = (INDEX, "num_gpu", "watt", "price", *map(printable, columns))
+    fields = (INDEX, "num_gpu", "watt", "price", *map(printable, columns.values()))
     records = [(line.name, line.system.devices, line.usual_watt, line.system.price) for line in lines]
     rows = [Row(values=dict(zip(fields, (*record, *values[record[0]]), strict=True))) for record in records]
     return Grid((), [RowGroup(rows)], fields=fields)
 
 
-def _value(line: Line, name: str, kind: Kind, per: Per | None) -> float | None:
-    entry = line.entries.get(name)
+def _value(line: Line, work: Work, kind: Kind, per: Per | None) -> float | None:
+    entry = line.entries.get(work)
     if entry is None:
         return None
     if kind == "batch-size":
@@ -145,6 +207,11 @@ def _value(line: Line, name: str, kind: Kind, per: Per | None) -> float | None:
 
 def _over(value: float | None, of: float | None) -> float | None:
     return None if value is None or not of else value / of
+
+
+def forms(lines: Iterable[Line]) -> list[str]:
+    """Return a sentence for each line: whether its rates are of copies, or of one model over all devices."""
+    return [f"{line.name}: {line.form}." for line in lines]
 
 
 def sources_of_watt(lines: Iterable[Line]) -> list[str]:
@@ -186,7 +253,7 @@ def _watt(job: JobSummary) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class SpeedUp:
-    """One system's rates in a precision over its rates in fp32, by family."""
+    """One system's rates in a precision over its rates in fp32, by the names of columns."""
 
     name: str
     precision: str
@@ -204,7 +271,8 @@ def speed_up_grid(by_precision: Tables) -> Grid:
             f"No family did the same work in {PLAIN} and in another precision on one system.",
             f"There is {', '.join(by_precision)}.",
         )
-    names = sorted({name for up in ups for name in up.ratios}, key=lambda name: (name != FIRST, name))
+    titles = works(line for lines in by_precision.values() for line in lines)
+    names = [title for title in titles.values() if any(title in up.ratios for up in ups)]
     columns = [
         Column[SpeedUp](INDEX, lambda up: word(printable(up.name), INDEX), left=True),
         Column[SpeedUp]("precision", lambda up: word(up.precision, "precision"), left=True),
@@ -218,28 +286,40 @@ def speed_up_grid(by_precision: Tables) -> Grid:
 def other_works(by_precision: Tables) -> list[str]:
     """Return a sentence for each family that has no speed-up, since it did another work in fp32."""
     return [
-        f"{line.name}: {name} did another work in {precision} than in {PLAIN} (its arguments or its source differ): "
-        "no speed-up."
+        f"{line.name}: {work.family} did another work in {precision} than in {PLAIN} (its arguments or its source "
+        "differ): no speed-up."
         for precision, line, pairs in _beside_plain(by_precision)
-        for name, (entry, plain) in pairs.items()
+        for work, (entry, plain) in pairs.items()
         if not _may_be_one_work(entry, plain)
     ]
 
 
 def _speed_ups(by_precision: Tables) -> Iterator[SpeedUp]:
+    titles = works(line for lines in by_precision.values() for line in lines)
     for precision, line, pairs in _beside_plain(by_precision):
-        ratios = {name: of.rate / plain.rate for name, (of, plain) in pairs.items() if _may_be_one_work(of, plain)}
+        ratios = {
+            titles[work]: of.rate / plain.rate for work, (of, plain) in pairs.items() if _may_be_one_work(of, plain)
+        }
         if ratios:
             yield SpeedUp(line.name, precision, ratios)
 
 
-def _beside_plain(by_precision: Tables) -> Iterator[tuple[str, Line, Mapping[str, tuple[Entry, Entry]]]]:
-    """Yield each line of another precision, after that, with its entries beside those in fp32 under its conditions."""
-    in_plain = {(line.system, *line.conditions.values()): line.entries for line in by_precision.get(PLAIN, [])}
+def _beside_plain(by_precision: Tables) -> Iterator[tuple[str, Line, Mapping[Work, tuple[Entry, Entry]]]]:
+    """Yield each line of another precision, after that, with its entries beside those in fp32 under its conditions.
+
+    Beside each stands the same work, else another one of its family.
+    """
+
+    def conditions(line: Line) -> tuple[object, ...]:
+        return (line.system, line.whole, line.whole and line.members, *line.conditions.values())
+
+    in_plain = {conditions(line): line.entries for line in by_precision.get(PLAIN, [])}
     for precision, lines in by_precision.items():
         for line in lines if precision != PLAIN else ():
-            plain = in_plain.get((line.system, *line.conditions.values()), {})
-            yield precision, line, {name: (of, plain[name]) for name, of in line.entries.items() if name in plain}
+            plain = in_plain.get(conditions(line), {})
+            of_family = {work.family: entry for work, entry in plain.items()}
+            beside = {work: plain.get(work, of_family.get(work.family)) for work in line.entries}
+            yield precision, line, {work: (line.entries[work], entry) for work, entry in beside.items() if entry}
 
 
 def _may_be_one_work(entry: Entry, plain: Entry) -> bool:
@@ -247,5 +327,5 @@ def _may_be_one_work(entry: Entry, plain: Entry) -> bool:
     return not entry.work or not plain.work or entry.work == plain.work
 
 
-def _ratio(family: str, up: SpeedUp) -> Cell:
-    return number(up.ratios.get(family), numbers.ratio, printable(family))
+def _ratio(title: str, up: SpeedUp) -> Cell:
+    return number(up.ratios.get(title), numbers.ratio, printable(title))

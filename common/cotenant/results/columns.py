@@ -307,6 +307,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("version", "hash of the benchmark's source"),
     text("work", "the same, solo or not, and without a number of workers that nobody asked for"),
     text("work_but_precision", "as `item_work`, whatever its name and precision: what a speed-up by precision is of"),
+    text("shape", "the arguments that decide an item's work, whatever its precision and source, as JSON"),
     whole("losses_non_finite", "losses that are NaN or infinite", default=0),
     text("loss_digest", "seed, steps, and hash of the first observations' mean losses: `100.30.1f0c9a...`"),
     whole("rows", "rows of a batch, as the harness sees them", "observed.rows"),

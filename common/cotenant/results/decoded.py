@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from cotenant.finding import Finding, Severity
-from cotenant.results.identity import TUNABLE, unique_id
+from cotenant.results.identity import NOT_WORK, TUNABLE, unique_id
 from cotenant.results.record import Meeting, Number, Positive, Record, Whole, cell_of
 
 T = TypeVar("T")
@@ -41,6 +41,8 @@ _FAILURE = frozenset({"suite", "name", "run_id", "vcd"})
 """All that the original's record of a failure holds, beside `completed`; its name is often null."""
 _FAILED = re.compile(r"\.FAIL(\.\d{8}-\d{6}-\d+)?\.json$")
 _OWN_FIELDS = frozenset(Record.__struct_fields__)
+_NO_SHAPE = frozenset({"precision", "cuda", "data", "nodes", "parallel", "gradient_compression", "deterministic"})
+"""Arguments that say in which numbers, from where, over what and how repeatably the same is trained."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +278,16 @@ class Decoded:
     def work_but_precision(self) -> str:
         """As `item_work`, without name and precision: equal where the precision of an item's work alone may differ."""
         return self._work("", TUNABLE | {"precision"})
+
+    @property
+    def shape(self) -> str:
+        """As `work_but_precision` in words, whatever its source, and its form over devices: its arguments as JSON."""
+        if not self.unique_id:
+            return ""
+        left_out = _OWN_FIELDS | NOT_WORK | TUNABLE | _NO_SHAPE
+        arguments = {argument: value for argument, value in self.fields.items() if argument not in left_out}
+        files = {"data": "files"} if self.at("data") else {}
+        return json.dumps(arguments | files, sort_keys=True)
 
     def _work(self, name: str, without: frozenset[str]) -> str:
         """Return a hash as `unique_id`, of this name, without these arguments; empty where that is empty."""

@@ -1,0 +1,121 @@
+"""Curves of scaling that others have published, beside ours: a point a row, of `targets/published` or any file."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from cotenant.checkout import CHECKOUT
+from cotenant.errors import CotenantError
+from cotenant.report.foreign import read_foreign
+from cotenant.report.scaling import Curves, Point, Series
+from cotenant.results.record import Positive
+from cotenant.stats.launches import across_launches
+from cotenant.stats.scaling import scaled
+
+COMMENT = "#"
+COLUMNS = (
+    "model",
+    "batch_size_per_device",
+    "precision",
+    "parallelism",
+    "input",
+    "node_num",
+    "gpu_num_per_node",
+    "rate",
+)
+
+
+class _Published(msgspec.Struct, frozen=True):
+    """A row: `rate` in images per second over all devices."""
+
+    model: str
+    batch_size_per_device: int
+    precision: str
+    parallelism: str
+    input: str
+    node_num: int
+    gpu_num_per_node: int
+    rate: Positive
+
+
+def shipped_published() -> dict[str, Path]:
+    """Return the files that come with us by their names."""
+    return {path.stem: path for path in (CHECKOUT / "targets/published").glob("*.csv")}
+
+
+def published_curves(path: Path) -> Curves:
+    """Return the curves of a file, or of one that comes with us, named without its suffix.
+
+    A file is CSV with COLUMNS, or the shoot-out's JSON of `1n8g` and the like by model. Raises CotenantError.
+    """
+    place = path if path.exists() else shipped_published().get(str(path), path)
+    text = read_foreign(place)
+    rows = _from_json(place, text) if text.lstrip().startswith("{") else _from_csv(place, text)
+    points: dict[Series, list[_Published]] = defaultdict(list)
+    for row in rows:
+        series = Series(
+            row.model, row.batch_size_per_device, row.precision, row.parallelism, row.input, "image", place.name
+        )
+        points[series].append(row)
+    return {series: _points(series, of_series) for series, of_series in points.items()}
+
+
+def _points(series: Series, rows: list[_Published]) -> list[Point]:
+    devices = {row: row.node_num * row.gpu_num_per_node for row in rows}
+    alone = [row.rate for row in rows if devices[row] == 1]
+    return [
+        Point(
+            series,
+            row.node_num,
+            row.gpu_num_per_node,
+            series.foreign,
+            (row.rate,),
+            across_launches([row.rate]),
+            scaled(devices[row], [row.rate], alone),
+            None,
+        )
+        for row in sorted(rows, key=lambda row: (devices[row], row.node_num))
+    ]
+
+
+def _from_csv(path: Path, text: str) -> list[_Published]:
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(COMMENT)]
+    rows = list(csv.DictReader(lines))
+    if not rows or tuple(rows[0]) != COLUMNS:
+        raise CotenantError(f"{path} is no table of scaling.", f"Its header is {','.join(COLUMNS)}.")
+    return [_row(path, number, row) for number, row in enumerate(rows, 1)]
+
+
+def _from_json(path: Path, text: str) -> list[_Published]:
+    """Return the points of the shoot-out's form; what it does not say is left empty."""
+    try:
+        models: Mapping[str, Mapping[str, Mapping[str, float]]] = json.loads(text)
+        found = [
+            {
+                "model": model,
+                "batch_size_per_device": point["batch_size_per_device"],
+                **dict.fromkeys(("precision", "parallelism", "input"), ""),
+                **dict(zip(("node_num", "gpu_num_per_node"), key.removesuffix("g").split("n"), strict=True)),
+                "rate": point["median_speed"],
+            }
+            for model, points in models.items()
+            for key, point in points.items()
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CotenantError(
+            f"{path} is no table of scaling: {error}.", 'It is {"resnet50": {"1n8g": {"median_speed": ...}}}.'
+        ) from None
+    return [_row(path, number, row) for number, row in enumerate(found, 1)]
+
+
+def _row(path: Path, number: int, row: Mapping[str, object]) -> _Published:
+    try:
+        return msgspec.convert(row, _Published, strict=False)
+    except msgspec.ValidationError as error:
+        raise CotenantError(f"{path}, row {number}: {error}.", f"Its columns are {', '.join(COLUMNS)}.") from None
