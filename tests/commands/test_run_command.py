@@ -88,6 +88,23 @@ def test_what_a_file_says_wrong_is_its_cells_error_alone(
     assert call(capsys, *words, "--", "--number", 5) == (1, "", "")
 
 
+def test_devices_choose_the_twins_that_own_the_machine(loose: Suites, capsys: Capture) -> None:
+    axis = {"--precision": ["fp32", "bf16"]}
+    jobs = [job("echo.py", name=name, group=group, args=axis) for name, group in (("a", "student"), ("a_all", "all"))]
+    words = ["run", "--isolation", "none", "--users", 2, "--jobs", loose.jobs([*jobs, job(name="b")]), "--dry"]
+    for chosen in (("--name", "a"), ("--name", "a_*"), ("--name", "a*", "--name", "b")):
+        dry = call(capsys, *words, "--devices", 2, *chosen)[1].splitlines()
+        launches = [line.split(":")[0] for line in dry if ": 1 tenant, " in line]
+        assert launches == ["a_all_fp32", "a_all_bf16"]
+        assert [line.split()[1:5] for line in dry if line.startswith("  /")] == [
+            ["--precision", precision, "--devices", "2"] for precision in ("fp32", "bf16")
+        ]
+    assert (
+        "--devices: b cannot train one model over several devices."
+        in call(capsys, *words, "--name", "b", "--devices", 2)[2]
+    )
+
+
 def test_free_for_all_is_every_job_at_once_without_slices(loose: Suites, capsys: Capture) -> None:
     jobs = [job("echo.py", name="a", args={"--x": [1, 2]}), job("echo.py", name="b"), job(name="whole", group="all")]
     words = ["run", "--jobs", loose.jobs(jobs), "--dry", "--free-for-all"]

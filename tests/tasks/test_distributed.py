@@ -1,6 +1,8 @@
 """One model over several devices: flags, and real ranks of the modern models."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,24 @@ PLACES = (
     "graph_learning/graphsage",
     "reinforcement/ppo",
 )
+FAMILIES = (
+    "question_answering/bert",
+    "object_detection/mask_rcnn",
+    "object_detection/single_stage_detector",
+    "natural_language_processing/rnn_translator",
+    "natural_language_processing/transformer_xl",
+    "recommendation/neural_collaborative_filtering",
+    "speech_synthesis/tacotron2",
+    "speech_synthesis/waveglow",
+)
+"""The vendors' families, each as one model over all devices."""
+ROWWISE: dict[str, dict[str, Any]] = {
+    FAMILIES[0]: {"dropout": 0.0},
+    "natural_language_processing/transformer_xl": {"dropout": 0.0, "attention_dropout": 0.0},
+    "recommendation/neural_collaborative_filtering": {},
+    "speech_synthesis/waveglow": {},
+}
+"""Those whose loss is a mean over the rows of a batch, and what takes their chance away."""
 RANKS = 2
 FORMS = ("ddp", "fsdp")
 
@@ -79,6 +99,62 @@ def test_ranks_of_a_modern_model_train_one_model(place: str, tmp_path: Path) -> 
         assert furthest([weight.grad for weight in benchmark.model.parameters()], gradients) < 1e-6
 
 
+def beside_itself(rank: int, ranks: int, folder: Path, place: str, more: dict[str, Any]) -> None:
+    """Save the batch and the gradients of one step: as all ranks have them, and as this rank has them by itself."""
+    patch = pytest.MonkeyPatch()
+    for name, value in {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks}.items():
+        patch.setenv(name, str(value))
+    patch.setattr(World, "join", lambda world, device: None)  # They have met.
+    benchmark, run = built(of(place), parallel="ddp", **SMALL[place] | more)
+    batch = next(iter(benchmark.batches(run)))
+    tensors = [tensor for module in run.modules for tensor in (*module.parameters(), *module.buffers())]
+    before, chance = [tensor.detach().clone() for tensor in tensors], torch.get_rng_state()
+    # What is cut off depends on the length of all gradients: it is no mean of two.
+    patch.setattr(run, "update", lambda loss, optimizer, clip_norm=None: run.precision.update(loss, optimizer))
+    gradients = []
+    for model in (benchmark.model, run.unspread(benchmark.model)):
+        benchmark.model = model
+        for tensor, value in zip(tensors, before, strict=True):
+            tensor.data.copy_(value)
+        torch.set_rng_state(chance)
+        assert torch.isfinite(benchmark.step(run, batch))
+        gradients.append([weight.grad.clone() for weight in model.parameters() if weight.grad is not None])
+    torch.save((batch, *gradients), folder / f"rank{rank}")
+
+
+@pytest.mark.parametrize("place", [FAMILIES[0], *(pytest.param(one, marks=pytest.mark.slow) for one in FAMILIES[1:])])
+def test_gradients_of_two_ranks_are_the_mean_of_each_ranks_own(place: str, tmp_path: Path) -> None:
+    """And those of one process on the rows of both, where the loss is a mean over rows."""
+    more = ROWWISE.get(place, {})
+    of(place)
+    forked(RANKS, beside_itself, tmp_path, place, more)
+    (first, ours, own), (second, theirs, other) = (
+        torch.load(tmp_path / f"rank{rank}", weights_only=False) for rank in range(RANKS)
+    )
+    assert all(torch.equal(one, another) for one, another in zip(ours, theirs, strict=True))
+    assert furthest(own, other) > 1e-6, "each has learned from a batch of its own"
+    assert furthest([(one + another) / 2 for one, another in zip(own, other, strict=True)], ours) < 1e-6
+    if place in ROWWISE:
+        whole = SMALL[place] | more | {"batch_size": RANKS * SMALL[place]["batch_size"]}
+        benchmark, run = built(of(place), **whole)
+        run.update = lambda loss, optimizer, clip_norm=None: run.precision.update(loss, optimizer)
+        parts = [(first, second)] if isinstance(first, torch.Tensor) else list(zip(first, second, strict=True))
+        both = [torch.cat(part) for part in parts]
+        benchmark.step(run, both[0] if isinstance(first, torch.Tensor) else tuple(both))
+        assert furthest([weight.grad for weight in benchmark.model.parameters()], ours) < 1e-6
+
+
+def test_the_profile_of_families_has_copies_and_one_model_of_each(tmp_path: Path) -> None:
+    jobs = {job.name: job for job in load(ROOT / "profiles/lambda.json").jobs}
+    copies = {name: job for name, job in jobs.items() if job.group == "student"}
+    assert len(copies) * 2 == len(jobs) == 88
+    for name, job in copies.items():
+        twin = jobs[name.replace(job.family, f"{job.family}_all", 1)]
+        assert (twin.group, twin.args) == ("all", job.args)
+        assert twin.cmd == job.cmd.replace("run.sh", "run_distributed.sh")
+        assert (TASKS / twin.cmd).exists()
+
+
 def furthest(some: list[torch.Tensor], others: list[torch.Tensor]) -> float:
     return max((one - other).abs().max().item() for one, other in zip(some, others, strict=True))
 
@@ -117,7 +193,7 @@ def test_data_parallel_holds_all_devices_in_one_process(monkeypatch: pytest.Monk
 
 
 def test_every_benchmark_of_several_devices_has_its_starter() -> None:
-    for place in PLACES:
+    for place in (*PLACES, *FAMILIES):
         assert issubclass(of(place), Distributed)
         assert (TASKS / place / "pytorch/run_distributed.sh").exists()
     assert main_of(SCALING).Scaling.replicable
@@ -143,6 +219,25 @@ def test_a_language_model_scales_over_processes_of_the_runner(loose: Suites) -> 
         tokens = 2 * 2 * 12 * record["observed"]["world_size"]
         assert [row["items"] for row in record["observations"]] == [tokens] * 4
         assert "flops" not in [finding["rule"] for finding in record["findings"]]
+
+
+@pytest.mark.slow
+def test_a_family_over_two_devices_is_one_model_and_its_row_says_so(loose: Suites) -> None:
+    words = ("--jobs", "lambda", "--name", "bert_base*", "--exclude", "*_bf16", "--devices", 2)
+    ended = loose.run(None, *words, limit_s=240)
+    assert ended.returncode == 0, ended.stdout + ended.stderr + loose.log("bert_base_squad_all_fp32")
+    (record,) = loose.records()
+    assert (record["name"], record["observed"]["world_size"], record["batch_size"]) == (
+        "bert_base_squad_all_fp32",
+        2,
+        4,
+    )
+    line = [sys.executable, ROOT / "run.py", "report", loose.output, "--table", "throughput"]
+    table = subprocess.run(line, env=loose.environment, capture_output=True, text=True, check=True)
+    header, row = table.stdout.splitlines()
+    assert header == "name_gpu,num_gpu,watt,price,bert_base_squad (one model)"
+    assert "(one model over 2 ranks),0,,," in row
+    assert "one model over 2 ranks." in table.stderr
 
 
 @pytest.mark.slow

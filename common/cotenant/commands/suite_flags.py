@@ -22,7 +22,7 @@ from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options
 from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import LAUNCHERS, ClusterFlags, cluster_of
-from cotenant.suite.cells import Job, labels_of
+from cotenant.suite.cells import Job, labels_of, over_devices
 from cotenant.suite.decode import at
 from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load, resolve_path, select
 from cotenant.suite.mixes import Mix, mix_named, pairs_named
@@ -41,6 +41,8 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     runs = parser.add_argument_group("what runs")
     add = runs.add_argument
     add_jobs(add)
+    over = "each chosen job as one model over N devices (without accelerators: ranks), 0 for all; not a copy on each"
+    add("--devices", type=int, metavar="N", help=over)
     _add_mixes(add)
     small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a tenant's device memory)"
     add("--memory-class", choices=CLASSES, help=small)
@@ -216,6 +218,8 @@ def _chosen(given: argparse.Namespace, suite: Suite, devices: int) -> Chosen:
     if not flags:
         entries = select(suite.entries, given.name, given.exclude, warn)
         jobs = tuple(entry for entry in entries if isinstance(entry, Job))
+        if given.devices is not None:
+            jobs = _over_devices(given.devices, suite, jobs)
         if given.free_for_all:
             return (), (_all_at_once(given, jobs),), ()
         if given.pressure:
@@ -241,6 +245,20 @@ def _chosen(given: argparse.Namespace, suite: Suite, devices: int) -> Chosen:
     with at(" and ".join(f"--{flag}" for flag in flags)):
         check_mixes_of((*suite.jobs, *neighbours), mixes)
     return (), tuple(mixes), neighbours
+
+
+def _over_devices(devices: int, suite: Suite, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Return the chosen jobs as one model over so many devices each. Raises CotenantError where none can be."""
+    if devices < 0:
+        raise CotenantError(f"--devices {devices} is no number of devices.", "Count from 1; 0 is all of them.")
+    whole = over_devices(jobs, suite.jobs, devices)
+    if not whole:
+        names = listed([job.stem for job in jobs])
+        raise CotenantError(
+            f"--devices: {names} cannot train one model over several devices.",
+            'Jobs with "cgroup": "all" can, such as those of --jobs lambda that end in _all.',
+        )
+    return whole
 
 
 def _all_at_once(given: argparse.Namespace, jobs: Sequence[Job]) -> Mix:

@@ -26,6 +26,7 @@ from cotenant.results.launches import rates_of
 from cotenant.results.read import drawn
 from cotenant.results.targets import System, system_of
 from cotenant.stats.launches import across_launches
+from cotenant.suite.sizes import WHOLE
 from cotenant.text import printable
 
 Kind = Literal["throughput", "batch-size"]
@@ -34,8 +35,6 @@ POWER = "power_w"
 INDEX = "name_gpu"
 FIRST = "ssd"
 PLAIN = "fp32"
-ALL = "_all"
-"""What follows a family's name in that of its job that trains one model over all devices."""
 UNKNOWN = "unknown"
 _PRECISION = re.compile(r"_?(fp32|tf32|bf16|fp16|half|amp(_?(bf16|fp16))?)$")
 
@@ -146,7 +145,7 @@ def _name(line: Line, lines: Iterable[Line]) -> str:
 def family(job: str) -> str:
     """Return a job's benchmark without cell, precision and form: `resnet50` of `resnet50_fp16.c2`, `resnet50_all`."""
     name, _ = job_and_cell(job)
-    return (_PRECISION.sub("", name) or name).removesuffix(ALL)
+    return (_PRECISION.sub("", name) or name).removesuffix(WHOLE)
 
 
 def works(lines: Iterable[Line]) -> dict[Work, str]:

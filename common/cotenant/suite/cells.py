@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cotenant.suite.fields import PRECISION, Args, Group
+from cotenant.suite.sizes import WHOLE
 from cotenant.suite.variables import Value, expand_variables, flag_name, is_flag, names_in, value_behind, words
 
 _DEVICES = "--devices"
@@ -93,6 +94,26 @@ def swept(job: Job, devices: int) -> Job:
     if job.group != "all" or SWEEPING not in job.cmd or [str(value) for value in args.get(_DEVICES, ())] != ["0"]:
         return job
     return replace(job, args=tuple((args | {_DEVICES: tuple(range(1, devices + 1))}).items()))
+
+
+def over_devices(chosen: Sequence[Job], jobs: Sequence[Job], devices: int) -> tuple[Job, ...]:
+    """Return the chosen jobs as one model over so many devices each: those that own the machine, and twins of others.
+
+    The twin of `bert_fp32` is `bert_all_fp32` among `jobs`. Who has none is left out.
+    """
+    twins = {(job.family or job.name, _precision_axis(job)): job for job in jobs if job.group == "all"}
+    whole = [
+        job if job.group == "all" else twins.get(((job.family or job.name) + WHOLE, _precision_axis(job)))
+        for job in chosen
+    ]
+    return tuple(
+        replace(job, args=tuple((dict(job.args) | {_DEVICES: (devices,)}).items()))
+        for job in dict.fromkeys(job for job in whole if job is not None)
+    )
+
+
+def _precision_axis(job: Job) -> object:
+    return dict(job.args)[PRECISION] if job.family else None
 
 
 def fitting(job: Job, devices: int) -> tuple[JobCell, ...]:

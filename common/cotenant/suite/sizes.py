@@ -27,6 +27,8 @@ from cotenant.suite.variables import Value
 
 FILE = "batch_sizes.toml"
 CPU = "cpu"
+WHOLE = "_all"
+"""What follows a job's name in that of its twin, which trains one model over all devices: it has the job's sizes."""
 MEMORY_CLASSES = {"8gb": 8, "16gb": 16, "32gb": 32, "80gb": 80, "140gb": 140}
 """A device's memory in GiB, by its class; ascending."""
 CLASSES = (CPU, *MEMORY_CLASSES)
@@ -73,6 +75,8 @@ class Sizes:
         `device` is the model of a device that a tenant has to itself, as its driver calls it: its own line wins.
         Raises CotenantError, with the line to add, where the file does not know the job or the precision.
         """
+        if family not in self.families and family.removesuffix(WHOLE) in self.families:
+            family = family.removesuffix(WHOLE)
         size = self._of_class(family, precision, memory_class)
         line = self.devices.get(device, {}).get(family, {})
         batch_size = line.get(precision, line.get(_AS_LARGE.get(precision, precision)))

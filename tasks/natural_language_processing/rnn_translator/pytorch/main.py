@@ -14,7 +14,7 @@ import torch
 from model import BOS, EOS, GNMT, PAD, UNK
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.bench import Distributed, MissingDataError, Run, flag
 
 SPECIALS = 4
 LONGEST, BUCKET = 50, 10
@@ -33,10 +33,11 @@ class Batch(NamedTuple):
     """Words of both sides and a sentence's end for each, without padding."""
 
 
-class Translator(Benchmark):
+class Translator(Distributed):
     """One step = one Adam update on sentence pairs of similar length, every target word predicted from those before."""
 
     item = "sentence pair"
+    replicable = False  # Sentences are columns of a batch.
     padding = PAD
     ignored: ClassVar[dict[str, int]] = {"--target-bleu": 1, "--epochs": 1}
 
@@ -54,7 +55,7 @@ class Translator(Benchmark):
             self.item = "token"  # type: ignore[misc]  # Of an instance: what it counts is a parameter here.
 
     def build(self, run: Run) -> None:
-        self.model = run.place(GNMT(-(-self.words // 8) * 8, self.hidden, self.dropout))
+        self.model = self.distribute(run, GNMT(-(-self.words // 8) * 8, self.hidden, self.dropout))
         self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
 
     def batches(self, run: Run) -> Iterator[Batch]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from model import Memory, TransformerXL
 
-from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.bench import Distributed, MissingDataError, Run, flag
 from cotenant.bench.words import read_words
 from cotenant.errors import CotenantError
 from cotenant.layers.data import zipf
@@ -19,10 +19,11 @@ from cotenant.layers.data import zipf
 CLIP_NORM = 0.25
 
 
-class LongMemory(Benchmark):
+class LongMemory(Distributed):
     """One step = one Adam update on the next words of every sequence; each layer's states are kept for the next."""
 
     item = "token"
+    replicable = False  # Each row of a batch has a memory of its own.
 
     batch_size: int = 8
     words: int = flag(267_735, help="size of the vocabulary; in 16 bit the model's is a multiple of 8")
@@ -45,7 +46,7 @@ class LongMemory(Benchmark):
         # Tensor cores want rows of 16 bytes, which are 8 values of fp16 or bf16.
         self.model_words = self.words if self.asked_precision in ("fp32", "tf32") else -(-self.words // 8) * 8
         sizes = self.model_words, self.layers, self.width, self.heads, self.inner, self.target, self.memory
-        self.model = run.place(TransformerXL(*sizes, self.dropout, self.attention_dropout))
+        self.model = self.distribute(run, TransformerXL(*sizes, self.dropout, self.attention_dropout))
         self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
         self.memories = run.place(Memory(self.layers, self.batch_size, self.memory, self.width))
 

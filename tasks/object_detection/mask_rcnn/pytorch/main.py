@@ -9,17 +9,18 @@ from collections.abc import Iterator
 import torch
 from model import mask_rcnn
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Distributed, Run, flag
 
 CLASSES = 1 + 90  # COCO's ids, with gaps; class 0 is background
 
 Batch = tuple[torch.Tensor, list[dict[str, torch.Tensor]]]
 
 
-class MaskRCNN(Benchmark):
+class MaskRCNN(Distributed):
     """One step = one SGD update on a batch of images of one size, whose objects have a box, a class and a mask."""
 
     item = "image"
+    replicable = False  # Its images and targets are lists.
 
     batch_size: int = 4
     height: int = flag(800, help="pixels of an image's height, a multiple of 32")
@@ -31,7 +32,7 @@ class MaskRCNN(Benchmark):
     decay: float = flag(1e-4, "--weight-decay", help="of SGD")
 
     def build(self, run: Run) -> None:
-        self.model = run.place(mask_rcnn(CLASSES, self.height, self.width, self.regions))
+        self.model = self.distribute(run, mask_rcnn(CLASSES, self.height, self.width, self.regions))
         trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimizer = run.sgd(trained, lr=self.lr, momentum=self.momentum, weight_decay=self.decay)
 

@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torchvision.transforms.v2 import ColorJitter
 from torchvision.transforms.v2.functional import pil_to_tensor, resize, to_pil_image
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Distributed, Run, flag
 from cotenant.bench.images import Images, Normalise, Paths, decode
 
 CLASSES = 1 + 80  # class 0 is background
@@ -26,7 +26,7 @@ OBJECTS, MOST_OBJECTS = 7.3, 40  # in one image
 Sample = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-class SingleStageDetector(Benchmark):
+class SingleStageDetector(Distributed):
     """One step = one SGD update on a batch of 300 x 300 images whose objects are matched to the default boxes."""
 
     item = "image"
@@ -41,7 +41,7 @@ class SingleStageDetector(Benchmark):
     decay: float = flag(5e-4, "--weight-decay", help="of SGD")
 
     def build(self, run: Run) -> None:
-        self.model = run.place(SSD300(CLASSES, self.backbone))
+        self.model = self.distribute(run, SSD300(CLASSES, self.backbone))
         self.optimizer = run.sgd(self.model.parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.decay)
 
     def batches(self, run: Run) -> Iterator[Sample]:

@@ -11,7 +11,7 @@ import torch
 from model import POSITIONS, BertForSpans
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Distributed, Run, flag
 from cotenant.errors import CotenantError
 
 PAD, CLASSIFY, SEPARATE, FIRST_WORD = 0, 101, 102, 104
@@ -24,7 +24,7 @@ CLIP_NORM, WEIGHT_DECAY = 1.0, 0.01
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
-class Bert(Benchmark):
+class Bert(Distributed):
     """One step = one AdamW update: where in its context does each question's answer begin, and where does it end?"""
 
     item = "sequence"
@@ -48,7 +48,7 @@ class Bert(Benchmark):
 
     def build(self, run: Run) -> None:
         model = BertForSpans(self.words, self.layers, self.width, self.heads, self.inner, self.dropout)
-        self.model = run.place(model)
+        self.model = self.distribute(run, model)
         self.optimizer = torch.optim.AdamW(decayed(self.model), lr=self.lr, fused=True)
 
     def batches(self, run: Run) -> Iterator[Batch]:

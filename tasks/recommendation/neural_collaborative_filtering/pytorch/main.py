@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, MissingDataError, Run, flag, positional
+from cotenant.bench import Distributed, MissingDataError, Run, flag, positional
 from cotenant.errors import CotenantError
 
 USERS, ITEMS = 138_493, 26_744
@@ -48,7 +48,7 @@ class NeuMF(nn.Module):
         return self.score(torch.cat([user_bf * item_bf, h_bh], dim=1)).squeeze(1)
 
 
-class NeuralCollaborativeFiltering(Benchmark):
+class NeuralCollaborativeFiltering(Distributed):
     """One step = one Adam update on a batch of (user, item) samples, one in five of them a real rating."""
 
     item = "(user, item) sample"
@@ -68,7 +68,7 @@ class NeuralCollaborativeFiltering(Benchmark):
             raise CotenantError(
                 f"The first of --layers is {self.layers[0]}, and not even: users and items have a half each."
             )
-        self.model = run.place(NeuMF(self.factors, self.layers))
+        self.model = self.distribute(run, NeuMF(self.factors, self.layers))
         # Dense gradients, in one fused pass over the weights. Sparse ones would need SparseAdam: another algorithm
         # (it forgets to decay the moments of rows not seen) which counts distinct rows on the host each step.
         self.optimizer = run.adam(self.model.parameters(), lr=self.lr)

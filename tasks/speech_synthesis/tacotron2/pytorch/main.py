@@ -12,7 +12,7 @@ import torch
 from model import BANDS, PAD, SYMBOLS, Tacotron2
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Distributed, Run, flag
 from cotenant.errors import CotenantError
 
 CLIP_NORM = 1.0
@@ -22,10 +22,11 @@ LEAST_CHARACTERS, LEAST_FRAMES = 1 / 9, 10 / 43
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, int]
 
 
-class SpeechSynthesis(Benchmark):
+class SpeechSynthesis(Distributed):
     """One step = one Adam update, every mel frame predicted from the text and the true frames before it."""
 
     item = "mel frame"
+    replicable = False  # Texts' lengths stay on the host.
     same_shapes = True
 
     batch_size: int = 48
@@ -42,7 +43,7 @@ class SpeechSynthesis(Benchmark):
             raise CotenantError(f"--encoder {self.encoder} is odd: both directions of the encoder have a half each.")
 
     def build(self, run: Run) -> None:
-        self.model = run.place(Tacotron2(self.encoder, self.units))
+        self.model = self.distribute(run, Tacotron2(self.encoder, self.units))
         self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
 
     def batches(self, run: Run) -> Iterator[Batch]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from model import EARLY_EVERY, GROUP, HOP, WaveGlow
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Distributed, Run, flag
 from cotenant.errors import CotenantError
 
 MOST_STEPS = 4 * EARLY_EVERY
@@ -18,10 +18,11 @@ MOST_STEPS = 4 * EARLY_EVERY
 Batch = tuple[torch.Tensor, torch.Tensor]
 
 
-class SpeechFromMel(Benchmark):
+class SpeechFromMel(Distributed):
     """One step = one Adam update that makes segments of speech more probable, given their spectrograms."""
 
     item = "audio sample"
+    replicable = False  # Its determinant is one number of all rows.
     same_shapes = True
 
     batch_size: int = 6
@@ -40,7 +41,7 @@ class SpeechFromMel(Benchmark):
             raise CotenantError(f"--steps {self.steps} is more than {MOST_STEPS}.")
 
     def build(self, run: Run) -> None:
-        self.model = run.place(WaveGlow(self.bands, self.steps, self.layers, self.units))
+        self.model = self.distribute(run, WaveGlow(self.bands, self.steps, self.layers, self.units))
         self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
 
     def batches(self, run: Run) -> Iterator[Batch]:
