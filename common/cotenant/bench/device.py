@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,8 +78,8 @@ class Device:
         event.record()
         return event
 
-    def recorded(self, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
-        """Do `work` a few times and record it in a CUDA graph; return what replays it, and what it returned last.
+    def recorded(self, work: Callable[[], Any]) -> Recorded:
+        """Do `work` a few times and record it in a CUDA graph.
 
         Raises RuntimeError for work that cannot be recorded, such as one that waits for the device.
         """
@@ -91,7 +92,7 @@ class Device:
         # Other threads, as the loader's that pins batches, may ask CUDA for memory meanwhile.
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             value = work()
-        return graph.replay, value
+        return Recorded(graph, stream, value)
 
     def at_once(self) -> Callable[[Callable[[], object], Callable[[], object]], None]:
         """Return what does two pieces of work on two streams; what comes after them waits for both.
@@ -164,6 +165,34 @@ class Device:
             "reserved_bytes": module.max_memory_reserved(self.torch_device),
             "allocation_retries": module.memory_stats(self.torch_device).get("num_alloc_retries", 0),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Work in a CUDA graph, the stream that it was recorded on, and what it returned there."""
+
+    graph: torch.cuda.CUDAGraph
+    stream: torch.cuda.Stream
+    value: Any
+
+    @contextlib.contextmanager
+    def memory(self) -> Iterator[None]:
+        """Let what runs meanwhile allocate in the graph's own memory, which holds nothing between two replays.
+
+        The device may have no room for as much again. The threads of a backward pass allocate there, too: it is the
+        stream that decides.
+        """
+        device, pool = self.stream.device_index, self.graph.pool()
+        here = torch.cuda.current_stream(device)
+        self.stream.wait_stream(here)
+        with torch.cuda.stream(self.stream):
+            torch._C._cuda_beginAllocateCurrentStreamToPool(device, pool)
+            try:
+                yield
+            finally:
+                torch._C._cuda_endAllocateToPool(device, pool)
+                torch._C._cuda_releasePool(device, pool)
+        here.wait_stream(self.stream)
 
 
 def choose_device(cuda: bool, local_rank: int = 0, local_size: int = 1) -> Device:

@@ -5,6 +5,7 @@ What lies on the host is recorded as it was, so a step that keeps something ther
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,7 @@ class ReplayedStep:
             return None if loss is None else loss.detach()
 
         try:
-            self._replay, self._loss = run.chosen.recorded(work)
+            self._recorded = run.chosen.recorded(work)
         except RuntimeError as error:
             if outcome_of(error)[0] != "failed":
                 raise
@@ -80,11 +81,16 @@ class ReplayedStep:
     def __call__(self, run: Run, batch: Any) -> torch.Tensor | None:
         if not self._resident:
             self._take(batch)
-        self._replay()
+        self._recorded.graph.replay()
         self._precision.updates += self._updates
         self._precision.stepped += self._stepped
         # The next replay writes where this one's lies.
-        return None if self._loss is None else self._loss.clone()
+        loss: torch.Tensor | None = self._recorded.value
+        return None if loss is None else loss.clone()
+
+    def memory(self) -> contextlib.AbstractContextManager[None]:
+        """Let a step that is not replayed work in the memory of the recorded one, for which the device has no other."""
+        return self._recorded.memory()
 
     def _take(self, batch: Any) -> None:
         leaves, form = tree_flatten(batch)

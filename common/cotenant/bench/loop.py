@@ -61,6 +61,8 @@ class Loop:
         self._first = Step()
         self._optimizers: list[torch.optim.Optimizer] = []
         self._gradient = 0.0
+        self._memory: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+        """Where a step that is watched allocates: in a recorded one's memory, if there is one."""
         freeze_imports()
         benchmark.build(run)
         batches: Iterator[Any] = itertools.chain.from_iterable(self._inputs())
@@ -114,6 +116,7 @@ class Loop:
                 self._compile()
             if index == 1 and self._benchmark.graph:
                 work.step = ReplayedStep(self._step, self._run, self._batch, self._optimizers, work.resident)
+                self._memory = work.step.memory
             before = Weights.of(self._optimizers)
             updated = self._run.updates
             start_ns = clock_ns()
@@ -369,7 +372,7 @@ class Loop:
         """Do a step, and return its loss and what it did."""
         run, updated = self._run, self._run.updates
         eager = torch.compiler.set_stance("force_eager")  # In compiled code nobody sees the products.
-        with watched_updates(run) as optimizers, eager, counted:
+        with self._memory(), watched_updates(run) as optimizers, eager, counted:
             loss = self._step(run, batch)
         descriptions = [described(optimizer, run.precision) for optimizer in optimizers]
         if counted is self.counted:

@@ -323,12 +323,13 @@ Answer nvmlDeviceGetComputeRunningProcesses(Handle handle, unsigned *count, Proc
 ANSWER_NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3)
 ANSWER_NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)
 
+Answer nvmlDeviceGetGpuFabricInfoV(Handle handle, void *info) { return SUCCESS; }  // It is in none: all zeros.
+
 // ---- What an H100 of its own has not
 
 #define ANSWER_NOT_SUPPORTED(function) \
     Answer function(void) { return NOT_SUPPORTED; }
 
 ANSWER_NOT_SUPPORTED(nvmlDeviceGetRetiredPagesPendingStatus)
-ANSWER_NOT_SUPPORTED(nvmlDeviceGetGpuFabricInfoV)
 ANSWER_NOT_SUPPORTED(nvmlDeviceGetNvLinkRemoteDeviceType)
 ANSWER_NOT_SUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo_v2)

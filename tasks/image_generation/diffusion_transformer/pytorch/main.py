@@ -41,7 +41,7 @@ class DiffusionTransformer(Distributed):
         with run.device:
             model = DiT(self.layers, self.width, self.heads, self.patch, self.side)
         self.model = self.distribute(run, model)
-        self.trained = [local(weight) for weight in self.model.parameters()]
+        self.trained = [local(weight).detach() for weight in self.model.parameters()]
         average = nn.ParameterList(nn.Parameter(part.detach().clone(), requires_grad=False) for part in self.trained)
         run.place(average)
         self.averaged = list(average)
