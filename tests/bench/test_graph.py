@@ -37,7 +37,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     """
     runs: list[Run] = []
 
-    def recorded(device: Device, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+    def recorded(device: Device, work: Callable[[], Any]) -> Any:
         value = work()
 
         def replay() -> None:
@@ -48,7 +48,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
             if value is not None:
                 value.copy_(again)
 
-        return replay, value
+        return SimpleNamespace(graph=SimpleNamespace(replay=replay), value=value, memory=contextlib.nullcontext)
 
     monkeypatch.setattr(Device, "recorded", recorded)
     monkeypatch.setattr("cotenant.bench.run.refuse", lambda run: runs.append(run))
@@ -123,7 +123,7 @@ def test_no_step_before_holds_its_gradients_for_another_stream(
     recorded = Device.recorded
     alive: list[bool] = []
 
-    def looked_at(device: Device, work: Callable[[], Any]) -> tuple[Callable[[], None], Any]:
+    def looked_at(device: Device, work: Callable[[], Any]) -> Any:
         alive.extend(loss() is not None for loss in Remembered.losses)
         return recorded(device, work)
 
@@ -253,7 +253,8 @@ def test_a_device_steps_aside_and_then_records(monkeypatch: pytest.MonkeyPatch) 
         journal.append("work")
         return len(journal)
 
-    assert CUDA.recorded(work) == ("replay", 9)
+    recorded = CUDA.recorded(work)
+    assert (recorded.graph.replay, recorded.stream, recorded.value) == ("replay", aside, 9)
     steps = ["work"] * 3
     assert journal == [
         "aside waits", ("aside",), *steps, "end", "the device waits", ("record", "thread_local"), "work", "end",
@@ -306,10 +307,19 @@ def test_convolutions_of_tensor_cores_are_channels_last_unless_told(
 
 def test_where_shapes_differ_segments_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
+    libraries = {"libnvidia-ml.so.1"}
+
+    def opened(name: str) -> None:
+        if name not in libraries:
+            raise OSError(f"{name}: cannot open shared object file")
+
     monkeypatch.setattr(device.torch._C, "_accelerator_setAllocatorSettings", told.append)
+    monkeypatch.setattr("ctypes.CDLL", opened)
     monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
     assert CUDA.let_segments_grow()
     assert told == ["expandable_segments:True"]
+    libraries.clear()
+    assert not CUDA.let_segments_grow()
     monkeypatch.setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:64")
     assert not CUDA.let_segments_grow()
     assert not Device(torch.device("cpu")).let_segments_grow()

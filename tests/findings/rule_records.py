@@ -39,6 +39,12 @@ def asked_and_seen(precision: str, dtype: str | None) -> Record:
     return a_record(told={"part": part})
 
 
+def mixed(products: object) -> Record:
+    """A record of bf16 whose step had products of these dtypes."""
+    seen = {"dtype": "bf16", "products": products}
+    return a_record(told={"part": a_part(arguments=ARGUMENTS | {"precision": "bf16"}, observed=seen)})
+
+
 def inside(share: float) -> Record:
     """A record of which this share of the kept time lies inside the common load."""
     kept = observed([1000.0] * 6)

@@ -129,9 +129,14 @@ class Device:
     def let_segments_grow(self) -> bool:
         """Let the allocator extend its segments, which batches of many shapes do not fragment; is it told so?
 
-        What the caller has set stays, and so does what drivers other than NVIDIA's do.
+        What the caller has set stays, and so does what drivers other than NVIDIA's do. Without NVML, as in a container
+        that has of the driver no more than what computes, such a segment is a segmentation fault (torch 2.14).
         """
         if self.torch_device.type != "cuda" or torch.version.hip or any(map(os.environ.get, _ALLOCATOR)):
+            return False
+        try:
+            ctypes.CDLL("libnvidia-ml.so.1")
+        except OSError:
             return False
         torch._C._accelerator_setAllocatorSettings("expandable_segments:True")
         return True

@@ -92,6 +92,7 @@ def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
         "device_memory": run.chosen.peak_memory_bytes(),
         "observed": {
             "dtype": loop.observed_dtype,
+            "products": loop.counted.products,
             "optimizers": loop.observed_optimizers,
             "device": str(run.device),
             "world_size": run.world.size,

@@ -1,4 +1,4 @@
-"""What really ran in one step, seen by torch's dispatcher: the dtype of its heaviest products and its operations."""
+"""What really ran in one step, seen by torch's dispatcher: the dtype of each of its products and its operations."""
 
 from __future__ import annotations
 
@@ -104,6 +104,7 @@ class FlopCount(TorchDispatchMode):
         self.scalars: set[int] = set()
         """Where single numbers lie that were computed in it, as a loss is."""
         self._elements: Counter[str] = Counter()
+        self._products: dict[str, set[str]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -125,6 +126,7 @@ class FlopCount(TorchDispatchMode):
             heaviest = max(operands, key=torch.Tensor.numel)
             ran = "tf32" if _runs_in_tf32(packet.__name__, heaviest) else _short(heaviest.dtype)
             self._elements[ran] += sum(operand.numel() for operand in operands)
+            self._products.setdefault(ran, set()).add(packet.__name__)
         try:
             counted = int(formula(*args, **kwargs, out_val=out))
             self.flops += counted
@@ -138,6 +140,11 @@ class FlopCount(TorchDispatchMode):
     def dtype(self) -> str | None:
         """What most elements of the products' operands were, None without a product; tf32 is fp32 under CUDA's TF32."""
         return next((dtype for dtype, _ in self._elements.most_common(1)), None)
+
+    @property
+    def products(self) -> dict[str, list[str]]:
+        """The names of all products, by the dtype in which they ran; one may have run in several."""
+        return {dtype: sorted(names) for dtype, names in sorted(self._products.items())}
 
     @property
     def total(self) -> int | None:

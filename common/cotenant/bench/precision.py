@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import PackedSequence
+from torch.utils._pytree import tree_map
 
 from cotenant.bench.device import Device
 from cotenant.bench.outcome import UnsupportedError
@@ -138,12 +141,19 @@ class Precision:
         return self.updates - self.stepped + (0 if self.overflowed is None else int(self.overflowed))
 
     def convert(self, module: torch.nn.Module) -> torch.nn.Module:
-        """Return the module with the weights this precision trains: fp16 with fp32 norms for `half`."""
+        """Return the module with the weights this precision trains: fp16 with fp32 norms for `half`.
+
+        Recurrent layers of a device of CUDA's are let compute in bf16 where that is asked for.
+        """
         if self.name == "half":
             module.half()
             for part in module.modules():
                 if isinstance(part, _NORMS):
                     part.float()
+        elif self.name == "bf16" and self.autocast is not None and self.autocast.device == "cuda":
+            for part in module.modules():
+                if isinstance(part, torch.nn.RNNBase):
+                    part.forward = partial(_in_bf16, part.forward, part)  # type: ignore[method-assign]
         return module
 
     def around(self, step: Callable[..., Any]) -> Callable[..., Any]:
@@ -219,6 +229,27 @@ class Precision:
                 self.overflowed = found_inf.clone()
             else:
                 self.overflowed += found_inf  # In place: a step that is replayed knows no other.
+
+
+def _in_bf16(forward: Callable[..., Any], layers: torch.nn.RNNBase, *given: Any) -> Any:
+    """Call recurrent layers with bf16 copies of their weights, whose gradients come back in fp32.
+
+    Under autocast to bf16, too, torch casts them to fp16, and no scaler is there for it (torch 2.14, autocast's
+    `_cudnn_rnn`).
+    """
+    if not torch.is_autocast_enabled("cuda"):
+        return forward(*given)
+    weights = {name: weight.to(torch.bfloat16) for name, weight in layers.named_parameters()}
+    given = tree_map(_to_bf16, given, is_leaf=lambda one: isinstance(one, PackedSequence))
+    with torch.autocast("cuda", enabled=False):
+        out = torch.func.functional_call(layers, weights, given)
+    # They keep the copies otherwise, and with them the history of this step.
+    layers._flat_weights = [getattr(layers, name) for name in layers._flat_weights_names]
+    return out
+
+
+def _to_bf16(given: Any) -> Any:
+    return given.to(torch.bfloat16) if isinstance(given, (torch.Tensor, PackedSequence)) else given
 
 
 def _zero_momentum(optimizer: torch.optim.Optimizer) -> None:

@@ -85,7 +85,7 @@ def _digest() -> str:
 def _build(work: Path, asking: list[Path]) -> None:
     device = sorted(set(HERE.glob("*.c")) - {HERE / "nvml.c"})
     part = _linked(work / "part.so", device)
-    wanted = set().union(*(dynamic_symbols(library)[0] for library in asking)) | _of_triton()
+    wanted = set().union(*(dynamic_symbols(library)[0] for library in asking)) | _of_the_driver()
     missing = sorted(name for name in wanted - dynamic_symbols(part)[1] if OF_NVIDIA.match(name))
     rest = work / "rest.c"
     rest.write_text("#include <stdlib.h>\n" + "".join(map(_body, missing)))
@@ -110,10 +110,10 @@ def _linked(library: Path, sources: list[Path]) -> Path:
     return library
 
 
-def _of_triton() -> set[str]:
-    """Return the driver's functions that Triton's own C code calls, which it compiles when it launches a kernel."""
-    sources = (PACKAGES / "triton/backends/nvidia").glob("driver.*")
-    return {name for source in sources for name in re.findall(r"\bcu[A-Z]\w+(?=\()", source.read_text())}
+def _of_the_driver() -> set[str]:
+    """Return all functions of cuda.h: what Triton and torch.compile link with is written while they run."""
+    header = (PACKAGES / "nvidia/cu13/include/cuda.h").read_text()
+    return set(re.findall(r"\bcu[A-Z]\w+(?=\()|\bcu[A-Z]\w+_v\d\b", header))
 
 
 def _body(name: str) -> str:

@@ -133,6 +133,8 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuModuleLoad(CUmodule *module, const char *path) { return cuModuleLoadData(module, path); }
+
 CUresult cuModuleGetFunction(CUfunction *kernel, CUmodule module, const char *name) {
     (void)module;
     (void)name;

@@ -51,6 +51,25 @@ def precision(record: Record) -> Finding | None:
 
 
 @record_rule
+def products(record: Record) -> Finding | None:
+    """Every product's dtype against the precision asked for, where the heaviest ones' is right."""
+    requested, seen = record.arguments.get("precision"), record.observed.get("products")
+    wanted = "fp16" if requested == "half" else requested
+    if not isinstance(seen, dict) or record.observed.get("dtype") != wanted:
+        return None
+    others = {dtype: names for dtype, found in seen.items() if dtype != wanted and (names := list_of(found))}
+    if not others:
+        return None
+    ran = "; ".join(f"in {dtype}: {', '.join(map(str, names))}" for dtype, names in sorted(others.items()))
+    # On a processor that is torch's choice, and no rate is near a peak there.
+    severity = info if record.observed.get("device") == "cpu" else warning
+    return severity(
+        f"Asked for {requested}, but not all products of a step ran so ({ran}).",
+        "See which part of the step leaves autocast; compare with rates of the same mixture alone.",
+    )
+
+
+@record_rule
 def flops_closed(record: Record) -> Finding | None:
     """The operations counted on a step against the closed form that its benchmark declares."""
     counted, closed = (record.observed.get(name) for name in ("flops_per_step", "flops_closed"))
