@@ -84,6 +84,9 @@ def test_a_tenant_holds_itself_to_its_part_of_a_device_and_says_what_it_sees(tmp
         "multiprocessors": 32,
         "device_multiprocessors": 132,
     }
+    instance = FakeNvml([Board("GPU-9", "00000000:10:00.0", mig=True), Board("MIG-7", "", cores=16 * 128)])
+    cut = take_part(CUDA, {}, module, tmp_path, instance)
+    assert (cut["uuid"], cut["device_multiprocessors"]) == ("MIG-7", 16), "CUDA gives the UUID of the instance"
     without = take_part(CUDA, {}, module, tmp_path, FakeNvml())
     assert (len(held), without["memory_fraction"], without["device_multiprocessors"]) == (1, None, None)
 

@@ -27,6 +27,7 @@ from cotenant.findings.checks.host import (
 from cotenant.findings.checks.isolation import backend, container, other_suites, slices
 from cotenant.findings.checks.jobs import belongs, device_self_test, free_disk, job_input, lapack, packages, torch
 from cotenant.findings.facts import Facts, Isolation, JobNeeds, SelfTest
+from cotenant.isolation.device_modes import share_mode
 from cotenant.isolation.plan import plan
 from cotenant.isolation.resctrl import Monitoring
 from cotenant.machine.cpu import Clocking, Speed
@@ -140,6 +141,7 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (present, {"machine": server(devices=()), "driver": False}),
     (foreign_processes, boards(processes=(MPS,))),
     (modes, boards(compute_mode="exclusive")),
+    (modes, boards(compute_mode="exclusive") | {"plan": plan(server(), 4, share=share_mode("mps"))}),
     (modes, {"devices": (board(0, mig=True), board(1, mig=True))}),
     (ecc, {"devices": (board(0, ecc=None), board(1, ecc=None))}),
     (ecc, {"devices": (board(0, ecc=False), board(1, ecc=False))}),

@@ -47,6 +47,12 @@ def test_parts_of_a_device_are_equal_and_leave_room_for_contexts() -> None:
     assert parts(2, "time", silent)[0].memory_bytes == 0
 
 
+def test_parts_and_contexts_with_their_libraries_fit_what_cuda_gives_of_an_h100() -> None:
+    for users in (2, 4, 8):
+        (memory,) = {part.memory_bytes for part in parts(users, "time", replace(device(0), memory_bytes=81008 << 20))}
+        assert 0 <= (81008 << 20) - users * (memory + (800 << 20)) < users
+
+
 def test_alone_a_tenant_has_the_whole_device_but_of_an_instance() -> None:
     shared, cut = plan(machine(devices=(device(0),)), 2, share=ShareMode("mps")), machine(devices=(instance(0),))
     assert shared.slices[0].alone == replace(shared.slices[0], device_share=None)

@@ -54,6 +54,8 @@ class Board:
     bus: str
     name: str = "NVIDIA H200"
     memory: int | None = 141 << 30
+    reserved: int = 0
+    """Of the memory."""
     parts: tuple[Board, ...] = ()
     mig: bool = False
     lost: bool = False
@@ -103,7 +105,8 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "PciInfo": lambda board: SimpleNamespace(busId=board.bus),
     "Name": lambda board: board.name,
     "UUID": lambda board: board.uuid,
-    "MemoryInfo": lambda board: SimpleNamespace(total=known(board.memory)),
+    "MemoryInfo": lambda board, version: SimpleNamespace(total=known(board.memory), reserved=board.reserved),
+    "Attributes": lambda board: SimpleNamespace(multiprocessorCount=board.cores // 128),
     "MigMode": mig_mode,
     "MaxMigDeviceCount": lambda board: 7,
     "MigDeviceHandleByIndex": lambda board, number: known(dict(enumerate(board.parts)).get(number)),

@@ -38,6 +38,14 @@ def test_what_nvml_says(tmp_path: Path) -> None:
     assert nvml.calls == ["init", "shutdown"]
 
 
+def test_memory_is_what_cuda_gives_of_it(tmp_path: Path) -> None:
+    """An H100: NVML counts 81559 MiB, of which the driver keeps 551 and torch sees the rest."""
+    (board,) = nvidia_accelerators(
+        tmp_path, {}, FakeNvml([Board("GPU-1", "00000000:01:00.0", memory=81559 << 20, reserved=551 << 20)])
+    )
+    assert board.memory_bytes == 81008 << 20
+
+
 def test_the_callers_own_choice_and_order_without_a_lost_device(tmp_path: Path) -> None:
     for value, expected in (("", []), ("1,0", ["GPU-c0ffee00", "GPU-badcafe0"]), ("GPU-bad", ["GPU-badcafe0"])):
         environ = {"CUDA_VISIBLE_DEVICES": value}

@@ -16,7 +16,7 @@ import torch
 from cotenant.bench.outcome import UnsupportedError
 from cotenant.bench.selftest import built_for
 from cotenant.finding import Finding
-from cotenant.machine.nvidia import multiprocessors
+from cotenant.machine.nvidia import identified
 from cotenant.machine.topology import accelerators
 from cotenant.machine.wheels import device_host, has_nvidia_nodes, remedy
 from cotenant.protocol.messages import DEVICE_MEMORY_VARIABLE
@@ -280,7 +280,8 @@ def take_part(
 
     `torch_device` is torch's module of its kind of device. `memory_fraction` is what the allocator is held to: it is
     cooperative, as a program could lift it, and memory beside torch's is not in it. `multiprocessors` are those that
-    this process may use, `device_multiprocessors` those of the whole device; None where they are not known.
+    this process may use, `device_multiprocessors` those of the whole device or instance of MIG, whose name is `uuid`;
+    None where they are not known.
     """
     free_bytes, total_bytes = torch_device.mem_get_info(device.torch_device)
     fraction = None
@@ -288,12 +289,15 @@ def take_part(
         fraction = min(1.0, int(limit) / total_bytes)
         torch_device.set_per_process_memory_fraction(fraction, device.torch_device)
     properties = torch_device.get_device_properties(device.torch_device)
-    version, uuid = (getattr(properties, "major", 0), getattr(properties, "minor", 0)), getattr(properties, "uuid", "")
+    version = getattr(properties, "major", 0), getattr(properties, "minor", 0)
+    uuid, whole = getattr(properties, "uuid", ""), None
+    if uuid:
+        uuid, whole = identified(str(uuid), version, root, nvml)
     return {
-        "uuid": f"GPU-{uuid}" if uuid else "",
+        "uuid": uuid,
         "memory_free_bytes": free_bytes,
         "memory_total_bytes": total_bytes,
         "memory_fraction": fraction,
         "multiprocessors": getattr(properties, "multi_processor_count", None),
-        "device_multiprocessors": multiprocessors(f"GPU-{uuid}", version, root, nvml),
+        "device_multiprocessors": whole,
     }

@@ -15,8 +15,9 @@ from cotenant.text import gib, many
 
 Kind = Literal["time", "mps", "mig", "dmem"]
 
-CONTEXT_BYTES = 512 << 20
-"""What a process takes of a device's memory before its first tensor: an estimate, on the large side for CUDA 12, 13."""
+CONTEXT_BYTES = 800 << 20
+"""What a process takes of a device's memory beside its tensors once cuBLAS and cuDNN are loaded: an estimate, on the
+large side for CUDA 12 and 13."""
 LEAST_BYTES = 64 << 20
 _MODE = re.compile(r"(time|mps|mig|dmem)|mps:([1-9]\d?|100)")
 _COMPUTE_SLICES = re.compile(r"\bMIG (\d)g\.")

@@ -42,7 +42,7 @@ class Accelerator:
     node: int
     """Its NUMA node, -1 where the host does not say."""
     memory_bytes: int
-    """0 where the driver does not say."""
+    """What programs can have of it, without what its driver keeps; 0 where the driver does not say."""
     driver: str
 
     @property

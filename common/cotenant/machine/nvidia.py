@@ -25,6 +25,8 @@ _REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClock
 """The successor, and the call that leaves with CUDA 14."""
 _MPS_CONTROL = "nvidia-cuda-mps"
 """The kernel keeps 15 characters of `nvidia-cuda-mps-control`."""
+_MEMORY_WITH_RESERVED = 0x2000028
+"""nvmlMemory_v2 of nvml.h: with what driver and firmware keep, which is in the total and CUDA does not give."""
 MPS_PROCESSES = "nvmlDeviceGetMPSComputeRunningProcesses"
 _PROCESSES = (
     "nvmlDeviceGetComputeRunningProcesses",
@@ -181,7 +183,7 @@ def _visible(devices: list[_Device], value: str | None) -> tuple[Accelerator, ..
 
 
 def _accelerator(nvml: Any, handle: Any, index: int, pci: str, node: int, driver: str) -> Accelerator:
-    memory = ask(nvml, None, "nvmlDeviceGetMemoryInfo", handle)
+    memory = ask(nvml, None, "nvmlDeviceGetMemoryInfo", handle, _MEMORY_WITH_RESERVED)
     return Accelerator(
         index=index,
         vendor="nvidia",
@@ -190,7 +192,7 @@ def _accelerator(nvml: Any, handle: Any, index: int, pci: str, node: int, driver
         pci=pci,
         node=node,
         # A device that shares the host's memory does not answer.
-        memory_bytes=0 if memory is None else int(memory.total),
+        memory_bytes=0 if memory is None else int(memory.total - memory.reserved),
         driver=driver,
     )
 
@@ -215,16 +217,23 @@ def device_states(pci: Collection[str], root: Path = Path("/"), nvml: Any = None
         return tuple(_state(nvml, root, index, handle) for index, place, handle in handles(nvml) if place in pci)
 
 
-def multiprocessors(uuid: str, version: tuple[int, int], root: Path = Path("/"), nvml: Any = None) -> int | None:
-    """Return how many multiprocessors a whole device has, whatever MPS leaves a process of them; None if unknown.
+def identified(uuid: str, version: tuple[int, int], root: Path = Path("/"), nvml: Any = None) -> tuple[str, int | None]:
+    """Return the driver's name of the device that CUDA calls `uuid`, and how many multiprocessors it has.
 
-    `version` is its compute capability.
+    Under MIG CUDA gives the instance's: that is the device then. They are all of its multiprocessors, whatever MPS
+    leaves a process of them; None if unknown. `version` is its compute capability.
     """
+    whole, instance = f"GPU-{uuid}", f"MIG-{uuid}"
     with session(root, nvml) as nvml:
-        if nvml is None or (handle := ask(nvml, None, "nvmlDeviceGetHandleByUUID", uuid)) is None:
-            return None
-        cores: int = ask(nvml, 0, "nvmlDeviceGetNumGpuCores", handle)
-    return cores // _CORES_OF_64.get(version, 128) or None
+        if nvml is None:
+            return whole, None
+        if (handle := ask(nvml, None, "nvmlDeviceGetHandleByUUID", whole)) is not None:
+            cores: int = ask(nvml, 0, "nvmlDeviceGetNumGpuCores", handle)
+            return whole, cores // _CORES_OF_64.get(version, 128) or None
+        if (handle := ask(nvml, None, "nvmlDeviceGetHandleByUUID", instance)) is not None:
+            attributes = ask(nvml, None, "nvmlDeviceGetAttributes", handle)
+            return instance, None if attributes is None else int(attributes.multiprocessorCount)
+        return whole, None
 
 
 def slowed(pci: Collection[str], root: Path = Path("/"), nvml: Any = None) -> tuple[Slowed, ...]:

@@ -89,11 +89,14 @@ def modes(facts: Facts) -> Inspection:
             rule="mps",
         )
     compute_modes = {state.compute_mode for state in states}
-    shared = facts.plan is not None and len(facts.plan.slices) > len(facts.machine.accelerators)
+    slices = () if facts.plan is None else facts.plan.slices
+    # Of an exclusive device the one process is the server of MPS, which each launch starts for its tenants.
+    served = mps or any(part is not None and part.mode.kind == "mps" for part in (s.device_share for s in slices))
+    shared = len(slices) > len(facts.machine.accelerators)
     if "prohibited" in compute_modes:
         sentence = "Devices are in compute mode PROHIBITED: nothing can compute on them."
         yield error(sentence, "nvidia-smi -c DEFAULT", rule="compute_mode")
-    elif "exclusive" in compute_modes and shared and not mps:
+    elif "exclusive" in compute_modes and shared and not served:
         sentence = "Devices are in compute mode EXCLUSIVE, and tenants are to share them: the second would fail."
         yield error(sentence, "nvidia-smi -c DEFAULT", rule="compute_mode")
     return f"MIG {_on(mig, len(states))}, MPS {_on(mps, len(states))}"
