@@ -105,7 +105,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "PciInfo": lambda board: SimpleNamespace(busId=board.bus),
     "Name": lambda board: board.name,
     "UUID": lambda board: board.uuid,
-    "MemoryInfo": lambda board, version: SimpleNamespace(total=known(board.memory), reserved=board.reserved),
+    "MemoryInfo": lambda board, version=0: SimpleNamespace(total=known(board.memory), reserved=board.reserved),
     "Attributes": lambda board: SimpleNamespace(multiprocessorCount=board.cores // 128),
     "MigMode": mig_mode,
     "MaxMigDeviceCount": lambda board: 7,

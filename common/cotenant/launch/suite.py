@@ -37,6 +37,7 @@ from cotenant.launch.launch import Launch
 from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.needs import check_memory, isolation_of, loader_bytes
 from cotenant.launch.observer import Observer, Unobserved
+from cotenant.launch.opening import device_line
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.output import Output
 from cotenant.launch.paths import REMEDY, cleared, remove_tree
@@ -53,6 +54,7 @@ from cotenant.nodes.member import Member
 from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.nodes.slurm import held
 from cotenant.results.journal import Challenged, Ended, Launched, now
+from cotenant.results.last import last_seconds
 from cotenant.results.store import launch_line, prepare_directory, total_line
 from cotenant.text import listed, many, quoted
 
@@ -113,7 +115,11 @@ class SuiteRun:
         """Return what is about to happen, in a few lines."""
         devices = many(len(self._machine.accelerators), "accelerator")
         grave = [finding for finding in self.before if finding.severity != "info"]
+        made, took_s = self._resolver.plans["student"], last_seconds(self._paths.output, self._options.suite.name)
+        strangers = any(finding.rule == "device_in_use" for finding in self.before)
+        on_devices = device_line(made, self.starts, self._options.limits, self._options.memory_class, took_s, strangers)
         return [
+            *([on_devices] if on_devices else []),
             f"{self._options.suite.name} on {self._machine.hostname}: {self._launches()}, {devices}",
             self.tenancy,
             f"records: {self._paths.output}",

@@ -183,7 +183,9 @@ def _visible(devices: list[_Device], value: str | None) -> tuple[Accelerator, ..
 
 
 def _accelerator(nvml: Any, handle: Any, index: int, pci: str, node: int, driver: str) -> Accelerator:
-    memory = ask(nvml, None, "nvmlDeviceGetMemoryInfo", handle, _MEMORY_WITH_RESERVED)
+    # The first form is newer (driver 510).
+    forms = (ask(nvml, None, "nvmlDeviceGetMemoryInfo", handle, *form) for form in ((_MEMORY_WITH_RESERVED,), ()))
+    memory = next((told for told in forms if told is not None), None)
     return Accelerator(
         index=index,
         vendor="nvidia",
@@ -192,7 +194,7 @@ def _accelerator(nvml: Any, handle: Any, index: int, pci: str, node: int, driver
         pci=pci,
         node=node,
         # A device that shares the host's memory does not answer.
-        memory_bytes=0 if memory is None else int(memory.total - memory.reserved),
+        memory_bytes=0 if memory is None else int(memory.total - getattr(memory, "reserved", 0)),
         driver=driver,
     )
 
