@@ -35,8 +35,20 @@ WITHOUT_CLOCKS = ("commands/test_wrong_usage.py", "commands/test_output_encoding
 STARTS_RUNNERS = re.compile(r"\bloose\b|\bmark\.v1\b|\bv1_mounts\b")
 
 
+DEVICE_RESULTS = HERE.parent / "workspace/gpu/junit.xml"
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("fast" if config.option.markexpr == "not slow" else "long")
+    if config.option.markexpr == "gpu":
+        config.option.xmlpath = config.option.xmlpath or str(DEVICE_RESULTS)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m gpu` leave out all other rooms, whose imports a machine with torch alone lacks."""
+    elsewhere = collection_path.parent == HERE and collection_path.name != "device"
+    return True if config.option.markexpr == "gpu" and elsewhere else None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,15 +1,37 @@
-"""What tests on a device share: the null device, and a process from which jobs on it are forked."""
+"""What tests on a device share: this machine's (`-m gpu`), and a pretended one with a process from which jobs are forked."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from device.null.build import NoCompilerError, NotBuiltError, built
+from cotenant.machine.accelerators import visible_variables
+from cotenant.machine.topology import accelerators
+from device.host import BASE, DRIVERS_SIGN, Host
+from device.null.build import NoCompilerError, NotBuiltError, built, variables
 from device.zygote import Zygote
+
+EACH_S, ALL_S = 120, 570
+"""With `-m gpu` a test is ended after the one; none begins after the other."""
+_BEGAN_S = time.monotonic()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("gpu") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(EACH_S))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    late = time.monotonic() - _BEGAN_S > ALL_S
+    if late and item.config.option.markexpr == "gpu" and not item.config.option.keyword:
+        pytest.skip(f"The ten minutes are over: ./test.sh -m gpu -k '{item.name.partition('[')[0]}' runs it.")
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +50,49 @@ def zygote(null_device: Path) -> Iterator[Zygote]:
     made = Zygote(null_device)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def null(null_device: Path, tmp_path_factory: pytest.TempPathFactory) -> Host:
+    """A machine with a null device."""
+    if os.geteuid():
+        pytest.skip("Only root can pretend that there is a driver, in a mount namespace.")
+    return Host(tmp_path_factory.mktemp("device"), True, DRIVERS_SIGN, variables(null_device, os.environ))
+
+
+@pytest.fixture(scope="session")
+def real(pytestconfig: pytest.Config) -> Iterator[Host]:
+    """This machine with the first of its devices; records go where JUnit's report goes, and nothing else is left."""
+    devices = accelerators(Path("/"), os.environ)
+    if not devices:
+        pytest.skip("There is no device here that may be used.")
+    results = Path(pytestconfig.option.xmlpath or "workspace/gpu/junit.xml").absolute().parent
+    results.mkdir(parents=True, exist_ok=True)
+    before = _ours()
+    if program := shutil.which("nvidia-smi"):
+        told = subprocess.run([program, "-q"], capture_output=True, text=True, timeout=30, check=False)
+        (results / "nvidia-smi.txt").write_text(told.stdout)
+    yield Host(results, False, variables=visible_variables(devices[:1]))
+    assert _ours() == before, "a test has left something behind"
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("null", marks=pytest.mark.slow),
+        pytest.param("real", marks=[pytest.mark.gpu, pytest.mark.slow]),
+    ]
+)
+def host(request: pytest.FixtureRequest) -> Host:
+    """Each machine with a device."""
+    found: Host = request.getfixturevalue(str(request.param))
+    return found
+
+
+def _ours() -> dict[str, list[str]]:
+    """Return what suites leave when they fail to clear up: cgroups, daemons of MPS, files in shared memory."""
+    names = (path.read_text().strip() for path in Path("/proc").glob("[0-9]*/comm") if path.exists())
+    return {
+        "cgroups": sorted(map(str, Path("/sys/fs/cgroup").glob(f"**/{BASE}*"))),
+        "daemons": sorted(name for name in names if name.startswith("nvidia-cuda-mps")),
+        "shared memory": sorted(path.name for path in Path("/dev/shm").glob("cotenant*")),
+    }

@@ -1,11 +1,14 @@
 """Tenants that do something to others, or to their slice: a memory hog, a sudden death, pinned pages, a long kernel.
 
-python main.py --deed hog|die|pin --who 0     The tenant with this number does it; the others train a small network.
+python main.py --deed hog --who 0     The tenant with this number does it; the others train a small network.
 """
 
 import os
 import signal
+import subprocess
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -25,10 +28,10 @@ class Deed(Benchmark):
     item = "example"
 
     batch_size: int = 256
-    deed: Literal["none", "hog", "die", "pin", "assert", "long", "flood", "bandwidth"] = flag(
+    deed: Literal["none", "hog", "die", "pin", "image", "assert", "long", "flood", "bandwidth"] = flag(
         "die",
-        help="nothing; take all memory; die by SIGKILL; pin pages; fail an assertion on the device; one kernel of ten "
-        "seconds; thousands of empty kernels a step; copy memory all the time",
+        help="nothing; take all memory; die by SIGKILL; pin pages; load a kernel of another device; fail an "
+        "assertion on the device; one kernel of ten seconds; thousands of empty kernels a step; copy memory all the time",
     )
     who: int = flag(0, help="number of the tenant that does it")
     mebibytes: int = flag(4096, help="how much is pinned, or taken in a step")
@@ -46,6 +49,8 @@ class Deed(Benchmark):
         if self.does and self.deed == "pin":
             pages = torch.empty(self.mebibytes * MEBIBYTE, dtype=torch.uint8, pin_memory=run.device.type != "cpu")
             self.held.append(pages.fill_(1))
+        if self.does and self.deed == "image":
+            load_image_of_another(run.device)
 
     def batches(self, run: Run) -> Iterator[torch.Tensor]:
         return run.resident(torch.randn(self.batch_size, 256))
@@ -75,6 +80,23 @@ class Deed(Benchmark):
         elif self.deed == "assert" and due:
             # An index beyond the table: the kernel's own assertion fails, and with it the context.
             torch.zeros(1, device=run.device)[torch.tensor([7], device=run.device)].sum().item()
+
+
+def load_image_of_another(device: torch.device) -> None:
+    """Load a kernel that is compiled for another generation than this device's, as a wheel's may be.
+
+    The assembler comes with Triton, which NVIDIA's builds of torch bring.
+    """
+    import triton
+    from torch.cuda._utils import _cuda_load_module
+
+    other = "sm_80" if torch.cuda.get_device_capability(device)[0] != 8 else "sm_75"
+    assembler = Path(triton.__file__).parent / "backends/nvidia/bin/ptxas"
+    source = f".version 7.0\n.target {other}\n.address_size 64\n.visible .entry nothing() {{ ret; }}\n"
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as image:
+        command = [str(assembler), f"--gpu-name={other}", "--output-file", image.name, "-"]
+        subprocess.run(command, input=source.encode(), check=True)
+        _cuda_load_module(image.read())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,60 @@
+"""What every number on a device stands on: it computes in the precision that was asked for, and its clock is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from device.host import Host
+
+pytestmark = [pytest.mark.gpu, pytest.mark.slow]
+
+ERRORS = {"fp32": (0.0, 5e-5), "tf32": (5e-5, 3e-3), "bf16": (5e-4, 5e-2), "fp16": (5e-5, 1e-2)}
+"""Each precision's relative error against fp64: the least, below which something more exact ran, and the most."""
+MAY_BE_EXACT = ("tf32", "recurrence")
+"""cuDNN's recurrent kernels need not use TF32 where it is allowed."""
+LEAST_OF_BARE = 0.995
+
+
+@pytest.fixture(scope="module")
+def errors(real: Host) -> Any:
+    return real.asked("precision")
+
+
+@pytest.mark.parametrize("operation", ["product", "convolution", "recurrence"])
+@pytest.mark.parametrize("precision", ERRORS)
+def test_the_error_against_fp64_is_that_of_the_precision(
+    precision: str, operation: str, errors: Any, record_property: Any
+) -> None:
+    error = errors[precision][operation]
+    if isinstance(error, str):
+        pytest.skip(error)
+    record_property("error", error)
+    least, most = ERRORS[precision]
+    assert (0.0 if (precision, operation) == MAY_BE_EXACT else least) <= error <= most
+
+
+def test_a_step_of_known_length_is_seen_as_long_and_who_waits_is_told(real: Host, record_property: Any) -> None:
+    seen = real.asked("clock")
+    record_property("clock", seen)
+    busy, idle = seen["busy"], seen["idle"]
+    assert busy["host_ms"] == pytest.approx(seen["true_ms"], rel=0.01)
+    assert busy["event_ms"] == pytest.approx(busy["host_ms"], rel=0.01)
+    assert busy["waited"] >= 0.9, "the host waits for steps that keep the device busy"
+    assert idle["waited"] <= 0.05, "and not for its own"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["regression/polynome", "--batch-size", "256"],
+        ["variational_auto_encoder/auto_encoding_variational_bayes", "--batch-size", "128"],
+        ["recommendation/neural_collaborative_filtering", "--batch-size", "65536"],
+    ],
+    ids=["toy_reg", "vae", "recom"],
+)
+def test_the_measured_loop_reaches_a_bare_ones_rate(words: list[str], real: Host, record_property: Any) -> None:
+    found = real.asked("harness", *words)
+    record_property("harness", found)
+    assert found["high"] >= LEAST_OF_BARE, "the whole interval lies below"
