@@ -27,7 +27,7 @@ FAULTS = {
 """What user 0 does (deeds/main.py), and how it ends then."""
 BEFORE_GO = ("image",)
 """A launch whose tenant dies before it is ready ends for all."""
-NEEDS_KERNELS = ("image", "assert", "long")
+NEEDS_KERNELS = ("assert", "long")
 
 
 def launched(host: Host, name: str, mode: str, users: int, jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -82,8 +82,12 @@ def test_users_share_a_device_as_they_were_told(mode: str, real: Host, alone: fl
 
 @pytest.mark.parametrize("users", [2, pytest.param(8, marks=pytest.mark.slow)])
 def test_users_of_a_pretended_device_have_their_parts_of_it(users: int, null: Host) -> None:
+    """The first line says how many they are; their memory and contexts fit what CUDA gives of the device."""
     records = vae(null, "time", users)
     judge(null, records, users, "time")
+    first = (null.results / f"vae-time-{users}" / "printed.txt").read_text().splitlines()[0]
+    assert first.startswith("1 x NVIDIA H100 80GB HBM3 of 79.11 GiB, batch sizes of ")
+    assert first.endswith(f": {users} users on each in turns; 1 launch, some 1 min")
     seen = [record["observed"]["device_share"] for record in records]
     (total,) = {share["memory_total_bytes"] for share in seen}
     assert sum(share["memory_fraction"] for share in seen) * total + users * (800 << 20) <= total

@@ -1,6 +1,7 @@
 // Kernels: those of torch and its libraries, of Triton, and their modules. Launches are checked, counted and not done.
 #define _GNU_SOURCE
 #include "null.h"
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,8 +128,15 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction ker
     return CUDA_SUCCESS;
 }
 
+// A cubin names the device that it is compiled for in its flags, elsewhere since its ABI's version 8.
+static int is_for_another(const Elf64_Ehdr *image) {
+    if (memcmp(image->e_ident, ELFMAG, SELFMAG)) return 0;
+    unsigned name = image->e_ident[EI_ABIVERSION] < 8 ? image->e_flags & 0xff : image->e_flags >> 8 & 0xff;
+    return name / 10 != 9;
+}
+
 CUresult cuModuleLoadData(CUmodule *module, const void *image) {
-    (void)image;
+    if (is_for_another(image)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
     *module = calloc(1, 64);
     return CUDA_SUCCESS;
 }

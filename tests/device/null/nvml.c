@@ -78,6 +78,7 @@ typedef uintptr_t Handle;
 static Handle handle_of(u64 device, u64 instance_and_one) { return (device + 1) | instance_and_one << 16; }
 static unsigned device_of(Handle handle) { return (unsigned)(handle & 0xffff) - 1; }
 static int instance_of(Handle handle) { return (int)(handle >> 16) - 1; }
+
 static u64 devices(void) { return number_of("NULL_DEVICE_COUNT", 1); }
 static u64 instances(void) { return number_of("NULL_NVML_MIG", 0); }
 
@@ -252,6 +253,7 @@ Answer nvmlDeviceGetRemappedRows(Handle handle, unsigned *corrected, unsigned *u
 
 typedef struct { char legacy_address[16]; unsigned domain, bus, device, id, subsystem; char address[32]; } PciInfo;
 typedef struct { u64 total, free, used; } Memory;
+typedef struct { unsigned version; u64 total, reserved, free, used; } MemoryWithReserved;
 typedef struct { unsigned device, memory; } Utilisation;
 typedef struct { unsigned version; int sensor, celsius; } Temperature;
 typedef struct { unsigned pid; u64 used_bytes; unsigned device_instance, compute_instance; } Process;
@@ -265,13 +267,26 @@ Answer nvmlDeviceGetPciInfo_v3(Handle handle, PciInfo *info) {
     return SUCCESS;
 }
 
-// NVML counts some 550 MiB that CUDA does not give.
+#define RESERVED_MIB 551ull
+
+// NVML counts some 550 MiB that CUDA does not give, and its second form says that the driver keeps them.
 Answer nvmlDeviceGetMemoryInfo(Handle handle, Memory *memory) {
     UNLESS_DENIED;
     u64 cuda_mib = number_of("NULL_DEVICE_MIB", 81008);
-    memory->total = (instance_of(handle) < 0 ? number_of("NULL_NVML_MIB", cuda_mib + 551) : 9728) << 20;
+    memory->total = (instance_of(handle) < 0 ? number_of("NULL_NVML_MIB", cuda_mib + RESERVED_MIB) : 9728) << 20;
     memory->used = 600ull << 20;
     memory->free = memory->total - memory->used;
+    return SUCCESS;
+}
+
+Answer nvmlDeviceGetMemoryInfo_v2(Handle handle, MemoryWithReserved *memory) {
+    Memory first;
+    Answer answer = nvmlDeviceGetMemoryInfo(handle, &first);
+    if (answer) return answer;
+    memory->total = first.total;
+    memory->reserved = instance_of(handle) < 0 ? RESERVED_MIB << 20 : 0;
+    memory->free = first.free;
+    memory->used = first.used - memory->reserved;
     return SUCCESS;
 }
 
