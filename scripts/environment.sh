@@ -2,9 +2,11 @@
 #   VENV=DIR    where it lies (default: .venv in the checkout); several checkouts may share one
 #   TORCH_BUILD=cu126  which build of torch (default: what the host's devices and driver need)
 #   PYTHON=EXE  the interpreter it is made with (default: the first of python3.13 .. python3.11, python3 that fits)
+# Where gpu-wheels/ lies (make gpu-wheels), nothing is fetched: its packages are added to an interpreter's that has torch.
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 VENV="${VENV:-$ROOT/.venv}"
+CARRIED="$ROOT/gpu-wheels"
 # The set-up works in the checkout, and whoever named it may stand elsewhere.
 [[ $VENV == /* ]] || VENV="$PWD/$VENV"
 
@@ -17,21 +19,29 @@ fail() {
     exit 2
 }
 
+# find_python [MODULE]: an interpreter that fits, and has this module.
 find_python() {
-    local candidate
+    local candidate fits="import sys; from importlib.util import find_spec as has; \
+sys.exit(not ((3, 11) <= sys.version_info < (3, 14) and has('${1:-sys}')))"
     local -a candidates=(python3.13 python3.12 python3.11 python3)
     if [ -n "${PYTHON:-}" ]; then candidates=("$PYTHON"); fi
     for candidate in "${candidates[@]}"; do
-        if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; then
+        if "$candidate" -c "$fits" 2>/dev/null; then
             command -v "$candidate"
             return
         fi
     done
-    fail "Python 3.11, 3.12 or 3.13 is needed and none was found. Install one, or name it with PYTHON=/path/to/python."
+    fail "Python 3.11, 3.12 or 3.13${1:+ with $1} is needed and none was found. Name one with PYTHON=/path/to/python\
+${1:+, or an environment that has it with VENV=/path}."
 }
 
 make_venv() {
     local python
+    if [ -d "$CARRIED" ]; then
+        python="$(find_python torch)" || exit 2
+        "$python" -m venv --system-site-packages --without-pip "$VENV" || fail "$python cannot make $VENV."
+        return
+    fi
     python="$(find_python)" || exit 2
     if command -v uv >/dev/null; then
         uv venv --quiet --allow-existing --python "$python" "$VENV" || fail "uv could not make $VENV."
@@ -73,7 +83,19 @@ install_torch() {
         say "torch $version for $build cannot be had from $index: the pinned pair is installed instead."
 }
 
+# The wheels of packages that are not there; of torch, torchvision, numpy and Pillow there are none among them.
+install_carried() {
+    local -a names
+    mapfile -t names < <(cd "$CARRIED" && printf '%s\n' *.whl | cut -d- -f1 | sort -u)
+    say "adding what is missing of ${names[*]} from gpu-wheels to $VENV."
+    packages --no-index --find-links "$CARRIED" --no-deps "${names[@]}" || fail "The wheels of $CARRIED do not fit."
+}
+
 install() {
+    if [ -d "$CARRIED" ]; then
+        install_carried
+        return
+    fi
     local -a files=()
     local file same
     for file in "$@"; do files+=(-r "$file"); done
@@ -88,6 +110,7 @@ ensure_environment() {
     local stamp="$VENV/.cotenant-$1" pins
     shift
     pins="$(cd "$ROOT" && sha256sum "$@")${TORCH_BUILD:+ $TORCH_BUILD}"
+    if [ -d "$CARRIED" ]; then pins="$(cd "$CARRIED" && sha256sum *.whl)"; fi
     if [ "$(cat "$stamp" 2>/dev/null)" != "$pins" ]; then
         mkdir -p "$VENV" || fail "$VENV cannot be made."
         (

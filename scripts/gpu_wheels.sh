@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Fetch what a machine with torch alone lacks for benchmarks/gpu.py, as wheels in gpu-wheels/: they travel with the
-# checkout, and gpu.py unpacks those that fit. ARCH and PYTHONS choose for which machines.
+# Fetch what a machine with torch alone lacks for `./test.sh -m gpu` and `./run.sh`, as wheels in gpu-wheels/: they
+# travel with the checkout, where scripts/environment.sh finds them. ARCH and PYTHONS choose for which machines.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PYTHON=${PYTHON:-python3} ARCH=${ARCH:-x86_64} PYTHONS=${PYTHONS:-3.11 3.12 3.13} TO=gpu-wheels MOST_MIB=50
-PACKAGES="msgspec gymnasium ale-py Farama-Notifications psutil nvidia-ml-py cloudpickle"
+PACKAGES="msgspec gymnasium ale-py Farama-Notifications psutil nvidia-ml-py cloudpickle typing_extensions
+    rich markdown-it-py mdurl Pygments packaging
+    pytest pytest-timeout pluggy iniconfig hypothesis sortedcontainers"
 
 pinned=()
 for package in $PACKAGES; do
-    pinned+=("$(grep -i "^$package==" requirements.txt)") || { echo "requirements.txt does not pin $package."; exit 1; }
+    pinned+=("$(grep -ih "^$package==" requirements.txt requirements-test.txt)") || { echo "No pin of $package."; exit 1; }
 done
 platforms=()
 for version in 39 35 34 31 28 27 26 24 17 12 5; do platforms+=(--platform "manylinux_2_${version}_$ARCH"); done

@@ -68,11 +68,12 @@ OTHERS = {
 """What is typed beside suites. Of `doctor` the fast tests leave out the child that imports torch."""
 ELSEWHERE = {
     "./test.sh": "these tests",
+    "PYTHON=": "these tests, or an environment: tests/test_install.py",
+    "VENV=": "these tests, or an environment: tests/test_install.py",
     "make ": "these tests, or hours of measuring",
     "python tests/faults/plant.py": "these tests, sixty times",
     "sudo tests/vm/": "brings a virtual machine",
     "sudo ./cgroup_setup.sh": "changes the machine: tests/commands/test_cgroup_setup_real.py",
-    "python3 benchmarks/gpu.py": "in small by tests/benchmarks/test_gpu.py",
     "FAKE_DATASET=0 ": "needs archives of the real sets",
     "./download_datasets.sh": "gigabytes: tests/datasets has each maker in small",
     "python scripts/image.py": "tests/launch/test_containers.py has what it prints",

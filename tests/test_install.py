@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+import zipfile
 from email import message_from_string
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,44 @@ def test_a_wheel_carries_the_suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     place = tmp_path / "cotenant/shipped"
     shipped = {str(path): str(place / path.relative_to(ROOT)) for path in (ROOT / "baselines.json", *files)}
     assert build._shipped() == shipped
+
+
+def test_carried_packages_are_added_to_an_interpreter_that_has_torch_without_a_network(tmp_path: Path) -> None:
+    """As on a borrowed machine (`make gpu-wheels`): what it has stays its own."""
+    checkout, packages = tmp_path / "checkout", tmp_path / "packages"
+    (checkout / "gpu-wheels").mkdir(parents=True)
+    shutil.copytree(ROOT / "scripts", checkout / "scripts")
+    for name, version in (("torch", "2.11.0"), ("packaging", "26.3")):
+        _wheel(packages, name, version)
+        with zipfile.ZipFile(next(packages.glob(f"{name}-*.whl"))) as made:
+            made.extractall(packages)
+    for name, version in (("carried", "1.0"), ("packaging", "1.0")):
+        _wheel(checkout / "gpu-wheels", name, version)
+    line = (
+        'source scripts/environment.sh && ensure_environment test scripts/environment.sh && "$VENV/bin/python" -c "$0"'
+    )
+    shown = "import carried, packaging, torch; print(carried.VERSION, packaging.VERSION, torch.VERSION)"
+    environ = os.environ | {
+        "PYTHON": sys.executable,
+        "PYTHONPATH": str(packages),
+        "PIP_INDEX_URL": "http://127.0.0.1:9",
+    }
+    environ |= {"VENV": str(tmp_path / "venv")}
+    ended = subprocess.run(["bash", "-c", line, shown], cwd=checkout, env=environ, capture_output=True, text=True)
+    assert ended.stdout.split() == ["1.0", "26.3", "2.11.0"], ended.stderr
+
+
+def _wheel(folder: Path, name: str, version: str) -> None:
+    """Write a wheel of one module that holds its version."""
+    folder.mkdir(parents=True, exist_ok=True)
+    info = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{name}.py", f"VERSION = {version!r}\n")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")
 
 
 @pytest.mark.slow

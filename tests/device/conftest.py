@@ -1,4 +1,4 @@
-"""What tests on a device share: this machine's (`-m gpu`), and a pretended one with a process from which jobs are forked."""
+"""What tests on a device share: this machine's, a pretended one, and a process on that from which jobs are forked."""
 
 from __future__ import annotations
 

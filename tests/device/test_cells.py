@@ -1,4 +1,4 @@
-"""Cells of profiles/h100.json on a device: they complete, in the precision that was asked for, at a rate it can have."""
+"""Cells of profiles/h100.json on a device: they complete, in the precision asked for, at a rate that it can have."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ FORMS = {
     "compile": ["--compile"],
 }
 """channels_last is what convolutions are in tf32 and bf16 unless told otherwise."""
-NULL = ("vae_bf16",)
-"""Of the null device's cells those in small: tests/device/null has every task."""
 
 
 def measured(host: Host, cell: str, form: str = "", words: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -69,13 +67,13 @@ def test_a_cell_completes_in_its_precision(cell: str, real: Host, record_propert
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("cell", FORMED)
-@pytest.mark.gpu
-@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_a_form_runs_and_nothing_is_compiled_while_it_is_timed(
-    cell: str, form: str, real: Host, record_property: Any
+    cell: str, form: str, host: Host, record_property: Any
 ) -> None:
-    record = measured(real, cell, form, tuple(FORMS[form]))
+    if host.null and form == "compile":
+        pytest.skip("A processor of these tests compiles for minutes.")
+    record = measured(host, cell, form, tuple(FORMS[form]))
     record_property("rate", rate(record))
-    judge(real, record, precision_of(CELLS[cell]))
+    judge(host, record, precision_of(CELLS[cell]))
     assert "recompiled" not in {finding["rule"] for finding in record["findings"]}

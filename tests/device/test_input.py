@@ -20,7 +20,7 @@ pages of files, which belong to the slice that has touched them first."""
 @pytest.mark.slow
 def test_a_loader_feeds_the_device(jobs: str, cell: str, real: Host, record_property: Any) -> None:
     flags = ["--jobs", jobs, "--name", cell, "--budget", "3s"]
-    (record, *_) = real.suite(cell, flags, ["--workers", WORKERS], FAKE_DATASET="small")
+    (record, *_) = real.suite(cell, flags, ["--workers", WORKERS], DATASET_SIZE="small")
     if record["outcome"] in ("missing_package", "unsupported"):
         pytest.skip(record["message"])
     assert wrong([record]) == []

@@ -35,9 +35,10 @@ def device_line(
     memory = min(device.memory_bytes for device in devices)
     name = class_name or memory_class(made.device_share_bytes)
     sizes = f"batch sizes of {name}" if name else "no batch sizes for that"
+    beside = ", beside processes of others" if strangers else ""
     seconds = sum((took_s or {}).get(start.names[0], _least_s(start, limits)) for start in starts)
     return (
-        f"{models} of {gib(memory) if memory else 'unknown memory'}, {sizes}: {_sharing(made.slices)}{', beside processes of others' if strangers else ''}; "
+        f"{models} of {gib(memory) if memory else 'unknown memory'}, {sizes}: {_sharing(made.slices)}{beside}; "
         f"{many(len(starts), 'launch', 'es')}, some {max(1, round(seconds / 60))} min"
     )
 

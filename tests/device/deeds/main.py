@@ -31,7 +31,7 @@ class Deed(Benchmark):
     deed: Literal["none", "hog", "die", "pin", "image", "assert", "long", "flood", "bandwidth"] = flag(
         "die",
         help="nothing; take all memory; die by SIGKILL; pin pages; load a kernel of another device; fail an "
-        "assertion on the device; one kernel of ten seconds; thousands of empty kernels a step; copy memory all the time",
+        "assertion on the device; one kernel of ten seconds; thousands of empty kernels a step; copy memory",
     )
     who: int = flag(0, help="number of the tenant that does it")
     mebibytes: int = flag(4096, help="how much is pinned, or taken in a step")
