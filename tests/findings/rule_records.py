@@ -158,9 +158,10 @@ def on_devices(
 
 
 def computing_on(uuid: str, own: list[str]) -> Record:
-    """A record of the tenant of `own` of two devices, whose torch says that it has `uuid`."""
+    """A record of the tenant of `own` of two devices and two instances, whose torch says that it has `uuid`."""
     isolation = replace(ISOLATION, planned={"accelerators": own})
-    devices = [{"uuid": f"GPU-{letter}", "index": index, "name": "V100"} for index, letter in enumerate("ab")]
+    indexes = {"GPU-a": 0, "GPU-b": 1, "MIG-1": 2, "MIG-2": 2}
+    devices = [{"uuid": name, "index": index, "name": "V100"} for name, index in indexes.items()]
     machine = {"model_name": "Some Processor", "accelerators": devices}
     part = a_part(observed={"dtype": "fp32", "device": "cuda:0", "device_share": {"uuid": uuid}})
     return a_record(place={"isolation": isolation, "machine": machine, "devices": len(own)}, told={"part": part})
