@@ -13,6 +13,7 @@ import pytest
 
 from cotenant.machine.accelerators import visible_variables
 from cotenant.machine.topology import accelerators
+from cotenant.procfs import numbered, read_text
 from device.host import BASE, DRIVERS_SIGN, Host
 from device.null.build import NoCompilerError, NotBuiltError, built, variables
 from device.zygote import Zygote
@@ -90,7 +91,7 @@ def host(request: pytest.FixtureRequest) -> Host:
 
 def _ours() -> dict[str, list[str]]:
     """Return what suites leave when they fail to clear up: cgroups, daemons of MPS, files in shared memory."""
-    names = (path.read_text().strip() for path in Path("/proc").glob("[0-9]*/comm") if path.exists())
+    names = (read_text(Path(f"/proc/{pid}/comm")) for pid in numbered(Path("/proc")))
     return {
         "cgroups": sorted(map(str, Path("/sys/fs/cgroup").glob(f"**/{BASE}*"))),
         "daemons": sorted(name for name in names if name.startswith("nvidia-cuda-mps")),
