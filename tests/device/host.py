@@ -32,6 +32,8 @@ POLITE_S = 10.0
 QUICK = ("--baseline", "none", "--settle", "0", "--at-least", "0")
 PLENTY = {"--number": 1_000_000, "--repeat": 12, "--skip": 4}
 """As many as a budget allows; eight kept observations are enough for an interval."""
+FEW = PLENTY | {"--number": 10}
+"""On a null device: as many steps as it takes, however slow they are, for the one at which something happens."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,16 @@ class Host:
         return path
 
     @property
+    def amount(self) -> dict[str, int]:
+        """How much a job measures."""
+        return FEW if self.null else PLENTY
+
+    @property
+    def budget(self) -> tuple[str, ...]:
+        """The flag for it."""
+        return () if self.null else ("--budget", "2s")
+
+    @property
     def _environment(self) -> dict[str, str]:
         path = os.pathsep.join(filter(None, [str(ROOT / "common"), os.environ.get("PYTHONPATH")]))
         base = {"PYTHONPATH": path, "BASE": str(self.results / "base")}
@@ -111,10 +123,9 @@ def entry(name: str, cmd: Path, words: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "cmd": str(cmd), "cgroup": "student", "args": words | {"--report": "$OUTPUT_DIRECTORY"}}
 
 
-def deed(name: str, mebibytes: int = 1024, **words: object) -> dict[str, Any]:
+def deed(name: str, amount: dict[str, int], mebibytes: int = 1024) -> dict[str, Any]:
     """Return a job whose tenant 0 does this to the others, or to its slice (deeds/main.py)."""
-    given = {f"--{key}": value for key, value in words.items()}
-    asked = {"--deed": name, "--who": 0, "--mebibytes": mebibytes, "--cuda": ""} | PLENTY | given
+    asked = {"--deed": name, "--who": 0, "--mebibytes": mebibytes, "--cuda": ""} | amount
     return entry(name, HERE / "deeds" / "run.sh", asked)
 
 

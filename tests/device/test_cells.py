@@ -31,8 +31,8 @@ def measured(host: Host, cell: str, form: str = "", words: tuple[str, ...] = ())
     """Return the first tenant's record of two seconds of a cell; skip what this device has no room or kernels for."""
     records = host.suite(
         f"{cell}-{form}" if form else cell,
-        ["--jobs", "h100", "--name", cell, "--budget", "0.2s" if host.null else "2s"],
-        ["--number", 1_000_000, "--repeat", 12, "--skip", 4, *words],
+        ["--jobs", "h100", "--name", cell, *host.budget],
+        [*(word for pair in host.amount.items() for word in pair), *words],
     )
     record = records[0]
     small = record["machine"]["accelerators"][0]["memory_bytes"] < SMALL_GIB << 30

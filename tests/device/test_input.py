@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from device.host import Host, deed, rate, wrong
+from device.host import FEW, Host, deed, rate, wrong
 
 WORKERS = 8
 PINNED = {"as torch does": "", "registered": "pinned_use_cuda_host_register:True"}
@@ -33,7 +33,7 @@ def test_a_loader_feeds_the_device(jobs: str, cell: str, real: Host, record_prop
 def test_a_slice_counts_the_memory_that_its_tenant_pins(way: str, host: Host, record_property: Any) -> None:
     """It is measured, and promised of pages that torch registers only: others are the driver's own."""
     mebibytes = 128 if host.null else 4096
-    jobs = host.jobs("pin", [deed("pin", mebibytes, repeat=6, number=5)])
+    jobs = host.jobs("pin", [deed("pin", FEW | {"--repeat": 6}, mebibytes)])
     variables = {"PYTORCH_ALLOC_CONF": PINNED[way]} if PINNED[way] else {}
     users = ["--users", 2, "--share", "time"]
     records = host.suite(f"pin {way}".replace(" ", "-"), ["--jobs", jobs, *users], **variables)

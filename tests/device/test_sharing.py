@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from device.host import HERE, PLENTY, Host, deed, entry, rate, wrong
+from device.host import HERE, Host, deed, entry, rate, wrong
 
 VAE = HERE.parents[1] / "tasks/variational_auto_encoder/auto_encoding_variational_bayes/pytorch/run.sh"
 ABOVE = 1.1
@@ -35,13 +35,12 @@ def launched(host: Host, name: str, mode: str, users: int, jobs: Sequence[dict[s
     if mode.startswith("mps") and shutil.which("nvidia-cuda-mps-control") is None:
         pytest.skip("There is no nvidia-cuda-mps-control here.")
     name = f"{name}-{mode.replace(':', '-')}-{users}"
-    budget = "0.3s" if host.null else "2s"
-    flags = ["--share", mode, "--users", users, "--budget", budget, "--timeout", f"{HUNG_S}s"]
+    flags = ["--share", mode, "--users", users, *host.budget, "--timeout", f"{HUNG_S}s"]
     return host.suite(name, ["--jobs", host.jobs(name, jobs), *flags])
 
 
 def vae(host: Host, mode: str, users: int) -> list[dict[str, Any]]:
-    return launched(host, "vae", mode, users, [entry("vae", VAE, PLENTY | {"--batch-size": 128, "--cuda": ""})])
+    return launched(host, "vae", mode, users, [entry("vae", VAE, host.amount | {"--batch-size": 128, "--cuda": ""})])
 
 
 def judge(host: Host, records: Sequence[dict[str, Any]], users: int, mode: str) -> None:
@@ -95,7 +94,7 @@ def test_users_of_a_pretended_device_have_their_parts_of_it(users: int, null: Ho
 
 def done(host: Host, fault: str, mode: str) -> list[dict[str, Any]]:
     """Let one of two users do something; assert how it ended, and that the other went on. Return the records."""
-    doer, other = records = launched(host, fault, mode, 2, [deed(fault)])
+    doer, other = records = launched(host, fault, mode, 2, [deed(fault, host.amount)])
     assert doer["outcome"] in FAULTS[fault], doer["message"]
     assert other["outcome"] == ("aborted" if fault in BEFORE_GO else "completed"), other["message"]
     return records
@@ -107,7 +106,7 @@ def test_one_user_of_a_pretended_device_ends_nobody_else(fault: str, null: Host)
     done(null, fault, "time")
 
 
-@pytest.mark.parametrize("mode", ["time", "mps", "mps:50"])
+@pytest.mark.parametrize("mode", ["time", "mps"])
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.gpu
 @pytest.mark.slow
@@ -118,5 +117,5 @@ def test_one_user_ends_nobody_else(
     record_property("message", doer["message"])
     if fault not in BEFORE_GO:
         if mode not in quiet:
-            quiet[mode] = rate(launched(real, "none", mode, 2, [deed("none")])[1])
+            quiet[mode] = rate(launched(real, "none", mode, 2, [deed("none", real.amount)])[1])
         record_property("kept", (rate(other) or 0) / (quiet[mode] or 1))
