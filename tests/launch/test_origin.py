@@ -60,7 +60,12 @@ def test_variables_and_startup_files_are_named_with_their_hash_and_who_set_them(
                 "ours": "",
             },
         }
-    assert origin(PYTHONPATH=str(SOURCE_ROOT)) == {"harness": harness_version(), "variables": {}, "startup": {}}
+    (tmp_path / "link").symlink_to(SOURCE_ROOT)
+    assert origin(PYTHONPATH=f"{SOURCE_ROOT}:{tmp_path}/link") == {
+        "harness": harness_version(),
+        "variables": {},
+        "startup": {},
+    }
     for file in (file for pattern in OWN for file in CHECKOUT.glob(pattern)):
         own = origin(PYTHONPATH=str(file.parent))["startup"][str(file)]
         assert own["ours"] == file.relative_to(CHECKOUT).as_posix()

@@ -57,7 +57,8 @@ def _setter(name: str, value: str, caller: Mapping[str, str]) -> str:
 
 def _places(path: str) -> list[str]:
     """Return what of a PYTHONPATH is not ours: every tenant is given our library first."""
-    return [place for place in path.split(os.pathsep) if place and place != str(SOURCE_ROOT)]
+    places = [place for place in path.split(os.pathsep) if place]
+    return [place for place in places if not os.path.isabs(place) or os.path.realpath(place) != str(SOURCE_ROOT)]
 
 
 def _startup_files(places: list[str]) -> Iterator[tuple[Path, bytes]]:
