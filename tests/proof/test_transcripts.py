@@ -54,6 +54,12 @@ def test_words_and_floor_are_held_against_the_records(suite: tuple[Path, Transcr
     chains = [replace(chain, join=join) for chain, join in zip(transcript.chains, scripted, strict=True)]
     by_script = challenges({"a.challenge": written(replace(transcript, chains=chains))}, records).wrong
     assert not [one for one in by_script if "its record has other arguments" in one]
+    # What nobody may read is a hash in the record, and stands in no transcript.
+    hiding = [replace(chain.join, words=("--api-key", "(hidden)", *chain.join.words)) for chain in transcript.chains]
+    chains = [replace(chain, join=join) for chain, join in zip(transcript.chains, hiding, strict=True)]
+    keyed = [replace(one, command=["run.sh", "--api-key", "hidden:0f", *one.command[1:]]) for one in records]
+    concealed = challenges({"a.challenge": written(replace(transcript, chains=chains))}, keyed).wrong
+    assert not [one for one in concealed if "its record has other arguments" in one]
     slower = [replace(each, train_item=replace(each.train_item, avg=1e-6)) for each in records if each.train_item]
     (impossible,) = challenges(held, slower).wrong
     assert "no lower bound of the rate can be" in impossible

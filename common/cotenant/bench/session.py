@@ -22,7 +22,7 @@ from cotenant.bench.pieces import Pieces
 from cotenant.bench.run import Run
 from cotenant.bench.world import World
 from cotenant.challenge.vendor import Challenged
-from cotenant.confidential import arguments_without
+from cotenant.confidential import arguments_without, words_without
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.protocol.client import Rendezvous, wait_until
 from cotenant.suite.task_source import harness_version, task_name, version_of
@@ -72,7 +72,7 @@ def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
     try:
         parsed = parse(cls, argv)
         task = Path(inspect.getfile(cls))
-        buyer = Challenged.from_environment(os.environ, task_name(task), version_of(task), tuple(argv))
+        buyer = Challenged.from_environment(os.environ, task_name(task), version_of(task), tuple(words_without(argv)))
         benchmark = cls(**parsed.values | ({} if buyer is None else {"seed": buyer.seed}))
         # As it was asked for: DataParallel makes one large batch of it.
         batch_size = parsed.values["batch_size"]

@@ -58,7 +58,7 @@ def _setter(name: str, value: str, caller: Mapping[str, str]) -> str:
 def _places(path: str) -> list[str]:
     """Return what of a PYTHONPATH is not ours: every tenant is given our library first."""
     places = [place for place in path.split(os.pathsep) if place]
-    return [place for place in places if not os.path.isabs(place) or os.path.realpath(place) != str(SOURCE_ROOT)]
+    return [place for place in places if not Path(place).is_absolute() or os.path.realpath(place) != str(SOURCE_ROOT)]
 
 
 def _startup_files(places: list[str]) -> Iterator[tuple[Path, bytes]]:

@@ -17,6 +17,7 @@ import msgspec
 
 from cotenant.challenge.transcript import SUFFIX, Transcript, read
 from cotenant.challenge.verdict import MOST_OF_RATE, summary, verdict, without_seed
+from cotenant.confidential import words_without
 from cotenant.errors import CotenantError
 from cotenant.proof.archive import Unpacked
 from cotenant.results.build import meters_of, numbers_of
@@ -248,7 +249,7 @@ def _unlike_records(transcript: Transcript, records: Sequence[Record]) -> Iterat
             yield f"no record has the end of tenant {chain.join.tenant}'s chain."
         elif record.tenant != chain.join.tenant or record.arguments.get("seed") != chain.seed:
             yield f"the record of tenant {chain.join.tenant} is of another tenant or seed."
-        elif not _is_said(without_seed(chain.join.words), without_seed(record.command)):
+        elif not _is_said(without_seed(chain.join.words), without_seed(words_without(record.command))):
             said = quoted(" ".join(chain.join.words))
             yield f"tenant {chain.join.tenant} claims {said}, and its record has other arguments."
     rates = [record.train_item.avg for record in map(by_chain.get, heads) if record and record.train_item]
