@@ -273,6 +273,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
     assert record["observed"] | {"threads": 0, "startup": {}} == {
         "startup": {},
         "dtype": "fp32",
+        "products": {"fp32": ["addmm", "mm"]},
         "optimizers": [
             {
                 "name": "SGD",

@@ -13,6 +13,7 @@ import pytest
 
 from commands.calling import Capture, call
 from cotenant.isolation.lock import SuiteLock
+from cotenant.results.journal import FILE
 from tenants.suites import ROOT, Suites, job
 
 LAUNCHES = 5
@@ -22,8 +23,11 @@ MARGIN = 0.5
 
 
 def changed(source: Path, place: Path, times: float = 1.0, cell: str = "*", **fields: Any) -> Path:
-    """Make other launches of records: those of the cell with their rates so many times as high, and other fields."""
-    shutil.copytree(source, place)
+    """Make other launches of records: those of the cell with their rates so many times as high, and other fields.
+
+    Without the journal, which knows what their launches wrote.
+    """
+    shutil.copytree(source, place, ignore=shutil.ignore_patterns(FILE))
     for path in place.glob(f"*.{cell}.R*.D*.json"):
         record = json.loads(path.read_text()) | fields
         record["statistics"]["median"] *= times

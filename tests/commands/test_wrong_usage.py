@@ -205,7 +205,8 @@ def test_a_wrong_usage_is_read_while_another_suite_runs(here: Suites, capsys: Ca
 def test_what_a_task_refuses_is_read_while_another_suite_runs(
     here: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "refused", lambda starts: ["job: There is no flag '--repaet'."])
+    sentences = iter((["job: There is no flag '--repaet'."], []))  # With the words after --, and without them.
+    monkeypatch.setattr(run, "refused", lambda starts: next(sentences))
     with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
         status, _, errors = call(capsys, *words(here, "--jobs", here.jobs([job()])), "--", "--repaet", 5)
     assert (status, errors) == (2, "cotenant: job: There is no flag '--repaet'.\n")

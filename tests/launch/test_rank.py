@@ -3,11 +3,12 @@
 import socket
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
 
-from cotenant.launch.outcome import TenantResult
+from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.records import _statement
 from cotenant.launch.rendezvous import OWN_OUTCOMES, Go, Link, Rank
 from cotenant.launch.tenant import signal_name
@@ -59,7 +60,8 @@ def test_an_observation_that_came_late_on_any_node_is_late_in_the_record(rank: R
     ended = TenantResult(cast(Any, None), "completed", "", {0: rank})
     for late_ns, latest_ns in ((7, 7), (2, 3)):
         node = NodeResult(1, "other", False, "completed", "", late_ns=late_ns)
-        assert _statement(ended, go, [node]).late_ns == latest_ns
+        result = LaunchResult((ended,), datetime.now(UTC), datetime.now(UTC), nodes=(node,))
+        assert _statement(ended, go, result).late_ns == latest_ns
 
 
 def refuses(rank: Rank, message: Message, go: Go | None) -> None:

@@ -153,7 +153,7 @@ class Precision:
         elif self.name == "bf16" and self.autocast is not None and self.autocast.device == "cuda":
             for part in module.modules():
                 if isinstance(part, torch.nn.RNNBase):
-                    part.forward = partial(_in_bf16, part.forward, part)  # type: ignore[method-assign]
+                    part.forward = partial(_in_bf16, part.forward, part)
         return module
 
     def around(self, step: Callable[..., Any]) -> Callable[..., Any]:

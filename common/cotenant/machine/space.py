@@ -64,15 +64,21 @@ class Disk:
 
 
 def disks(directories: Mapping[str, Path]) -> tuple[Disk, ...]:
-    """Return the file systems on which the directories lie or would lie, each once; purposes by their directory."""
+    """Return the file systems on which the directories lie or would lie, each once; purposes by their directory.
+
+    One without any room, as /proc, is no disk, and nothing can be made there: whoever tries is told so.
+    """
     by_device: dict[tuple[int, bool], Disk] = {}
     for purpose, directory in directories.items():
         path = directory
         while not os.path.isdir(path) and path != path.parent:  # noqa: PTH112 # is_dir raises where it may not look
             path = path.parent
+        usage = shutil.disk_usage(path)
+        if not usage.total:
+            continue
         key = path.stat().st_dev, os.access(path, os.W_OK | os.X_OK)
         first = by_device.get(key)
         before = first.purposes if first else ()
         place = first.path if first else path
-        by_device[key] = Disk((*before, purpose), place, shutil.disk_usage(path).free, key[1])
+        by_device[key] = Disk((*before, purpose), place, usage.free, key[1])
     return tuple(by_device.values())
