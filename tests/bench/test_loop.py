@@ -7,6 +7,7 @@ import gc
 import itertools
 import json
 import multiprocessing
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -254,6 +255,15 @@ def test_graphs_that_torch_compiles_are_counted() -> None:
     assert compiled_graphs() == before + 1
     compiled(torch.zeros(3))
     assert compiled_graphs() == before + 2
+
+
+def test_kernels_that_triton_compiles_count_as_graphs_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's own kernels are some of them: nothing of torch.compile tells of these."""
+    compilation: Any = SimpleNamespace(listener=None)
+    monkeypatch.setitem(sys.modules, "triton.knobs", SimpleNamespace(compilation=compilation))
+    before = compiled_graphs()
+    compilation.listener(src="kernel", metadata={}, metadata_group={}, times=None, cache_hit=False)
+    assert compiled_graphs() == before + 1
 
 
 def test_the_collector_is_on_in_the_cool_down() -> None:

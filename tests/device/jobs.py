@@ -4,7 +4,6 @@ from __future__ import annotations
 
 TEXT, IMAGE, SPEECH = "natural_language_processing", "image_classification", "speech_synthesis"
 DECODER = "--context 16 --layers 2 --width 32 --heads 4 --kv-heads 2 --inner 48 --words 256"
-CEILING = "--size 64"
 
 SMALL: dict[str, str] = {
     "fast_neural_style/neural_style": "--batch-size 1 --image-size 32",
@@ -42,3 +41,38 @@ SMALL: dict[str, str] = {
     "time_sequence_prediction/lstm": "--waves 8 --length 20",
     "variational_auto_encoder/auto_encoding_variational_bayes": "--batch-size 16",
 }
+
+LSTM_LAYERS = ("time_sequence_prediction/lstm", "--waves 8 --length 20 --recurrence lstm")
+
+ATARI, CART, MASK_RCNN = "reinforcement/atari", "reinforcement/cart_pole", "object_detection/mask_rcnn"
+DLRM, MOE, WLM = "recommendation/dlrm", f"{TEXT}/moe", f"{TEXT}/word_language_model"
+OF_ALL = ("fp32", "tf32", "bf16", "fp16")
+WAITING: dict[str, dict[str, int]] = {
+    ATARI: dict.fromkeys(OF_ALL, 4),
+    CART: dict.fromkeys(OF_ALL, 2),
+    DLRM: {"fp16": 1},
+    MASK_RCNN: dict.fromkeys(OF_ALL, 30),
+    MOE: dict.fromkeys(("fp32", "tf32", "fp16"), 12),
+    WLM: dict.fromkeys(OF_ALL, 1),
+}
+"""How often a step waits for the device at the most, by precision; every other one never does."""
+WHY_WAITING = {
+    ATARI: "asks the device for the actions that its emulators take next",
+    CART: "asks the device for the action that its pole takes next",
+    DLRM: "torch's gradient scaler counts the rows of sparse gradients",
+    MASK_RCNN: "torchvision's heads: how many boxes are left decides shapes",
+    MOE: "torch has grouped products for bf16 alone, and asks for each group's rows elsewhere: six times a layer",
+    WLM: "one step of a run: cuDNN makes its states of dropout",
+}
+NOT_IN_HALF = {DLRM: "Tables have no fp32 copies to be stepped."}
+UNRECORDED = {
+    ATARI: "A step that acts in an environment cannot be replayed.",
+    CART: "A step that acts in an environment cannot be replayed.",
+    MASK_RCNN: "This step cannot be recorded in a CUDA graph: Cannot copy between CPU and CUDA tensors during CUDA graph "
+    "capture unless the CPU tensor is pinned.",
+    WLM: "Its steps keep state from one to the next, which a graph would not.",
+}
+"""Tasks that --graph is `unsupported` for, and the sentence that says why; others in some precision."""
+
+ARTEFACTS = {"padding_counted", "mfu_impossible", "credited"}
+"""Errors that are of the null device, where every number reads as zero and no step takes time."""

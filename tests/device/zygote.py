@@ -25,7 +25,7 @@ LIMIT_S = 120
 TAIL = 4000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Ended:
     """How a job ended, and what it said. `waits`: in each measured step, how often the host waited for the device."""
 
@@ -35,7 +35,7 @@ class Ended:
     record: dict[str, Any]
     waits: list[int]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"status {self.status}: {self.record.get('message')}\n{self.err[-TAIL:]}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from cotenant.finding import Finding, Severity
 from cotenant.findings import Answer, Check, ask_all
 from cotenant.findings.checks import CHECKS, EVERY_SUITE
-from cotenant.findings.checks.devices import ecc, foreign_processes, modes, persistence, power_cap, present
+from cotenant.findings.checks.devices import compiler, ecc, foreign_processes, modes, persistence, power_cap, present
 from cotenant.findings.checks.host import (
     cache_monitoring,
     even_speed,
@@ -96,6 +96,7 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (present, {"machine": server(devices=()), "driver": True}),
     (foreign_processes, boards(processes=(PYTHON,))),
     (foreign_processes, boards(processes=(DeviceProcess(9, "", None),))),
+    (compiler, {"compiler_lacks": "Python.h"}),
     (modes, boards(mig_pending=True)),
     (modes, boards(mig=True)),
     (modes, boards(mps=True)),

@@ -31,10 +31,22 @@ def _runs_in_tf32(product: str, operand: torch.Tensor) -> bool:
     return bool((cudnn.rnn if product == "_cudnn_rnn" else torch.backends.cuda.matmul).fp32_precision == "tf32")
 
 
+_kernels: list[object] = []
+"""Those that Triton has compiled since it was first looked for."""
+
+
 def compiled_graphs() -> int:
-    """Return how many graphs torch.compile has compiled in this process, each recompilation included."""
+    """Return how many graphs torch.compile, and kernels Triton has compiled in this process, each again included."""
     dynamo: Any = sys.modules.get("torch._dynamo.utils")
-    return 0 if dynamo is None else int(dynamo.counters["stats"]["unique_graphs"])
+    triton: Any = sys.modules.get("triton.knobs")
+    if triton is not None and triton.compilation.listener is None:
+        triton.compilation.listener = _heard
+    return len(_kernels) + (0 if dynamo is None else int(dynamo.counters["stats"]["unique_graphs"]))
+
+
+def _heard(*, src: object, cache_hit: bool, **rest: object) -> None:
+    """Take down a kernel that Triton has compiled; one from its cache costs some milliseconds, and counts no less."""
+    _kernels.append(src)
 
 
 @contextlib.contextmanager

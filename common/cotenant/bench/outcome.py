@@ -11,6 +11,7 @@ import torch
 
 from cotenant.bench.selftest import built_for
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, CotenantError
+from cotenant.machine.compiler import compiler_lacks
 from cotenant.machine.wheels import device_host, remedy
 
 _NO_HOST_MEMORY = ("can't allocate memory", "HOST_ALLOCATION_FAILED", "Failed to CUDA host alloc")
@@ -29,6 +30,8 @@ _NO_IMAGE = ("no kernel image is available", "device kernel image is invalid", "
 """The words of CUDA and HIP where torch was built for other devices than the one there is."""
 _NO_KERNEL = ("could not create a primitive",)
 """oneDNN's words where a processor lacks what a layer needs in a precision, as AVX-512 for an LSTM in bf16."""
+_NO_COMPILER = ("Failed to find C compiler", "triton_launcher.c'", "cuda_utils.c'", "static_cuda_launcher.c'")
+"""Triton's words where there is no compiler, and what is in a compiler's command that has failed."""
 _NOT_DETERMINISTIC = "does not have a deterministic implementation"
 _WORKER = "Original Traceback"
 
@@ -80,6 +83,10 @@ def outcome_of(error: BaseException, batch_size: int | None = None, under_runner
     if any(sign in text for sign in _NO_IMAGE):
         how = remedy(device_host(), built_for(torch))
         return "unsupported", f"This torch ({built_for(torch)}) holds no kernels for this device. {how}", EXIT_FAILED
+    if any(sign in text for sign in _NO_COMPILER):
+        lacking = compiler_lacks() or "C compiler that works"
+        sentence = f"A step has a kernel of Triton's, which is compiled as it starts, and there is no {lacking} here."
+        return "unsupported", f"{sentence} Debian: apt-get install gcc python3-dev.", EXIT_FAILED
     if _NOT_DETERMINISTIC in text:
         return "unsupported", f"{text.partition(',')[0]}. Leave --deterministic out.", EXIT_FAILED
     if any(sign in text for sign in _NO_KERNEL):

@@ -150,7 +150,7 @@ class Precision:
             for part in module.modules():
                 if isinstance(part, _NORMS):
                     part.float()
-        elif self.name == "bf16" and self.autocast is not None and self.autocast.device == "cuda":
+        elif self.name == "bf16" and self.autocast and self.autocast.device == "cuda" and not torch.version.hip:
             for part in module.modules():
                 if isinstance(part, torch.nn.RNNBase):
                     part.forward = partial(_in_bf16, part.forward, part)
@@ -240,6 +240,18 @@ def _in_bf16(forward: Callable[..., Any], layers: torch.nn.RNNBase, *given: Any)
     if not torch.is_autocast_enabled("cuda"):
         return forward(*given)
     weights = {name: weight.to(torch.bfloat16) for name, weight in layers.named_parameters()}
+    with torch.no_grad():  # As one piece: cuDNN would copy them once more.
+        torch._cudnn_rnn_flatten_weight(
+            [weights[name] for name in layers._flat_weights_names],
+            (4 if layers.bias else 2) + (layers.proj_size > 0),
+            layers.input_size,
+            torch.backends.cudnn.rnn.get_cudnn_mode(layers.mode),
+            layers.hidden_size,
+            layers.proj_size,
+            layers.num_layers,
+            layers.batch_first,
+            layers.bidirectional,
+        )
     given = tree_map(_to_bf16, given, is_leaf=lambda one: isinstance(one, PackedSequence))
     with torch.autocast("cuda", enabled=False):
         out = torch.func.functional_call(layers, weights, given)

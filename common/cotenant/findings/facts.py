@@ -11,6 +11,7 @@ from typing import Any
 from cotenant.finding import Finding
 from cotenant.isolation.plan import Plan
 from cotenant.isolation.resctrl import Monitoring, monitoring
+from cotenant.machine.compiler import compiler_lacks
 from cotenant.machine.cpu import Clocking, Speed, clocking
 from cotenant.machine.limits import cgroup_mounts, memory_left
 from cotenant.machine.load import Load, load_now, processor_seconds
@@ -70,6 +71,7 @@ class Facts:
     `driver`: there is a sign of NVIDIA's driver. `loader_bytes`: what the loaders of the hungriest launch may hold in
     shared memory at once, by the job file's numbers, 0 where unknown. `stolen_share`: of all time since boot.
     `memory_left_bytes`: what limits around us leave free, None without one. `niceness`: ours, which tenants inherit.
+    `compiler_lacks`: what of a C compiler is missing.
     """
 
     machine: Machine
@@ -85,6 +87,7 @@ class Facts:
     loader_bytes: int = 0
     memory_left_bytes: int | None = None
     niceness: int = 0
+    compiler_lacks: str = ""
     monitoring: Monitoring | None = None
     isolation: Isolation | None = None
     plan: Plan | None = None
@@ -119,5 +122,6 @@ def gather(
         driver=has_driver(root),
         memory_left_bytes=memory_left(cgroup_mounts(root)),
         niceness=os.getpriority(os.PRIO_PROCESS, 0),
+        compiler_lacks=compiler_lacks(),
         monitoring=monitoring(root),
     )

@@ -36,6 +36,7 @@ typedef struct Stream {
     int priority;
     Capture *capture;      // NULL unless it is capturing
     uint64_t issued;       // so many works and waits were put on it
+    uint64_t waited;       // so many of them the host has waited for
     int unjoined;          // of a capture that it has not been joined to since it was forked off
     uint64_t done_ns;      // clock.c: when its work so far is done
 } Stream;
@@ -55,7 +56,7 @@ void clock_wait(uint64_t done_ns, int asleep);
 
 Stream *stream_of(cudaStream_t handle);           // the current device's own for the legacy and the per-thread stream
 void stream_put(Stream *stream, const Work *work);  // on its graph where it captures, else on the device
-void stream_wait(Stream *stream);                 // of the host; counts as a wait for the device
+void stream_wait(Stream *stream);                 // of the host; counts as one where there is anything to wait for
 cudaError_t refuse_in_capture(const char *call);  // an error where this thread may not make such a call now
 
 // ---- devices.c

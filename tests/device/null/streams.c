@@ -57,12 +57,17 @@ void stream_put(Stream *stream, const Work *work) {
     }
 }
 
-static void wait_until(uint64_t done_ns, int asleep) {
-    null_device_waits++;
-    clock_wait(done_ns, asleep);
+// Notes that the host waits for the first `issued` works of a stream; returns whether it had not waited for them yet.
+static int waits_anew(Stream *stream, uint64_t issued) {
+    int anew = issued > stream->waited;
+    if (anew) stream->waited = issued;
+    return anew;
 }
 
-void stream_wait(Stream *stream) { wait_until(clock_done_ns(stream), 0); }
+void stream_wait(Stream *stream) {
+    null_device_waits += (unsigned)waits_anew(stream, stream->issued);
+    clock_wait(clock_done_ns(stream), 0);
+}
 
 // ---- What a capture forbids
 
@@ -143,12 +148,17 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 cudaError_t cudaDeviceSynchronize(void) {
     cudaError_t error = refuse_in_capture("cudaDeviceSynchronize");
     if (error) return error;
-    uint64_t done_ns = clock_done_ns(&defaults[current_device]);
+    Stream *own = &defaults[current_device];
+    uint64_t done_ns = clock_done_ns(own);
+    int anew = waits_anew(own, own->issued);
     for (Stream *stream = streams; stream; stream = stream->next) {
-        uint64_t own_ns = stream->device == current_device ? clock_done_ns(stream) : 0;
-        done_ns = own_ns > done_ns ? own_ns : done_ns;
+        if (stream->device != current_device) continue;
+        uint64_t stream_ns = clock_done_ns(stream);
+        done_ns = stream_ns > done_ns ? stream_ns : done_ns;
+        anew |= waits_anew(stream, stream->issued);
     }
-    wait_until(done_ns, 0);
+    null_device_waits += (unsigned)anew;
+    clock_wait(done_ns, 0);
     return cudaSuccess;
 }
 
@@ -348,8 +358,10 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     const Event *event = (Event *)handle;
     cudaError_t error = refuse_captured(event, "cudaEventSynchronize of a captured event");
-    if (!error) wait_until(event->done_ns, event->blocks);
-    return error;
+    if (error || !event->is_recorded) return error;
+    null_device_waits += (unsigned)waits_anew(event->stream, event->issued);
+    clock_wait(event->done_ns, event->blocks);
+    return cudaSuccess;
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to) {

@@ -61,6 +61,21 @@ def _described(index: int, process: DeviceProcess) -> str:
     return f"{name} (pid {process.pid}{memory}) on device {index}"
 
 
+@check("devices", "C compiler")
+def compiler(facts: Facts) -> Inspection:
+    """What compiles the kernels of Triton's: those of torch's own, as in the backward of tacotron2, and of --compile."""
+    if not facts.machine.accelerators:
+        return None
+    if not facts.compiler_lacks:
+        return "a C compiler and Python.h are there"
+    yield warning(
+        f"There is no {facts.compiler_lacks}: steps that need a kernel of Triton's are `unsupported`.",
+        "Debian: apt-get install gcc python3-dev.",
+        rule="compiler_missing",
+    )
+    return f"no {facts.compiler_lacks}"
+
+
 @check("devices", "MIG and MPS", every_suite=True)
 def modes(facts: Facts) -> Inspection:
     """How devices are divided among processes: MIG, MPS, compute mode."""
