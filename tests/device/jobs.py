@@ -68,8 +68,8 @@ NOT_IN_HALF = {DLRM: "Tables have no fp32 copies to be stepped."}
 UNRECORDED = {
     ATARI: "A step that acts in an environment cannot be replayed.",
     CART: "A step that acts in an environment cannot be replayed.",
-    MASK_RCNN: "This step cannot be recorded in a CUDA graph: Cannot copy between CPU and CUDA tensors during CUDA graph "
-    "capture unless the CPU tensor is pinned.",
+    MASK_RCNN: "This step cannot be recorded in a CUDA graph: Cannot copy between CPU and CUDA tensors during CUDA "
+    "graph capture unless the CPU tensor is pinned.",
     WLM: "Its steps keep state from one to the next, which a graph would not.",
 }
 """Tasks that --graph is `unsupported` for, and the sentence that says why; others in some precision."""

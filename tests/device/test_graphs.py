@@ -1,4 +1,4 @@
-"""--graph on the null device: which steps can be recorded, and that a recorded one and its audit fit beside each other."""
+"""--graph on the null device: which steps can be recorded, and that an audit fits beside a recorded one."""
 
 from __future__ import annotations
 

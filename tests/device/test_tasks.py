@@ -1,4 +1,4 @@
-"""Every task on the null device, in every precision: it completes, computes as asked, and does not wait for the device."""
+"""Every task on the null device, in every precision: it completes, computes as asked, and waits for nothing."""
 
 from __future__ import annotations
 

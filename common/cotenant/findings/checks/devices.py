@@ -63,7 +63,7 @@ def _described(index: int, process: DeviceProcess) -> str:
 
 @check("devices", "C compiler")
 def compiler(facts: Facts) -> Inspection:
-    """What compiles the kernels of Triton's: those of torch's own, as in the backward of tacotron2, and of --compile."""
+    """Triton compiles kernels on the spot: torch's own, as in the backward of tacotron2, and those of --compile."""
     if not facts.machine.accelerators:
         return None
     if not facts.compiler_lacks:

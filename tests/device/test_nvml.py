@@ -1,0 +1,105 @@
+"""Odd answers of NVML, through the real bindings: nothing raises, and what is not told is unknown."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+pytest.importorskip("pynvml")
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+LONG = "NVIDIA " + "RTX PRO 6000 Blackwell Max-Q Workstation Edition " * 2
+HOSTS: dict[str, dict[str, str]] = {
+    "in order": {},
+    "not supported": {"NULL_NVML_DENY": "*"},
+    "no permission": {"NULL_NVML_DENY": "*", "NULL_NVML_DENY_CODE": "4"},
+    "version mismatch": {"NULL_NVML_INIT": "18"},
+    "driver not loaded": {"NULL_NVML_INIT": "9"},
+    "no devices": {"NULL_DEVICE_COUNT": "0"},
+    "a lost board": {"NULL_DEVICE_COUNT": "4", "NULL_NVML_LOST": "2"},
+    "lost while asked": {"NULL_NVML_DENY": "*", "NULL_NVML_DENY_CODE": "15"},
+    "seven instances": {"NULL_NVML_MIG": "7", "NULL_DEVICE_COUNT": "2"},
+    "a long name": {"NULL_DEVICE_NAME": LONG},
+    "invisible processes": {"NULL_NVML_PIDS": "4194301,4194302,4194303"},
+    "exclusive": {"NULL_NVML_MODE": "3"},
+    "power limit and heat": {"NULL_NVML_REASONS": "0x64"},
+    "without names": {"NULL_NVML_DENY": "nvmlDeviceGetName,nvmlDeviceGetUUID,nvmlDeviceGetMemoryInfo"},
+}
+
+
+@pytest.fixture(scope="module")
+def found(null_device: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What is made of each of these hosts."""
+    root = tmp_path_factory.mktemp("root")
+    version = root / "proc/driver/nvidia/version"
+    version.parent.mkdir(parents=True)
+    version.write_text("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05")
+    ended = subprocess.run(
+        [sys.executable, HERE / "nvml_answers.py", root],
+        input=json.dumps(list(HOSTS.values())),
+        env=os.environ | {"PYTHONPATH": str(ROOT / "common")} | {"LD_LIBRARY_PATH": str(null_device)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return dict(zip(HOSTS, map(json.loads, ended.stdout.splitlines()), strict=True))
+
+
+def test_a_board_in_order(found: dict[str, dict[str, Any]]) -> None:
+    (device,), (state,), (reading,) = found["in order"].values()
+    assert (device["name"], device["pci"], device["driver"]) == ("NVIDIA H100 80GB HBM3", "0000:10:00.0", "580.95.05")
+    assert device["memory_bytes"] == 81559 << 20
+    assert (state["ecc"], state["persistent"], state["compute_mode"]) == (True, True, "default")
+    assert (state["uncorrected_errors"], state["repair_pending"], state["power_limit_w"]) == (0, False, 700.0)
+    assert (reading["clock_mhz"], reading["power_w"], reading["temperature_c"]) == (1755, 400.0, 55)
+    assert reading["slowed_by"] == ["power limit"]
+    assert reading["energy_j"] > 0
+
+
+@pytest.mark.parametrize("host", ["not supported", "no permission", "lost while asked"])
+def test_what_is_denied_is_unknown(found: dict[str, dict[str, Any]], host: str) -> None:
+    (device,), (state,), (reading,) = found[host].values()
+    assert (device["name"], device["memory_bytes"]) == ("NVIDIA H100 80GB HBM3", 0)
+    known = {"index", "processes", "mps", "mig", "mig_pending", "repair_pending", "slowed_by"}
+    assert {name for name, value in state.items() if value is not None} == known
+    assert {name for name, value in reading.items() if value not in (None, [])} == {"index"}
+
+
+@pytest.mark.parametrize("host", ["version mismatch", "driver not loaded", "no devices"])
+def test_no_device_is_found(found: dict[str, dict[str, Any]], host: str) -> None:
+    assert found[host] == {"devices": [], "states": [], "readings": []}
+
+
+def test_a_lost_board_is_left_out_and_the_others_are_counted_as_cuda_does(found: dict[str, dict[str, Any]]) -> None:
+    devices = found["a lost board"]["devices"]
+    assert [(device["index"], device["pci"]) for device in devices] == [
+        (0, "0000:10:00.0"), (1, "0000:11:00.0"), (2, "0000:13:00.0"),
+    ]  # fmt: skip
+    assert len(found["a lost board"]["readings"]) == 3
+
+
+def test_instances_stand_in_the_place_of_their_device(found: dict[str, dict[str, Any]]) -> None:
+    devices, states, readings = found["seven instances"].values()
+    assert len({device["uuid"] for device in devices}) == len(devices) == 14
+    assert {device["memory_bytes"] for device in devices} == {9728 << 20}
+    assert [state["mig"] for state in states] == [True, True]
+    # The driver tells no load of a device that is cut up.
+    assert [reading["load_percent"] for reading in readings] == [None, None]
+
+
+def test_names_processes_modes_and_limits(found: dict[str, dict[str, Any]]) -> None:
+    assert LONG.startswith(found["a long name"]["devices"][0]["name"])
+    processes = found["invisible processes"]["states"][0]["processes"]
+    assert [(one["name"], one["memory_bytes"]) for one in processes] == [("", None)] * 3
+    assert found["exclusive"]["states"][0]["compute_mode"] == "exclusive"
+    assert set(found["power limit and heat"]["readings"][0]["slowed_by"]) == {"power limit", "heat"}
+    nameless = found["without names"]["devices"][0]
+    assert (nameless["name"], nameless["uuid"], nameless["memory_bytes"]) == ("NVIDIA device", "", 0)
