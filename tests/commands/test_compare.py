@@ -94,7 +94,7 @@ def test_different_work_is_refused_until_it_is_allowed(a: Path, tmp_path: Path, 
     other_lr = {"arguments": changed, "unique_id": unique_id("vae", "0123", changed)}
     for name, fields, words, allowed in (
         ("b", {"isolation": replace(ISOLATION, backend="none")}, "isolation: none and v1", "isolation"),
-        ("c", other_lr, "source or arguments of the benchmark", "benchmark"),
+        ("c", other_lr, "source or arguments of the benchmark: lr unsaid and 0.5", "benchmark"),
         ("d", {"gpu": "Abacus 2"}, "device: Abacus 2 and Some Processor", "device"),
         ("e", {"cpu_cores": 2}, "processors: 1 and 2", "processors"),
     ):

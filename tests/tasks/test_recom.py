@@ -46,6 +46,17 @@ def test_the_model_has_the_published_size(ncf: Any) -> None:
     assert net(torch.tensor([0, 138_492]), torch.tensor([0, 26_743])).shape == (2,)
 
 
+def test_the_vendors_suite_drops_half_of_each_layer_and_forgets_soon(ncf: Any) -> None:
+    words = {"dropout": 0.5, "beta1": 0.25, "beta2": 0.5}
+    theirs, _ = built(ncf.NeuralCollaborativeFiltering, batch_size=8, **words)
+    ours, _ = built(ncf.NeuralCollaborativeFiltering, batch_size=8)
+    dropped = [part.p for part in theirs.model.modules() if isinstance(part, torch.nn.Dropout)]
+    assert (dropped, theirs.optimizer.defaults["betas"]) == ([0.5] * 3, (0.25, 0.5))
+    assert not any(isinstance(part, torch.nn.Dropout) for part in ours.model.modules())
+    assert ours.optimizer.defaults["betas"] == (0.9, 0.999)
+    assert sum(weight.numel() for weight in theirs.model.parameters()) == 31_832_577
+
+
 def test_one_table_serves_both_parts(few: Any) -> None:
     """The score is that of a product of the first factors beside the layers on the rest."""
     net = few.NeuMF(3, (8, 4))

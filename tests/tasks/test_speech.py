@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, conv1d, mse_loss, pad
 
-from cotenant.bench import Run
+from cotenant.bench import Run, UnsupportedError
 from cotenant.errors import CotenantError
 from tasks.loading import SMALL, built, main_of
 
@@ -28,6 +28,18 @@ def test_the_models_are_as_large_as_published(tacotron: Any, waveglow: Any) -> N
         models = tacotron.Tacotron2(512, 1024), waveglow.WaveGlow(80, 12, 8, 512)
     counts = [sum(parameter.numel() for parameter in model.parameters()) for model in models]
     assert counts == [28_193_153, 268_294_760]
+
+
+def test_weights_decay_and_gradients_are_measured_as_the_vendors_do(tacotron: Any, waveglow: Any) -> None:
+    spoken, _ = built(tacotron.SpeechSynthesis, **SMALL[TACOTRON])
+    assert spoken.optimizer.defaults["weight_decay"] == 1e-6
+    sung, run = built(waveglow.SpeechFromMel, **SMALL[WAVEGLOW])
+    clipped: list[float | None] = []
+    run.update = lambda loss, optimizer, clip_norm=None: clipped.append(clip_norm)
+    sung.step(run, next(sung.batches(run)))
+    assert clipped == [65_504.0]
+    with pytest.raises(UnsupportedError, match="Use --parallel ddp"):
+        waveglow.SpeechFromMel(parallel="fsdp")
 
 
 # ---- Tacotron 2
@@ -158,7 +170,7 @@ def test_half_of_the_channels_can_be_recovered(waveglow: Any) -> None:
 
 def test_the_loss_is_how_improbable_the_noise_is(waveglow: Any) -> None:
     benchmark, run = built(waveglow.SpeechFromMel, **SMALL[WAVEGLOW])
-    run.update = lambda loss, optimizer: None
+    run.update = lambda loss, optimizer, clip_norm: None
     batch = next(benchmark.batches(run))
     assert ([tuple(part.shape) for part in batch], benchmark.items(batch)) == ([(2, 512), (2, 4, 3)], 1024)
     benchmark.model = lambda *batch: (torch.full((2, 8, 64), 3.0), torch.tensor(512.0))

@@ -36,6 +36,15 @@ def test_the_model_is_as_large_as_published(main: Any, sizes: Any, parameters: i
     assert sum(parameter.numel() for parameter in model.parameters()) == parameters
 
 
+@pytest.mark.parametrize(("optim", "name"), [("lamb", "LAMB"), ("adam", "Adam")])
+def test_the_base_model_has_lamb_and_the_large_one_adam(main: Any, optim: str, name: str) -> None:
+    benchmark, run = built(main.LongMemory, **SMALL[XL], optim=optim, lr=0.01)
+    assert type(benchmark.optimizer).__name__ == name
+    (batch,) = itertools.islice(benchmark.batches(run), 1)
+    learned = [benchmark.step(run, batch).item() for _ in range(20)]
+    assert learned[-1] < 0.97 * learned[0]
+
+
 def test_operations_are_those_that_are_counted(main: Any) -> None:
     benchmark, run = built(main.LongMemory, **SMALL[XL])
     batch = next(benchmark.batches(run))

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from cotenant.report.grid import Column, Grid, Measurement, measured_columns, number, table, word
 from cotenant.report.numbers import rate
 from cotenant.results.columns import equal_columns
-from cotenant.results.launches import LaunchRecords, difference_of, difference_words, rates_of
+from cotenant.results.launches import LaunchRecords, changed_arguments, difference_of, difference_words, rates_of
 from cotenant.results.record import UNAUDITED
 from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare, holm, pooled_noise
 from cotenant.stats.launches import across_launches
@@ -124,7 +124,7 @@ def _apart(a: Side, b: Side) -> str:
 def mixture(launches: Sequence[LaunchRecords], allowed: Collection[str] = ()) -> str | None:
     """Say in what launches of one side differ, so that they have no common rate."""
     if (difference := difference_of([launch.work for launch in launches])) is not None:
-        return difference_words(*difference)
+        return _named(difference, launches)
     hosts = _hosts(launches)
     return f"several hosts: {' and '.join(hosts)} (--allow {HOST})" if len(hosts) > 1 and HOST not in allowed else None
 
@@ -200,11 +200,17 @@ def _incomparable(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], condit
     if BENCHMARK in conditions.allowed:
         allowed.add(ITEM)  # Of another source, or other arguments, an item is other work as well.
     if (difference := difference_of([launch.work for launch in (*a, *b)], allowed)) is not None:
-        return f"{difference_words(*difference)} (--allow {difference[0]})"
+        return f"{_named(difference, (*a, *b))} (--allow {difference[0]})"
     # No two launches of a host begin at the same moment.
     moments = {(launch.host, launch.start_time) for launch in a if launch.start_time and not conditions.one_place}
     uids = sorted({launch.run_id for launch in b if (launch.host, launch.start_time) in moments})
     return f"the same launches stand on both sides: repetition {', '.join(map(str, uids))} of B" if uids else None
+
+
+def _named(difference: tuple[str, str], launches: Sequence[LaunchRecords]) -> str:
+    """Return a difference in words; of other work with the arguments that changed, as a new default does."""
+    changes = changed_arguments(launches) if difference[0] in (BENCHMARK, ITEM) else ""
+    return f"{difference_words(*difference)}{changes and f': {changes}'}"
 
 
 def _tuned(launches: Sequence[LaunchRecords]) -> bool:

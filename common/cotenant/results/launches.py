@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -34,6 +35,7 @@ _FIELDS = (
     "flaw",
     "overlap",
     "failure",
+    "shape",
 )
 _COUNTED = ("error_findings", "warning_findings", "findings")
 
@@ -73,6 +75,7 @@ class LaunchRecords(msgspec.Struct, frozen=True):
     findings: tuple[int, ...] = (0, 0, 0)
     cell: str = ""
     mix: str = ""
+    shape: str = ""
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
@@ -145,6 +148,16 @@ def difference_words(name: str, values: str) -> str:
     return f"different {what}{f': {values}' if values else ''}"
 
 
+def changed_arguments(launches: Iterable[LaunchRecords]) -> str:
+    """Name the arguments of an item's work in which launches differ, each with its values: `dropout 0.0 and 0.5`."""
+    shapes = [json.loads(shape) for shape in dict.fromkeys(launch.shape for launch in launches) if shape]
+    values = {
+        name: list(dict.fromkeys(json.dumps(shape[name]) if name in shape else "unsaid" for shape in shapes))
+        for name in dict.fromkeys(name for shape in shapes for name in shape)
+    }
+    return ", ".join(f"{name} {' and '.join(seen)}" for name, seen in values.items() if len(seen) > 1)
+
+
 def distinguishing_values(work: Work, works: Collection[Work]) -> str:
     """Name the values of a work that others of its job do not share: `batch size 32, device unknown`."""
     differing = [word for word, _ in work if len({dict(other).get(word) for other in works}) > 1]
@@ -176,7 +189,9 @@ def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
         .with_columns(*(_count(name).alias(name) for name in _COUNTED), label=TENANT)
         .group_by(key, maintain_order=True)
         .agg(
-            pl.col("group", "job", "cell", *(name for name in equal.values() if name not in (*key, "gpu"))).first(),
+            pl.col(
+                "group", "job", "cell", "shape", *(name for name in equal.values() if name not in (*key, "gpu"))
+            ).first(),
             pl.coalesce("alike", "tenants").first(),
             pl.col("gpu").min(),
             pl.col("unit", "gpu").max().name.prefix("last_"),

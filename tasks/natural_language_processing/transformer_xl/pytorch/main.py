@@ -6,12 +6,13 @@ python main.py --batch-size 8 --layers 16 --width 512 --heads 8 --inner 2048 --t
 import itertools
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from model import Memory, TransformerXL
 
 from cotenant.bench import Distributed, MissingDataError, Run, flag
+from cotenant.bench.lamb import LAMB
 from cotenant.bench.words import read_words
 from cotenant.errors import CotenantError
 from cotenant.layers.data import zipf
@@ -20,7 +21,7 @@ CLIP_NORM = 0.25
 
 
 class LongMemory(Distributed):
-    """One step = one Adam update on the next words of every sequence; each layer's states are kept for the next."""
+    """One step = one update on the next words of every sequence; each layer's states are kept for the next."""
 
     item = "token"
     replicable = False  # Each row of a batch has a memory of its own.
@@ -35,6 +36,7 @@ class LongMemory(Distributed):
     memory: int = flag(192, help="words before them whose states are kept (256 for the large model)")
     dropout: float = flag(0.1, help="share that is dropped (0.2 for the large model)")
     attention_dropout: float = flag(0.0, help="share of attention that is dropped (0.2 for the large model)")
+    optim: Literal["lamb", "adam"] = flag("lamb", help="the optimizer (adam for the large model)")
     lr: float = flag(2.5e-4, help="learning rate")
 
     def __init__(self, **parameters: Any) -> None:
@@ -47,7 +49,8 @@ class LongMemory(Distributed):
         self.model_words = self.words if self.asked_precision in ("fp32", "tf32") else -(-self.words // 8) * 8
         sizes = self.model_words, self.layers, self.width, self.heads, self.inner, self.target, self.memory
         self.model = self.distribute(run, TransformerXL(*sizes, self.dropout, self.attention_dropout))
-        self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
+        optimizer = LAMB if self.optim == "lamb" else run.adam
+        self.optimizer = optimizer(self.model.parameters(), lr=self.lr)
         self.memories = run.place(Memory(self.layers, self.batch_size, self.memory, self.width))
 
     def batches(self, run: Run) -> Iterator[torch.Tensor]:

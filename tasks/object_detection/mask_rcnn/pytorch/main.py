@@ -11,7 +11,7 @@ from model import mask_rcnn
 
 from cotenant.bench import Distributed, Run, flag
 
-CLASSES = 1 + 90  # COCO's ids, with gaps; class 0 is background
+CLASSES = 1 + 80  # of COCO; class 0 is background
 
 Batch = tuple[torch.Tensor, list[dict[str, torch.Tensor]]]
 

@@ -28,13 +28,15 @@ Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 class NeuMF(nn.Module):
     """A product of factors (GMF) beside a network of dense layers (MLP), both on their own embeddings."""
 
-    def __init__(self, factors: int, layers: tuple[int, ...]) -> None:
+    def __init__(self, factors: int, layers: tuple[int, ...], dropout: float = 0.0) -> None:
         super().__init__()
         self.widths = (factors, layers[0] // 2)
         # One table holds a user's (an item's) embeddings of both parts: half the look-ups, the same numbers.
         self.user = nn.Embedding(USERS, sum(self.widths))
         self.item = nn.Embedding(ITEMS, sum(self.widths))
         dense = [(nn.Linear(*ends), nn.ReLU(inplace=True)) for ends in itertools.pairwise(layers)]
+        if dropout:
+            dense = [(*layer, nn.Dropout(dropout)) for layer in dense]
         self.mlp = nn.Sequential(*itertools.chain(*dense))
         self.score = nn.Linear(factors + layers[-1], 1)
         for table in (self.user, self.item):
@@ -62,16 +64,19 @@ class NeuralCollaborativeFiltering(Distributed):
     lr: float = flag(0.0005, "--learning-rate", "-l", help="learning rate")
     layers: tuple[int, ...] = flag((256, 256, 128, 64), "--layers", help="widths of the MLP")
     factors: int = flag(64, "--factors", "-f", help="width of the GMF")
+    dropout: float = flag(0.0, help="share of each MLP layer's output that is dropped (0.5 for the vendors' ncf)")
+    beta1: float = flag(0.9, help="of Adam's mean gradient (0.25 for the vendors' ncf)")
+    beta2: float = flag(0.999, help="of Adam's mean square (0.5 for the vendors' ncf)")
 
     def build(self, run: Run) -> None:
         if self.layers[0] % 2:
             raise CotenantError(
                 f"The first of --layers is {self.layers[0]}, and not even: users and items have a half each."
             )
-        self.model = self.distribute(run, NeuMF(self.factors, self.layers))
+        self.model = self.distribute(run, NeuMF(self.factors, self.layers, self.dropout))
         # Dense gradients, in one fused pass over the weights. Sparse ones would need SparseAdam: another algorithm
         # (it forgets to decay the moments of rows not seen) which counts distinct rows on the host each step.
-        self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
+        self.optimizer = run.adam(self.model.parameters(), lr=self.lr, betas=(self.beta1, self.beta2))
 
     def batches(self, run: Run) -> Iterator[Batch]:
         if self.data is None:

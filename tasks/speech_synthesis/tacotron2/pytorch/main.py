@@ -36,6 +36,7 @@ class SpeechSynthesis(Distributed):
     encoder: int = flag(512, help="units of encoder and postnet")
     units: int = flag(1024, help="units of the decoder's recurrent layers")
     lr: float = flag(1e-3, help="learning rate")
+    decay: float = flag(1e-6, "--weight-decay", help="of Adam")
 
     def __init__(self, **parameters: Any) -> None:
         super().__init__(**parameters)
@@ -44,7 +45,7 @@ class SpeechSynthesis(Distributed):
 
     def build(self, run: Run) -> None:
         self.model = self.distribute(run, Tacotron2(self.encoder, self.units))
-        self.optimizer = run.adam(self.model.parameters(), lr=self.lr)
+        self.optimizer = run.adam(self.model.parameters(), lr=self.lr, weight_decay=self.decay)
 
     def batches(self, run: Run) -> Iterator[Batch]:
         """Return characters, their lengths on the host, mel bands, which frames are real, and how many are."""

@@ -9,9 +9,11 @@ from typing import Any
 import torch
 from model import EARLY_EVERY, GROUP, HOP, WaveGlow
 
-from cotenant.bench import Distributed, Run, flag
+from cotenant.bench import Distributed, Run, UnsupportedError, flag
 from cotenant.errors import CotenantError
 
+CLIP_NORM = 65_504.0
+"""The largest fp16: no gradient is so long, but its length is taken in each step."""
 MOST_STEPS = 4 * EARLY_EVERY
 """Behind these no channels are left."""
 
@@ -35,6 +37,8 @@ class SpeechFromMel(Distributed):
 
     def __init__(self, **parameters: Any) -> None:
         super().__init__(**parameters)
+        if self.parallel == "fsdp":
+            raise UnsupportedError("Shards do not hold the weights that WaveGlow's norms make.", "Use --parallel ddp.")
         if self.segment % GROUP:
             raise CotenantError(f"--segment {self.segment} is no multiple of {GROUP}.")
         if self.steps > MOST_STEPS:
@@ -57,7 +61,7 @@ class SpeechFromMel(Distributed):
         noise_bct, determinant = self.model(*batch)
         # Of white noise of variance 1, without what is the same of all noise; the mean over samples.
         loss = (noise_bct.float().square().sum() / 2 - determinant) / noise_bct.numel()
-        run.update(loss, self.optimizer)
+        run.update(loss, self.optimizer, clip_norm=CLIP_NORM)
         return loss
 
 
