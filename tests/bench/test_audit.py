@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import pytest
 import torch
 
 from bench.small import Small
-from cotenant.bench import Benchmark, Run, audit, flag, session
+from cotenant.bench import Benchmark, Run, flag, saved, session
 from cotenant.bench.alone import Alone
-from cotenant.bench.audit import Step
+from cotenant.bench.audit import LEAST_STEPS, MOST_STEPS, Expected, Step
 from cotenant.bench.loop import Loop
 from cotenant.bench.world import World
 from cotenant.findings.rules import findings_of
@@ -34,15 +35,16 @@ FRAUDS: dict[str, list[str]] = {
 """What an audit step of each fraud says, in its order."""
 
 
-def audited(benchmark: Benchmark) -> dict[str, Any]:
-    """Return what a record would hold of a run with one observation before and after the audit."""
+def audited(benchmark: Benchmark, observations: int = 2) -> dict[str, Any]:
+    """Return what a record would hold of a run with one observation before the audit, and others after it."""
     loop = Loop(benchmark, Run(benchmark))
     loop.warm_up()
     loop.observe(3)
     loop.audit(0)
     loop.audit(1)
     loop.audit(1)
-    loop.observe(3)
+    for _ in range(observations - 1):
+        loop.observe(3)
     return loop.audited()
 
 
@@ -54,7 +56,10 @@ def test_what_is_no_longer_done_is_found(fraud: str) -> None:
     assert (seen["rows"], seen["items_per_row"]) == (32, 2.0 if fraud == "doubles" else 1.0)
     (cost_ns,) = seen["audit"].pop("cost_ns")
     assert cost_ns > 0
-    assert seen["audit"] == {"steps": 1, "after": [1], "eager": False}
+    watched = seen["audit"].pop("watched")
+    assert watched == (LEAST_STEPS if fraud in ("none", "doubles") else MOST_STEPS)
+    even = fraud in ("none", "doubles", "casts", "rests")
+    assert seen["audit"] == {"steps": 1, "after": [1], "eager": False, "even": even, "uneven": False}
 
 
 class Shrinking(Small):
@@ -69,7 +74,8 @@ class Shrinking(Small):
 
 
 def test_smaller_batches_and_other_items_are_found() -> None:
-    assert audited(Shrinking())["audit"]["differences"] == ["8 items, not 4", "batches of 3 elements, not 12"]
+    found = audited(Shrinking(), observations=3)["audit"]["differences"]
+    assert found == ["8 items, not 4", "batches of 0.375 numbers for an item, not 3"]
 
 
 def test_an_observation_waits_for_every_batch_that_it_is_credited_with_also_after_an_audit() -> None:
@@ -93,15 +99,53 @@ def test_an_observation_waits_for_every_batch_that_it_is_credited_with_also_afte
         assert benchmark.fetched - before == 3, "what an audit fetches ahead is free for the next observation"
 
 
-def test_of_uneven_steps_one_may_do_more_and_what_nobody_knows_is_no_difference() -> None:
-    first = Step(flops=1000, dtype="fp32", weights=("fp32",), updates=1, items=4.0)
-    assert Step(flops=1010, dtype="fp32", weights=("fp32",), updates=1, items=4.0).unlike(first, uneven=False) == []
-    more = Step(flops=1011, dtype="fp32", weights=("fp32",), updates=1, items=5.0)
-    assert more.unlike(first, uneven=False) == ["1011 operations, not 1000", "5 items, not 4"]
-    assert more.unlike(first, uneven=True) == []
-    assert Step(updates=1, items=4.0).unlike(first, uneven=True) == ["no operations"]
-    assert Step(flops=989, updates=1, items=4.0).unlike(first, uneven=True) == ["989 operations, not 1000"]
-    assert Step(flops=7, dtype="bf16", updates=3, moved=False, made=False, items=1.0).unlike(Step(), uneven=True) == []
+FIRST = Step(flops=1000, dtype="fp32", weights=("fp32",), updates=1, items=4.0, made=True)
+
+
+def unlike(*steps: Step, **expected: Any) -> list[str]:
+    return Expected(FIRST, **expected).unlike(steps)
+
+
+def doing(*flops: int) -> list[Step]:
+    return [replace(FIRST, flops=each) for each in flops]
+
+
+def test_steps_may_do_more_and_what_nobody_knows_is_no_difference() -> None:
+    assert unlike(replace(FIRST, flops=991)) == []
+    assert unlike(replace(FIRST, flops=9000, updates=2)) == []
+    assert unlike(replace(FIRST, items=5.0)) == ["5 items, not 4"]
+    assert unlike(replace(FIRST, items=5.0), uneven=True) == []
+    assert unlike(replace(FIRST, flops=0)) == ["no operations"]
+    assert unlike(replace(FIRST, flops=None)) == []
+    assert unlike(replace(FIRST, flops=989), uneven=True) == ["989 operations, not 1000"]
+    other = Step(flops=7, dtype="bf16", updates=3, moved=0, made=False, items=1.0)
+    assert Expected(uneven=True).unlike([other]) == []
+
+
+def test_work_that_comes_back_or_that_lies_among_what_differs_is_honest() -> None:
+    # Every fourth step does it; parts are left out at random; and the first one alone did it.
+    assert unlike(*doing(300, 300, 300, 1000)) == []
+    assert unlike(*doing(500, 700, 900)) == []
+    assert unlike(*doing(300, 300, 300, 300)) == ["300 operations, not 1000"]
+    assert unlike(*doing(790, 800, 780)) == ["800 operations, not 1000"]
+    # An audit in the warm-up had as little; and one that had not, before all others had.
+    assert unlike(*doing(300, 300), reference=tuple(doing(300, 1000))) == []
+    assert unlike(*doing(300, 300), reference=tuple(doing(1000, 1000))) == ["300 operations, not 1000"]
+    assert unlike(*doing(300, 300), reference=tuple(doing(300, 300))) == ["300 operations, not 1000"]
+
+
+def test_movement_is_that_of_the_warm_up_on_the_mean() -> None:
+    def moving(*parts: float | None) -> list[Step]:
+        return [replace(FIRST, moved=part) for part in parts]
+
+    assert unlike(*moving(1, 1), moved=1) == []
+    assert unlike(*moving(None, None), moved=1) == []
+    assert unlike(*moving(0, 0, 1, 0), moved=1) == ["change in 25 % of the weights that it trained, not 100 %"]
+    assert unlike(*moving(0.125, 0.125), moved=1) == ["change in 12 % of the weights that it trained, not 100 %"]
+    assert unlike(*moving(0, 0, 1, 0), moved=0.5) == []
+    assert unlike(*moving(0, 0), moved=0.5) == ["no change of the weights that it trained before"]
+    assert unlike(*moving(0, 0), moved=None) == []
+    assert unlike(replace(FIRST, trained=False), moved=1) == ["no change of the weights that it trained before"]
 
 
 def test_a_rank_that_hears_late_makes_the_audit_of_the_others_and_none_of_its_own(
@@ -141,7 +185,7 @@ class Coupled(torch.optim.Adam):
 def test_weights_that_are_not_looked_at_stand_still_in_an_audit_where_they_can(
     kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "MOST_BYTES", 10)  # Of the layer's two weights the bias has so few.
+    monkeypatch.setattr(saved, "MOST_BYTES", 10)  # Of the layer's two weights the bias has so few.
 
     class Stepping(Small):
         def build(self, run: Run) -> None:
@@ -158,7 +202,7 @@ def test_weights_that_are_not_looked_at_stand_still_in_an_audit_where_they_can(
 
     benchmark.optimizer.register_step_post_hook(seen)
     loop.audit(1)
-    assert changed == [kind is Coupled, True]
+    assert changed == LEAST_STEPS * [kind is Coupled, True]
     assert loop.audits.differences == []
     torch.testing.assert_close(list(benchmark.model.parameters()), before, rtol=0, atol=0)
     torch.testing.assert_close(flat(benchmark.optimizer), state, rtol=0, atol=0)

@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 from bench.forked import forked
-from cotenant.bench.audit import Weights, undone
+from cotenant.bench.audit import Weights, pushes_of
 from cotenant.bench.optimizers import fused
 from cotenant.bench.parallel import described
 from cotenant.bench.precision import Precision
+from cotenant.bench.saved import undone
 from cotenant.bench.world import World
 
 FORMS: dict[str, tuple[Any, ...]] = {
@@ -49,11 +50,13 @@ def update(model: nn.Module, rank: int) -> bool:
     optimizer.step()
     run: Any = type("Run", (), {})()
     run.modules, run.precision, run.benchmark, run.chosen, run.device = [model], Precision("fp32"), run, device, "cpu"
+    run.frozen = set()
     before = Weights.of([optimizer])
-    with undone(run, [optimizer]):
+    pushes = pushes_of([optimizer], before.ids)
+    with undone(run, [optimizer], [optimizer]):
         optimizer.step()
-        moved = Weights.of([optimizer]).changed(before)
-    return moved and not Weights.of([optimizer]).changed(before)
+        moved = Weights.of([optimizer]).moved_since(before, pushes, {})
+    return bool(moved) and Weights.of([optimizer]).moved_since(before, pushes, {}) == 0
 
 
 def rank_of(rank: int, ranks: int, folder: Path) -> None:

@@ -130,6 +130,12 @@ def padded(items: float, words: int, *, item_is_row: bool = False) -> Record:
     return a_record(told={"part": a_part(observed=seen)})
 
 
+def sized(after: float, batches: int, before: float = 1.0) -> Record:
+    """A record of so many batches, an item of which held `after` numbers, and `before` in the warm-up."""
+    sizes = {"warm_up": before, "observed": after, "batches": batches}
+    return a_record(told={"part": a_part(observed={"size_per_item": sizes})})
+
+
 def unmeasured(absent: dict[str, str], uncounted: list[str], outcome: str = "completed") -> Record:
     """A record on v1 without these meters and counters, of which an older kernel lacks `pids_peak`."""
     known = {name: how for name, how in OF_V1.items() if name in uncounted}

@@ -277,7 +277,7 @@ def test_a_task_trains_in_fp16(place: str, name: str) -> None:
         return
     benchmark, run = in_fp16(of(place), name, SCALE, **SMALL[place])
     batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
-    with watched_updates(run) as optimizers:
+    with watched_updates(run) as seen:
         batch = next(batches)
         with FlopCount() as count:
             first = step(run, batch)
@@ -286,8 +286,8 @@ def test_a_task_trains_in_fp16(place: str, name: str) -> None:
     closed = benchmark.flops(batch)
     assert closed is None or count.total == pytest.approx(closed, rel=FLOPS_LIKE)
     assert torch.stack([loss.detach().float() for loss in steps if loss is not None]).isfinite().all()
-    assert optimizers
-    for optimizer in optimizers:
+    assert seen.given
+    for optimizer in seen.given:
         stated = described(optimizer, run.precision)
         assert (stated["weights"], stated["stepped"]) == ("fp16" if name == "half" else "fp32", "fp32")
         # What is not fused reads the scaler's verdict on the host: cart reads its actions there anyway, and no fused

@@ -61,7 +61,7 @@ class Fraud(Benchmark):
             self.model.bfloat16()
             return self.train(run, batch.bfloat16())
         if self.fraud == "rests":
-            self.optimizer.param_groups[0]["lr"] = 0.0
+            self.optimizer.step = lambda *_: None
         if self.fraud in ("smaller", "repeats"):
             loss = self.small(batch[:, :1]).square().mean()
             run.update(loss, self.of_small)

@@ -1,35 +1,38 @@
-"""The audit step: between observations a step is watched as the warm-up's first one was, and has to be the same work.
+"""The audit: between observations some steps are watched as the warm-up's were, and have to be the same work.
 
-It trains on the warm-up's own batch, eager, also where the measured steps are compiled. What it changes is put back, so
-that the same seed has the same losses, wherever the audit came: optimizers step the weights alone that are looked at,
-since of all of them there is no room for copies. A program that recognises it is out of its reach.
+They train on the warm-up's own batch, eager, also where the measured steps are compiled. What they change is put back,
+so that the same seed has the same losses, wherever the audit came. A program that recognises it is out of its reach.
+
+Steps of an honest program may differ: parts of a network are left out at random, every eighth step evaluates, four
+losses make one update. So an audit that sees something else goes on for some steps, and what is judged is whether the
+warm-up's work comes back in any of them, or lies no further from them than they lie from each other.
 """
 
 from __future__ import annotations
 
-import contextlib
-import random
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import Any
 
-import numpy as np
 import torch
 
 from cotenant.bench.loader import rows
 from cotenant.bench.parallel import local
-
-if TYPE_CHECKING:
-    from cotenant.bench.run import Run
+from cotenant.bench.saved import sample
 
 LIKE = 0.01
 """By what share the operations of two equal steps may differ."""
-LESS = 0.5
-"""Batches of one set differ in their size, but not by so much where those of the warm-up were equal."""
+LEAST_STEPS, MOST_STEPS = 2, 16
+"""Of an audit: so many where all is as it was, at most so many where it is not."""
+LONG_AUDIT_NS = 10_000_000_000
+"""An audit that took so long goes on no further."""
 FADED = 0.01
-"""What is learned by heart changes no more: its gradients have come down to a part of the warm-up's."""
-WEIGHTS, ELEMENTS, MOST_BYTES = 16, 4096, 1 << 24
-"""Of so many weights, none of more bytes, so many elements are looked at: one of them changes in a step that trains."""
+"""Weights whose gradients, times the learning rate, are less than this part of the warm-up's need not change."""
+MOVED, MOVED_IN_TURNS = 0.8, 0.4
+"""The least part of the warm-up's movement: where each of its steps moved all weights, and where they took turns."""
+ELEMENTS = 4096
+"""So many of a weight are looked at: one of them changes in a step that trains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,52 +43,102 @@ class Step:
     dtype: str | None = None
     weights: tuple[str, ...] = ()
     updates: int | None = None
-    moved: bool | None = None
-    """Did weights change?"""
+    moved: float | None = None
+    """The part that changed of those weights that its gradients should have changed."""
+    trained: bool | None = None
+    """Did an optimizer step any of the weights that the warm-up's did?"""
     made: bool | None = None
     """Was its loss computed in it?"""
     items: float | None = None
-    elements: int | None = None
-    """Of the largest tensor of the batch that was observed last."""
 
-    def unlike(self, first: Step, uneven: bool) -> list[str]:
-        """Return in what this step is other work than `first`; of `uneven` steps one may do more than another."""
-        differences = []
-        if self.flops and first.flops:
-            ratio = self.flops / first.flops
-            if ratio < 1 - LIKE or (ratio > 1 + LIKE and not uneven):
-                differences.append(f"{self.flops:.4g} operations, not {first.flops:.4g}")
-        elif first.flops:
-            differences.append("no operations")
-        if first.dtype and self.dtype and self.dtype != first.dtype:
-            differences.append(f"products in {self.dtype}, not {first.dtype}")
-        if self.weights and self.weights != first.weights:
-            differences.append(f"weights in {', '.join(self.weights)}, not {', '.join(first.weights)}")
-        if first.updates and self.updates != first.updates:
-            differences.append(f"{self.updates} updates of weights, not {first.updates}")
-        elif first.moved and self.moved is False:
-            differences.append("no change of the weights that it trained before")
-        if first.made and self.made is False:
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The work of the warm-up: its first step, the steps of an audit made in it, and how far it moved the weights."""
+
+    first: Step = field(default_factory=Step)
+    reference: tuple[Step, ...] = ()
+    moved: float | None = None
+    """The mean of the steps whose movement was looked at."""
+    uneven: bool = False
+    """Does the benchmark say that its steps differ?"""
+
+    def is_met_by(self, step: Step) -> bool:
+        """Return whether nothing of the first step is missing in this one."""
+        first = self.first
+        return (
+            (not first.flops or step.flops is None or step.flops >= (1 - LIKE) * first.flops)
+            and (first.dtype is None or step.dtype in (None, first.dtype))
+            and (not first.updates or (step.updates or 0) >= first.updates)
+            and (not self.moved or (step.trained is not False and (step.moved is None or step.moved >= MOVED)))
+            and (not first.made or step.made is not False)
+        )
+
+    def unlike(self, steps: Sequence[Step]) -> list[str]:
+        """Return in what these steps, of all audits so far, are other work than the warm-up's."""
+        differences, first = [], self.first
+        counts = [step.flops for step in steps if step.flops is not None]
+        if first.flops and counts:
+            known = [step.flops for step in self.reference if step.flops is not None]
+            if falls_short([first.flops], [*known, *counts]) or falls_short([first.flops, *known], counts):
+                most = max(counts)
+                differences.append(f"{most:.4g} operations, not {first.flops:.4g}" if most else "no operations")
+        dtypes = {step.dtype for step in steps if step.dtype and step.dtype != first.dtype}
+        if first.dtype and dtypes:
+            differences.append(f"products in {', '.join(sorted(dtypes))}, not {first.dtype}")
+        trained = {dtype for step in (first, *self.reference) for dtype in step.weights}
+        if trained and (stepped := {dtype for step in steps for dtype in step.weights} - trained):
+            differences.append(f"weights in {', '.join(sorted(stepped))}, not {', '.join(sorted(trained))}")
+        updates = max((step.updates or 0 for step in steps), default=0)
+        if first.updates and updates < first.updates:
+            differences.append(f"{updates} updates of weights, not {first.updates}")
+        elif words := self._movement(steps):
+            differences.append(words)
+        made = [step.made for step in steps if step.made is not None]
+        if first.made and made and not any(made):
             differences.append("a loss that was not computed in it")
-        if not uneven and self.items != first.items:
-            differences.append(f"{self.items:g} items, not {first.items:g}")
-        if first.elements and self.elements is not None and self.elements < LESS * first.elements:
-            differences.append(f"batches of {self.elements} elements, not {first.elements}")
+        counted = [step.items for step in steps if step.items != first.items]
+        if not self.uneven and counted:
+            differences.append(f"{counted[0]:g} items, not {first.items:g}")
         return differences
+
+    def _movement(self, steps: Sequence[Step]) -> str:
+        if not self.moved:
+            return ""
+        moved = [step.moved for step in steps if step.moved is not None]
+        if (moved and not any(moved)) or all(step.trained is False for step in steps):
+            return "no change of the weights that it trained before"
+        if not moved or fmean(moved) >= (MOVED if self.moved == 1 else MOVED_IN_TURNS * self.moved):
+            return ""
+        return f"change in {100 * fmean(moved):.0f} % of the weights that it trained, not {100 * self.moved:.0f} %"
+
+    def is_even(self, steps: Sequence[Step]) -> bool:
+        """Return whether all these steps had the operations of the first."""
+        first, counts = self.first.flops, [step.flops for step in (*self.reference, *steps) if step.flops is not None]
+        return not first or all(abs(count / first - 1) <= LIKE for count in counts)
+
+
+def falls_short(before: Sequence[float], after: Sequence[float], tolerance: float = LIKE) -> bool:
+    """Return whether nothing after comes near what was before: they are further from it than from each other."""
+    most = max(after)
+    gap = min(before) - most
+    return gap > tolerance * min(before) and gap > most - min(after)
 
 
 @dataclass(slots=True)
 class Audits:
-    """The audit steps of a run: after how many observations each was made, what it took, and what was other work."""
+    """The audits of a run: after how many observations each was made, what it took, and what was other work."""
 
     after: list[int] = field(default_factory=list)
     cost_ns: list[int] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
 
     def add(self, after: int, cost_ns: int, differences: Sequence[str]) -> None:
+        """Take down an audit, and what is said of all of them: what a later one sees may explain an earlier one."""
         self.after.append(after)
         self.cost_ns.append(cost_ns)
-        self.differences += [words for words in differences if words not in self.differences]
+        self.differences = list(differences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,128 +146,46 @@ class Weights:
     """Some elements of some of the weights that optimizers step, as they are at a moment."""
 
     values: list[torch.Tensor]
-    gradient: float
-    """The largest of their gradients, as the last update left them."""
+    ids: list[int]
 
     @classmethod
     def of(cls, optimizers: Sequence[torch.optim.Optimizer]) -> Weights:
         some = sample(optimizers)
-        flat = [local(weight.detach()).flatten() for weight in some]
-        gradients = [local(weight.grad) for weight in some if weight.grad is not None]
-        sizes = [
-            gradient.abs().max().float()
-            for gradient in gradients
-            if gradient.numel() and gradient.layout == torch.strided
+        return cls([_some(weight).clone() for weight in some], [id(weight) for weight in some])
+
+    def moved_since(self, before: Weights, pushes: Mapping[int, float], usual: Mapping[int, float]) -> float | None:
+        """Return the part that is other than `before` of those weights that were pushed as far as is `usual`.
+
+        None where none was: their gradients have faded, or the learning rate has come down.
+        """
+        earlier = dict(zip(before.ids, before.values, strict=True))
+        pushed = {weight for weight, size in pushes.items() if size > 0 and size >= FADED * usual.get(weight, 0)}
+        pairs = [
+            (values, earlier[weight])
+            for weight, values in zip(self.ids, self.values, strict=True)
+            if weight in pushed and weight in earlier
         ]
-        gradient = float(torch.stack(sizes).max()) if sizes else 0.0
-        return cls([part[:: max(1, part.numel() // ELEMENTS)].clone() for part in flat], gradient)
-
-    def changed(self, before: Weights) -> bool:
-        """Return whether any element is another than it was."""
-        return not all(torch.equal(*pair) for pair in zip(before.values, self.values, strict=True))
+        return sum(not torch.equal(*pair) for pair in pairs) / len(pairs) if pairs else None
 
 
-def weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
-    return [weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]]
+def pushes_of(optimizers: Iterable[torch.optim.Optimizer], looked_at: Iterable[int]) -> dict[int, float]:
+    """Return of each weight that is looked at its largest gradient times the learning rate; waits for the device."""
+    chosen = set(looked_at)
+    rates, largest = dict[int, float](), list[torch.Tensor]()
+    for group in (group for optimizer in optimizers for group in optimizer.param_groups):
+        for weight in group["params"]:
+            gradient = weight.grad
+            if id(weight) in chosen and gradient is not None and gradient.layout == torch.strided and gradient.numel():
+                rates[id(weight)] = float(group.get("lr", 1.0))
+                largest.append(_some(gradient).abs().max().float())
+    sizes = torch.stack(largest).tolist() if largest else []
+    return {weight: rate * size for (weight, rate), size in zip(rates.items(), sizes, strict=True)}
 
 
-def sample(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
-    """Return the weights that are looked at: from first to last, without large ones where there are others."""
-    every = weights_of(optimizers)
-    small = [weight for weight in every[:: max(1, len(every) // WEIGHTS)] if weight.nbytes <= MOST_BYTES]
-    return small or sorted(every, key=lambda weight: weight.nbytes)[:1]
-
-
-def steps_each_alone(optimizer: torch.optim.Optimizer) -> bool:
-    """Return whether one weight's step depends on its own gradient and state alone: known of torch's and apex's."""
-    return type(optimizer).__module__.rpartition(".")[0] in ("torch.optim", "apex.optimizers")
-
-
-@contextlib.contextmanager
-def stepping(optimizer: torch.optim.Optimizer, chosen: Collection[int]) -> Iterator[None]:
-    """Let the optimizer step, of all its weights, those alone whose ids are chosen."""
-    groups = [(group, group["params"]) for group in optimizer.param_groups]
-
-    def step(*args: Any, **options: Any) -> Any:
-        try:
-            for group, weights in groups:
-                group["params"] = [weight for weight in weights if id(weight) in chosen]
-            return type(optimizer).step(optimizer, *args, **options)
-        finally:
-            for group, weights in groups:
-                group["params"] = weights
-
-    optimizer.step = step  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        del optimizer.step
-
-
-class Saved:
-    """The state of a training run at a moment: weights, buffers, optimizers, scaler, generators, own attributes.
-
-    The copies lie in the host's memory: a device may be full. Weights whose ids are in `still` do not change, nor does
-    what optimizers keep of them: these are not copied.
-    """
-
-    def __init__(
-        self, run: Run, optimizers: Sequence[torch.optim.Optimizer], still: Collection[int] = frozenset()
-    ) -> None:
-        self._run = run
-        states = [
-            state for optimizer in optimizers for weight, state in optimizer.state.items() if id(weight) not in still
-        ]
-        placed = (tensor for module in run.modules for tensor in (*module.parameters(), *module.buffers()))
-        stepped = (value for state in states for value in state.values())
-        every = (*weights_of(optimizers), *placed, *stepped, run.precision.overflowed)
-        changing = (value for value in every if isinstance(value, torch.Tensor) and id(value) not in still)
-        tensors = {id(value): local(value.detach()) for value in changing}
-        self._copies = [(tensor, tensor.to("cpu", copy=True)) for tensor in tensors.values()]
-        self._plain = [
-            (state, {key: value for key, value in state.items() if not isinstance(value, torch.Tensor)})
-            for state in states
-        ]
-        precision = run.precision
-        self._attributes = dict(vars(run.benchmark))
-        self._counts = precision.updates, precision.stepped, precision.overflowed
-        self._scaler = None if precision.scaler is None else precision.scaler.state_dict()
-        self._generators = random.getstate(), np.random.get_state(), torch.get_rng_state()
-        self._device = torch.get_device_module(run.device) if run.chosen.is_accelerator else None
-        self._on_device = None if self._device is None else self._device.get_rng_state(run.device)
-
-    def restore(self) -> None:
-        """Put all of it back in place."""
-        with torch.no_grad():
-            for tensor, copy in self._copies:
-                tensor.copy_(copy)
-        for state, values in self._plain:
-            state.update(values)
-        vars(self._run.benchmark).update(self._attributes)
-        precision = self._run.precision
-        precision.updates, precision.stepped, precision.overflowed = self._counts
-        if precision.scaler is not None and self._scaler is not None:
-            precision.scaler.load_state_dict(self._scaler)
-        random.setstate(self._generators[0])
-        np.random.set_state(self._generators[1])
-        torch.set_rng_state(self._generators[2])
-        if self._device is not None:
-            self._device.set_rng_state(self._on_device, self._run.device)
-
-
-@contextlib.contextmanager
-def undone(run: Run, optimizers: Sequence[torch.optim.Optimizer]) -> Iterator[None]:
-    """Put back what a step changes; of optimizers whose weights step each alone those move that are looked at."""
-    alone = [optimizer for optimizer in optimizers if steps_each_alone(optimizer)]
-    chosen = {id(weight) for weight in sample(optimizers)}
-    saved = Saved(run, optimizers, still={id(weight) for weight in weights_of(alone)} - chosen)
-    try:
-        with contextlib.ExitStack() as stack:
-            for optimizer in alone:
-                stack.enter_context(stepping(optimizer, chosen))
-            yield
-    finally:
-        saved.restore()
+def _some(tensor: torch.Tensor) -> torch.Tensor:
+    """Return some elements of a tensor, from its first to its last."""
+    flat = local(tensor.detach()).flatten()
+    return flat[:: max(1, flat.numel() // ELEMENTS)]
 
 
 def rows_or_none(batch: Any) -> int | None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from cotenant.bench.device import Device
-from cotenant.bench.loader import elements
+from cotenant.bench.sizes import chosen
 
 clock_ns = time.perf_counter_ns
 
@@ -33,8 +33,8 @@ class Observation:
     """Did the batches count equally, as far as books were kept?"""
     issued_ns: int | None = None
     """When the host had issued all work; None on a CPU, which ends as it issues."""
-    elements: int | None = None
-    """Of the largest tensor of the last batch."""
+    held: list[Any] = field(default_factory=list)
+    """Some of the batches, drawn at random, to be looked at behind the clock."""
 
 
 @dataclass(slots=True)
@@ -52,6 +52,7 @@ class Work:
     device: Device
     resident: bool = False
     every: int = 1
+    batch_bytes: int = 0
 
 
 def observe(work: Work, number: int) -> Observation:
@@ -59,16 +60,19 @@ def observe(work: Work, number: int) -> Observation:
     run, step, items, batches, clock = work.run, work.step, work.items, work.batches, clock_ns
     resident = work.resident
     sizes = [min(work.every, number - first) for first in range(0, number, work.every)]
-    unbooked = [size - 1 for size in sizes]
+    looked_at = chosen(len(sizes), work.batch_bytes)
+    plan = [(size - 1, index in looked_at) for index, size in enumerate(sizes)]
+    held: list[Any] = []
     losses: list[torch.Tensor] = []
     requested_ns: list[int] = []
     arrived_ns: list[int] = []
     counts: list[float] = []
     keep, request, arrive, count = losses.append, requested_ns.append, arrived_ns.append, counts.append
+    hold = held.append
     work.device.synchronize()
     opening = work.device.mark()
     start_ns = clock()
-    for before in unbooked:
+    for before, holds in plan:
         if before:
             for _ in range(before):
                 # Kept until the next ones are there, as in a plain loop: freed at once they cost half a percent of a
@@ -85,6 +89,8 @@ def observe(work: Work, number: int) -> Observation:
         if loss is not None:
             keep(loss.data)  # what loss.detach() returns, in half the time
         count(items(batch))
+        if holds:
+            hold(batch)
     # Who waits awake would take a processor from what loads the next batches.
     closing = work.device.mark(asleep=not resident)
     issued_ns = None if closing is None else clock()
@@ -100,5 +106,4 @@ def observe(work: Work, number: int) -> Observation:
     waited_ns = min(waited_ns, end_ns - start_ns)
     items_seen = sum(map(operator.mul, counts, sizes))
     even = len(set(counts)) == 1
-    last = elements(batch)
-    return Observation(start_ns, end_ns, float(items_seen), waited_ns, losses, event_ns, even, issued_ns, last)
+    return Observation(start_ns, end_ns, float(items_seen), waited_ns, losses, event_ns, even, issued_ns, held)

@@ -168,11 +168,6 @@ def tensors_in(batch: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor)]
 
 
-def elements(batch: Any) -> int:
-    """Return how many elements the largest tensor of a batch has; 0 without one."""
-    return max((tensor.numel() for tensor in tensors_in(batch)), default=0)
-
-
 def rows(batch: Any) -> int:
     """Return the rows of a batch: of the tensor that it is, or of the first part of a tuple, list or dict."""
     if isinstance(batch, dict):

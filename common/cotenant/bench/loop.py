@@ -9,17 +9,30 @@ import operator
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cotenant.bench.audit import FADED, Audits, Step, Weights, rows_or_none, undone
+from cotenant.bench.audit import (
+    LEAST_STEPS,
+    LONG_AUDIT_NS,
+    MOST_STEPS,
+    Audits,
+    Expected,
+    Step,
+    Weights,
+    pushes_of,
+    rows_or_none,
+)
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
 from cotenant.bench.graph import ReplayedStep
-from cotenant.bench.loader import constant_input, elements, rows
+from cotenant.bench.loader import constant_input, rows
 from cotenant.bench.observed import FlopCount, compiled_graphs, described, watched_updates
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
+from cotenant.bench.saved import sample, undone, weights_of
+from cotenant.bench.sizes import Sizes, bytes_of, smaller
 from cotenant.bench.steps import MarkedSteps
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
@@ -32,6 +45,8 @@ LONG_WARM_UP_NS = 60_000_000_000
 """What has warmed up for so long makes no further step: a batch of minutes would keep its launch from READY."""
 COMPILING_STEPS = 5
 """Other shapes and a second call of a part are compiled anew: after so many steps that is what the benchmark does."""
+MOST_UPDATES = 0.9
+"""Of uneven steps: how often one has an update is only known about."""
 WAIT_S = 0.01
 SHORT_STEP_NS = 1_000_000
 BOOKED_OF_SHORT = 10
@@ -57,12 +72,15 @@ class Loop:
         self._resident = False
         self._number = 1
         self._observations = 0
-        self._elements: int | None = None
-        self._first = Step()
+        self._expected = Expected()
         self._optimizers: list[torch.optim.Optimizer] = []
-        self._gradient = 0.0
         self._memory: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
         """Where a step that is watched allocates: in a recorded one's memory, if there is one."""
+        self._updated: list[torch.optim.Optimizer] = []
+        self._usual_pushes: dict[int, float] = {}
+        self._pushed: dict[int, torch.Tensor] = {}
+        self._warm = False
+        self._warm_up_sizes, self._sizes = Sizes(), list[Sizes]()
         freeze_imports()
         benchmark.build(run)
         batches: Iterator[Any] = itertools.chain.from_iterable(self._inputs())
@@ -94,6 +112,7 @@ class Loop:
             run=run,
             device=run.chosen,
             resident=resident,
+            batch_bytes=bytes_of(first),
         )
 
     def try_out(self) -> None:
@@ -109,8 +128,8 @@ class Loop:
         Returns the nanoseconds of each step: of fewer than WARM_UP_STEPS where they were long, which is a finding.
         Raises CotenantError for a loss that is not a scalar.
         """
-        work, times_ns, counts, updates, sizes = self._work, [], set(), set(), set()
-        first, moved = Step(), False
+        work, times_ns, counts, updates = self._work, [], set(), set()
+        first, movement = Step(), list[float]()
         for index in range(WARM_UP_STEPS):
             if index == 1 and self._benchmark.compile:
                 self._compile()
@@ -122,10 +141,11 @@ class Loop:
             start_ns = clock_ns()
             batch = next(work.batches)
             if index == 0:
-                loss, first = self._watched(batch, self.counted)
+                loss, first, _ = self._watched(batch, self.counted)
             else:
                 loss = work.step(self._run, batch)
-            counts.add(work.items(batch))
+            items = work.items(batch)
+            counts.add(items)
             if loss is not None and loss.dim() != 0:
                 raise CotenantError(f"The step returned a loss of shape {tuple(loss.shape)}, not a scalar.")
             # It holds its step's graph, whose gradients go to that step's stream: no other could record them.
@@ -133,21 +153,20 @@ class Loop:
             self._run.chosen.synchronize()
             times_ns.append(clock_ns() - start_ns)
             updates.add(self._run.updates - updated)
-            sizes.add(elements(batch))
-            if index > 0:
-                weights = Weights.of(self._optimizers)
-                moved, self._gradient = moved or weights.changed(before), weights.gradient
+            self._warm_up_sizes.take(self._benchmark, batch, items)
+            if index > 0 and (moved := self._moved(before, pushes_of(self._optimizers, before.ids))) is not None:
+                movement.append(moved)
             # All ranks or none: one step more on some of them would hang their collectives.
             if self._run.world.any_says(sum(times_ns) > LONG_WARM_UP_NS, self._run.chosen):
                 break
         self._updates_of_batch = updates.pop() if len(updates) == 1 else 0
-        self._first = replace(
-            first,
-            flops=None if self._benchmark.timed else first.flops,
-            updates=self._updates_of_batch,
-            moved=moved and self._updates_of_batch > 0,
-            elements=sizes.pop() if len(sizes) == 1 and not self._run.uneven else None,
+        self._expected = Expected(
+            first=replace(first, flops=None if self._lasts_a_time() else first.flops, updates=self._updates_of_batch),
+            moved=fmean(movement) if movement else None,
+            uneven=self._run.uneven,
         )
+        self._refer(sum(times_ns))
+        self._warm = True
         self._before = (self._run.updates, self._run.precision.skipped or 0)
         if len(times_ns) < WARM_UP_STEPS:
             self._run.findings.append(
@@ -164,6 +183,40 @@ class Loop:
         gc.collect()
         gc.disable()
         return times_ns
+
+    def _lasts_a_time(self) -> bool:
+        """Return whether steps do in a time what they can: none that trains does."""
+        trains = any(weight.requires_grad for module in self._run.modules for weight in module.parameters())
+        return self._benchmark.timed and not trains and not self._optimizers
+
+    def _refer(self, warm_up_ns: int) -> None:
+        """Make an audit that later ones are compared with, too: one step does not tell how steps differ."""
+        run, before = self._run, self._expected
+        # A graph's steps are the same every time.
+        if self._benchmark.acts or self._benchmark.graph:
+            return
+        if run.world.any_says(warm_up_ns > LONG_AUDIT_NS, run.chosen):
+            return
+        steps = self._audit_steps(MOST_STEPS if run.uneven else LEAST_STEPS)
+        movement = [step.moved for step in steps if step.moved is not None]
+        moved = before.moved if before.moved is not None else fmean(movement) if movement else None
+        self._expected = replace(before, reference=tuple(steps), moved=moved)
+
+    def _moved(self, before: Weights, pushes: dict[int, float]) -> float | None:
+        """Return the part of the weights that moved since `before`, and in the warm-up remember how far they are pushed.
+
+        Weights that the optimizers have lost, and that are trained none the less, have not moved.
+        """
+        moved = Weights.of(self._optimizers).moved_since(before, pushes, self._usual_pushes)
+        if self._warm:
+            stepped = {id(weight) for weight in weights_of(self._optimizers)}
+            left = sum(weight.requires_grad for each, weight in self._pushed.items() if each not in stepped)
+            return moved if moved is None else moved * (1 - left / len(self._pushed))
+        for weight in sample(self._optimizers):
+            if (size := pushes.get(id(weight))) is not None:
+                self._pushed[id(weight)] = weight
+                self._usual_pushes[id(weight)] = max(size, self._usual_pushes.get(id(weight), 0))
+        return moved
 
     def _compile(self) -> None:
         """Step until nothing is compiled any more: compiling may take minutes, and is part of no time that counts."""
@@ -214,7 +267,10 @@ class Loop:
         self.updates += self._run.updates - updated
         self._batches += number
         self._observations += 1
-        self._elements = observation.elements
+        self._sizes.append(Sizes())
+        for batch in {id(batch): batch for batch in observation.held}.values():
+            self._sizes[-1].take(self._benchmark, batch, work.items(batch))
+        observation.held.clear()
         gc.collect()
         if work.every > 1 and not observation.even:
             work.every = 1
@@ -230,7 +286,7 @@ class Loop:
 
     @property
     def optimizers(self) -> list[torch.optim.Optimizer]:
-        """Those that the first step of the warm-up was seen to step."""
+        """Those that the first step of the warm-up stepped."""
         return self._optimizers
 
     def begin_anew(self, seed: int) -> Any:
@@ -259,56 +315,77 @@ class Loop:
             self._audit()
 
     def _audit(self) -> None:
-        """Step once on the first batch, watched, and compare that with the warm-up.
+        """Make steps on the first batch, watched, and compare those of all audits with the warm-up.
 
         No batch is fetched for it: the next observation would find that one ready, and be credited what it did not wait
         for.
         """
         run, start_ns = self._run, clock_ns()
-        with contextlib.nullcontext() if self._benchmark.acts else undone(run, self._optimizers):
-            skipped, before = run.precision.skipped, Weights.of(self._optimizers)
-            _, step = self._watched(self._batch, FlopCount())
-            after = Weights.of(self._optimizers)
-            moves = run.precision.skipped == skipped and after.gradient >= FADED * self._gradient
-        step = replace(step, moved=after.changed(before) if moves else None, elements=self._elements)
-        differences = step.unlike(self._first, run.uneven)
+        self.audits.steps += self._audit_steps(LEAST_STEPS)
+        differences = self._expected.unlike(self.audits.steps)
         if run.world.any_says(bool(differences), run.chosen) and not differences:
             differences = ["other work on another rank"]
         run.chosen.synchronize()
         gc.collect()
         self.audits.add(self._observations, clock_ns() - start_ns, differences)
 
+    def _audit_steps(self, least: int) -> list[Step]:
+        """Return what some steps did, which are undone: more of them than `least` where one missed expected work."""
+        run, steps, start_ns = self._run, list[Step](), clock_ns()
+        acts = self._benchmark.acts
+        with contextlib.nullcontext() if acts else undone(run, self._optimizers, self._updated):
+            while len(steps) < MOST_STEPS:
+                skipped, before = run.precision.skipped, Weights.of(self._optimizers)
+                usual = self._usual_pushes.keys()
+                _, step, pushes = self._watched(self._batch, FlopCount())
+                moved = self._moved(before, pushes) if run.precision.skipped == skipped else None
+                steps.append(replace(step, moved=moved, trained=bool(usual & pushes.keys()) if usual else None))
+                wanted = least if all(map(self._expected.is_met_by, steps)) else MOST_STEPS
+                goes_on = len(steps) < wanted and clock_ns() - start_ns < LONG_AUDIT_NS
+                # All ranks or none, as in the warm-up.
+                if not run.world.any_says(goes_on, run.chosen):
+                    break
+        return steps
+
     def audited(self) -> dict[str, Any]:
-        """Return what a record holds of the audit, and what an item is of a row of the batch."""
+        """Return what a record holds of the audits, and what an item is of a row of the batch."""
+        warm_up, seen = self._warm_up_sizes, self._observed_sizes()
         counted, batch_rows = self._work.items(self._batch), rows_or_none(self._batch)
         return {
             "rows": batch_rows,
             "items_per_row": counted / batch_rows if batch_rows else None,
-            **self._words(counted),
+            **self._words(seen if seen.batches else warm_up),
+            "size_per_item": {"warm_up": warm_up.mean, "observed": seen.mean, "batches": seen.batches},
             "audit": {
                 "steps": len(self.audits.after),
+                "watched": len(self.audits.steps),
+                "even": self._expected.is_even(self.audits.steps),
+                "uneven": self._run.uneven,
                 "after": self.audits.after,
                 "cost_ns": self.audits.cost_ns,
                 "eager": self._benchmark.graph or (self._benchmark.compile and "compile" in self._run.heeded),
-                "differences": self.audits.differences,
+                "differences": [*self.audits.differences, *smaller(warm_up, seen)],
             },
         }
 
-    def _words(self, counted: float) -> dict[str, Any]:
-        """Return what the first batch counts beside its words that are no padding; empty where it has no words."""
-        padding = self._benchmark.padding
-        texts = list(self._benchmark.texts(self._batch))
-        places = sum(text.numel() for text in texts)
-        if padding is None or not places:
+    def _observed_sizes(self) -> Sizes:
+        """Return the sizes in the observations that are kept, as far as is known here: a budget may keep more."""
+        skip = min(self._benchmark.skip or 0, len(self._sizes) // 3)
+        return sum(self._sizes[skip:], Sizes())
+
+    def _words(self, seen: Sizes) -> dict[str, Any]:
+        """Return what batches count on the mean beside their words that are no padding; empty where they have none."""
+        if not seen.places:
             return {}
-        words = sum(int(text.ne(padding).sum()) for text in texts)
-        return {"items_per_step": counted, "words_per_step": words, "padding": 1 - words / places}
+        each = {"items_per_step": seen.items / seen.batches, "words_per_step": seen.words / seen.batches}
+        return each | {"padding": 1 - seen.words / seen.places}
 
     def operations(self) -> dict[str, Any]:
         """Return the operations of one step, as counted on the first one and by the benchmark's own closed form."""
         # Of replicas the threads of some are seen, and of others not.
         one_model = self._run.observed.get("replicas", 1) == 1
-        counted = self.counted.total if one_model and not self._run.uneven else None
+        even = not self._run.uneven and self._expected.is_even(self.audits.steps)
+        counted = self.counted.total if one_model and even else None
         return {
             "flops_per_step": counted,
             "flops_closed": self._benchmark.flops(self._batch),
@@ -320,9 +397,13 @@ class Loop:
     def promised(self) -> int | None:
         """The updates there should have been, as many a batch as in each step of the warm-up.
 
-        None where these had none or not equally many, as of a task that waits for an episode's end.
+        None where these had none or not equally many, as of a task that waits for an episode's end. Of uneven steps
+        most of those that the audit of the warm-up saw: some may have none.
         """
-        return self._updates_of_batch * self._batches or None
+        each: float = self._updates_of_batch
+        if self._run.uneven and self._expected.reference:
+            each = min(each, MOST_UPDATES * fmean(step.updates or 0 for step in self._expected.reference))
+        return int(each * self._batches) or None
 
     def scaled(self) -> dict[str, int]:
         """Return the updates since the warm-up, and how many of them changed nothing; empty without a gradient scaler.
@@ -368,25 +449,28 @@ class Loop:
             end_ns = clock_ns()
         return end_ns
 
-    def _watched(self, batch: Any, counted: FlopCount) -> tuple[torch.Tensor | None, Step]:
-        """Do a step, and return its loss and what it did."""
-        run, updated = self._run, self._run.updates
+    def _watched(self, batch: Any, counted: FlopCount) -> tuple[torch.Tensor | None, Step, dict[int, float]]:
+        """Do a step; return its loss, what it did, and how far it pushed the weights that are looked at."""
+        run, updated, looked_at = self._run, self._run.updates, Weights.of(self._optimizers).ids
         eager = torch.compiler.set_stance("force_eager")  # In compiled code nobody sees the products.
-        with self._memory(), watched_updates(run) as optimizers, eager, counted:
+        with self._memory(), watched_updates(run, looked_at) as seen, eager, counted:
             loss = self._step(run, batch)
-        descriptions = [described(optimizer, run.precision) for optimizer in optimizers]
+        stepped = list(dict.fromkeys([*seen.given, *seen.stepped]))
+        descriptions = [described(optimizer, run.precision) for optimizer in stepped]
         if counted is self.counted:
-            self._optimizers, self.observed_dtype, self.observed_optimizers = optimizers, counted.dtype, descriptions
+            self._optimizers, self._updated = stepped, seen.given
+            self.observed_dtype, self.observed_optimizers = counted.dtype, descriptions
+        # Of replicas the threads of some are seen, and of others not.
+        known = run.observed.get("replicas", 1) == 1 and not counted.uncounted
         step = Step(
-            # Of replicas the threads of some are seen, and of others not.
-            flops=counted.total if run.observed.get("replicas", 1) == 1 else None,
+            flops=counted.flops if known else None,
             dtype=counted.dtype,
             weights=tuple(description["weights"] for description in descriptions),
             updates=run.updates - updated,
             made=None if loss is None else loss.data_ptr() in counted.scalars,
             items=self._work.items(batch),
         )
-        return loss, step
+        return loss, step, seen.pushes
 
     def _inputs(self) -> Iterator[Iterator[Any]]:
         """Yield the benchmark's batches, and once more wherever they end, which is a finding."""

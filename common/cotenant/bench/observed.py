@@ -6,12 +6,17 @@ import contextlib
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
+
+from cotenant.bench.audit import pushes_of
+from cotenant.errors import CotenantError
 
 if TYPE_CHECKING:
     from cotenant.bench.precision import Precision
@@ -49,20 +54,50 @@ def _heard(*, src: object, cache_hit: bool, **rest: object) -> None:
     _kernels.append(src)
 
 
+@dataclass(slots=True)
+class SeenUpdates:
+    """The optimizers that were given to `run.update`, all that stepped, and how far they pushed which weights."""
+
+    given: list[torch.optim.Optimizer] = field(default_factory=list)
+    stepped: list[torch.optim.Optimizer] = field(default_factory=list)
+    pushes: dict[int, float] = field(default_factory=dict)
+
+
 @contextlib.contextmanager
-def watched_updates(run: Run) -> Iterator[list[torch.optim.Optimizer]]:
-    """Yield a list that holds, in the end, every optimizer that was given to `run.update` in this context."""
-    update, optimizers = run.update, list[torch.optim.Optimizer]()
+def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpdates]:
+    """Note what is updated in this context, by `run.update` or by an optimizer's own step.
+
+    `looked_at`: the ids of the weights whose pushes are noted. An optimizer that takes no step, although it is given
+    to `run.update`, pushes none the less.
+    """
+    update, seen = run.update, SeenUpdates()
+
+    def stepping(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        if optimizer not in seen.stepped:
+            seen.stepped.append(optimizer)
+        seen.pushes |= pushes_of([optimizer], looked_at)
 
     def noting(loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
-        if optimizer not in optimizers:
-            optimizers.append(optimizer)
-        update(loss, optimizer, clip_norm)
+        if optimizer not in seen.given:
+            seen.given.append(optimizer)
+        try:
+            update(loss, optimizer, clip_norm)
+        except TypeError as error:
+            if "closure" not in str(error):
+                raise
+            raise CotenantError(
+                f"{type(optimizer).__name__} computes its loss several times a step.",
+                "Give `run.minimize` a function that returns the loss.",
+            ) from error
+        if optimizer not in seen.stepped:
+            stepping(optimizer)
 
     run.update = noting
+    hook = register_optimizer_step_pre_hook(stepping)
     try:
-        yield optimizers
+        yield seen
     finally:
+        hook.remove()
         run.update = update
 
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cotenant.bench.audit import Saved, Weights
+from cotenant.bench.audit import Weights
 from cotenant.bench.chrono import Observation
 from cotenant.bench.loader import tensors_in
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import UnsupportedError
+from cotenant.bench.saved import Reached, Saved
 from cotenant.challenge.messages import MOST_STEPS, seed_of
 from cotenant.machine.topology import model_name
 
@@ -45,7 +46,7 @@ class Pieces:
         _refuse(run)
         self._run = run
         self._loop = loop
-        self._saved = Saved(run, loop.optimizers)
+        self._saved = Saved(run, Reached(run, loop.optimizers))
         self.state = self._weights()
         tried = [self._tried(nonce) for nonce in (*NONCES, NONCES[0])]
         if tried[0][0] == tried[1][0]:

@@ -8,6 +8,7 @@ Adam divides zero by zero.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -188,6 +189,31 @@ class Precision:
         # Autocast keeps 16-bit copies of the weights until its outermost context ends: a second forward in the
         # same step (a generator after its discriminator) must see the updated ones.
         torch.clear_autocast_cache()
+
+    def minimize(
+        self, compute: Callable[[], torch.Tensor], optimizer: torch.optim.Optimizer, clip_norm: float | None = None
+    ) -> torch.Tensor:
+        """Let an optimizer that asks for the loss several times a step, as LBFGS does, make one; return the first loss.
+
+        It counts as one update. Raises UnsupportedError where gradients are scaled.
+        """
+        if self.scaler is not None:
+            raise UnsupportedError(
+                f"{type(optimizer).__name__} computes its loss several times, which no gradient scaler allows for.",
+                "Use --precision fp32 or bf16.",
+            )
+        self.updates += 1
+
+        def closure() -> torch.Tensor:
+            optimizer.zero_grad()
+            loss = compute()
+            with self.outside or contextlib.nullcontext():
+                loss.backward()
+            if clip_norm is not None:
+                _clip(optimizer, clip_norm)
+            return loss
+
+        return optimizer.step(closure)  # type: ignore[return-value,arg-type] # It is the closure's.
 
     def _update_half(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None) -> None:
         masters = self.masters.get(optimizer)

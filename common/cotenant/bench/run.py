@@ -45,6 +45,8 @@ class Run:
         self.findings: list[Finding] = []
         self.modules: list[torch.nn.Module] = []
         """What was placed on the device."""
+        self.frozen: set[torch.nn.Module] = set()
+        """What `freeze` has made, and its parts: nothing changes them."""
         self.metrics: dict[str, float] = {}
         self.observed: dict[str, Any] = {}
         self.loads = False
@@ -87,6 +89,7 @@ class Run:
         self.world.join(self.chosen)
         self.seed_with(benchmark.seed + self.world.rank)
         self.update = self.precision.update
+        self.minimize = self.precision.minimize
 
     def seed_with(self, seed: int) -> None:
         """Let every generator begin at this seed."""
@@ -156,6 +159,7 @@ class Run:
         module = module.to(self.device, self.precision.dtype).requires_grad_(False).eval()
         if self.world.size > 1:
             take_first(module)
+        self.frozen.update(module.modules())
         return torch.compile(module) if self.benchmark.compile else module
 
     def replicate(self, module: torch.nn.Module, devices: int = 0) -> Any:

@@ -13,6 +13,9 @@ from cotenant.results.record import Observed, Record
 LITTLE_WAITING, MOST_WAITING = 0.05, 0.2
 """Where later steps wait for less than the first share, what was loaded ahead made none much shorter."""
 NEARLY_CACHED = 0.95
+SMALLER = 0.05
+"""By so much less than the warm-up's items hold those of a shuffled set by chance."""
+ROUNDED = 1 + 1e-9
 
 
 @record_rule
@@ -99,17 +102,41 @@ def cache_policy(record: Record) -> Finding | None:
 def padding_counted(record: Record) -> Finding | None:
     """Words of a batch that are padding: they are no items, and a row with them is shorter than it looks."""
     items, words, share = (record.observed.get(name) for name in ("items_per_step", "words_per_step", "padding"))
-    if not isinstance(items, int | float) or not isinstance(words, int) or not isinstance(share, int | float):
+    if not isinstance(items, int | float) or not isinstance(words, int | float) or not isinstance(share, int | float):
         return None
     if record.observed.get("item_is_row") is True and share > 0:
         rows = f"{record.unit or 'row'}s"
         return warning(
             f"{100 * share:.1f} % of the words of a batch are padding: its {rows} are shorter than they look.",
             "Fill every row, or count words without padding in `items`.",
+            value=share,
         )
-    if record.observed.get("item_is_row") is True or items <= words:
+    if record.observed.get("item_is_row") is True or items <= ROUNDED * words:
         return None
     return error(
-        f"A step counts {items:g} items, and its batch holds {words} words that are no padding.",
+        f"A step counts {items:g} items, and its batch holds {words:g} words that are no padding.",
         "Count words without padding in `items`.",
+        value=items / words if words else None,
+        effect=1 - words / items,
+    )
+
+
+@record_rule
+def batch_sizes(record: Record) -> Finding | None:
+    """Items that hold less than those of the warm-up's batches: a rate of smaller ones is a higher rate."""
+    sizes = record.observed.get("size_per_item")
+    if record.statistics is None or not isinstance(sizes, dict):
+        return None
+    before, after = sizes.get("warm_up"), sizes.get("observed")
+    if not isinstance(before, int | float) or not isinstance(after, int | float) or before <= 0 or not sizes["batches"]:
+        return None
+    ratio = after / before
+    if ratio >= 1 - SMALLER:
+        return None
+    return warning(
+        f"An item held {after:.4g} words or numbers on the mean of the batches that were looked at, and {before:.4g} "
+        "in the warm-up's.",
+        "Count words in `items`, or let the launch last for the whole data set.",
+        value=ratio,
+        effect=1 - ratio,
     )

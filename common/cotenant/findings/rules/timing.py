@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
-from statistics import median
+from itertools import pairwise
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from cotenant.finding import Finding, error, info, warning
@@ -25,8 +26,12 @@ LEAST_WORK, LEAST_BESIDE_S, MOST_IDLE = 0.05, 0.5, 0.02
 """Processors, seconds and a share of time: of less nobody can tell a rest from chance."""
 LATE_S = 1.0
 """What lies between the end of an observation and its message takes a tenant milliseconds."""
-LEAST_TIMED = 0.75
+GAP_NS = 2_000_000
 """A benchmark's harness takes about a millisecond between two observations."""
+RARE_GAPS = 0.1
+"""The longest gaps are those in which the machine did something else."""
+SOME_UNTIMED, MOST_UNTIMED = 0.05, 0.2
+"""Parts of the observations' time."""
 MOST_CLOCK_DIFFERENCE = 0.01
 TIME_SLICE_NS = 2_000_000
 """For so long, by default, an NVIDIA device works for one of its processes before it turns to the next."""
@@ -52,14 +57,22 @@ def seconds_per_item(record: Record) -> tuple[list[float], list[float]]:
     return times, waits
 
 
-def audits_ns(record: Record, first: int = 0) -> int:
-    """Return the nanoseconds of the audit steps between the observations from `first` on."""
+def audits_after(record: Record) -> dict[int, int]:
+    """Return the nanoseconds of the audits behind so many observations, of those between two of them."""
     audit = record.observed.get("audit")
     if not isinstance(audit, dict):
-        return 0
+        return {}
     pairs = zip(list_of(audit.get("after")), list_of(audit.get("cost_ns")), strict=False)
-    whole = [(after, cost_ns) for after, cost_ns in pairs if isinstance(after, int) and isinstance(cost_ns, int)]
-    return sum(max(0, cost_ns) for after, cost_ns in whole if first < after < len(record.observations))
+    costs: dict[int, int] = {}
+    for after, cost_ns in pairs:
+        if isinstance(after, int) and isinstance(cost_ns, int) and 0 < after < len(record.observations):
+            costs[after] = costs.get(after, 0) + max(0, cost_ns)
+    return costs
+
+
+def audits_ns(record: Record) -> int:
+    """Return the nanoseconds of all audits between two observations."""
+    return sum(audits_after(record).values())
 
 
 @record_rule
@@ -143,15 +156,25 @@ def untimed(record: Record) -> Finding | None:
     observations = kept_observations(record)
     if len(observations) < 2:
         return None
-    timed_ns = sum(observation.end_ns - observation.start_ns for observation in observations)
-    passed_ns = observations[-1].end_ns - observations[0].start_ns - audits_ns(record, record.skip)
+    audits, first = audits_after(record), record.skip + 1
+    usual_ns = GAP_NS * record.sharers
+    gaps_ns = sorted(
+        max(0, later.start_ns - earlier.end_ns - audits.get(after, 0) - usual_ns)
+        for after, (earlier, later) in enumerate(pairwise(observations), first)
+    )
+    timed_ns = sum(row.end_ns - row.start_ns for row in observations)
+    usual = gaps_ns[: math.ceil(len(gaps_ns) * (1 - RARE_GAPS))]
     # By a program's own stamps none may have passed.
-    if timed_ns >= LEAST_TIMED * passed_ns:
+    share = fmean(usual) * len(gaps_ns) / timed_ns if timed_ns > 0 else 0.0
+    if share <= SOME_UNTIMED:
         return None
-    share = timed_ns / passed_ns
-    return warning(
-        f"Only {100 * share:.0f} % of the time from the first to the last kept observation lies inside observations.",
+    severity = error if share > MOST_UNTIMED else warning
+    return severity(
+        f"Between the kept observations lies {100 * share:.0f} % of their time beside audits and the harness: "
+        "no clock has seen it.",
         "Make observations longer (--number), and do nothing between them that belongs to a step.",
+        value=share,
+        effect=share,
     )
 
 

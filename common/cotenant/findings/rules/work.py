@@ -135,6 +135,22 @@ def credited(record: Record) -> Finding | None:
     return error(
         f"{expected} updates of weights were credited, as many per batch as in the warm-up, and {ran} ran.",
         "Let every step do the same work, or count in `items` what it did.",
+        value=ran / expected,
+        effect=1 - ran / expected,
+    )
+
+
+@record_rule
+def uneven_work(record: Record) -> Finding | None:
+    """Steps that differ in their work without saying so: the operations of one tell nothing of the others."""
+    audit = record.observed.get("audit")
+    if record.statistics is None or not isinstance(audit, dict) or audit.get("even") is not False:
+        return None
+    if audit.get("differences") or audit.get("uneven"):
+        return None
+    return info(
+        "Some of the steps that were watched did other work than the first, so no operations are credited.",
+        "Set `run.uneven = True` where steps differ.",
     )
 
 

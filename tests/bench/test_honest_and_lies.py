@@ -1,0 +1,103 @@
+"""Through the real loop: honest but unusual programs are let pass, and each lie is found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cotenant.bench import Run, loop, session
+from cotenant.bench.loop import Loop
+from tenants.honest import KINDS, Plain
+from tenants.lies import JUDGED_BY_LAUNCHES, LIES
+
+TIMES = 20
+FOUND: dict[str, tuple[str, str]] = {
+    "SkipsSteps": ("credited", "change"),
+    "SkipsWeights": ("credited", "change in 17 % of the weights that it trained, not 100 %"),
+    "LosesWeights": ("credited", "change in 17 % of the weights that it trained, not 100 %"),
+    "Timed": ("credited", "operations, not"),
+    "Quarter": ("credited", "operations, not"),
+    "FirstStepAlone": ("credited", "operations, not"),
+    "HalfTheWords": ("credited", "batches of 33 numbers for an item, not 64"),
+    "PaddedLater": ("padding_counted", "1024 items, and its batch holds 528 words"),
+    "PaddedRows": ("credited", "batches of 33 words for an item, not 64"),
+    "SilentPadding": ("credited", "batches of 33 numbers for an item, not 64"),
+    "WorksBefore": ("untimed", "no clock has seen it"),
+    "BeginsLate": ("untimed", "no clock has seen it"),
+}
+"""The error that each lie is, and a part of its sentence."""
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # Several that wait for each other on a busy machine take seconds.
+    yield
+    torch.set_num_threads(threads)
+
+
+def errors_of(kind: type[Plain], folder: Path, *words: object) -> dict[str, str]:
+    """Run a benchmark alone, and return the errors of its record."""
+    report = folder / "r.json"
+    assert session.main(kind, [*map(str, words), "--report", str(report)]) == 0
+    record = json.loads(report.read_text())
+    assert record["outcome"] == "completed"
+    return {one["rule"]: one["sentence"] for one in record["findings"] if one["severity"] == "error"}
+
+
+def test_there_are_many_kinds() -> None:
+    assert len(KINDS) >= 28
+    assert LIES.keys() == FOUND.keys() | JUDGED_BY_LAUNCHES
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_honest_program_passes(kind: str, tmp_path: Path) -> None:
+    assert errors_of(KINDS[kind], tmp_path) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_honest_program_passes_every_time(kind: str, tmp_path: Path) -> None:
+    found = [errors_of(KINDS[kind], tmp_path, "--seed", seed, "--number", 30) for seed in range(TIMES)]
+    assert found == [{}] * TIMES
+
+
+@pytest.mark.parametrize("kind", FOUND)
+def test_a_lie_is_found(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "observe", loop.observe)  # One of them puts its own there.
+    rule, words = FOUND[kind]
+    assert words in errors_of(LIES[kind], tmp_path).get(rule, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", FOUND)
+def test_a_lie_is_found_every_time(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "observe", loop.observe)
+    rule, observe = FOUND[kind][0], loop.observe
+    for seed in range(TIMES):
+        monkeypatch.setattr(loop, "observe", observe)
+        assert rule in errors_of(LIES[kind], tmp_path, "--seed", seed, "--number", 30)
+
+
+def losses_of(kind: type[Plain], audits: int) -> list[Any]:
+    """Return the losses of some observations, with so many audits after the first and every later one."""
+    loop = Loop(benchmark := kind(), Run(benchmark))
+    loop.warm_up()
+    losses: list[Any] = []
+    for number in range(4):
+        losses += [loss.item() for loss in loop.observe(11).losses]
+        if audits:
+            loop.audit(number + 1)
+    assert len(loop.audits.after) == (4 if audits else 0)
+    assert all(torch.isfinite(torch.tensor(losses)))
+    return losses
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seed_has_the_same_losses_wherever_audits_came(kind: str) -> None:
+    assert losses_of(KINDS[kind], audits=1) == losses_of(KINDS[kind], audits=0)
