@@ -74,7 +74,7 @@ class Shrinking(Small):
 
 
 def test_smaller_batches_and_other_items_are_found() -> None:
-    found = audited(Shrinking(), observations=3)["audit"]["differences"]
+    found = audited(Shrinking(), observations=6)["audit"]["differences"]
     assert found == ["8 items, not 4", "batches of 0.375 numbers for an item, not 3"]
 
 

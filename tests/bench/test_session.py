@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_leaves
 from bench.runner import Runner
 from bench.small import Small
 from cotenant.bench import MissingDataError, Run, UnsupportedError, session
+from cotenant.bench.audit import LEAST_STEPS
 from cotenant.bench.chrono import Observation
 from cotenant.bench.device import Device
 from cotenant.bench.facts import Losses
@@ -299,7 +300,17 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
         "threads": 0,
         "rows": 5,
         "items_per_row": 1.0,
-        "audit": {"steps": 0, "after": [], "cost_ns": [], "eager": False, "differences": []},
+        "size_per_item": {"warm_up": 3.0, "observed": 3.0, "batches": 3},
+        "audit": {
+            "steps": 0,
+            "watched": 0,
+            "even": True,
+            "uneven": False,
+            "after": [],
+            "cost_ns": [],
+            "eager": False,
+            "differences": [],
+        },
     }
     assert not (tmp_path / "mine.json").exists()
     assert capsys.readouterr().out.count("| ETA: ") == 4
@@ -313,7 +324,8 @@ def test_observations_end_when_the_runner_has_seen_enough(start: Start) -> None:
 
         def step(self, run: Run, batch: Any) -> torch.Tensor | None:
             Told.steps += 1
-            if Told.steps == 3 + 2 * 3 + 1:  # the warm-up, and the first step of the fourth observation
+            # The warm-up, its audit, and the first step of the fourth observation.
+            if Told.steps == 3 + LEAST_STEPS + 2 * 3 + 1:
                 runner.say("enough")
             return super().step(run, batch)
 
@@ -339,7 +351,7 @@ def test_audit_steps_are_made_at_the_next_border_and_before_the_end(start: Start
 
         def step(self, run: Run, batch: Any) -> torch.Tensor | None:
             Told.steps += 1
-            if Told.steps == 3 + 2 * 3 + 1:
+            if Told.steps == 3 + LEAST_STEPS + 2 * 3 + 1:
                 runner.say("audit")
             return super().step(run, batch)
 

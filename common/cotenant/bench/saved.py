@@ -81,7 +81,7 @@ class Reached:
             self.objects.append(value)
             if isinstance(value, torch.optim.Optimizer):
                 self.optimizers.append(value)
-            return vars(value).values()
+            return (*vars(value).values(),)
         return ()
 
     def _take_module(self, module: torch.nn.Module) -> Iterable[Any]:
