@@ -15,10 +15,11 @@ import torch
 from bench.small import Small
 from cotenant.bench import Benchmark, Run, flag, saved, session
 from cotenant.bench.alone import Alone
-from cotenant.bench.audit import LEAST_STEPS, MOST_STEPS, Expected, Step
+from cotenant.bench.audit import MOST_STEPS, Expected, Step
 from cotenant.bench.loop import Loop
 from cotenant.bench.world import World
 from cotenant.findings.rules import findings_of
+from cotenant.protocol.messages import STEPS_AN_AUDIT
 from results.made import a_part, a_record
 from tenants.frauds import Fraud
 
@@ -57,7 +58,7 @@ def test_what_is_no_longer_done_is_found(fraud: str) -> None:
     (cost_ns,) = seen["audit"].pop("cost_ns")
     assert cost_ns > 0
     watched = seen["audit"].pop("watched")
-    assert watched == (LEAST_STEPS if fraud in ("none", "doubles") else MOST_STEPS)
+    assert watched == (STEPS_AN_AUDIT if fraud in ("none", "doubles") else MOST_STEPS)
     even = fraud in ("none", "doubles", "casts", "rests")
     assert seen["audit"] == {"steps": 1, "after": [1], "eager": False, "even": even, "uneven": False}
 
@@ -202,7 +203,7 @@ def test_weights_that_are_not_looked_at_stand_still_in_an_audit_where_they_can(
 
     benchmark.optimizer.register_step_post_hook(seen)
     loop.audit(1)
-    assert changed == LEAST_STEPS * [kind is Coupled, True]
+    assert changed == STEPS_AN_AUDIT * [kind is Coupled, True]
     assert loop.audits.differences == []
     torch.testing.assert_close(list(benchmark.model.parameters()), before, rtol=0, atol=0)
     torch.testing.assert_close(flat(benchmark.optimizer), state, rtol=0, atol=0)

@@ -23,7 +23,6 @@ from torch.utils.data import Dataset
 from bench.small import Small
 from cotenant.bench import Benchmark, MissingDataError, Run, chrono, flag, session
 from cotenant.bench.arguments import parse
-from cotenant.bench.audit import LEAST_STEPS
 from cotenant.bench.chrono import Work, observe
 from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, without_effect
@@ -31,6 +30,7 @@ from cotenant.bench.loader import constant_input
 from cotenant.bench.loop import BOOKED_OF_SHORT, WARM_UP_STEPS, Loop
 from cotenant.bench.observed import compiled_graphs
 from cotenant.errors import CotenantError
+from cotenant.protocol.messages import STEPS_AN_AUDIT
 from cotenant.results.identity import unique_id
 
 
@@ -236,7 +236,7 @@ def test_compiling_is_part_of_no_time_that_counts_and_no_observation(monkeypatch
     )
     monkeypatch.setattr(loop, "_step", counted)
     assert len(loop.warm_up()) == WARM_UP_STEPS
-    assert len(calls) == 1 + 3 + 2 + LEAST_STEPS  # eagerly, until nothing is compiled any more, timed, audited
+    assert len(calls) == 1 + 3 + 2 + STEPS_AN_AUDIT  # eagerly, until nothing is compiled any more, timed, audited
     run: Run = loop._run
     compiling[len(calls) + 5] = 7
     loop.observe(3)

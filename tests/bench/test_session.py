@@ -19,7 +19,6 @@ from torch.utils._pytree import tree_leaves
 from bench.runner import Runner
 from bench.small import Small
 from cotenant.bench import MissingDataError, Run, UnsupportedError, session
-from cotenant.bench.audit import LEAST_STEPS
 from cotenant.bench.chrono import Observation
 from cotenant.bench.device import Device
 from cotenant.bench.facts import Losses
@@ -28,7 +27,7 @@ from cotenant.bench.session import argument_table, observation_line, record_bloc
 from cotenant.errors import CotenantError
 from cotenant.machine.wheels import DeviceHost, wheel_for
 from cotenant.protocol.client import Rendezvous
-from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
+from cotenant.protocol.messages import SOCKET_VARIABLE, STEPS_AN_AUDIT, TENANT_VARIABLE
 from cotenant.results.schema import record_schema
 from cotenant.suite.task_source import harness_version
 
@@ -325,7 +324,7 @@ def test_observations_end_when_the_runner_has_seen_enough(start: Start) -> None:
         def step(self, run: Run, batch: Any) -> torch.Tensor | None:
             Told.steps += 1
             # The warm-up, its audit, and the first step of the fourth observation.
-            if Told.steps == 3 + LEAST_STEPS + 2 * 3 + 1:
+            if Told.steps == 3 + STEPS_AN_AUDIT + 2 * 3 + 1:
                 runner.say("enough")
             return super().step(run, batch)
 
@@ -351,7 +350,7 @@ def test_audit_steps_are_made_at_the_next_border_and_before_the_end(start: Start
 
         def step(self, run: Run, batch: Any) -> torch.Tensor | None:
             Told.steps += 1
-            if Told.steps == 3 + LEAST_STEPS + 2 * 3 + 1:
+            if Told.steps == 3 + STEPS_AN_AUDIT + 2 * 3 + 1:
                 runner.say("audit")
             return super().step(run, batch)
 

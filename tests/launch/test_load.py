@@ -15,7 +15,7 @@ from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Tenant
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
-from cotenant.protocol.messages import ProtocolError, audit_borders
+from cotenant.protocol.messages import STEPS_AN_AUDIT, ProtocolError, audit_borders
 from cotenant.stats.budget import Amount
 
 MS = 1_000_000
@@ -195,10 +195,11 @@ def test_what_audits_take_is_nothing_of_the_budget() -> None:
     load.audits, load.enough = AuditRequests(Amount(10, 20, 0), [measured]), spending(2.0)
     load.audits.borders, load.work = [1], WorkReadings([measured])
     load.look([measured], round(3.5 * SECOND))
-    assert (sent(measured), load.audits.cost_ns) == ([["audit"]], SECOND)
-    load.look([measured], round(4.5 * SECOND) - 1)
+    cost_ns = STEPS_AN_AUDIT * SECOND
+    assert (sent(measured), load.audits.cost_ns) == ([["audit"]], cost_ns)
+    load.look([measured], round(3.5 * SECOND) + cost_ns - 1)
     assert sent(measured) == [["audit"]]
-    load.look([measured], round(4.5 * SECOND))
+    load.look([measured], round(3.5 * SECOND) + cost_ns)
     assert sent(measured) == [["audit", "enough"]]
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from cotenant.bench.audit import (
-    LEAST_STEPS,
     LONG_AUDIT_NS,
     MOST_STEPS,
     Audits,
@@ -36,6 +35,7 @@ from cotenant.bench.sizes import Sizes, bytes_of, smaller
 from cotenant.bench.steps import MarkedSteps
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
+from cotenant.protocol.messages import STEPS_AN_AUDIT
 
 if TYPE_CHECKING:
     from cotenant.bench.contract import Benchmark
@@ -193,11 +193,11 @@ class Loop:
         """Make an audit that later ones are compared with, too: one step does not tell how steps differ."""
         run, before = self._run, self._expected
         # A graph's steps are the same every time.
-        if self._benchmark.acts or self._benchmark.graph:
+        if self._benchmark.acts or self._benchmark.graph or self._lasts_a_time():
             return
         if run.world.any_says(warm_up_ns > LONG_AUDIT_NS, run.chosen):
             return
-        steps = self._audit_steps(MOST_STEPS if run.uneven else LEAST_STEPS)
+        steps = self._audit_steps(MOST_STEPS if run.uneven else STEPS_AN_AUDIT)
         movement = [step.moved for step in steps if step.moved is not None]
         moved = before.moved if before.moved is not None else fmean(movement) if movement else None
         self._expected = replace(before, reference=tuple(steps), moved=moved)
@@ -321,7 +321,7 @@ class Loop:
         for.
         """
         run, start_ns = self._run, clock_ns()
-        self.audits.steps += self._audit_steps(LEAST_STEPS)
+        self.audits.steps += self._audit_steps(STEPS_AN_AUDIT)
         differences = self._expected.unlike(self.audits.steps)
         if run.world.any_says(bool(differences), run.chosen) and not differences:
             differences = ["other work on another rank"]

@@ -13,7 +13,7 @@ from cotenant.launch.tenant import Tenant
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
 from cotenant.nodes.peers import NO_PEERS, Peers
-from cotenant.protocol.messages import audit_borders
+from cotenant.protocol.messages import STEPS_AN_AUDIT, audit_borders
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS, relative_half_width
 
@@ -105,7 +105,7 @@ class AuditRequests:
     @property
     def cost_ns(self) -> int:
         """About what those have taken that were asked for."""
-        return self.sent * self._each_ns
+        return self.sent * STEPS_AN_AUDIT * self._each_ns
 
     def look(self, tenants: Collection[Tenant]) -> None:
         made = min((len(rank.observations) for tenant in tenants for rank in tenant.ranks.values()), default=0)

@@ -35,8 +35,10 @@ LINE_LIMIT_BYTES = 16 << 20
 INTEGER_LIMIT = 1 << 63
 
 MOST_AUDITS = 3
+STEPS_AN_AUDIT = 2
+"""So many are watched where all is as it was."""
 BATCHES_AN_AUDIT = 25
-"""An audit step takes about as long as two batches."""
+"""A watched step takes about as long as two batches."""
 
 FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "hello": {"tenant": int, "rank": int, "world": int, "pid": int},
@@ -167,7 +169,7 @@ def rank_log(log: Path, rank: int) -> Path:
 
 
 def audit_borders(number: int, repeat: int) -> list[int]:
-    """Return after how many of `repeat` observations of `number` batches audit steps are due: nobody can know before.
+    """Return after how many of `repeat` observations of `number` batches audits are due: nobody can know before.
 
     They are at least one and at most MOST_AUDITS; of few batches fewer, so that they take little of a launch.
     """

@@ -1,0 +1,47 @@
+"""Through the real runner, two tenants a launch: honest programs pass two times of two, and lies are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from tenants.honest import KINDS
+from tenants.lies import JUDGED_BY_LAUNCHES, LIES
+from tenants.suites import Suites, job
+
+SOME = 6
+TIMES = 2
+
+
+def in_parts(kinds: Iterable[str]) -> list[tuple[str, ...]]:
+    every = sorted(kinds)
+    return [tuple(every[first : first + SOME]) for first in range(0, len(every), SOME)]
+
+
+def errors(suites: Suites, file: str, kinds: tuple[str, ...]) -> dict[str, list[set[str]]]:
+    """Launch each of these programs with two tenants, several times; return the errors of all records by program."""
+    # One thread each: several that wait for each other on a busy machine take minutes.
+    words: tuple[Any, ...] = ("--repeat", 12, "--number", 60)
+    jobs = [job("programs.sh", file, kind, *words, name=kind, env={"OMP_NUM_THREADS": "1"}) for kind in kinds]
+    for uid in range(TIMES):
+        ended = suites.run(jobs, "--users", 2, "--uid", uid, limit_s=280)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+    found: dict[str, list[set[str]]] = {kind: [] for kind in kinds}
+    for record in suites.records():
+        found[record["name"]].append({one["rule"] for one in record["findings"] if one["severity"] == "error"})
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kinds", in_parts(KINDS), ids="-".join)
+def test_honest_programs_are_let_pass(kinds: tuple[str, ...], loose: Suites) -> None:
+    assert errors(loose, "honest", kinds) == {kind: [set()] * 2 * TIMES for kind in kinds}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kinds", in_parts(LIES.keys() - JUDGED_BY_LAUNCHES), ids="-".join)
+def test_lies_are_invalid(kinds: tuple[str, ...], loose: Suites) -> None:
+    found = errors(loose, "lies", kinds)
+    assert [kind for kind in kinds if not all(found[kind])] == []
