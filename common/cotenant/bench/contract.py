@@ -31,7 +31,7 @@ class Benchmark:
     """Have all steps the same shapes? Then cuDNN and MIOpen time their convolutions in the warm-up, for the fastest."""
 
     padding: ClassVar[int | None] = None
-    """The word that fills up `texts` to the longest of a batch: the harness counts the others of the first batch."""
+    """The word that fills up `texts` to the longest of a batch: the harness counts the others of some batches."""
 
     acts: ClassVar[bool] = False
     """Does a step act in an environment, which nothing can put back? Then it is audited after the last observation."""
@@ -40,7 +40,7 @@ class Benchmark:
     serves: ClassVar[bool] = False
     """Does somebody wait for each step, as for the next word of an answer? Then every one's time is recorded, too."""
     timed: ClassVar[bool] = False
-    """Does a step last a time, and do in it what it can? Then an audit does not compare how many operations it did."""
+    """Does a step last a time, and do in it what it can? Then no audit compares its operations, unless it trains."""
     ignored: ClassVar[dict[str, int]] = {}
     aliases: ClassVar[dict[str, str]] = {}
     """Other suites' flags, and the words that they become."""

@@ -203,7 +203,7 @@ class Loop:
         self._expected = replace(before, reference=tuple(steps), moved=moved)
 
     def _moved(self, before: Weights, pushes: dict[int, float]) -> float | None:
-        """Return the part of the weights that moved since `before`, and in the warm-up remember how far they are pushed.
+        """Return the part of the weights that moved since `before`; in the warm-up remember how far they are pushed.
 
         Weights that the optimizers have lost, and that are trained none the less, have not moved.
         """
