@@ -1,0 +1,68 @@
+"""How large batches are: a random part of them is looked at, behind the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from bench.small import Small
+from cotenant.bench import Run, sizes
+from cotenant.bench.loop import Loop
+from cotenant.bench.sizes import FEW, Sizes, chosen, filled, smaller
+
+
+def of(*held: float) -> Sizes:
+    return Sizes(filled=list(held))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ([64, 64, 64], [33] * 5, True),
+        ([64, 64, 64], [33, 35, 34, 36], True),
+        ([64, 64, 64], [61, 61, 61], False),
+        # Sorted by length, shuffled, or one that comes near.
+        ([64, 64, 64], [56, 48, 40, 32], False),
+        ([40, 64, 20], [33, 35, 34], False),
+        ([64, 64, 64], [33, 33, 33, 64], False),
+        ([64, 64, 64], [33] * (FEW - 1), False),
+        ([0, 0], [0, 0, 0], False),
+        ([], [1, 1, 1], False),
+    ],
+)
+def test_batches_are_smaller_where_none_comes_near(before: list[float], after: list[float], found: bool) -> None:
+    assert bool(smaller(of(*before), of(*after))) == found
+
+
+def test_what_a_batch_is_filled_with() -> None:
+    assert filled((torch.zeros(2), torch.tensor([[0, 1, 2], [3, 0, 0]]))) == 3
+    assert filled(torch.ones(8, 4).t()) == 32, "what does not lie in one piece is taken for full"
+    assert (filled(None), filled(torch.ones(0))) == (0, 0)
+    half = torch.zeros(3 * sizes.LOOKED_AT)
+    half[: len(half) // 3] = 1
+    assert filled(half) == pytest.approx(sizes.LOOKED_AT, rel=0.01)
+
+
+def test_which_batches_are_looked_at_is_drawn_anew_and_of_large_ones_it_is_one() -> None:
+    assert [len(chosen(number, 1)) for number in (1, 9, 10, 35)] == [1, 1, 1, 3]
+    assert len(chosen(35, sizes.MOST_HELD_BYTES + 1)) == 1
+    assert len({tuple(chosen(100, 1)) for _ in range(9)}) > 1
+
+
+def test_batches_are_looked_at_and_let_go_behind_the_clock() -> None:
+    class Growing(Small):
+        def batches(self, run: Run) -> Iterator[torch.Tensor]:
+            return (torch.ones(rows, 3) for rows in range(1, 999))
+
+        def items(self, batch: torch.Tensor) -> float:
+            return 1.0
+
+    loop = Loop(benchmark := Growing(skip=0), Run(benchmark))
+    loop.warm_up()
+    seen = [loop.observe(20) for _ in range(3)]
+    assert [observation.held for observation in seen] == [[], [], []]
+    told = loop.audited()["size_per_item"]
+    assert (told["warm_up"], told["batches"]) == (2 * 3, 6)
+    assert 3 * 4 <= told["observed"] <= 3 * 63
