@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import pytest
 
@@ -23,8 +22,7 @@ def in_parts(kinds: Iterable[str]) -> list[tuple[str, ...]]:
 def errors(suites: Suites, file: str, kinds: tuple[str, ...]) -> dict[str, list[set[str]]]:
     """Launch each of these programs with two tenants, several times; return the errors of all records by program."""
     # One thread each: several that wait for each other on a busy machine take minutes.
-    words: tuple[Any, ...] = ("--repeat", 12, "--number", 60)
-    jobs = [job("programs.sh", file, kind, *words, name=kind, env={"OMP_NUM_THREADS": "1"}) for kind in kinds]
+    jobs = [job("programs.sh", file, kind, "--repeat", 12, name=kind, env={"OMP_NUM_THREADS": "1"}) for kind in kinds]
     for uid in range(TIMES):
         ended = suites.run(jobs, "--users", 2, "--uid", uid, limit_s=280)
         assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -18,6 +18,7 @@ from cotenant.bench import Run, session
 from cotenant.bench.facts import tenant_facts
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
+from cotenant.protocol.messages import STEPS_AN_AUDIT
 from cotenant.results.schema import record_schema
 from tasks.loading import PLACES, ROOT, TASKS, benchmark_of, draw_pictures, of
 from tenants.suites import Suites
@@ -219,7 +220,7 @@ def test_ranks_of_a_shipped_task_train_one_model_on_data_of_their_own(loose: Sui
     assert len(set(weights)) == len(weights)
     assert not set(batches) & set(other_batches)
     (record,) = loose.records()
-    assert len(weights) == WARM_UP + REPEAT * NUMBER + len(record["observed"]["audit"]["after"])
+    assert len(weights) == WARM_UP + STEPS_AN_AUDIT + REPEAT * NUMBER + record["observed"]["audit"]["watched"]
     assert (record["observed"]["world_size"], record["observed"]["parallel"]) == (2, "ddp")
     assert [one["items"] for one in record["observations"]] == [2 * NUMBER * BATCH] * REPEAT
     for rows in record["rank_observations"].values():

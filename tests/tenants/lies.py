@@ -162,6 +162,8 @@ class SilentPadding(PaddedRows):
 class WorksBefore(Plain):
     """A part of every observation's work is done before its clock starts."""
 
+    number: int = 100
+
     def before_observation(self, run: Run) -> None:
         self.ahead = []
         start_ns = time.perf_counter_ns()
@@ -183,7 +185,7 @@ class WorksBefore(Plain):
 class BeginsLate(Plain):
     """Its clock starts when a part of the observation's batches are done, and all of them are counted."""
 
-    number: int = 100
+    number: int = 300
 
     def build(self, run: Run) -> None:
         super().build(run)

@@ -40,6 +40,8 @@ class Step:
     """What one watched step did; None is what nobody knows, or what may differ from step to step."""
 
     flops: int | None = None
+    asked: int = 1
+    """How often an optimizer that decides by itself computed the loss."""
     dtype: str | None = None
     weights: tuple[str, ...] = ()
     updates: int | None = None
@@ -50,6 +52,11 @@ class Step:
     made: bool | None = None
     """Was its loss computed in it?"""
     items: float | None = None
+
+    @property
+    def flops_each(self) -> float | None:
+        """The operations of one computation of the loss."""
+        return None if self.flops is None else self.flops / self.asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +74,7 @@ class Expected:
         """Return whether nothing of the first step is missing in this one."""
         first = self.first
         return (
-            (not first.flops or step.flops is None or step.flops >= (1 - LIKE) * first.flops)
+            (not first.flops_each or step.flops_each is None or step.flops_each >= (1 - LIKE) * first.flops_each)
             and (first.dtype is None or step.dtype in (None, first.dtype))
             and (not first.updates or (step.updates or 0) >= first.updates)
             and (not self.moved or (step.trained is not False and (step.moved is None or step.moved >= MOVED)))
@@ -77,12 +84,12 @@ class Expected:
     def unlike(self, steps: Sequence[Step]) -> list[str]:
         """Return in what these steps, of all audits so far, are other work than the warm-up's."""
         differences, first = [], self.first
-        counts = [step.flops for step in steps if step.flops is not None]
-        if first.flops and counts:
-            known = [step.flops for step in self.reference if step.flops is not None]
-            if falls_short([first.flops], [*known, *counts]) or falls_short([first.flops, *known], counts):
+        counts = [step.flops_each for step in steps if step.flops_each is not None]
+        if (whole := first.flops_each) and counts:
+            known = [step.flops_each for step in self.reference if step.flops_each is not None]
+            if falls_short([whole], [*known, *counts]) or falls_short([whole, *known], counts):
                 most = max(counts)
-                differences.append(f"{most:.4g} operations, not {first.flops:.4g}" if most else "no operations")
+                differences.append(f"{most:.4g} operations, not {whole:.4g}" if most else "no operations")
         dtypes = {step.dtype for step in steps if step.dtype and step.dtype != first.dtype}
         if first.dtype and dtypes:
             differences.append(f"products in {', '.join(sorted(dtypes))}, not {first.dtype}")

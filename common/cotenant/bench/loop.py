@@ -464,6 +464,7 @@ class Loop:
         known = run.observed.get("replicas", 1) == 1 and not counted.uncounted
         step = Step(
             flops=counted.flops if known else None,
+            asked=max(1, seen.asked),
             dtype=counted.dtype,
             weights=tuple(description["weights"] for description in descriptions),
             updates=run.updates - updated,

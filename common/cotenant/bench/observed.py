@@ -61,6 +61,8 @@ class SeenUpdates:
     given: list[torch.optim.Optimizer] = field(default_factory=list)
     stepped: list[torch.optim.Optimizer] = field(default_factory=list)
     pushes: dict[int, float] = field(default_factory=dict)
+    asked: int = 0
+    """How often LBFGS computed the loss, which it does until it sees no more to gain."""
 
 
 @contextlib.contextmanager
@@ -72,10 +74,22 @@ def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpd
     """
     update, seen = run.update, SeenUpdates()
 
-    def stepping(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    def stepping(optimizer: torch.optim.Optimizer) -> None:
         if optimizer not in seen.stepped:
             seen.stepped.append(optimizer)
         seen.pushes |= pushes_of([optimizer], looked_at)
+
+    def before(optimizer: torch.optim.Optimizer, words: Any, options: dict[str, Any]) -> Any:
+        stepping(optimizer)
+        if type(optimizer) is not torch.optim.LBFGS:
+            return None
+        closure = options["closure"] if "closure" in options else words[1]
+
+        def counted() -> Any:
+            seen.asked += 1
+            return closure()
+
+        return words[:1], {"closure": counted}
 
     def noting(loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
         if optimizer not in seen.given:
@@ -93,7 +107,7 @@ def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpd
             stepping(optimizer)
 
     run.update = noting
-    hook = register_optimizer_step_pre_hook(stepping)
+    hook = register_optimizer_step_pre_hook(before)
     try:
         yield seen
     finally:

@@ -28,9 +28,9 @@ LATE_S = 1.0
 """What lies between the end of an observation and its message takes a tenant milliseconds."""
 GAP_NS = 2_000_000
 """A benchmark's harness takes about a millisecond between two observations."""
-RARE_GAPS = 0.1
+RARE_GAPS = 0.25
 """The longest gaps are those in which the machine did something else."""
-SOME_UNTIMED, MOST_UNTIMED = 0.05, 0.2
+SOME_UNTIMED, MOST_UNTIMED, MOST_WITH_RARE = 0.05, 0.2, 0.5
 """Parts of the observations' time."""
 MOST_CLOCK_DIFFERENCE = 0.01
 TIME_SLICE_NS = 2_000_000
@@ -165,10 +165,12 @@ def untimed(record: Record) -> Finding | None:
     timed_ns = sum(row.end_ns - row.start_ns for row in observations)
     usual = gaps_ns[: math.ceil(len(gaps_ns) * (1 - RARE_GAPS))]
     # By a program's own stamps none may have passed.
-    share = fmean(usual) * len(gaps_ns) / timed_ns if timed_ns > 0 else 0.0
-    if share <= SOME_UNTIMED:
+    if timed_ns <= 0:
         return None
-    severity = error if share > MOST_UNTIMED else warning
+    share, of_usual = sum(gaps_ns) / timed_ns, fmean(usual) * len(gaps_ns) / timed_ns
+    if share <= MOST_UNTIMED and of_usual <= SOME_UNTIMED:
+        return None
+    severity = error if of_usual > MOST_UNTIMED or share > MOST_WITH_RARE else warning
     return severity(
         f"Between the kept observations lies {100 * share:.0f} % of their time beside audits and the harness: "
         "no clock has seen it.",
