@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-
 pytest.importorskip("pynvml")
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -142,7 +142,7 @@ def test_jobs_of_the_group_all_have_a_process_per_device() -> None:
     starter = (DCGAN / "run_distributed.sh").read_text()
     assert starter.splitlines()[1].startswith("exec python -m cotenant.bench.ranks ")
     scripts = [*TASKS.rglob("run_distributed.sh"), TASKS / "image_classification/scaling/pytorch/run.sh"]
-    assert len(scripts) == 12
+    assert len(scripts) == 20
     assert {path.read_text() for path in scripts} == {starter}
 
 
