@@ -127,6 +127,31 @@ def test_what_is_no_command_of_ours_is_there_and_takes_its_flags() -> None:
             assert not word.startswith("tests/") or (ROOT / word).exists(), place
 
 
+VERDICTS = ("works", "other", "not here")
+"""Of the four suites' words and habits: as there, another way on purpose, left out with the reason."""
+STAND_INS = {"DIR": ".", "HOST:PORT": "node1:29400", "FILE": "page.html"}
+
+
+def test_every_item_of_the_four_suites_has_a_verdict_and_its_command_is_one(workspace: Path, capsys: Capture) -> None:
+    page = (ROOT / "docs/coming-from.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    items = [row for row in rows if row != ["there", "here", "verdict"]]
+    assert len(rows) - len(items) == 4
+    assert {len(row) for row in rows} == {3}
+    assert {verdict for _, _, verdict in items} == set(VERDICTS)
+    assert not re.search("missing|undocumented|todo", " ".join(verdict for _, _, verdict in items))
+    commands = {line for _, here, _ in items for line in re.findall(r"`(\./run\.sh .+?)`", here)}
+    assert len(commands) > 25
+    for line in commands:
+        words = [STAND_INS.get(word, word) for word in shlex.split(line)[1:]]
+        if words[0] in COMMANDS:
+            importlib.import_module(f"cotenant.commands.{words[0].replace('-', '_')}").parser().parse_words(words[1:])
+        elif words[0] != "--version":
+            end = words.index("--") if "--" in words else len(words)
+            assert main(["run", *words[:end], "--show", *words[end:]]) == 0, line
+            assert capsys.readouterr().out
+
+
 def test_the_catalogue_is_of_the_benchmarks_that_there_are() -> None:
     assert (ROOT / "docs/catalogue.md").read_text() == "\n".join([catalogue.HEAD, *catalogue.tables(), ""])
 

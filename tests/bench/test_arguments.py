@@ -183,6 +183,7 @@ def test_ignored_flags_are_accepted_with_their_values_and_listed() -> None:
 def test_what_is_not_understood_is_one_sentence() -> None:
     for argv, sentence in (
         (["--bach-size", "3"], "This benchmark knows no argument '--bach-size'. Did you mean '--batch-size'?"),
+        (["--model", "x"], "--jobs scaling takes --model."),
         (["--zzz"], "This benchmark knows no argument '--zzz'. --help lists its flags."),
         (["--batch", "3"], "knows no argument '--batch'"),
         (["a", "b", "c"], "knows no argument 'c'"),

@@ -105,6 +105,19 @@ def test_devices_choose_the_twins_that_own_the_machine(loose: Suites, capsys: Ca
     )
 
 
+def test_others_flags_are_told_where_they_are(capsys: Capture) -> None:
+    for flag, meant in {
+        "--model": "--name chooses a job; ./run.sh --jobs scaling -- --model resnet50",
+        "--num-gpus": "--devices N trains one model over N devices",
+        "--use-fp16": "--jobs scaling -- --use-fp16",
+        "--batch-size": "behind --",
+    }.items():
+        status, said, errors = call(capsys, "run", flag, "4")
+        assert (status, said, errors.count("\n")) == (2, "", 1)
+        assert errors.startswith(f"cotenant: There is no flag '{flag}'. ")
+        assert meant in errors
+
+
 def test_free_for_all_is_every_job_at_once_without_slices(loose: Suites, capsys: Capture) -> None:
     jobs = [job("echo.py", name="a", args={"--x": [1, 2]}), job("echo.py", name="b"), job(name="whole", group="all")]
     words = ["run", "--jobs", loose.jobs(jobs), "--dry", "--free-for-all"]

@@ -202,11 +202,13 @@ def test_a_wrong_usage_is_read_while_another_suite_runs(here: Suites, capsys: Ca
     assert not here.output.exists()
 
 
+SAID = ["job: There is no flag '--repaet'."]
+
+
 def test_what_a_task_refuses_is_read_while_another_suite_runs(
     here: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sentences = iter((["job: There is no flag '--repaet'."], []))  # With the words after --, and without them.
-    monkeypatch.setattr(run, "refused", lambda starts: next(sentences))
+    monkeypatch.setattr(run, "refused", lambda starts: SAID if "--repaet" in starts[0].specs[0].command else [])
     with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
         status, _, errors = call(capsys, *words(here, "--jobs", here.jobs([job()])), "--", "--repaet", 5)
     assert (status, errors) == (2, "cotenant: job: There is no flag '--repaet'.\n")

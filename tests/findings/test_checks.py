@@ -25,7 +25,7 @@ from cotenant.findings.checks.host import (
     virtual_machine,
 )
 from cotenant.findings.checks.isolation import backend, container, other_suites, slices
-from cotenant.findings.checks.jobs import belongs, device_self_test, free_disk, job_input, lapack, packages, torch
+from cotenant.findings.checks.jobs import apex, belongs, device_self_test, free_disk, job_input, lapack, packages, torch
 from cotenant.findings.facts import Facts, Isolation, JobNeeds, SelfTest
 from cotenant.isolation.device_modes import share_mode
 from cotenant.isolation.plan import plan
@@ -154,6 +154,10 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (nodes, {"plan": plan(server(), 1)}),
     (torch, after_test(vision="")),
     (device_self_test, after_test() | {"machine": server(devices=(device(0), device(0), device(1)))}),
+    (apex, {"apex": "without kernels"}),
+    (apex, {"apex": "another one than NVIDIA's"}),
+    (apex, {"apex": "built"}),
+    (apex, {"machine": machine(cores=4)}),
     (job_input, {"jobs": (JobNeeds("x"),)}),
     (job_input, {"jobs": (JobNeeds("x", reads=2), JobNeeds("y"))}),
 ]

@@ -84,6 +84,8 @@ def _refuse_taken(cls: type, owner: type, name: str) -> None:
     raise CotenantError(f"{cls.__name__} declares the parameter '{name}', {problem}.", remedy)
 
 
+MEANT = {"--model": "Its model is its own: --name chooses another job, and --jobs scaling takes --model."}
+"""Flags of other suites, and where they are here."""
 _NEGATIVE_NUMBER = re.compile(r"-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 # Places in argparse's namespace that no parameter's name can take.
 _POSITIONAL, _IGNORED = "positional ", "ignored "
@@ -111,9 +113,10 @@ def parse(cls: type, argv: Sequence[str]) -> Parsed:
     namespace, unknown = parser.parse_known_intermixed_args(list(argv))
     if unknown:
         known = [name for action in parser._actions for name in action.option_strings]
+        word = unknown[0].partition("=")[0]
         raise CotenantError(
             f"This benchmark knows no argument '{unknown[0]}'.",
-            did_you_mean(unknown[0].partition("=")[0], known) or "--help lists its flags.",
+            MEANT.get(word) or did_you_mean(word, known) or "--help lists its flags.",
         )
     given = {name: value for name, value in vars(namespace).items() if value is not None}
     values = {

@@ -7,6 +7,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NoReturn
 
 from cotenant.checkout import PROGRAM
@@ -33,9 +34,19 @@ class _Help(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are CotenantErrors; `hint` is for an unknown flag that is like none of its own."""
+    """A parser whose errors are CotenantErrors; `hint` is for an unknown flag that is like none of its own.
 
-    def __init__(self, command: str, description: str, epilog: str = "", hint: str = "--help lists the flags.") -> None:
+    `meant` has what others' flags are here.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        description: str,
+        epilog: str = "",
+        hint: str = "--help lists the flags.",
+        meant: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         super().__init__(
             prog=f"{PROGRAM} {command}".rstrip(),
             allow_abbrev=False,
@@ -44,6 +55,7 @@ class Parser(argparse.ArgumentParser):
             formatter_class=_Help,
         )
         self._hint = hint
+        self._meant = meant
 
     def format_help(self) -> str:
         """Return the help: the usage names no flags, which stand below with what they do."""
@@ -77,7 +89,8 @@ class Parser(argparse.ArgumentParser):
         """Return what `words` give. Raises CotenantError for an unknown flag, naming the one that was meant."""
         given, unknown = self.parse_known_args(list(words))
         if unknown:
-            meant = did_you_mean(unknown[0].partition("=")[0], self.flags())
+            word = unknown[0].partition("=")[0]
+            meant = self._meant.get(word) or did_you_mean(word, self.flags())
             if not unknown[0].startswith("-"):
                 raise CotenantError(f"'{unknown[0]}' is no flag, and no other word stands here.", self._hint)
             raise CotenantError(f"There is no flag '{unknown[0]}'.", meant or self._hint)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cotenant.challenge.vendor import TOKEN_VARIABLE, Buyer, address_of, token_of
-from cotenant.checkout import CHECKOUT, INSTALLED, base_directory, output_directory
+from cotenant.checkout import CHECKOUT, INSTALLED, PROGRAM, base_directory, output_directory
 from cotenant.commands.flags import Parser, add_slice_flags, duration, duration_or_none, place, share
 from cotenant.commands.output import warn
 from cotenant.errors import CotenantError
@@ -31,13 +31,29 @@ from cotenant.suite.sizes import CLASSES
 from cotenant.text import listed
 
 HINT = "--name chooses jobs; a benchmark's own flags stand after --; --help lists all others."
+SCALING = f"{PROGRAM} --jobs scaling -- "
+OVER_DEVICES = "--devices N trains one model over N devices; CUDA_VISIBLE_DEVICES leaves devices out."
+MEANT = {
+    "--model": f"--name chooses a job; {SCALING}--model resnet50 trains one of torchvision's models.",
+    "--arch": "It is a flag of the benchmark, behind --: --name convnet -- --arch resnet50.",
+    "--network": f"It is a flag of the benchmark: {SCALING}--network resnet50.",
+    "--gpus": OVER_DEVICES,
+    "--num-gpus": OVER_DEVICES,
+    "--batch-size": "It is a flag of the benchmarks, behind --: -- --batch-size 64.",
+    "--gpu-model": f"It is a flag of {PROGRAM} mlbench-report.",
+    "--reports": f"It is a flag of {PROGRAM} mlbench-report.",
+} | {
+    flag: f"It is a flag of one benchmark: {SCALING}{flag}."
+    for flag in ("--num-iters", "--num-batches-per-iter", "--num-warmup-batches", "--use-fp16", "--fp16-allreduce")
+}
+"""Flags of other suites, and what they are here."""
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
 """On devices: most benchmarks of the reference take less than two seconds there, too short for heat, power, energy."""
 
 
 def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     """Return a parser with the flags that say what is to run, and how: `options_of` reads what it gives."""
-    parser = Parser(command, description, epilog, HINT)
+    parser = Parser(command, description, epilog, HINT, MEANT)
     runs = parser.add_argument_group("what runs")
     add = runs.add_argument
     add_jobs(add)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cotenant.finding import Finding
 from cotenant.isolation.plan import Plan
@@ -19,6 +20,9 @@ from cotenant.machine.nvidia import DeviceState, device_states, has_driver
 from cotenant.machine.space import Disk, HostMemory, SharedMemory, disks, host_memory, shared_memory
 from cotenant.machine.topology import Machine
 from cotenant.machine.virtual import Virtual, virtual
+
+Apex = Literal["missing", "another one than NVIDIA's", "without kernels", "built"]
+"""What there is of NVIDIA's apex, whose optimizers pass over all weights in a few kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,18 @@ class Facts:
     self_test: SelfTest | None = None
     speed: Speed | None = None
     jobs: tuple[JobNeeds, ...] | None = None
+    apex: Apex = "missing"
+
+
+def apex_here() -> Apex:
+    """Tell whether NVIDIA's apex is installed with its kernels, without an import: another package has its name."""
+    package = find_spec("apex")
+    if package is None:
+        return "missing"
+    places = package.submodule_search_locations or ()
+    if not any(Path(place, "multi_tensor_apply").is_dir() for place in places):
+        return "another one than NVIDIA's"
+    return "built" if find_spec("amp_C") else "without kernels"
 
 
 def gather(
@@ -124,4 +140,5 @@ def gather(
         niceness=os.getpriority(os.PRIO_PROCESS, 0),
         compiler_lacks=compiler_lacks(),
         monitoring=monitoring(root),
+        apex=apex_here(),
     )

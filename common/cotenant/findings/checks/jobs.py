@@ -105,6 +105,24 @@ def lapack(facts: Facts) -> Inspection:
     return "missing or wrong"
 
 
+@check("software", "apex")
+def apex(facts: Facts) -> Inspection:
+    """Which optimizers benchmarks have: NVIDIA apex's, or torch's own fused ones."""
+    if facts.self_test is None:
+        return None
+    if not any(device.vendor == "nvidia" for device in facts.machine.accelerators):
+        return "not used without an NVIDIA device; torch's own fused optimizers are"
+    if facts.apex == "built":
+        return "used in fp32, tf32 and bf16; with a gradient scaler (fp16) torch's own fused optimizers are"
+    if facts.apex != "missing":
+        yield info(
+            f"The package apex is {facts.apex}, so that its optimizers cannot be used.",
+            "Build NVIDIA's apex with its CUDA extensions, or remove the package.",
+            rule="apex_unusable",
+        )
+    return "not used; torch's own fused optimizers are"
+
+
 @check("software", "device self-test")
 def device_self_test(facts: Facts) -> Inspection:
     """Does torch see the devices that the host has, and compute on them rightly?"""
