@@ -56,7 +56,7 @@ WAITING: dict[str, dict[str, int]] = {
     WLM: dict.fromkeys(OF_ALL, 1),
 }
 """How often a step waits for the device at the most, by precision; every other one never does."""
-WHY_WAITING = {
+REASONS = {
     ATARI: "asks the device for the actions that its emulators take next",
     CART: "asks the device for the action that its pole takes next",
     DLRM: "torch's gradient scaler counts the rows of sparse gradients",

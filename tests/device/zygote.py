@@ -21,8 +21,11 @@ from device.null.build import variables
 
 ROOT = Path(__file__).parents[2]
 TASKS = ROOT / "tasks"
-LIMIT_S = 120
+LIMIT_S = 600
 TAIL = 4000
+RECORD = "{record}"
+UNFILLED = "NULL_DEVICE_UNFILLED"
+"""Where it is set no weight is drawn at random: that is most of what a large network's start takes."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -56,10 +59,14 @@ class Zygote:
 
     def run(self, task: str, *words: object, environ: Mapping[str, str] | None = None) -> Ended:
         """Run a task, named as its folder below tasks/, with these arguments and variables; return how it ended."""
+        return self.start(TASKS / task / "pytorch" / "main.py", *words, "--report", RECORD, environ=environ)
+
+    def start(self, program: Path, *words: object, environ: Mapping[str, str] | None = None) -> Ended:
+        """Run any program so, which may leave a record where the word RECORD stands for its path."""
         with tempfile.TemporaryDirectory() as folder:
             request = {
-                "program": str(TASKS / task / "pytorch" / "main.py"),
-                "words": [*map(str, words), "--report", f"{folder}/record.json"],
+                "program": str(program),
+                "words": [str(word).replace(RECORD, f"{folder}/record.json") for word in words],
                 "environ": dict(environ or {}),
                 "folder": folder,
             }
@@ -111,10 +118,13 @@ def _job(request: Mapping[str, Any]) -> None:
     os.environ.update(request["environ"])
     sys.argv = [request["program"], *request["words"]]
     sys.path.insert(0, str(Path(request["program"]).parent))
+    if UNFILLED in request["environ"]:
+        _leave_weights_unfilled()
     waits = _watched_steps()
     status = 1
     try:
         runpy.run_path(request["program"], run_name="__main__")
+        status = 0
     except SystemExit as end:
         status = int(end.code or 0)
     except BaseException:
@@ -123,6 +133,13 @@ def _job(request: Mapping[str, Any]) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
+
+
+def _leave_weights_unfilled() -> None:
+    import torch
+
+    for name in ("normal_", "uniform_"):
+        setattr(torch.Tensor, name, lambda self, *given, **named: self)
 
 
 def _watched_steps() -> list[int]:

@@ -32,17 +32,21 @@ def table(tmp_path: Path, text: str = TABLE) -> Sizes:
 
 
 def test_the_class_is_the_largest_that_a_part_of_a_device_holds() -> None:
-    # As drivers report them: T4, V100, A100 of 40 GB and halves of it, H100 and parts of it, H200.
+    # As drivers report them: T4, V100, 4090, A100 of 40 GB, L40S, H100 (and parts of some), H200, H100 NVL, B200.
     for mib, name in [
         (15360, "16gb"),
         (32510, "32gb"),
-        (40960, "32gb"),
+        (24564, "24gb"),
+        (40960, "40gb"),
         (40960 // 2, "16gb"),
+        (49140, "48gb"),
         (81559, "80gb"),
-        (81559 // 2, "32gb"),
+        (81559 // 2, "40gb"),
         (81559 // 8, "8gb"),
         (143771, "140gb"),
-        (143771 // 2, "32gb"),
+        (143771 // 2, "48gb"),
+        (95830, "96gb"),
+        (183359, "192gb"),
         (6144, None),
         (0, None),
     ]:
@@ -85,7 +89,7 @@ def test_wrong_tables_are_refused_with_their_place(tmp_path: Path) -> None:
         ("[a", "cannot be read"),
         ("a = 3", "'a' is no table"),
         ("[a]\nfp32 = 3", "[a] fp32 is no table of classes"),
-        ("[a]\nfp32 = { 24gb = 3 }", "[a] fp32 names the class '24gb'"),
+        ("[a]\nfp32 = { 20gb = 3 }", "[a] fp32 names the class '20gb'"),
         ("[a]\nfp32 = { 16gb = 0 }", "[a] fp32.16gb is 0"),
         ("[a]\nfp32 = { 16gb = true }", "[a] fp32.16gb is True"),
         ("[a]\nargs.cpu = { --x = [1] }", "[a] args.cpu is {'--x': [1]}"),

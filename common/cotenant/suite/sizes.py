@@ -29,7 +29,7 @@ FILE = "batch_sizes.toml"
 CPU = "cpu"
 WHOLE = "_all"
 """What follows a job's name in that of its twin, which trains one model over all devices: it has the job's sizes."""
-MEMORY_CLASSES = {"8gb": 8, "16gb": 16, "32gb": 32, "80gb": 80, "140gb": 140}
+MEMORY_CLASSES = {f"{gib}gb": gib for gib in (8, 16, 24, 32, 40, 48, 80, 96, 140, 192)}
 """A device's memory in GiB, by its class; ascending."""
 CLASSES = (CPU, *MEMORY_CLASSES)
 _GIB = 1 << 30

@@ -1,0 +1,76 @@
+"""Print what torch meets on the null device: rules of capture, streams, memory, and what a launch may be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def refusal(work: Callable[[], Any]) -> str:
+    """Return in CUDA's words why `work` cannot be captured, "" where it can."""
+    errors: list[str] = []
+
+    def noting() -> None:
+        try:
+            work()
+        except RuntimeError as error:
+            errors.append(str(error))
+            raise
+
+    try:
+        with torch.cuda.graph(torch.cuda.CUDAGraph(), stream=torch.cuda.Stream()):
+            noting()
+    except RuntimeError as error:
+        errors.append(str(error))
+    return errors[0].partition("\n")[0] if errors else ""
+
+
+def fork(join: bool) -> None:
+    other, here = torch.cuda.Stream(), torch.cuda.current_stream()
+    other.wait_stream(here)
+    with torch.cuda.stream(other):
+        x.add(1)
+    if join:
+        here.wait_stream(other)
+
+
+def event_outside() -> None:
+    torch.cuda.current_stream().wait_event(outside)
+
+
+def largest_mib(most_mib: int) -> int:
+    low, high = 0, most_mib
+    while low < high:
+        middle = (low + high + 1) // 2
+        try:
+            torch.empty(middle << 20, dtype=torch.uint8, device="cuda")
+            low = middle
+        except torch.OutOfMemoryError:
+            high = middle - 1
+        torch.cuda.empty_cache()
+    return low
+
+
+x = torch.ones(4, device="cuda")
+outside = torch.cuda.Event()
+outside.record()
+print(
+    json.dumps(
+        {
+            "kernels": refusal(lambda: x.add(1).mul(2)),
+            "waits": refusal(lambda: x.sum().item()),
+            "synchronize": refusal(torch.cuda.synchronize),
+            "joined": refusal(lambda: fork(join=True)),
+            "unjoined": refusal(lambda: fork(join=False)),
+            "event_outside": refusal(event_outside),
+            "ones_read_as": x.tolist(),
+            "largest_mib": largest_mib(1 << 20),
+            "free": torch.cuda.mem_get_info()[0] >> 20,
+            "devices": torch.cuda.device_count(),
+            "named": torch.cuda.get_device_properties(0).name,
+        }
+    )
+)
