@@ -44,11 +44,11 @@ def row(name: str, times: int) -> list[str]:
             seen = loop.observe(job.number)
             steps_ns.append((seen.end_ns - seen.start_ns) / job.number)
             loop.audit(count)
-    audit_ns, step_ns = median(loop.audits.cost_ns), median(steps_ns)
+    audit_ns, step_ns = median(loop.auditor.audits.cost_ns), median(steps_ns)
     (given,) = (cell["args"] for cell in json.loads(PROFILE.read_text()) if cell["name"] == name)
     number, repeat = given["--number"], given["--repeat"]
     share = len(audit_borders(number, repeat)) * audit_ns / (number * repeat * step_ns)
-    told = "; ".join(loop.audits.differences) or "the same work"
+    told = "; ".join(loop.auditor.audits.differences) or "the same work"
     cells = [f"{step_ns / 1e6:.3g}", f"{audit_ns / 1e6:.3g}", f"{audit_ns / step_ns:.2g}"]
     return [name, *cells, f"{len(audit_borders(number, repeat))}", f"{100 * share:.2g} %", told]
 

@@ -21,10 +21,10 @@ from rich.console import Console
 from rich.table import Table
 from sides import Timed, bare, observed, one_processor
 
+from cotenant.bench.batches import counter
 from cotenant.bench.chrono import Work
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device
-from cotenant.bench.loop import counter
 from cotenant.machine.cpu import clock_read_ns
 
 STEPS, PAIRS = 10_000, 101

@@ -159,12 +159,12 @@ def test_a_rank_that_hears_late_makes_the_audit_of_the_others_and_none_of_its_ow
     with monkeypatch.context() as others:
         others.setattr(World, "any_says", lambda *asked: True)
         loop.audit(0)
-    assert loop.audits.differences == ["other work on another rank"]
+    assert loop.auditor.audits.differences == ["other work on another rank"]
     loop.audit(1)
     assert loop.load_until(lambda: True, lambda: 1) > 0
-    assert loop.audits.after == [1]
+    assert loop.auditor.audits.after == [1]
     loop.load_until(lambda: True, lambda: 3)
-    assert loop.audits.after == [1, 1, 1]
+    assert loop.auditor.audits.after == [1, 1, 1]
 
 
 def test_of_a_run_alone_every_rank_makes_equally_many_audits_also_behind_its_last_observation() -> None:
@@ -204,7 +204,7 @@ def test_weights_that_are_not_looked_at_stand_still_in_an_audit_where_they_can(
     benchmark.optimizer.register_step_post_hook(seen)
     loop.audit(1)
     assert changed == STEPS_AN_AUDIT * [kind is Coupled, True]
-    assert loop.audits.differences == []
+    assert loop.auditor.audits.differences == []
     torch.testing.assert_close(list(benchmark.model.parameters()), before, rtol=0, atol=0)
     torch.testing.assert_close(flat(benchmark.optimizer), state, rtol=0, atol=0)
     assert "step" not in vars(benchmark.optimizer)

@@ -90,7 +90,7 @@ def test_a_replayed_step_trains_on_its_own_batch_and_is_counted_as_the_step(reco
     benchmark = Learning(graph=True)
     loop = Loop(benchmark, replayed := Run(benchmark))
     loop.warm_up()
-    assert loop._optimizers[0].param_groups[0]["capturable"]
+    assert loop.auditor.optimizers[0].param_groups[0]["capturable"]
     seen = loop.observe(3)
     assert torch.equal(weights(benchmark), expected)
     assert [loss.item() for loss in seen.losses] == [loss.item() for loss in losses[4:] if loss is not None]

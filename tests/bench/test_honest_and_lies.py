@@ -93,7 +93,7 @@ def losses_of(kind: type[Plain], audits: int) -> list[Any]:
         losses += [loss.item() for loss in loop.observe(11).losses]
         if audits:
             loop.audit(number + 1)
-    assert len(loop.audits.after) == (4 if audits else 0)
+    assert len(loop.auditor.audits.after) == (4 if audits else 0)
     assert all(torch.isfinite(torch.tensor(losses)))
     return losses
 

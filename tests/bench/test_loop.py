@@ -182,7 +182,7 @@ def test_the_collector_is_off_inside_and_collects_between() -> None:
     benchmark = Littering()
     loop = loop_of(benchmark)
     assert len(loop.warm_up()) == len(benchmark.states) == WARM_UP_STEPS
-    assert loop.observed_dtype == "fp32"
+    assert loop.auditor.dtype == "fp32"
     assert not any(module is vars(torch) for module in gc.get_objects()), "imported modules are collected"
     assert not any(knot() for knot in benchmark.knots)
     for _ in range(2):
@@ -234,7 +234,7 @@ def test_compiling_is_part_of_no_time_that_counts_and_no_observation(monkeypatch
         "cotenant.bench.loop.compiled_graphs",
         lambda: sum(graphs for call, graphs in compiling.items() if call <= len(calls)),
     )
-    monkeypatch.setattr(loop, "_step", counted)
+    monkeypatch.setattr(loop.auditor, "_step", counted)
     assert len(loop.warm_up()) == WARM_UP_STEPS
     assert len(calls) == 1 + 3 + 2 + STEPS_AN_AUDIT  # eagerly, until nothing is compiled any more, timed, audited
     run: Run = loop._run
@@ -292,7 +292,7 @@ def test_a_long_warm_up_makes_no_further_step(monkeypatch: pytest.MonkeyPatch) -
         step_ns = round(step_s * 1e9)
         loop = Loop(benchmark := Long(), run := Run(benchmark))
         assert loop.warm_up() == [step_ns] * steps
-        assert (loop.books_every, loop.observed_dtype) == (1, "fp32")
+        assert (loop.books_every, loop.auditor.dtype) == (1, "fp32")
         sentences = [finding.sentence for finding in run.findings if finding.rule == "short_warm_up"]
         assert sentences == [f"Warm-up ended after {steps} of 3 steps and {steps * step_s:.0f} s."] * (steps < 3)
 

@@ -72,7 +72,7 @@ def test_making_the_batch_does_not_count() -> None:
     benchmark = Made(precision="bf16")
     loop = Loop(benchmark, Run(benchmark))
     loop.warm_up()
-    assert loop.observed_dtype == "bf16"
+    assert loop.auditor.dtype == "bf16"
 
 
 @pytest.mark.slow
@@ -88,7 +88,7 @@ def test_a_compiled_model_is_watched_uncompiled_and_then_compiled(monkeypatch: p
     loop = Loop(benchmark, Run(benchmark))
     assert not compiled
     loop.warm_up()
-    assert loop.observed_dtype == "bf16"
+    assert loop.auditor.dtype == "bf16"
     assert len(compiled) == 1
     loop.observe(3)
     assert len(compiled) == 1

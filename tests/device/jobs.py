@@ -74,5 +74,5 @@ UNRECORDED = {
 }
 """Tasks that --graph is `unsupported` for, and the sentence that says why; others in some precision."""
 
-ARTEFACTS = {"padding_counted", "mfu_impossible", "credited"}
+ARTEFACTS = {"padding_counted", "mfu_impossible", "credited", "untimed"}
 """Errors that are of the null device, where every number reads as zero and no step takes time."""

@@ -29,7 +29,7 @@ def test_a_product_is_credited_with_the_operations_that_it_takes(precision: str)
     torch.testing.assert_close(benchmark.out, left @ right)
     loop = Loop(benchmark, run)
     loop.warm_up()
-    assert loop.observed_dtype == precision
+    assert loop.auditor.dtype == precision
     loop.load_until(lambda: True)
 
 

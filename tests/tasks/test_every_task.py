@@ -218,7 +218,7 @@ def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypa
     loop.warm_up()
     # toy_lstm counts its sequences as one.
     assert loop.observe(2).items == 2 * ITEMS.get(place, SMALL[place].get("batch_size", 1))
-    assert loop.observed_dtype == precision
+    assert loop.auditor.dtype == precision
     assert [finding.rule for finding in run.findings if finding.severity != "info"] == []
 
 

@@ -55,7 +55,7 @@ def test_a_family_runs_in_seconds_without_a_device(job: Job, monkeypatch: pytest
     assert time.monotonic() - begun_s < LIMIT_S
     assert seen.items > 0
     assert all(loss.isfinite() for loss in seen.losses)
-    assert loop.observed_dtype == precision
+    assert loop.auditor.dtype == precision
     assert [finding.rule for finding in run.findings if finding.severity != "info"] == []
     operations = loop.operations()
     assert operations["flops_uncounted"] == []

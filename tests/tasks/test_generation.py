@@ -65,7 +65,7 @@ def test_every_step_is_the_same_work_and_is_watched(place: str, precision: Any) 
     assert (loop.audited()["audit"]["steps"], loop.audited()["audit"]["differences"]) == (2, [])
     seen, rows = loop.observe(3), benchmark.batch_size
     assert (seen.items, seen.losses) == (3 * rows * (benchmark.context if place == PREFILL else 1), [])
-    assert (loop.observed_dtype, loop.updates, loop.promised) == (precision, 0, None)
+    assert (loop.auditor.dtype, loop.updates, loop.promised) == (precision, 0, None)
     operations = loop.operations()
     assert operations["flops_per_step"] == operations["flops_closed"]
     assert [finding for finding in run.findings if finding.severity != "info"] == []

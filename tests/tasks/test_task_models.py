@@ -209,7 +209,7 @@ def test_loader_reads_decodes_and_normalises(workers: int, tmp_path: Path) -> No
     seen = loop.observe(3)
     assert seen.items == 18
     assert 0.5 * (seen.end_ns - seen.start_ns) < seen.data_wait_ns < seen.end_ns - seen.start_ns
-    assert (loop.observed_dtype, run.findings) == (None, [])
+    assert (loop.auditor.dtype, run.findings) == (None, [])
     images, labels = next(iter(benchmark.batches(run)))
     assert (images.shape, images.dtype) == ((6, 3, 32, 32), torch.float32)
     assert set(labels.tolist()) <= {0, 1}

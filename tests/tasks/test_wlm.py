@@ -75,7 +75,7 @@ def test_items_and_dtype_are_what_ran(main: Any, files: Path, model: str, precis
     loop = Loop(benchmark, run := Run(benchmark))
     loop.warm_up()
     seen = loop.observe(3)
-    assert (seen.items, loop.observed_dtype, run.findings) == (9, precision, [])
+    assert (seen.items, loop.auditor.dtype, run.findings) == (9, precision, [])
     assert all(loss.isfinite() for loss in seen.losses)
     assert run.metrics == {"tokens_per_item": 7.0}
 

@@ -46,7 +46,7 @@ class Pieces:
         _refuse(run)
         self._run = run
         self._loop = loop
-        self._saved = Saved(run, Reached(run, loop.optimizers))
+        self._saved = Saved(run, Reached(run, loop.auditor.optimizers))
         self.state = self._weights()
         tried = [self._tried(nonce) for nonce in (*NONCES, NONCES[0])]
         if tried[0][0] == tried[1][0]:
@@ -83,7 +83,7 @@ class Pieces:
         return batch, _doubles(losses, TRIED_STEPS)
 
     def _weights(self) -> bytes:
-        return _digest(Weights.of(self._loop.optimizers).values)
+        return _digest(Weights.of(self._loop.auditor.optimizers).values)
 
 
 _REMEDY = "Leave this benchmark out of the challenge (--exclude)."

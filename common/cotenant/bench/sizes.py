@@ -7,6 +7,7 @@ as many items. Looking at a batch takes longer than some steps, so that it is do
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +75,40 @@ class Sizes:
     def mean(self) -> float:
         """What an item holds on the mean."""
         return sum(self.filled) / len(self.filled) if self.filled else 0.0
+
+
+class ObservedSizes:
+    """The sizes of the warm-up's batches, and of those of each observation that were looked at."""
+
+    def __init__(self, benchmark: Benchmark) -> None:
+        self._benchmark = benchmark
+        self.warm_up = Sizes()
+        self._observed: list[Sizes] = []
+
+    def take(self, held: Sequence[Any], items: Callable[[Any], float]) -> None:
+        """Look at the batches that an observation has held, each once."""
+        self._observed.append(Sizes())
+        for batch in {id(batch): batch for batch in held}.values():
+            self._observed[-1].take(self._benchmark, batch, items(batch))
+
+    @property
+    def _kept(self) -> Sizes:
+        """The sizes in the observations that are kept, as far as is known here: a budget may keep more."""
+        skip = min(self._benchmark.skip or 0, len(self._observed) // 3)
+        return sum(self._observed[skip:], Sizes())
+
+    def results(self) -> dict[str, Any]:
+        """Return what a record holds of them: sizes, and words that are no padding where batches have any."""
+        seen = self._kept
+        sizes = {"warm_up": self.warm_up.mean, "observed": seen.mean, "batches": seen.batches}
+        told = seen if seen.batches else self.warm_up
+        if not told.places:
+            return {"size_per_item": sizes}
+        each = {"items_per_step": told.items / told.batches, "words_per_step": told.words / told.batches}
+        return each | {"padding": 1 - told.words / told.places, "size_per_item": sizes}
+
+    def differences(self) -> list[str]:
+        return smaller(self.warm_up, self._kept)
 
 
 def words_of(benchmark: Benchmark, batch: Any) -> tuple[int, int]:

@@ -1,0 +1,198 @@
+"""Watches steps: the first one of the warm-up, and those of audits, which are compared with it and undone."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from cotenant.bench.audit import LONG_AUDIT_NS, MOST_STEPS, Audits, Expected, Step, Weights
+from cotenant.bench.chrono import clock_ns
+from cotenant.bench.observed import FlopCount, described, watched_updates
+from cotenant.bench.run import Run
+from cotenant.bench.saved import sample, undone, weights_of
+from cotenant.protocol.messages import STEPS_AN_AUDIT
+
+MOST_UPDATES = 0.9
+"""Of uneven steps: how often one has an update is only known about."""
+
+
+class Auditor:
+    """Knows the warm-up's work, and compares that of audits with it.
+
+    `step` is the benchmark's own, eager one, `batch` the first of the input, `items` counts those of a batch. `dtype`
+    and `described` are of the products and the optimizers that the first step was seen to use.
+    """
+
+    def __init__(
+        self, run: Run, batch: Any, step: Callable[[Run, Any], torch.Tensor | None], items: Callable[[Any], float]
+    ) -> None:
+        self._run = run
+        self._batch, self._step, self._items = batch, step, items
+        self.dtype: str | None = None
+        self.described: list[dict[str, Any]] = []
+        self.counted = FlopCount()
+        self.audits = Audits()
+        self.optimizers: list[torch.optim.Optimizer] = []
+        """Those that the first step of the warm-up stepped."""
+        self.memory: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+        """Where a step that is watched allocates: in a recorded one's memory, if there is one."""
+        self._expected = Expected()
+        self._updated: list[torch.optim.Optimizer] = []
+        self._usual_pushes: dict[int, float] = {}
+        self._pushed: dict[int, torch.Tensor] = {}
+        self._warm = False
+
+    def watch_first(self, batch: Any) -> tuple[torch.Tensor | None, Step]:
+        """Do the first step of the warm-up; return its loss and what it did."""
+        loss, step, _ = self._watched(batch, self.counted)
+        return loss, step
+
+    def expect(self, first: Step, movement: list[float], warm_up_ns: int) -> None:
+        """Take the warm-up for what audits have to find again; `movement` is of those of its steps that moved weights.
+
+        An audit is made of it that later ones are compared with, too: one step does not tell how steps differ.
+        """
+        run = self._run
+        if self.lasts_a_time:
+            first = replace(first, flops=None)
+        self._expected = Expected(first, moved=fmean(movement) if movement else None, uneven=run.uneven)
+        self._refer(warm_up_ns)
+        self._warm = True
+
+    @property
+    def lasts_a_time(self) -> bool:
+        """Whether steps do in a time what they can: none that trains does."""
+        trains = any(weight.requires_grad for module in self._run.modules for weight in module.parameters())
+        return self._run.benchmark.timed and not trains and not self.optimizers
+
+    def _refer(self, warm_up_ns: int) -> None:
+        run, before, benchmark = self._run, self._expected, self._run.benchmark
+        # A graph's steps are the same every time.
+        if benchmark.acts or benchmark.graph or self.lasts_a_time:
+            return
+        if run.world.any_says(warm_up_ns > LONG_AUDIT_NS, run.chosen):
+            return
+        steps = self._steps(MOST_STEPS if run.uneven else STEPS_AN_AUDIT)
+        movement = [step.moved for step in steps if step.moved is not None]
+        moved = before.moved if before.moved is not None else fmean(movement) if movement else None
+        self._expected = replace(before, reference=tuple(steps), moved=moved)
+
+    def moved(self, before: Weights, pushes: dict[int, float]) -> float | None:
+        """Return the part of the weights that moved since `before`; in the warm-up remember how far they are pushed.
+
+        Weights that the optimizers have lost, and that are trained none the less, have not moved.
+        """
+        moved = Weights.of(self.optimizers).moved_since(before, pushes, self._usual_pushes)
+        if self._warm:
+            stepped = {id(weight) for weight in weights_of(self.optimizers)}
+            left = sum(weight.requires_grad for each, weight in self._pushed.items() if each not in stepped)
+            return moved if moved is None else moved * (1 - left / len(self._pushed))
+        for weight in sample(self.optimizers):
+            if (size := pushes.get(id(weight))) is not None:
+                self._pushed[id(weight)] = weight
+                self._usual_pushes[id(weight)] = max(size, self._usual_pushes.get(id(weight), 0))
+        return moved
+
+    def audit(self, observations: int) -> None:
+        """Make steps on the first batch, watched, and compare those of all audits with the warm-up.
+
+        No batch is fetched for it: the next observation would find that one ready, and be credited what it did not wait
+        for. `observations` is how many there were before it.
+        """
+        run, start_ns = self._run, clock_ns()
+        self.audits.steps += self._steps(STEPS_AN_AUDIT)
+        differences = self._expected.unlike(self.audits.steps)
+        if run.world.any_says(bool(differences), run.chosen) and not differences:
+            differences = ["other work on another rank"]
+        run.chosen.synchronize()
+        gc.collect()
+        self.audits.add(observations, clock_ns() - start_ns, differences)
+
+    def _steps(self, least: int) -> list[Step]:
+        """Return what some steps did, which are undone: more of them than `least` where one missed expected work."""
+        run, steps, start_ns = self._run, list[Step](), clock_ns()
+        with contextlib.nullcontext() if run.benchmark.acts else undone(run, self.optimizers, self._updated):
+            while len(steps) < MOST_STEPS:
+                skipped, before = run.precision.skipped, Weights.of(self.optimizers)
+                usual = self._usual_pushes.keys()
+                _, step, pushes = self._watched(self._batch, FlopCount())
+                moved = self.moved(before, pushes) if run.precision.skipped == skipped else None
+                steps.append(replace(step, moved=moved, trained=bool(usual & pushes.keys()) if usual else None))
+                wanted = least if all(map(self._expected.is_met_by, steps)) else MOST_STEPS
+                goes_on = len(steps) < wanted and clock_ns() - start_ns < LONG_AUDIT_NS
+                # All ranks or none, as in the warm-up.
+                if not run.world.any_says(goes_on, run.chosen):
+                    break
+        return steps
+
+    def _watched(self, batch: Any, counted: FlopCount) -> tuple[torch.Tensor | None, Step, dict[int, float]]:
+        """Do a step; return its loss, what it did, and how far it pushed the weights that are looked at."""
+        run, updated, looked_at = self._run, self._run.updates, Weights.of(self.optimizers).ids
+        eager = torch.compiler.set_stance("force_eager")  # In compiled code nobody sees the products.
+        with self.memory(), watched_updates(run, looked_at) as seen, eager, counted:
+            loss = self._step(run, batch)
+        stepped = list(dict.fromkeys([*seen.given, *seen.stepped]))
+        descriptions = [described(optimizer, run.precision) for optimizer in stepped]
+        if counted is self.counted:
+            self.optimizers, self._updated = stepped, seen.given
+            self.dtype, self.described = counted.dtype, descriptions
+        known = self._is_one_model and not counted.uncounted
+        step = Step(
+            flops=counted.flops if known else None,
+            asked=max(1, seen.asked),
+            dtype=counted.dtype,
+            weights=tuple(description["weights"] for description in descriptions),
+            updates=run.updates - updated,
+            made=None if loss is None else loss.data_ptr() in counted.scalars,
+            items=self._items(batch),
+        )
+        return loss, step, seen.pushes
+
+    @property
+    def _is_one_model(self) -> bool:
+        """Whether all operations are seen: of replicas the threads of some are, and of others not."""
+        replicas: int = self._run.observed.get("replicas", 1)
+        return replicas == 1
+
+    def results(self) -> dict[str, Any]:
+        """Return what a record holds of the audits."""
+        benchmark, audits = self._run.benchmark, self.audits
+        return {
+            "steps": len(audits.after),
+            "watched": len(audits.steps),
+            "even": self._expected.is_even(audits.steps),
+            "uneven": self._run.uneven,
+            "after": audits.after,
+            "cost_ns": audits.cost_ns,
+            "eager": benchmark.graph or (benchmark.compile and "compile" in self._run.heeded),
+            "differences": audits.differences,
+        }
+
+    def operations(self) -> dict[str, Any]:
+        """Return the operations of one step, as counted on the first one and by the benchmark's own closed form."""
+        even = not self._run.uneven and self._expected.is_even(self.audits.steps)
+        counted = self.counted.total if self._is_one_model and even else None
+        return {
+            "flops_per_step": counted,
+            "flops_closed": self._run.benchmark.flops(self._batch),
+            "flops_reducible": counted and self.counted.reducible,
+            "flops_uncounted": sorted(self.counted.uncounted),
+        }
+
+    @property
+    def updates_of_batch(self) -> float:
+        """The updates that a batch should have, as in each step of the warm-up.
+
+        0 where these had none or not equally many, as of a task that waits for an episode's end. Of uneven steps most
+        of those that the audit of the warm-up saw: some may have none.
+        """
+        each: float = self._expected.first.updates or 0
+        if self._run.uneven and self._expected.reference:
+            each = min(each, MOST_UPDATES * fmean(step.updates or 0 for step in self._expected.reference))
+        return each
