@@ -16,7 +16,7 @@ from typing import Any
 
 from cotenant.suite.cells import BATCH_SIZE, Job, asks_for_sizes, expand
 from cotenant.suite.jobfile import load
-from cotenant.suite.sizes import FILE, MEMORY_CLASSES, Sizes, load_sizes
+from cotenant.suite.sizes import FILE, MEMORY_CLASSES, WHOLE, Sizes, load_sizes
 from device.null.build import built
 from device.zygote import ROOT, UNFILLED, Ended, Zygote
 
@@ -70,11 +70,12 @@ def taken_bytes(ended: Ended) -> int:
 
 
 def sized_jobs() -> Iterator[Job]:
+    """Yield one job for each table; a twin that trains over all devices has the sizes of its job."""
     for file in ("lambda", "modern", "scaling"):
         seen = set[str]()
         for job in load(PROFILES / f"{file}.json").jobs:
             family = job.family or job.name
-            if family not in seen and asks_for_sizes(expand(job)[0]):
+            if family not in seen and not family.endswith(WHOLE) and asks_for_sizes(expand(job)[0]):
                 seen.add(family)
                 yield job
 
