@@ -84,8 +84,27 @@ def test_published_curves_come_with_us_and_are_read_cell_by_cell() -> None:
         ("fp32, horovod, resident, foreign: ray.csv", "2n8g", 5492.2),
     ):
         assert rates[f"resnet50, batch 128 per device, {series}", key] == rate
-    (dali,) = (points for series, points in shootout.items() if series.input == "DALI, 8 workers")
-    assert [round(point.speedup or 0, 2) for point in dali] == [1.0, 3.86, 6.33, 12.34, 24.88]
+    speedups = {
+        series.input: [round(point.speedup or 0, 2) for point in points]
+        for series, points in shootout.items()
+        if series.parallelism == "ddp"
+    }
+    assert speedups == {  # As they stand beside the rates.
+        "files, 8 workers": [1.0, 3.52, 3.49, 6.83, 13.45],
+        "files, 48 workers": [1.0, 3.52, 7.55, 14.67, 28.75],
+        "DALI, 8 workers": [1.0, 3.86, 6.33, 12.34, 24.88],
+        "DALI, 48 workers": [1.0, 3.73, 7.72, 14.81, 28.61],
+    }
+    assert {(series.precision, series.parallelism): [point.rates[0] for point in ray[series]] for series in ray} == {
+        ("fp32", "dp"): [355.5, 656, 1289, 2521],
+        ("fp32", "ddp by Ray"): [356, 701, 1401, 2795],
+        ("fp16", "dp"): [776, 1303, 2606, 4795],
+        ("fp16", "ddp by Ray"): [770, 1346, 2695, 5862],
+        ("fp32", "horovod"): [2769.7, 5492.2, 10733.4, 21872.5],
+        ("fp32", "ddp by Ray over nodes"): [2962.7, 5886.1, 11705.9, 23317.9],
+        ("fp16", "horovod"): [5143, 9463, 18807, 36911.8],
+        ("fp16", "ddp by Ray over nodes"): [6172, 10052.8, 20319.5, 38642],
+    }
     text = as_text(curves_of(of_five()) | ray)
     assert "Model: resnet50 (foreign: ray.csv)\nBatch size: 128\nNumber of GPUs: 64\n" in text
 

@@ -198,6 +198,7 @@ NEWEST = """\
 Lab_ENG04_8xH200_140GB_SXM_v2,5270.0,5200.0,11285634397.0
 Lab_8x_Texas_H100_80GB_SXM5_v2,586.0,428.0,66639141.0
 Lab_8x_Texas_4xH100_80GB_SXM5_v2,2324.0,1654.0,0.0
+LambdaBM_ENG04_H200_140GB_SXM_h200_v2,683.0,514.0,84861509.0
 """
 
 
@@ -232,12 +233,13 @@ def test_every_cell_of_the_newest_form_and_of_json_is_read(tmp_path: Path) -> No
     path = tmp_path / "v2-fp32.csv"
     path.write_text(NEWEST)
     lines = foreign_lines(path, "throughput")
-    assert [(line.system.devices, line.whole) for line in lines] == [(8, True), (1, False), (4, True)]
+    assert [(line.system.devices, line.whole) for line in lines] == [(8, True), (1, False), (4, True), (1, False)]
     rates = [{work.family: entry.rate for work, entry in line.entries.items()} for line in lines]
     assert rates == [
         {"ssd": 5270.0, "bert_base_squad": 5200.0, "ncf": 11285634397.0},
         {"ssd": 586.0, "bert_base_squad": 428.0, "ncf": 66639141.0},
         {"ssd": 2324.0, "bert_base_squad": 1654.0},
+        {"ssd": 683.0, "bert_base_squad": 514.0, "ncf": 84861509.0},
     ]
     listed = [{"name_gpu": "4x RTX A6000", "num_gpu": 8.0, "watt": 1200.0, "ssd": 530.0, "waveglow": 0.0}]
     (tmp_path / "x.json").write_text(json.dumps(listed))
