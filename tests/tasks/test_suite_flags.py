@@ -15,6 +15,7 @@ from cotenant.bench.arguments import Flag, declared, parse
 from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, without_effect
 from cotenant.bench.precision import set_precision
+from cotenant.report.foreign import THEIRS
 from cotenant.suite.cells import Job, JobCell, arguments, asks_for_sizes, expand, precision_of, with_arguments
 from cotenant.suite.jobfile import load
 from cotenant.suite.sizes import CLASSES, CPU, FILE, WHOLE, load_sizes
@@ -96,6 +97,14 @@ def test_a_job_of_a_family_is_understood_in_every_memory_class(job: Job) -> None
             batch_sizes.append(size.batch_size)
         assert size or memory_class != CPU
     assert batch_sizes[1:] == sorted(batch_sizes[1:])
+
+
+@pytest.mark.parametrize("job", [job for job in SIZED if job.name.endswith("_fp32") and job.family in THEIRS])
+def test_a_published_column_is_of_the_arguments_that_its_family_has(job: Job) -> None:
+    cell, *_ = expand(job)
+    cls = of(str((TASKS / job.cmd).resolve().parents[1].relative_to(TASKS)))
+    given = arguments_of(cls(**parse(cls, arguments(cell, VALUES | {"BATCH_SIZE": "2"})).values))
+    assert given.items() >= THEIRS[job.family].items()
 
 
 def test_every_table_of_batch_sizes_is_of_a_job() -> None:

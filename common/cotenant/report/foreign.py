@@ -29,12 +29,12 @@ THEIRS: Mapping[str, Mapping[str, object]] = {
     "bert_large_squad": {"layers": 24, "width": 1024, "sequence": 384},
     "gnmt": {"hidden": 1024, "count": "tokens"},
     "maskrcnn": {"height": 800, "width": 1344},
-    "ncf": {"factors": 64},
+    "ncf": {"factors": 64, "dropout": 0.5},
     "resnet50": {"arch": "resnet50", "size": 224},
     "ssd": {"backbone": "resnet50"},
     "tacotron2": {"encoder": 512, "units": 1024},
-    "transformerxlbase": {"layers": 16, "width": 512, "target": 192},
-    "transformerxllarge": {"layers": 18, "width": 1024, "target": 256},
+    "transformerxlbase": {"layers": 16, "width": 512, "target": 192, "optim": "lamb"},
+    "transformerxllarge": {"layers": 18, "width": 1024, "target": 256, "optim": "adam"},
     "waveglow": {"steps": 12, "units": 512},
 }
 """What their families train, by the arguments of ours that train the same."""
