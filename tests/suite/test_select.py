@@ -60,7 +60,7 @@ def test_the_start_of_one_name_stands_for_it_and_is_said():
 def test_refusals():
     for names, excludes, message in [
         (["renset50"], [], "--name: no job matches 'renset50'. Did you mean 'resnet50'? The jobs are vae, dcgan, "),
-        (["resnet"], [], "--name: no job matches 'resnet'. Did you mean"),
+        (["resnet"], [], "--name: no job matches 'resnet'. 'resnet*' chooses all that begin so. The jobs are"),
         (["dc"], [], "--name: no job matches 'dc'."),
         ([], ["resnet5"], "--exclude: no job matches 'resnet5'."),
         (["vae,zzz"], [], "--name: no job matches 'zzz'. The jobs are vae, dcgan, resnet18, vae-2, resnet50"),

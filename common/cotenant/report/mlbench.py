@@ -160,7 +160,10 @@ def scored(
     None without expected jobs. Failures are a share of all records: one is a failure whatever work it was, and so is
     what did not fail. Those of jobs that are left out are not among them, as in the original.
     """
-    lines, asked = results(counted, targets, jobs), newest.filter(~pl.col("name").is_in(left_out))
+    lines, asked = (
+        results(counted, targets, jobs),
+        newest.filter(~pl.col("name").str.replace(r"\.c\d{1,9}$", "").is_in(left_out)),
+    )
     failed = failures(asked)
     if lines.filter(_in_score(left_out)).is_empty():
         return None

@@ -247,7 +247,9 @@ def _matched(jobs: Sequence[Job | Mix], flag: str, texts: Sequence[str]) -> set[
     for pattern in (pattern for text in texts for pattern in _patterns(jobs, text)):
         chosen = {index for index, job in enumerate(jobs) if any(matches(title, pattern) for title in _titles([job]))}
         if not chosen:
-            remedy = f"{did_you_mean(pattern, _titles(jobs))} The jobs are {_listed(jobs)}.".strip()
+            begun = any(title.startswith(pattern) for title in _titles(jobs)) and bool(pattern)
+            meant = f"'{pattern}*' chooses all that begin so." if begun else did_you_mean(pattern, _titles(jobs))
+            remedy = f"{meant} The jobs are {_listed(jobs)}.".strip()
             raise CotenantError(f"{flag}: no job matches {pattern!r}.", remedy)
         matched |= chosen
     return matched
