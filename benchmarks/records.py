@@ -26,7 +26,8 @@ from rich.table import Table
 
 from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import discover
-from cotenant.results.columns import COLUMNS, ROWS
+from cotenant.results.columns import COLUMNS
+from cotenant.results.export_form import ROWS
 
 SUITES, HOSTS, JOBS, TENANTS = 2, 3, 20, 8
 SEED = 1
@@ -132,6 +133,8 @@ def row(one: Tenant) -> dict[str, Any]:
         "invalid": one.fate == "invalid",
         "trust": "failed" if lost else "invalid" if one.fate == "invalid" else "suspect" if rules else "clean",
         "comparable": not lost,
+        "audited": True,
+        "shape": None,
         "unit": "item",
         "rate_items_s": rate,
         "interval_low_items_s": rate and rate * 0.99,

@@ -27,6 +27,7 @@ NAMED = (
     "audit",
     "public_models",
     "tune",
+    "commands",
 )
 """Only where they are asked for: they take long, and are no cost of the harness."""
 

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 CHECKOUT = Path(__file__).resolve().parents[1]
 PACKAGE = CHECKOUT / "common" / "cotenant"
 PICTURE = CHECKOUT / "docs" / "architecture.svg"
-GROUND = ("errors", "finding", "text", "procfs", "files", "nesting", "decoding", "checkout", "confidential")
+GROUND = ("errors", "finding", "text", "procfs", "files", "nesting", "decoding", "checkout", "choices", "confidential")
 BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "bench"}
 """Rooms of the files that lie beside them, other than those of the ground."""
 LAYERS = (

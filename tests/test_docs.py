@@ -6,37 +6,19 @@ import importlib
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from pathlib import Path
 
 import catalogue
 import pytest
 
-from commands.calling import Capture, write
+from commands.calling import Capture
 from cotenant.cli import main
-from cotenant.commands import COMMANDS, report
-from cotenant.results.record import Record
+from cotenant.commands import COMMANDS, views
 from pages import ELSEWHERE, FENCE, LAUNCHING, LINES, OTHERS, PAGES, READING, ROOT, reads
-from report.making import beside_dram, launch, scaling, solo
+from workplace import make_workplace
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
-NAMES = (
-    "output",
-    "A",
-    "B",
-    "DIR",
-    "none",
-    "unsliced",
-    "cached",
-    "good",
-    "new",
-    "night",
-    "node1",
-    "node2",
-    "before",
-    "after",
-)
 
 
 def test_the_pages_have_command_lines() -> None:
@@ -49,39 +31,22 @@ def test_the_pages_have_command_lines() -> None:
         assert LINES[place].startswith(tuple(ELSEWHERE)), f"no test runs {place}"
 
 
-def beside(one: str, other: str) -> list[Record]:
-    """A launch of two tenants that run these jobs."""
-    of_mix = {"mix": f"{one}+{other}", "tenants": 2}
-    places = [{"neighbours": [other]}, {"neighbours": [one], "tenant": 1, "vcd": "1"}]
-    return [
-        record
-        for name, place in zip((one, other), places, strict=True)
-        for record in launch(name, 0, 1, place=of_mix | place)
-    ]
-
-
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Records under all the names that the pages use for directories of them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BASE", str(tmp_path / "workspace"))
-    records = [record for uid in range(3) for name in ("vae", "convnet") for record in launch(name, uid)]
-    records += [*solo("vae", 0), *solo("convnet", 0), *beside("vae", "convnet"), *beside("vae", "vae"), *beside_dram()]
-    records += [*launch("dcgan", 0, 4, 400.0, place={"sharers": 2}), *solo("dcgan", 0, 4, 180.0)]
-    records += [*beside_dram(job="convnet"), *beside_dram(kept=(1, 0.9, 0.8, 0.7, 0.6), job="probe_dram", items=5)]
-    output = write(tmp_path / "workspace/output", [*records, *(scaling(k) for k in (1, 2))])
-    for name in NAMES:
-        (tmp_path / name).symlink_to(output)
-    shutil.copytree(ROOT / "targets", tmp_path / "own")
-    monkeypatch.setattr(report, "TARGETS", tmp_path / "own")
-    (tmp_path / "tweaked.json").write_text((ROOT / "profiles/cpu.json").read_text())
+    make_workplace(tmp_path)
+    monkeypatch.setattr(views, "TARGETS", tmp_path / "own")
     return tmp_path
 
 
 def test_commands_that_read_are_run_as_they_stand(workspace: Path, capsys: Capture) -> None:
+    """Those of README are each run in a process of its own: tests/commands/test_every_command.py."""
+    assert main(["history", "add"]) == 0
     for place, line in LINES.items():
         words = shlex.split(line)
-        if reads(line):
+        if reads(line) and not place.startswith("README.md"):
             quick = ["--quick"] if words[1] == "doctor" and "--quick" not in words else []  # without a child with torch
             status = main([*words[1:], *quick])
             printed = capsys.readouterr()

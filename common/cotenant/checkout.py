@@ -13,6 +13,10 @@ INSTALLED = _SHIPPED.is_dir()
 """Whether this is a wheel's copy: then what a checkout has beside `common` lies inside the package (see setup.py)."""
 CHECKOUT = _SHIPPED if INSTALLED else SOURCE_ROOT.parent
 """The directory of `tasks`, `profiles`, `targets` and `baselines.json`."""
+TARGETS = CHECKOUT / "targets"
+"""Rates that others are held against, and descriptions of systems."""
+PUBLISHED = TARGETS / "published"
+"""Curves that others have published."""
 PROGRAM = "cotenant" if INSTALLED or Path(sys.argv[0]).name == "cotenant" else "./run.sh"
 """What a person types, for usage lines, hints and the next command."""
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import importlib.metadata
+import importlib
 import signal
 import sys
-import tomllib
 from collections.abc import Sequence
 
 from cotenant.checkout import CHECKOUT, INSTALLED, PROGRAM
 from cotenant.commands import COMMANDS
 from cotenant.commands.output import mute, settle_streams
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
-from cotenant.suite.jobfile import shipped_jobs
 
 
 def main(argv: Sequence[str]) -> int:
@@ -64,6 +62,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _meant(word: str) -> str:
     """Return what to do about a word that is no command; most often it is a benchmark."""
+    from cotenant.suite.jobfile import shipped_jobs
+
     jobs = shipped_jobs()
     if word in jobs:
         return f"It is a benchmark: {PROGRAM} --name {word}"
@@ -73,12 +73,14 @@ def _meant(word: str) -> str:
 
 
 def version() -> str:
-    """Return the version of this package, as pyproject.toml has it."""
-    try:
-        return importlib.metadata.version("cotenant")
-    except importlib.metadata.PackageNotFoundError:
-        project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-        return str(project["version"])
+    """Return the version of this package, as pyproject.toml has it: a checkout's own, whatever is installed beside."""
+    if INSTALLED:
+        from importlib import metadata
+
+        return metadata.version("cotenant")
+    import tomllib
+
+    return str(tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["version"])
 
 
 def _take_signals() -> None:

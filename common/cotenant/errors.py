@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -70,6 +69,8 @@ def usage_error(message: str, remedy: str) -> CotenantError:
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """Return `Did you mean 'x'?` for the closest candidate, or an empty string where none is close."""
+    import difflib  # most commands meet no typo
+
     # The dashes that all flags have say nothing of what was meant.
     bare = {candidate.lstrip("-"): candidate for candidate in candidates}
     close = difflib.get_close_matches(word.lstrip("-"), bare, n=1, cutoff=0.6)

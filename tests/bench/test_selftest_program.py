@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from cotenant.bench.selftest import examined
+from cotenant.bench import selftest
+from cotenant.bench.selftest import examined, vision_error
 from cotenant.findings.checks.jobs import OPERATORS_MISSING
 
 
@@ -43,21 +46,31 @@ def test_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "devices" not in found
 
 
-def test_a_torchvision_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torchvision", None)
-    assert examined()["vision_error"].startswith("ModuleNotFoundError")
+def test_a_torchvision_whose_operators_cannot_be_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its compiled half was built for another torch; without that half it has no operators either."""
+    folder = tmp_path / "torchvision"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    monkeypatch.setattr(selftest, "find_spec", lambda name: ModuleSpec(name, None, origin=str(folder / "__init__.py")))
+
+    def refuse(library: str) -> None:
+        raise OSError(f"{Path(library).name}: undefined symbol")
+
+    pair = SimpleNamespace(ops=SimpleNamespace(load_library=refuse, torchvision=SimpleNamespace()))
+    missing = "operator torchvision::nms does not exist"
+    assert OPERATORS_MISSING in missing
+    assert vision_error(pair, "0.29.2") == missing
+    (folder / "_C_stable.so").touch()
+    assert vision_error(pair, "0.29.2") == f"{missing} (OSError: _C_stable.so: undefined symbol)"
+    assert vision_error(pair, "") == ""
+    monkeypatch.setattr(selftest, "find_spec", lambda name: None)
+    assert vision_error(pair, "0.29.2") == "its files are gone"
 
 
-def test_the_error_of_a_torchvision_without_its_operators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its Python half describes operators that its compiled half, built for another torch, could not register."""
-    (tmp_path / "torchvision.py").write_text(
-        "import torch\n@torch.library.register_fake('torchvision::none')\ndef _(x): ..."
-    )
-    monkeypatch.delitem(sys.modules, "torchvision", raising=False)
-    monkeypatch.syspath_prepend(tmp_path)
-    error = examined()["vision_error"]
-    assert error == "RuntimeError: operator torchvision::none does not exist"
-    assert OPERATORS_MISSING in error
+def test_what_torchvision_requires_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["torch (>=9)", "numpy", "no-such_package (!=8.3.*,>=5.3.0)", "gdown ; extra == 'gdown'"]
+    monkeypatch.setattr(selftest.metadata, "requires", lambda package: lines)
+    assert vision_error(torch, "0.29.2") == "it requires no-such_package, which is not installed"
 
 
 def test_devices_by_one_product_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from cotenant.commands import answer_cache
 from tenants.fixtures import loose, v1
 
-__all__ = ["loose", "own_lock", "v1"]
+__all__ = ["loose", "own_cache", "own_lock", "v1"]
 
 
 @pytest.fixture(autouse=True)
 def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run in this process is refused before all else while another suite runs."""
     monkeypatch.setenv("COTENANT_LOCK", str(tmp_path / "lock"))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What benchmarks answered in other tests is not known, and nothing is kept for the person who tests."""
+    monkeypatch.setattr(answer_cache, "cache_place", lambda: tmp_path / "cache")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from commands.calling import Capture, call, check_refusals, write
 from cotenant.cli import main
-from cotenant.commands import report
+from cotenant.commands import views
 from cotenant.results.targets import Target, save_targets, targets_named
 from report.making import UNSLICED, launch, lost, scaling, solo
 
@@ -30,7 +30,7 @@ def targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "targets"
     directory.mkdir()
     save_targets(directory / "v100.csv", {"vae": Target(7500, 0.6, 0.1), "dcgan": Target(250)})
-    monkeypatch.setattr(report, "TARGETS", directory)
+    monkeypatch.setattr(views, "TARGETS", directory)
     return directory
 
 

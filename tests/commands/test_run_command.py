@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from commands.calling import Capture, call
 from cotenant.cli import COMMANDS, main
-from cotenant.commands import run
+from cotenant.commands import suite_run
 from cotenant.finding import Finding
 from cotenant.launch.start import Start
-from cotenant.machine.topology import discover
+from cotenant.machine.topology import Machine, discover
 from results.made import a_record
 from tenants.suites import ROOT, TENANTS, Suites, job
 
@@ -67,11 +67,11 @@ def test_what_a_person_gives_after_dashes_is_asked_about_before_anything_starts(
 ) -> None:
     asked: list[list[str]] = []
 
-    def refused(starts: list[Start]) -> list[str]:
+    def refused(starts: list[Start], machine: Machine) -> list[str]:
         asked.append([word for start in starts for word in start.specs[0].command[-4:-2]])
         return ["job: no."] if "--repat" in starts[0].specs[0].command else []
 
-    monkeypatch.setattr(run, "refused", refused)
+    monkeypatch.setattr(suite_run, "refused", refused)
     words = ("run", "--isolation", "none", "--users", 1, "--jobs", loose.jobs([job()]))
     assert call(capsys, *words, "--", "--repat", 5) == (2, "", "cotenant: job: no.\n")
     assert asked[0] == ["--repat", "5"]
@@ -82,8 +82,8 @@ def test_what_a_file_says_wrong_is_its_cells_error_alone(
     loose: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As `"--repeat": 0` in an old file: the other jobs run, also where a person gives more arguments."""
-    monkeypatch.setattr(run, "refused", lambda _: ["old: --repeat must be at least 1, not 0."])
-    monkeypatch.setattr(run, "_run", lambda *_: 1)
+    monkeypatch.setattr(suite_run, "refused", lambda *_: ["old: --repeat must be at least 1, not 0."])
+    monkeypatch.setattr(suite_run, "_run", lambda *_: 1)
     words = ("run", "--isolation", "none", "--users", 1, "--jobs", loose.jobs([job()]))
     assert call(capsys, *words, "--", "--number", 5) == (1, "", "")
 
@@ -312,4 +312,4 @@ def test_who_is_strict_with_suspects_takes_no_warning() -> None:
     for strict, severities in ((None, set()), ("invalid", {"error"}), ("suspect", {"error", "warning"})):
         for severity, finding in findings.items():
             record = replace(a_record(), findings=[Finding("x", "info", "."), *([finding] if finding else [])])
-            assert run._is_doubtful(record, strict) == (severity in severities), (strict, severity)
+            assert suite_run._is_doubtful(record, strict) == (severity in severities), (strict, severity)

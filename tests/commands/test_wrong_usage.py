@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from commands.calling import Capture, call, check_refusals
-from cotenant.commands import run
+from cotenant.commands import suite_run
 from cotenant.commands.flags import duration, share
 from cotenant.isolation.lock import SuiteLock
 from cotenant.launch.suite import SuiteRun
@@ -186,9 +186,24 @@ WHILE_ANOTHER_RUNS = {
     "run --name vae --singularity image.sif": "apptainer or singularity",
     "run --name vae --reserve 900T": "reserve",
     "run --name vae --challenge nobody": "nobody",
+    "run --name vae --outdir there.json": "Nothing can be written to",
+    "run --name vae --outdir there.json/below": "Nothing can be written to",
+    "run --name vae --pressure drma": "Did you mean 'dram'?",
+    "run --name vae --pressure dram:0,200": "0 to 100",
+    "run --sense vaee": "Did you mean 'vae'?",
+    "run --pairs vae,vaee": "Did you mean 'vae'?",
+    "run --name vae --nnodes 2": "--rdzv-endpoint",
+    "run --name vae --share mig": "There is no device for --share mig.",
     "tune --jobs cpu --name vaee --out new.json": "Did you mean 'vae'?",
     "tune --jobs cpu --name vae --out there.json": "there.json",
     "tune --jobs cpu --name vae --users 0 --out new.json": "--users 1 or more",
+    "tune --jobs cpu --name vae --out no/such/new.json": "does not exist",
+    "tune --jobs cpu --name vae --out there.json/new.json": "Nothing can be written to",
+    "tune --jobs cpu --name vae --out new.json --outdir there.json": "Nothing can be written to",
+    "tune --jobs cpu --name vae --out new.json --only size": "batch-size",
+    "fleet run --jobs cpu --name vaee": "Did you mean 'vae'?",
+    "fleet run --jobs cpu --name vae -- --uesrs 2": "Did you mean '--users'?",
+    "challenge --listen nowhere": "HOST:PORT",
 }
 
 
@@ -202,13 +217,33 @@ def test_a_wrong_usage_is_read_while_another_suite_runs(here: Suites, capsys: Ca
     assert not here.output.exists()
 
 
+def test_a_search_without_a_job_asks_for_no_lock(here: Suites, capsys: Capture) -> None:
+    with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
+        status, said, errors = call(capsys, "tune", "--jobs", here.jobs([job()]), "--out", here.folder / "new.json")
+    assert (status, said) == (1, "")
+    assert errors == "cotenant: job: left out: job names no batch size. Add --batch-size to its arguments.\n"
+
+
+def test_to_go_on_with_other_work_is_refused_while_another_suite_runs(here: Suites, capsys: Capture) -> None:
+    jobs = [job(args={"--repeat": 2, "--number": 1})]
+    assert here.run(jobs, "--users", 1).returncode == 0
+    before = sorted(here.output.iterdir())
+    with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
+        status, _, errors = call(capsys, *words(here, "--jobs", here.jobs(jobs)), "--users", 1, "--resume", "--", "--x")
+    assert status == 2
+    assert errors.startswith("cotenant: Repetition 0 began with other conditions: arguments after --")
+    assert sorted(here.output.iterdir()) == before
+
+
 SAID = ["job: There is no flag '--repaet'."]
 
 
 def test_what_a_task_refuses_is_read_while_another_suite_runs(
     here: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "refused", lambda starts: SAID if "--repaet" in starts[0].specs[0].command else [])
+    monkeypatch.setattr(
+        suite_run, "refused", lambda starts, *_: SAID if "--repaet" in starts[0].specs[0].command else []
+    )
     with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
         status, _, errors = call(capsys, *words(here, "--jobs", here.jobs([job()])), "--", "--repaet", 5)
     assert (status, errors) == (2, "cotenant: job: There is no flag '--repaet'.\n")

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from cotenant.choices import ISOLATIONS
 from cotenant.errors import EXIT_NOT_ISOLATED, CotenantError, IsolationError
 from cotenant.isolation import choose, v2tree
 from cotenant.isolation.backend import Refusal
-from cotenant.isolation.choose import CHOICES, choose_backend
+from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd
 from cotenant.isolation.v1 import NEEDED, V1
 from cotenant.isolation.v2 import V2
@@ -181,6 +182,6 @@ def test_slices_of_v1_leave_no_quota(mounts: Mounts, tmp_path: Path) -> None:
 
 
 def test_a_bad_base_is_an_error_whatever_was_asked(mounts: Mounts) -> None:
-    for asked in CHOICES:
+    for asked in ISOLATIONS:
         with pytest.raises(CotenantError, match=r"^--cgroup-base '\.\./x' is no path"):
             choose_backend(asked, mounts, "../x")

@@ -17,7 +17,8 @@ import image
 import pytest
 
 from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE
-from cotenant.commands.suite_flags import options_of, suite_parser
+from cotenant.commands.suite_flags import suite_parser
+from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation

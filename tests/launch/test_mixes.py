@@ -9,7 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cotenant.commands.suite_flags import options_of, suite_parser
+from cotenant.choices import OF_DEVICES
+from cotenant.commands.suite_flags import suite_parser
+from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation
@@ -23,7 +25,6 @@ from cotenant.results.launches import launches_in
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
 from cotenant.stats.budget import Amount
-from cotenant.suite.pressure import OF_DEVICES
 from machine.invented import device, machine
 from tenants.suites import Suites, job
 

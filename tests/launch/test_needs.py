@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cotenant.commands.suite_flags import options_of, suite_parser
+from cotenant.commands.suite_flags import suite_parser
+from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
 from cotenant.findings.facts import JobNeeds, SelfTest
 from cotenant.isolation.choose import Chosen
@@ -196,6 +198,17 @@ def test_a_benchmark_needs_what_the_harness_needs(tmp_path: Path, monkeypatch: p
     cart = ROOT / "tasks/reinforcement/cart_pole/pytorch/run.sh"
     assert {"torch", "gymnasium"} <= set(missing_packages(cart))
     assert "torchvision" not in missing_packages(cart)
+
+
+def test_a_source_that_two_programs_import_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed, parse = list[bytes](), ast.parse
+    texts = {name: f"import cotenant.suite.jobfile, no_such_{name}" for name in ("one", "two")}
+    programs = {name: script(tmp_path / f"{name}/main.py", text) for name, text in texts.items()}
+    with monkeypatch.context() as patch:
+        patch.setattr(ast, "parse", lambda content: parsed.append(content) or parse(content))
+        missing = [missing_packages(program) for program in programs.values()]
+    assert missing == [("no_such_one",), ("no_such_two",)]
+    assert len(parsed) == len(set(parsed)) >= 2
 
 
 WHOLE = {

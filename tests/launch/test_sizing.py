@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cotenant.commands.preview import whole_dry_lines
-from cotenant.commands.suite_flags import options_of, suite_parser
+from cotenant.commands.suite_flags import suite_parser
+from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from cotenant.commands.on_ray import as_node_0
-from cotenant.commands.suite_flags import cluster_flags, suite_parser
+from cotenant.commands.suite_flags import suite_parser
+from cotenant.commands.suite_options import cluster_flags
 from cotenant.errors import CotenantError
 from cotenant.nodes import slurm
 from cotenant.nodes.cluster import Cluster, ClusterFlags, cluster_of, interface_towards, launcher_of, needs_srun, parsed

@@ -264,7 +264,7 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
 def test_exported_rows_make_a_page_without_a_look_at_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a million rows would take minutes and gigabytes."""
     rows = Rows.all(exported([one for uid in range(5) for one in (*launch("vae", uid), scaling(1, uid))]))
-    monkeypatch.setattr("cotenant.results.read._values_in", pytest.fail)
+    monkeypatch.setattr("cotenant.results.read.values_in", pytest.fail)
     assert "15 records of 10 launches" in page_of(summarise(rows))
 
 

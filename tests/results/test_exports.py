@@ -18,8 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.results.columns import OBSERVATION_COLUMNS, OBSERVATIONS, ROWS, schema
+from cotenant.results.columns import OBSERVATION_COLUMNS, schema
 from cotenant.results.decoded import NAMED
+from cotenant.results.export_form import OBSERVATIONS, ROWS
 from cotenant.results.exports import CHANGED, UNSEALED, WRITERS, broken_seal, seal, write, write_parquet
 from cotenant.results.read import Records, drawn, observation_frames, read_records, read_tables
 from cotenant.results.record import Record, encode

@@ -20,8 +20,9 @@ from cotenant.results.decoded import EDITED, Skipped
 from cotenant.results.journal import FILE, Launched, append
 from cotenant.results.launches import launches_of
 from cotenant.results.newest import newest_in
-from cotenant.results.read import planned_jobs, read_file, read_records, records_in
+from cotenant.results.read import read_records
 from cotenant.results.record import encode
+from cotenant.results.record_files import planned_jobs, read_file, records_in
 from cotenant.results.store import write_record
 from results.made import NOON, a_lost_record, a_record, hashes
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from cotenant.commands.suite_flags import options_of, suite_parser
+from cotenant.commands.suite_flags import suite_parser
+from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
 from cotenant.launch.start import Options
 from cotenant.suite.pressure import neighbour, pressable, why_unpressed

@@ -10,10 +10,10 @@ sys.path[:0] = [str(ROOT / "common"), str(ROOT / "tests")]
 
 if __name__ == "__main__":
     from cotenant import cli
-    from cotenant.commands import run
+    from cotenant.commands import suite_run
     from machine.invented import device
 
-    host = run.discover()
+    host = suite_run.discover()
     machine = replace(host, accelerators=tuple(map(device, range(int(sys.argv[1])))))
-    run.discover = lambda: machine
+    suite_run.discover = lambda: machine
     sys.exit(cli.main(sys.argv[2:]))

@@ -33,12 +33,12 @@ from cotenant.challenge.messages import (
     link,
     of_buyer,
 )
+from cotenant.choices import TOKEN_VARIABLE
 from cotenant.errors import EXIT_FAILED, CotenantError
 from cotenant.files import open_regular, readable
 
 BUYER_VARIABLE = "COTENANT_CHALLENGE"
 LAUNCH_VARIABLE = "COTENANT_CHALLENGE_LAUNCH"
-TOKEN_VARIABLE = "COTENANT_CHALLENGE_TOKEN"
 CONNECT_S, LOOK_S = 10.0, 0.5
 SILENCE_S = 1800.0
 """A buyer waits for the slowest tenant; its replays are as long as the pieces, on a machine that may be slower."""

@@ -13,9 +13,10 @@ from pathlib import Path
 from cotenant.challenge.listener import Listener
 from cotenant.challenge.replay import replayed
 from cotenant.challenge.transcript import SUFFIX, Transcript, written
-from cotenant.challenge.vendor import TOKEN_VARIABLE, address_of, token_of
+from cotenant.challenge.vendor import address_of, token_of
 from cotenant.challenge.verdict import summary, verdict
 from cotenant.checkout import PROGRAM, output_directory
+from cotenant.choices import TOKEN_VARIABLE
 from cotenant.commands.flags import Parser, place, share
 from cotenant.commands.output import note, tell
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError

@@ -27,7 +27,8 @@ from cotenant.report.comparison import (
 from cotenant.results.decoded import mapping_of
 from cotenant.results.drawn import differences, joint_setting
 from cotenant.results.launches import LaunchRecords, launches_of, rates_of
-from cotenant.results.read import Records, again, planned_jobs
+from cotenant.results.read import Records, again
+from cotenant.results.record_files import planned_jobs
 from cotenant.results.table import Rows
 from cotenant.stats.comparison import LEAST_MARGIN, Verdict, aa_noise, margin_of
 

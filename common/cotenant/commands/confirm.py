@@ -10,7 +10,8 @@ from typing import Any
 from cotenant.checkout import CHECKOUT
 from cotenant.commands.flags import at_dashes
 from cotenant.commands.output import note, warn
-from cotenant.commands.suite_flags import options_of, suite_parser
+from cotenant.commands.suite_flags import suite_parser
+from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.launch.start import Options
@@ -21,7 +22,8 @@ from cotenant.report.progress import PlainView, Planned
 from cotenant.results.decoded import Skipped, list_of, mapping_of, text_of
 from cotenant.results.drawn import differences, setting_of
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, launches_of
-from cotenant.results.read import read_records, records_in
+from cotenant.results.read import read_records
+from cotenant.results.record_files import records_in
 from cotenant.suite.cells import Job, expand
 
 Launches = dict[str, list[LaunchRecords]]
@@ -39,6 +41,7 @@ def launch_again(
     options = _options(place, words, machine)
     jobs = _jobs(options, cells)
     _check_setting(place, cells, options, machine)
+    SuiteRun(replace(options, jobs=tuple(jobs.values())), machine).check()
     with SuiteLock(lock_path()):
         return _launched_again(b, jobs, options, machine)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from cotenant.commands.flags import Parser, add_format, at_dashes
 from cotenant.commands.output import tell_grid
-from cotenant.commands.suite_flags import options_of, suite_parser
+from cotenant.commands.suite_flags import suite_parser
+from cotenant.commands.suite_options import options_of
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError, IsolationError
 from cotenant.finding import Finding
 from cotenant.findings import ask_all

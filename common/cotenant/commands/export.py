@@ -13,7 +13,8 @@ import polars as pl
 from cotenant.checkout import PROGRAM
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import warn
-from cotenant.commands.records import add_records, no_record, spooled, warn_of_edited
+from cotenant.commands.record_flags import add_records
+from cotenant.commands.records import no_record, spooled, warn_of_edited
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
 from cotenant.results.decoded import Skipped

@@ -8,13 +8,15 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from cotenant.checkout import PROGRAM
+from cotenant.choices import ISOLATIONS
 from cotenant.commands.output import tell
 from cotenant.errors import CotenantError, did_you_mean, usage_error
-from cotenant.isolation.choose import CHOICES
-from cotenant.isolation.device_modes import ShareMode, share_mode
+
+if TYPE_CHECKING:
+    from cotenant.isolation.device_modes import ShareMode
 
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _TIMES = {"": 1, "s": 1, "m": 60, "h": 3600}
@@ -140,6 +142,8 @@ def duration_or_none(text: str) -> float:
 
 
 def _share_mode(text: str) -> ShareMode:
+    from cotenant.isolation.device_modes import share_mode
+
     try:
         return share_mode(text)
     except ValueError as error:
@@ -185,7 +189,7 @@ def add_slice_flags(parser: Parser) -> None:
     turns = "how users share a device: time, mps, mps:PERCENT of its multiprocessors, mig, or dmem (docs/sharing.md)"
     add("--share", type=_share_mode, metavar="MODE", help=turns)
     how = "how slices are enforced; `require` refuses to degrade"
-    add("--isolation", choices=CHOICES, default="auto", help=how)
+    add("--isolation", choices=ISOLATIONS, default="auto", help=how)
     add("--no-cgexec", action="store_const", const="none", dest="isolation", help="as --isolation none")
     add("--cgroup-base", metavar="PATH", help="parent of our cgroups in each hierarchy (default cotenant.<login>)")
     add("--plan", choices=("cores", "contiguous"), default="cores", help="whole cores first, or consecutive ids")

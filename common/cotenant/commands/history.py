@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cotenant.checkout import base_directory
+from cotenant.choices import FORMS
 from cotenant.commands.flags import Parser, add_format, share, subcommand
 from cotenant.commands.output import tell, tell_grid, warn
-from cotenant.commands.records import add_names, add_places, chosen_names, no_record, spooled
+from cotenant.commands.record_flags import add_names, add_places
+from cotenant.commands.records import chosen_names, no_record, spooled
 from cotenant.errors import EXIT_PASSED
 from cotenant.report.history import history_grid, series_of
-from cotenant.report.renderers import FILES
 from cotenant.results.decoded import Skipped, skipped_sentences
 from cotenant.results.history import History, add_to_history, entries_of, read_history
-from cotenant.results.read import records_in
+from cotenant.results.record_files import records_in
 from cotenant.results.table import Table, joined, tables
 from cotenant.stats.comparison import LEAST_MARGIN
 
@@ -43,7 +44,7 @@ def parsers() -> dict[str, Parser]:
         add_names(show, name)
     margin = "a change is more than this, as 2%% or 0.02 (default 0.02)"
     show.add_argument("--margin", type=share, default=LEAST_MARGIN, metavar="SHARE", help=margin)
-    add_format(show, FILES)
+    add_format(show, FORMS)
     return {"add": add, "show": show}
 
 

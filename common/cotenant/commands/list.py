@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from cotenant.checkout import CHECKOUT, output_directory
+from cotenant.choices import FORMS
 from cotenant.commands.flags import Parser, add_format, place
 from cotenant.commands.output import tell_grid
 from cotenant.commands.suite_flags import add_jobs, jobs_path
@@ -13,11 +14,10 @@ from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.launch.command import resolve_command
 from cotenant.machine.topology import discover
 from cotenant.report.catalogue import CatalogueEntry, catalogue_grid
-from cotenant.report.renderers import FILES
 from cotenant.results.decoded import Decoded
 from cotenant.results.last import LastLaunch, last_launches
-from cotenant.results.read import records_in
 from cotenant.results.record import name_of
+from cotenant.results.record_files import records_in
 from cotenant.suite.cells import Job, expand
 from cotenant.suite.jobfile import Suite, load, select
 from cotenant.suite.mixes import Mix
@@ -45,7 +45,7 @@ def parser() -> Parser:
     add_jobs(parser.add_argument)
     last = "where the last launches are (default: the workspace's output)"
     parser.add_argument("--outdir", type=place, metavar="DIR", help=last)
-    add_format(parser, FILES)
+    add_format(parser, FORMS)
     return parser
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import polars as pl
 
-from cotenant.checkout import CHECKOUT, output_directory
+from cotenant.checkout import TARGETS, output_directory
 from cotenant.commands.flags import Parser, place
 from cotenant.commands.output import warn
-from cotenant.commands.records import add_class, expected_jobs, no_record, of_class, of_suite, read
+from cotenant.commands.record_flags import add_class
+from cotenant.commands.records import expected_jobs, no_record, of_class, of_suite, read
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench
 from cotenant.report.grid import Grid
@@ -29,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     given = parser().parse_words(argv)
     if given.price is not None and not 0 < given.price < math.inf:
         raise CotenantError("--price has to be a positive number.")
-    targets = targets_named(given.gpu_model, CHECKOUT / "targets")
+    targets = targets_named(given.gpu_model, TARGETS)
     records, skipped = read([given.reports])
     # A tenant alone is a rate of its own kind, and none of the job's.
     together = of_suite(records.frame.filter(~pl.col("solo"), pl.col("mix") == ""), given.name)

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from cotenant.checkout import base_directory
 from cotenant.commands.output import mute, note
-from cotenant.commands.suite_flags import options_of
+from cotenant.commands.suite_options import options_of
 from cotenant.machine.topology import discover
 from cotenant.nodes import slurm
 from cotenant.results.store import prepare_directory

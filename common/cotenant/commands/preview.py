@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from cotenant.choices import BaselineKind
 from cotenant.confidential import arguments_without, words_without
-from cotenant.launch.baseline import BaselineKind
 from cotenant.launch.start import Start
 from cotenant.procfs import format_list
 from cotenant.suite.cells import Job, expand, fitting, swept

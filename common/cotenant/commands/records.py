@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import get_args
 
 import polars as pl
 
-from cotenant.checkout import CHECKOUT, output_directory
-from cotenant.commands.flags import place
+from cotenant.checkout import CHECKOUT
 from cotenant.commands.output import warn
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.results.decoded import skipped_sentences
 from cotenant.results.read import Records, read_records
-from cotenant.results.record import RunClass
 from cotenant.results.table import AT, Table
 from cotenant.suite.cells import expand
 from cotenant.suite.jobfile import load, matches, resolve_path
 from cotenant.text import printable
 
 MOST_INPUT_BYTES = 4 << 30
-
-
-def add_records(parser: argparse.ArgumentParser) -> None:
-    """Add what says which records are read: their places, and of these a suite and some jobs."""
-    add = parser.add_argument
-    add_places(parser)
-    add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
-    add_names(parser, "job")
-
-
-def add_class(parser: argparse.ArgumentParser) -> None:
-    """Add what says of which class records are: results of the two never stand in one table."""
-    what = "only base, or only tuned results: the two never stand in one table (docs/run-rules.md)"
-    parser.add_argument("--class", choices=get_args(RunClass), dest="run_class", help=what)
 
 
 def of_class(frame: pl.DataFrame, run_class: str | None) -> pl.DataFrame:
@@ -54,18 +36,6 @@ def of_class(frame: pl.DataFrame, run_class: str | None) -> pl.DataFrame:
     if run_class is not None and run_class not in classes:
         raise CotenantError(f"There are no {run_class} results there.", f"There are {' and '.join(classes)} ones.")
     return frame if run_class is None else frame.filter(of_rows == run_class)
-
-
-def add_places(parser: argparse.ArgumentParser) -> None:
-    """Add where records are: where suites put them, if nothing is given."""
-    where = "where records are, searched recursively; or an export, or `-` (default: the workspace's output)"
-    parser.add_argument("places", metavar="DIR", type=place, nargs="*", default=[output_directory()], help=where)
-
-
-def add_names(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the flag that chooses jobs, or devices, by their names."""
-    text = f"only these {what}s: a name, a glob; may be repeated"
-    parser.add_argument(f"--{what}", metavar="NAME", action="append", default=[], help=text)
 
 
 def spooled(places: Sequence[Path]) -> list[Path]:

@@ -1,4 +1,4 @@
-"""What the tasks of a suite would refuse of their arguments, for `--dry`."""
+"""Tells what the tasks of a suite would refuse of their arguments, for `--dry` and for arguments after --."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from cotenant.commands.answer_cache import AnswerCache
 from cotenant.commands.output import warn
 from cotenant.launch.environment import own_python
 from cotenant.launch.start import Start
+from cotenant.machine.topology import Machine
 from cotenant.suite.task_source import task_of
 from cotenant.text import listed
 
@@ -19,22 +22,69 @@ LIMIT_S = 300
 SHOWN_CELLS = 4
 
 
-def refused(starts: Iterable[Start]) -> list[str]:
-    """Return what tasks refuse, a sentence of all cells with one answer; warn of tasks that nobody could ask."""
-    launches: dict[Path, dict[str, list[str]]] = {}
+class Question(NamedTuple):
+    """What does this task refuse of these words?"""
+
+    task: Path
+    words: tuple[str, ...]
+
+
+def refused(starts: Iterable[Start], machine: Machine) -> list[str]:
+    """Return what tasks refuse, a sentence of all cells with one answer; warn of tasks that nobody could ask.
+
+    A question that was answered before, of the same sources on the same host, is not asked again.
+    """
+    cells = dict(_questions(starts))
+    if not cells:
+        return []
+    cache = AnswerCache(machine)
+    keys = {question: cache.key(*question) for question in cells.values()}
+    answers = {question: answer for question, key in keys.items() if (answer := cache.get(key)) is not None}
+    if unknown := [question for question in keys if question not in answers]:
+        told, lasting = _ask(unknown)
+        answers |= told
+        cache.add({keys[question]: told[question] for question in lasting})
+    cells_of: dict[str, list[str]] = {}
+    for cell, question in cells.items():
+        cells_of.setdefault(answers.get(question, ""), []).append(cell)
+    return [f"{listed(cells, SHOWN_CELLS)}: {answer}" for answer, cells in cells_of.items() if answer]
+
+
+def _questions(starts: Iterable[Start]) -> Iterator[tuple[str, Question]]:
+    """Yield each cell's question once, of the first tenant that runs it: those of equals differ in the seed."""
+    cells: set[str] = set()
     for start in starts:
         for program, spec in zip(start.programs, start.specs, strict=True):
             task = task_of(program.command)
-            if task is not None and not start.solo:
-                words = list(spec.command[spec.command.index(str(program.command)) + 1 :])
-                launches.setdefault(task, {}).setdefault(program.cell.label, words)
-    if not launches:
-        return []
-    questions = [[str(task), [*of_task.values()]] for task, of_task in launches.items()]
+            if task is not None and not start.solo and program.cell.label not in cells:
+                cells.add(program.cell.label)
+                words = spec.command[spec.command.index(str(program.command)) + 1 :]
+                yield program.cell.label, Question(task, tuple(words))
+
+
+def _ask(questions: Iterable[Question]) -> tuple[Mapping[Question, str], list[Question]]:
+    """Ask all tasks in one child, which imports torch. Return the answers, and of which questions they last."""
+    of_task: dict[Path, list[Question]] = {}
+    for question in questions:
+        of_task.setdefault(question.task, []).append(question)
+    asked = [[str(task), [each.words for each in of_one]] for task, of_one in of_task.items()]
+    told: dict[Question, str] = {}
+    lasting: list[Question] = []
+    for (task, of_one), answer in zip(of_task.items(), _child(asked), strict=False):
+        if answer["unknown"]:
+            warn(f"{task}: its arguments are not checked: {answer['unknown']}")
+            continue
+        told |= zip(of_one, answer["refused"], strict=True)
+        lasting += of_one if answer["lasts"] else []
+    return told, lasting
+
+
+def _child(asked: list[Any]) -> list[dict[str, Any]]:
+    """Return what a process with torch answers, nothing where it cannot, of which it warns."""
     try:
         child = subprocess.run(
-            [sys.executable, "-m", "cotenant.bench.refusals"],
-            input=json.dumps(questions),
+            [sys.executable, "-P", "-m", "cotenant.bench.refusals"],
+            input=json.dumps(asked),
             capture_output=True,
             text=True,
             check=True,
@@ -45,11 +95,5 @@ def refused(starts: Iterable[Start]) -> list[str]:
         last = (getattr(error, "stderr", None) or "").splitlines()[-1:]
         warn(f"The tasks' arguments are not checked: {last[0] if last else error}")
         return []
-    cells_of: dict[str, list[str]] = {}
-    for (task, of_task), answers in zip(launches.items(), json.loads(child.stdout), strict=True):
-        if isinstance(answers, str):
-            warn(f"{task}: its arguments are not checked: {answers}")
-        else:
-            for cell, answer in zip(of_task, answers, strict=True):
-                cells_of.setdefault(answer, []).append(cell)
-    return [f"{listed(cells, SHOWN_CELLS)}: {answer}" for answer, cells in cells_of.items() if answer]
+    answers: list[dict[str, Any]] = json.loads(child.stdout)
+    return answers

@@ -5,22 +5,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from cotenant.checkout import CHECKOUT, PROGRAM
+from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.commands.flags import Parser, add_slice_flags, duration, place
 from cotenant.commands.output import tell, tell_grid, warn
-from cotenant.commands.suite_flags import add_jobs, options_of, suite_parser
-from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError
+from cotenant.commands.suite_flags import add_jobs, suite_parser
+from cotenant.commands.suite_options import options_of
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError, IsolationError
 from cotenant.isolation.lock import SuiteLock, lock_path
-from cotenant.launch.limits import READY_LIMIT_S, TIMEOUT_S
 from cotenant.launch.start import Options
 from cotenant.launch.tuned_file import check_target, write_tuned
 from cotenant.launch.tuning import KNOBS, Tuned, Tuner
 from cotenant.machine.topology import Machine, discover
 from cotenant.report.tuning import LiveSearch, PlainSearch, search_grid
+from cotenant.results.store import check_place
 from cotenant.suite.cells import Job
 from cotenant.suite.fields import PRECISION
 from cotenant.text import many
@@ -43,8 +45,13 @@ def main(argv: Sequence[str]) -> int:
     check_target(out, options.suite.path)
     options.plan(machine)  # What cannot be planned is so for every job.
     jobs = [precise for job in options.jobs for precise in _in_precisions(job, given.allow)]
+    check_place(options.paths.output)
+    tuners = _tuners(jobs, options, machine, given.only)
+    if not tuners:
+        return EXIT_FAILED
     with SuiteLock(lock_path()):
-        return _tune(given, options, machine, jobs)
+        status = _tune(given, options, tuners)
+    return status or (EXIT_PASSED if len(tuners) == len(jobs) else EXIT_FAILED)
 
 
 def parser() -> Parser:
@@ -99,28 +106,40 @@ def _in_precisions(job: Job, allowed: Sequence[str]) -> Iterator[Job]:
             yield replace(job, name=name, stem=stem, args=tuple(args.items()))
 
 
-def _tune(given: argparse.Namespace, options: Options, machine: Machine, jobs: Sequence[Job]) -> int:
-    results: list[Tuned] = []
-    left_s, status = given.budget, EXIT_PASSED
+def _tuners(jobs: Sequence[Job], options: Options, machine: Machine, knobs: Sequence[str]) -> dict[str, Tuner]:
+    """Return the searches by their jobs' names; warn of jobs that cannot be tuned. Raises IsolationError."""
+    tuners: dict[str, Tuner] = {}
     for job in jobs:
-        if left_s <= 0:
-            warn(f"{job.name}: the budget is spent; start again with a larger --budget to go on.")
-            continue
         paths = replace(options.paths, output=options.paths.output / (job.stem or job.name))
         try:
-            tuner = Tuner(replace(options, paths=paths), machine, job, given.only)
-            if not results:
-                tell(f"{tuner.tenancy}; records: {options.paths.output}")
-            with _view(job.name, left_s) as view:
-                tuned = tuner.run(view, left_s)
+            tuners[job.name] = Tuner(replace(options, paths=paths), machine, job, knobs)
+        except IsolationError:
+            raise
         except CotenantError as error:
             warn(f"{job.name}: left out: {error}")
+    return tuners
+
+
+def _tune(given: argparse.Namespace, options: Options, tuners: Mapping[str, Tuner]) -> int:
+    results: list[Tuned] = []
+    left_s, status = given.budget, EXIT_PASSED
+    for name, tuner in tuners.items():
+        if left_s <= 0:
+            warn(f"{name}: the budget is spent; start again with a larger --budget to go on.")
+            continue
+        try:
+            if not results:
+                tell(f"{tuner.tenancy}; records: {options.paths.output}")
+            with _view(name, left_s) as view:
+                tuned = tuner.run(view, left_s)
+        except CotenantError as error:
+            warn(f"{name}: left out: {error}")
             status = EXIT_FAILED
             continue
         left_s -= sum(trial.seconds for trial in tuned.search.trials)
         if any(trial.rate is not None for trial in tuned.search.trials):
             results.append(tuned)
-            tell_grid(search_grid(tuned.search, job.name, tuned.unit), "text")
+            tell_grid(search_grid(tuned.search, name, tuned.unit), "text")
         if tuned.ended == "interrupted":
             status = EXIT_INTERRUPTED
             break

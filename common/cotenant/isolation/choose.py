@@ -19,9 +19,6 @@ from cotenant.machine.limits import Mounts, quota_processors
 from cotenant.machine.space import host_memory
 from cotenant.machine.virtual import batch_system
 
-CHOICES = ("auto", "require", "v1", "v2", "systemd", "affinity", "none")
-
-
 BY_CGROUPS = "slices by cgroups: --isolation require says what they need"
 CPUSET = f"the controller cpuset: {DELEGATION}"
 PIDS = "the controller pids, in the kernel and delegated to us"

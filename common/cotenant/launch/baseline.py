@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
+from cotenant.choices import BaselineKind
 from cotenant.isolation.plan import Slice
 from cotenant.launch.limits import Limits
 from cotenant.machine.topology import Machine
 from cotenant.results.record import Baseline
 
-BaselineKind = Literal["none"] | Baseline
-BASELINES: tuple[BaselineKind, ...] = ("none", "quick", "whole")
 QUICK_KEPT_S, QUICK_MOST_S = 2.0, 10.0
 """How long the kept observations of a quick baseline last, and what all of them take at most where they are long."""
 

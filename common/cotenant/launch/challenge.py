@@ -13,11 +13,11 @@ from cotenant.challenge.transcript import Transcript
 from cotenant.challenge.vendor import (
     BUYER_VARIABLE,
     LAUNCH_VARIABLE,
-    TOKEN_VARIABLE,
     Buyer,
     BuyerError,
     transcript_of,
 )
+from cotenant.choices import TOKEN_VARIABLE
 from cotenant.launch.output import Output
 from cotenant.launch.start import Start
 

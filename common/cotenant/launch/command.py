@@ -7,17 +7,14 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
 
+from cotenant.choices import CachePolicy
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.suite.installed import installed_benchmarks, installed_program
 from cotenant.suite.variables import value_behind
 
 BATCH_FLAGS = ("--batch-size", "-b")
 WORKERS_FLAGS = ("--workers", "-j")
-
-CachePolicy = Literal["none", "nocache", "drop", "warm"]
-CACHE_POLICIES: tuple[CachePolicy, ...] = get_args(CachePolicy)
 
 
 def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cotenant.choices import CachePolicy
 from cotenant.errors import EXIT_FOREIGN_FILES
 from cotenant.finding import Finding
 from cotenant.isolation.entry import own_shm_can_be_had
 from cotenant.isolation.processes import kill_marked
 from cotenant.isolation.runs import RunName
-from cotenant.launch.command import CachePolicy
 from cotenant.launch.environment import own_python
 from cotenant.launch.events import Interruption
 from cotenant.launch.observer import Observer

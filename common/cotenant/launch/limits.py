@@ -8,13 +8,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Deadline, Reason, Tenant
 from cotenant.protocol.messages import ProtocolError
 from cotenant.stats.budget import Amount, fastest_ns, lasting, shortened, slowest_ns, within
 
-TIMEOUT_S = 3600.0
-READY_LIMIT_S = 600.0
 STOP_LIMIT_S = 60.0
 GRACE_S = 5.0
 RANKS_GRACE_S = 2.0

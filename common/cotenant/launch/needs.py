@@ -200,6 +200,7 @@ def _packages(program: Path) -> frozenset[str]:
     return frozenset(packages - {"cotenant"} - sys.stdlib_module_names)
 
 
+@cache
 def _files_of(root: Path, dotted: str) -> list[Path]:
     """Return the files of a module below `root`, its packages included; the last word may be something in a module."""
     paths = list(accumulate(dotted.split("."), Path.joinpath, initial=root))[1:]
@@ -207,20 +208,26 @@ def _files_of(root: Path, dotted: str) -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
-def _imports(file: Path, everywhere: bool) -> Iterator[str]:
-    """Yield the dotted names that a file imports, also within functions where `everywhere`."""
+@cache
+def _imports(file: Path, everywhere: bool) -> tuple[str, ...]:
+    """Return the dotted names that a file imports, also within functions where `everywhere`.
+
+    Most programs of a suite import the same files of ours: each is parsed once.
+    """
+    names: list[str] = []
     try:
         waiting: list[ast.AST] = [ast.parse(file.read_bytes())]
     except (OSError, SyntaxError, ValueError):
-        return
+        return ()
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += (f"{node.module}.{alias.name}" for alias in node.names)
         elif not _optional(node) and (everywhere or not isinstance(node, ast.FunctionDef)):
             waiting += ast.iter_child_nodes(node)
+    return tuple(names)
 
 
 def _optional(node: ast.AST) -> bool:

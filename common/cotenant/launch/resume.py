@@ -67,14 +67,18 @@ def earlier(options: Options, starts: Sequence[Start], backend: str, host: str) 
 
     Records of a launch that did not end are set aside. Raises CotenantError as `begin` does.
     """
-    output = options.paths.output
-    journal = read_journal(output)
+    journal, start = begun(options, starts, backend, host)
+    return None if start is None else _progress(journal, start, starts, options.paths.output)
+
+
+def begun(options: Options, starts: Sequence[Start], backend: str, host: str) -> tuple[Journal, Started | None]:
+    """Return a directory's journal and a repetition's last start there. Raises CotenantError as `begin` does."""
+    journal = read_journal(options.paths.output)
     start = journal.last_start(options.suite.name, options.uid, host)
-    if start is None:
-        return None
-    conditions = conditions_of(options, starts, backend) | {"host": host}
-    _check_alike(start.conditions | {"host": start.host}, conditions, options.uid)
-    return _progress(journal, start, starts, output)
+    if start is not None:
+        conditions = conditions_of(options, starts, backend) | {"host": host}
+        _check_alike(start.conditions | {"host": start.host}, conditions, options.uid)
+    return journal, start
 
 
 def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> dict[str, str]:

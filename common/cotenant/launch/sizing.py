@@ -9,10 +9,11 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from cotenant.choices import MEMORY_CLASSES
 from cotenant.errors import CotenantError
 from cotenant.isolation.plan import Plan
 from cotenant.suite.cells import BATCH_SIZE, Job, JobCell, asks_for_sizes, expand, precision_of, with_arguments
-from cotenant.suite.sizes import FILE, MEMORY_CLASSES, Size, Sizes, load_sizes, memory_class
+from cotenant.suite.sizes import FILE, Size, Sizes, load_sizes, memory_class
 from cotenant.text import gib
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE, TOKEN_VARIABLE, Buyer
+from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE, Buyer
+from cotenant.choices import TOKEN_VARIABLE, BaselineKind, CachePolicy
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.choose import Chosen
@@ -17,8 +18,8 @@ from cotenant.isolation.device_modes import ShareMode
 from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
 from cotenant.isolation.runs import RunName
-from cotenant.launch.baseline import BaselineKind, alone_of
-from cotenant.launch.command import CachePolicy, interpreter, nocache_prefix, resolve_command
+from cotenant.launch.baseline import alone_of
+from cotenant.launch.command import interpreter, nocache_prefix, resolve_command
 from cotenant.launch.containers import Image
 from cotenant.launch.environment import added_environment, free_ports, job_variables, node_variables, seed_of
 from cotenant.launch.limits import USUAL_LIMITS, Limits

@@ -42,7 +42,7 @@ from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.output import Output
 from cotenant.launch.paths import REMEDY, cleared, remove_tree
 from cotenant.launch.reaper import Reaper
-from cotenant.launch.resume import begin, conditions_of
+from cotenant.launch.resume import begin, begun, conditions_of
 from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.load import HostCounts, host_counts, since
@@ -55,7 +55,7 @@ from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.nodes.slurm import held
 from cotenant.results.journal import Challenged, Ended, Launched, now
 from cotenant.results.last import last_seconds
-from cotenant.results.store import launch_line, prepare_directory, total_line
+from cotenant.results.store import check_place, launch_line, prepare_directory, total_line
 from cotenant.text import listed, many, quoted
 
 if TYPE_CHECKING:
@@ -99,6 +99,13 @@ class SuiteRun:
         self.starts = self._resolver.starts()
         check_memory(options, machine, self.chosen.backend, self.starts)
         self.left_out = self._resolver.left_out()
+
+    def check(self) -> None:
+        """Raise CotenantError where records have no place, or `--resume` would go on with other work; make nothing."""
+        options = self._options
+        check_place(self._paths.output)
+        if options.resume and (options.cluster is None or not options.cluster.node):
+            begun(options, self.starts, self.chosen.backend.name, self._machine.hostname)
 
     @_isolation_errors()
     def settle(self) -> None:

@@ -10,30 +10,34 @@ from typing import Any
 from cotenant.errors import CotenantError
 from cotenant.launch.command import resolve_command
 from cotenant.launch.tuning import Tuned
-from cotenant.results.store import write_named
+from cotenant.results.store import check_place, write_named
 from cotenant.suite.decode import decode
 from cotenant.suite.variables import Value
 from cotenant.tuning.trial import estimates, gain
 
+OTHER_FILE = "--out names another file."
 INDENT = 1
 
 
 def write_tuned(path: Path, results: Sequence[Tuned], checkout: Path) -> None:
     """Write the jobs that have a rate. Raises CotenantError where there is no place for the file."""
     entries = [_entry(path, tuned, checkout) for tuned in results]
-    write_named(path, json.dumps(entries, indent=INDENT).encode() + b"\n", "--out names another file.")
+    write_named(path, json.dumps(entries, indent=INDENT).encode() + b"\n", OTHER_FILE)
 
 
 def check_target(path: Path, source: Path) -> None:
-    """Raise CotenantError where a file stands in the way that no search has left, or the one that is to be tuned."""
+    """Raise CotenantError where no file can be made, or one stands in the way that no search has left or is tuned."""
     if path.resolve() == source.resolve():
         sentence = f"{path} is the job file that is to be tuned: started again, the search would not know it."
-        raise CotenantError(sentence, "--out names another file.")
+        raise CotenantError(sentence, OTHER_FILE)
     if not path.exists():
+        if not path.parent.exists():
+            raise CotenantError(f"The directory of {path} does not exist.", OTHER_FILE)
+        check_place(path.parent, OTHER_FILE)
         return
     entries = decode(path.read_text(errors="replace"), str(path))
     if not all(isinstance(entry.value, dict) and "tuned" in entry.value for entry in entries):
-        raise CotenantError(f"{path} is there, and no search has written it.", "--out names another file.")
+        raise CotenantError(f"{path} is there, and no search has written it.", OTHER_FILE)
 
 
 def changes(tuned: Tuned) -> dict[str, list[Value | None]]:

@@ -8,17 +8,15 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 import psutil
 
+from cotenant.choices import Launcher
 from cotenant.errors import CotenantError
 from cotenant.nodes import slurm
 from cotenant.procfs import read_text
 from cotenant.text import endpoint
 
-Launcher = Literal["auto", "local", "torchrun", "slurm", "ray"]
-LAUNCHERS: tuple[Launcher, ...] = get_args(Launcher)
 USUAL_PORT = 29400
 """torchrun's own, for a rendezvous endpoint without one."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from cotenant.checkout import CHECKOUT
+from cotenant.checkout import PUBLISHED
 from cotenant.errors import CotenantError
 from cotenant.report.foreign import read_foreign
 from cotenant.report.scaling import Curves, Point, Series
@@ -46,7 +46,7 @@ class _Published(msgspec.Struct, frozen=True):
 
 def shipped_published() -> dict[str, Path]:
     """Return the files that come with us by their names."""
-    return {path.stem: path for path in (CHECKOUT / "targets/published").glob("*.csv")}
+    return {path.stem: path for path in PUBLISHED.glob("*.csv")}
 
 
 def published_curves(path: Path) -> Curves:

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from cotenant.choices import RunClass
 from cotenant.confidential import Conceal, arguments_without, by_new_key, words_without
 from cotenant.finding import Finding, by_benchmark
 from cotenant.machine.accelerators import peak_of
@@ -27,7 +28,6 @@ from cotenant.results.record import (
     Nanoseconds,
     Observed,
     Record,
-    RunClass,
     SharedDevice,
     Train,
     TrainItem,

@@ -19,11 +19,9 @@ import polars as pl
 from cotenant.finding import Severity
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of, text_of
 from cotenant.results.drawn import observations_of, own_meters, own_power_w
+from cotenant.results.export_form import OBSERVATIONS, ROWS
 from cotenant.results.record import IN_MIX, MOST, SOLO, Number, Observed, Whole
 from cotenant.stats.limits import settled_s
-
-ROWS = "cotenant-rows-1"
-OBSERVATIONS = "cotenant-observations-1"
 
 Check = Callable[[pl.Expr], pl.Expr]
 KINDS: dict[type, tuple[pl.DataType, Callable[[Any], Any]]] = {

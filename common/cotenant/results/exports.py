@@ -25,10 +25,10 @@ from polars.io.plugins import register_io_source
 
 from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
-from cotenant.files import open_regular
 from cotenant.results import columns
-from cotenant.results.columns import OBSERVATIONS, ROWS, schema
+from cotenant.results.columns import schema
 from cotenant.results.decoded import NAMED, Skipped
+from cotenant.results.export_form import export_form
 from cotenant.results.record import Whole
 from cotenant.results.store import whole
 from cotenant.results.table import Table, table_of_rows
@@ -51,8 +51,6 @@ UNSEALED = (
 )
 CHANGED = "its seal says that it was changed or cut off after it was exported"
 NOT_ROWS = "it holds observations; export again without --observations"
-_PARQUET = b"PAR1"
-_HEAD_BYTES = 1 << 16
 
 # Writing
 
@@ -102,34 +100,15 @@ def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: s
 # Reading
 
 
-def is_export(path: Path) -> bool:
-    """Whether this file holds exported rows or observations, by its first bytes."""
-    try:
-        with open_regular(path, follow=True) as file:
-            head = file.read(_HEAD_BYTES)
-    except OSError:
-        return False
-    return _is_parquet(path, head) or any(_names(head, form) for form in (ROWS, OBSERVATIONS))
-
-
 def read_export(path: Path) -> Iterator[Table | Skipped]:
     """Yield what an exported file holds, in tables of some ten thousand rows, and what of it is damaged."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
-    if _names(head, OBSERVATIONS):
+    form = export_form(path)
+    if form == "observations":
         yield Skipped(str(path), NOT_ROWS)
-    elif _is_parquet(path, head):
+    elif form == "parquet":
         yield from _parquet(path)
     else:
         yield from _lines(path)
-
-
-def _is_parquet(path: Path, head: bytes) -> bool:
-    return head.startswith(_PARQUET) or path.suffix == ".parquet"
-
-
-def _names(head: bytes, form: str) -> bool:
-    return re.search(rb'"schema"\s*:\s*"' + form.encode() + b'"', head) is not None
 
 
 def _line_decoder() -> msgspec.json.Decoder[Any]:

@@ -1,51 +1,25 @@
-"""Reading records: ours, both formats of the original suite, and exports. What cannot be read is named and skipped.
-
-The older of the original's formats is a file per device to which `{...},` was appended after a first `[`, and which was
-never closed; the newer is one object a file.
-"""
+"""Records and exports as tables, and once more for what stands in no table."""
 
 from __future__ import annotations
 
-import functools
 import itertools
-import json
-import os
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from cotenant.errors import CotenantError
-from cotenant.files import open_regular
 from cotenant.results.columns import OBSERVATION_COLUMNS, observation_values, schema
-from cotenant.results.decoded import (
-    EDITED,
-    NAMED,
-    Decoded,
-    ForeignError,
-    Skipped,
-    list_of,
-    mapping_of,
-    number_in,
-    suite_and_device,
-)
+from cotenant.results.decoded import EDITED, Decoded, ForeignError, Skipped
 from cotenant.results.drawn import Drawn, own_meters, spans_of
-from cotenant.results.exports import is_export, read_export
-from cotenant.results.journal import Written
+from cotenant.results.export_form import export_form
+from cotenant.results.exports import read_export
+from cotenant.results.record_files import records_in, values_in
 from cotenant.results.table import IN_FILE, Rows, Table, joined, tables
 
-SUFFIXES = (".json", ".jsonl", ".parquet", ".report")
-RESOLVED = (".resolved", ".resolved.json")
-"""What the name of a resolved suite ends in; the second was taken for a record by readers of `*.json`."""
 BATCH_FILES = 100
 """Of how many records the observations are one frame."""
-MOST_BYTES = 1 << 30
-"""A single file beyond this is no record; exported rows have a reader of their own."""
-IS_EXPORT = "it is an export, which report, compare and mlbench-report read where it is named itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,64 +75,8 @@ def observation_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
 
 def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
     """Return those of the places that are exported files, each once, and the others."""
-    exports = {place.resolve(): place for place in places if is_export(place)}
+    exports = {place.resolve(): place for place in places if export_form(place)}
     return list(exports.values()), [place for place in places if place.resolve() not in exports]
-
-
-def records_in(places: list[Path]) -> Iterator[Decoded | Skipped]:
-    """Yield every record, file by file. Raises CotenantError where a place does not exist."""
-    repetitions, written = Repetitions(), Written()
-    for path in _files(places):
-        if isinstance(path, Skipped):
-            yield path
-        elif is_export(path):
-            yield Skipped(str(path), IS_EXPORT)
-        else:
-            yield from read_file(path, repetitions, written)
-    yield from (Skipped(journal, reason) for journal, reason in written.unread.items())
-
-
-class Repetitions:
-    """The numbers of the original's records that name no repetition.
-
-    It appended a record to the file of a device in each repetition (`SUITE_DEVICE.json`), or began such files anew in
-    a directory for each: repetitions of a directory follow those of the directories that were read before it.
-    """
-
-    def __init__(self) -> None:
-        self._first: dict[tuple[str, Path], int] = {}
-        self._next: Counter[str] = Counter()
-
-    def numbered(self, values: Iterable[Any], path: Path) -> Iterator[Any]:
-        """Yield the values of a file, each record with the number of its repetition."""
-        suite, before = suite_and_device(str(path))[0], Counter[tuple[str, str]]()
-        first = self._first.setdefault((suite, path.parent), self._next[suite]) if suite else 0
-        for value in values:
-            if isinstance(value, dict) and "schema" not in value and number_in(value, str(path)) is None:
-                of = str(value.get("name")), str(value.get("vcd"))
-                value = value | {"run_id": first + before[of]}
-                before[of] += 1
-                self._next[suite] = max(self._next[suite], first + before[of])
-            yield value
-
-
-def read_file(
-    path: Path, repetitions: Repetitions | None = None, written: Written | None = None
-) -> Iterator[Decoded | Skipped]:
-    """Yield what one file holds, record by record; `written` says whether it is what its launch wrote."""
-    lost, content = 0, _content(path)
-    edited = written is not None and isinstance(content, bytes) and written.differs(path, content)
-    for number, value in enumerate((repetitions or Repetitions()).numbered(_values(content), path)):
-        try:
-            if isinstance(value, str):
-                raise ForeignError(value)
-            yield Decoded(value, str(path), number, edited)
-        except ForeignError as error:
-            lost += 1
-            if lost <= NAMED:
-                yield Skipped(str(path), str(error))
-    if lost > NAMED:
-        yield Skipped(str(path), f"{lost - NAMED} more parts of it are no records")
 
 
 def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Decoded]]:
@@ -170,7 +88,7 @@ def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Decoded]]:
     for row in rows.where(pl.col(IN_FILE).is_not_null()).frame.iter_rows(named=True):
         if row["path"] != path:
             path = row["path"]
-            values = list(_values_in(Path(path)))
+            values = list(values_in(Path(path)))
         try:
             yield row, Decoded(values[row[IN_FILE]], path)
         except (ForeignError, IndexError):
@@ -189,105 +107,3 @@ def drawn(rows: Rows) -> list[Drawn]:
         )
         for row, record in again(rows)
     ]
-
-
-def planned_jobs(place: Path) -> set[str]:
-    """Return the jobs of the resolved suites, which suites leave beside their records, in a directory and below it.
-
-    None of a file, or of what is damaged.
-    """
-    jobs: set[str] = set()
-    paths = [path for ending in RESOLVED for path in place.rglob(f"*{ending}")] if place.is_dir() else []
-    for path in paths:
-        with suppress(OSError, ValueError, RecursionError), open_regular(path, follow=True) as file:
-            labels = (mapping_of(cell).get("label") for cell in list_of(json.load(file)))
-            jobs.update(label for label in labels if isinstance(label, str))
-    return jobs
-
-
-def _files(places: list[Path]) -> Iterator[Path | Skipped]:
-    """Yield what is in these places, each file once: they may lie within each other, as `out out/*` do."""
-    seen: set[tuple[str, str]] = set()
-    home = functools.cache(os.path.realpath)
-    for place in places:
-        if not place.exists():
-            raise CotenantError(f"{place} does not exist.", "Name a directory with records, or a record.")
-        for path in _below(place) if place.is_dir() else (place,):
-            if isinstance(path, Skipped):
-                yield path
-            elif (name := (home(path.parent), path.name)) not in seen:
-                seen.add(name)
-                yield path
-
-
-def _below(place: Path) -> Iterator[Path | Skipped]:
-    """Yield the files below a directory that may be records, a directory's own first, both in order of their names.
-
-    Links to directories could lead in a circle: they are not followed, and named, as is what cannot be looked into.
-    """
-    refused: list[OSError] = []
-    for directory, below, names in os.walk(place, onerror=refused.append):
-        below.sort()
-        for name in sorted(names):
-            path = Path(directory, name)
-            if path.suffix not in SUFFIXES or name.endswith(RESOLVED) or name.startswith("."):
-                continue
-            if path.is_symlink() and not path.exists():
-                yield Skipped(str(path), "it is a link to a file that is not there")
-            else:
-                yield path
-        for path in (Path(directory, name) for name in below):
-            if path.is_symlink():
-                yield Skipped(str(path), "it is a link to a directory, which is read where it is named itself")
-    for error in refused:
-        yield Skipped(str(error.filename), error.strerror or str(error))
-
-
-def _values_in(path: Path) -> Iterator[Any]:
-    """Yield the JSON values of a file, and a sentence where no more can be read."""
-    return _values(_content(path))
-
-
-def _content(path: Path) -> bytes | str:
-    """Return what a file holds, or the sentence that says why it cannot be read."""
-    try:
-        with open_regular(path, follow=True) as file:
-            if os.fstat(file.fileno()).st_size > MOST_BYTES:
-                return f"it is larger than {MOST_BYTES >> 30} GiB"
-            return file.read()
-    except OSError as error:
-        return error.strerror or str(error)
-
-
-def _values(content: bytes | str) -> Iterator[Any]:
-    """Yield the JSON objects of a file, a closed or unclosed list of them, or lines of them; a sentence where it ends.
-
-    What comes before a damaged place is kept: an appended file is whole up to the moment its writer died.
-    """
-    if isinstance(content, str):
-        yield content
-        return
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        yield "it is not UTF-8"
-        return
-    decoder, at, end = json.JSONDecoder(), 0, len(text)
-    count = 0
-    while True:
-        while at < end and text[at] in " \t\r\n,[]":
-            at += 1
-        if at == end:
-            break
-        try:
-            value, at = decoder.raw_decode(text, at)
-        except (json.JSONDecodeError, RecursionError):
-            yield f"it is cut off or damaged after {count} records" if count else "it is not JSON, or cut off"
-            return
-        except ValueError:  # A number of more digits than Python reads.
-            yield "it holds a number that is none"
-            return
-        count += 1
-        yield value if not isinstance(value, str) else [value]
-    if not count:
-        yield "it is empty"

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
+from cotenant.choices import RunClass
 from cotenant.decoding import decoded
 from cotenant.finding import Finding
 from cotenant.nesting import DEEPEST, is_deep
@@ -48,7 +49,6 @@ Number = Annotated[float, msgspec.Meta(gt=-MOST, lt=MOST)]
 """What a machine could have, in items or seconds: others would overflow in sums and ratios. NaN is none."""
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=MOST)]
 Baseline = Literal["quick", "whole"]
-RunClass = Literal["base", "tuned"]
 SOLO = ".solo"
 """What follows a job's name in that of its solo launches."""
 IN_MIX = ".in."

@@ -119,6 +119,16 @@ def prepare_directory(directory: Path, elsewhere: str = OTHER_DIRECTORY) -> None
         raise cannot_write(directory, error, elsewhere) from error
 
 
+def check_place(directory: Path, elsewhere: str = OTHER_DIRECTORY) -> None:
+    """Raise CotenantError where `directory` can neither be written to nor made; make nothing."""
+    there = directory
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    number = errno.ENOTDIR if not there.is_dir() else 0 if os.access(there, os.W_OK | os.X_OK) else errno.EACCES
+    if number:
+        raise cannot_write(directory, OSError(number, os.strerror(number)), elsewhere)
+
+
 def cannot_write(directory: Path | Directory, error: OSError, elsewhere: str = OTHER_DIRECTORY) -> CotenantError:
     """Return the sentence for a directory in which nothing can be kept."""
     reason = os.strerror(error.errno) if error.errno else str(error)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from cotenant.stats.launches import COMPARISON_LAUNCHES, logarithms, standard_error, t_quantile
 
@@ -120,13 +120,15 @@ def _verdict(low: float, high: float, border: float) -> Verdict:
 def _p_slower(difference: float, error: float, freedom: float, border: float) -> float:
     if not error:
         return 0.0 if difference < -border else 1.0
-    return float(stats.t.cdf((difference + border) / error, freedom))
+    return float(special.stdtr(freedom, (difference + border) / error))
 
 
 def _p_rank(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float | None:
     if 2 / math.comb(len(a) + len(b), len(a)) > ALPHA or len(np.unique(np.concatenate((a, b)))) < len(a) + len(b):
         return None
-    return float(stats.mannwhitneyu(a, b, method="exact").pvalue)
+    from scipy.stats import mannwhitneyu  # takes a second to import, and few comparisons come so far
+
+    return float(mannwhitneyu(a, b, method="exact").pvalue)
 
 
 def _launches_needed(difference: float, spread: float, border: float, least: int) -> int | None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+from scipy import special
 
 from cotenant.stats.correlation import lag_correlation, variance_inflation
 from cotenant.stats.launches import CONFIDENCE, logarithms
@@ -56,11 +56,13 @@ def trend(times_s: Sequence[float], rates: Sequence[float]) -> Trend | None:
         raise ValueError(f"{len(rates)} rates at {len(times_s)} times, or times that fall")
     if len(rates) < LEAST or times_s[-1] <= times_s[0]:
         return None
+    from scipy.stats import theilslopes  # takes a second to import, and to add to a history needs no trend
+
     logs, span = logarithms(rates), times_s[-1] - times_s[0]
     places = [(time - times_s[0]) / span for time in times_s]
     # Two launches a moment apart overflow; where nearly all are equal the interval's variance is below zero.
     with np.errstate(over="ignore", invalid="ignore"):
-        slope, _, low, high = stats.theilslopes(logs, places, CONFIDENCE)
+        slope, _, low, high = theilslopes(logs, places, CONFIDENCE)
     if math.isnan(low) or math.isnan(high):
         return None
     correlation = correlation_around_trend(rates)
@@ -155,7 +157,8 @@ def _pettitt(logs: npt.NDArray[np.float64]) -> tuple[float, int, float]:
     """Return the p of the most likely place, where it is, and by what part the level moves there."""
     n = len(logs)
     # How many of all others an entry is above, less how many it is below; inside the first k entries they cancel.
-    above = 2 * stats.rankdata(logs) - n - 1
+    _, at_value, ties = np.unique(logs, return_inverse=True, return_counts=True)
+    above = (2 * np.cumsum(ties) - ties - n)[at_value]
     counts = np.cumsum(above)[LEAST_RUN - 1 : n - LEAST_RUN]
     best = int(np.abs(counts).argmax())
     at, statistic = best + LEAST_RUN, float(abs(counts[best]))

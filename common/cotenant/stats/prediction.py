@@ -14,7 +14,6 @@ from statistics import fmean
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from cotenant.stats.launches import INTERVAL_LAUNCHES, t_quantile
 from cotenant.stats.sensitivity import Round, mean_of
@@ -166,6 +165,8 @@ def falling(samples: Sequence[Round]) -> Points:
 
     It is over the level, which is what a neighbour asks for: what it gets of that depends on who stands beside it.
     """
+    from scipy.optimize import isotonic_regression  # for curves alone: most reports have none
+
     logs = sorted(mean_of(samples).logs.items())
     regression = isotonic_regression(np.array([math.exp(log) for _, log in logs]), increasing=False).x
     shares = [1.0, *(min(1.0, float(share)) for share in regression[1:])]

@@ -6,17 +6,20 @@ Nothing of such a package is imported here: that is the tenant's part.
 from __future__ import annotations
 
 from importlib.machinery import PathFinder
-from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cotenant.errors import CotenantError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 GROUP = "cotenant.benchmarks"
 
 
 def installed_benchmarks() -> list[str]:
     """Return the names of all of them, sorted."""
-    return sorted({entry.name for entry in entry_points(group=GROUP)})
+    return sorted({entry.name for entry in _entries()})
 
 
 def installed_program(name: str) -> Path | None:
@@ -24,7 +27,7 @@ def installed_program(name: str) -> Path | None:
 
     Raises CotenantError where there is no such module, or two packages bring one name.
     """
-    modules = {entry.module for entry in entry_points(group=GROUP, name=name)}
+    modules = {entry.module for entry in _entries() if entry.name == name}
     if not modules:
         return None
     if len(modules) > 1:
@@ -38,3 +41,9 @@ def installed_program(name: str) -> Path | None:
     if spec is None or spec.origin is None:
         raise CotenantError(f"The benchmark '{name}' is the module {module}, which is not there.", "Install it anew.")
     return Path(spec.origin)
+
+
+def _entries() -> EntryPoints:
+    from importlib.metadata import entry_points  # a suite of commands that lie beside it needs no package
+
+    return entry_points(group=GROUP)

@@ -6,15 +6,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from cotenant.choices import OF_DEVICES, OF_HOSTS, PCIE
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.suite.cells import Job, labels_of
 from cotenant.suite.fields import Args, checked_name, name_of, positive_of
 from cotenant.suite.mixes import JOINED, Mix, check_keys_of, labels_named, texts_of
 from cotenant.text import quoted
 
-OF_HOSTS = ("cpu", "llc", "dram", "disk", "memory")
-PCIE = "pcie"
-OF_DEVICES = (PCIE, "sm", "hbm", "l2", "launch")
 RESOURCES = OF_HOSTS + OF_DEVICES
 USUAL_LEVELS = (0, 25, 50, 75, 100)
 FULL = 100

@@ -22,16 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cotenant.choices import CLASSES, CPU, MEMORY_CLASSES
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.suite.variables import Value
 
 FILE = "batch_sizes.toml"
-CPU = "cpu"
 WHOLE = "_all"
 """What follows a job's name in that of its twin, which trains one model over all devices: it has the job's sizes."""
-MEMORY_CLASSES = {f"{gib}gb": gib for gib in (8, 16, 24, 32, 40, 48, 80, 96, 140, 192)}
-"""A device's memory in GiB, by its class; ascending."""
-CLASSES = (CPU, *MEMORY_CLASSES)
 _GIB = 1 << 30
 _KEPT_BACK = 0.9
 """Drivers keep some of the memory: a card of 16 GB shows 15 GiB at the least."""

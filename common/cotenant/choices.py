@@ -1,0 +1,49 @@
+"""Words that flags choose from, and limits that hold where none is given.
+
+The command line reads them here, so that `--help` imports nothing of what they choose.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+ISOLATIONS = ("auto", "require", "v1", "v2", "systemd", "affinity", "none")
+"""Ways to enforce slices: `isolation/choose.py`."""
+
+BaselineKind = Literal["none", "quick", "whole"]
+BASELINES: tuple[BaselineKind, ...] = get_args(BaselineKind)
+"""How tenants are measured alone, too: `launch/baseline.py`."""
+
+CachePolicy = Literal["none", "nocache", "drop", "warm"]
+CACHE_POLICIES: tuple[CachePolicy, ...] = get_args(CachePolicy)
+"""How a launch finds the page cache of its input: `launch/data.py`."""
+
+Launcher = Literal["auto", "local", "torchrun", "slurm", "ray"]
+LAUNCHERS: tuple[Launcher, ...] = get_args(Launcher)
+"""Programs that start a runner on each of several hosts: `nodes/cluster.py`."""
+
+TIMEOUT_S = 3600.0
+"""Time that one launch may take."""
+READY_LIMIT_S = 600.0
+"""Time that a launch's tenants may take to be ready for GO."""
+
+PCIE = "pcie"
+OF_HOSTS = ("cpu", "llc", "dram", "disk", "memory")
+OF_DEVICES = (PCIE, "sm", "hbm", "l2", "launch")
+"""Resources that a neighbour of known pressure presses on: `suite/pressure.py`."""
+
+CPU = "cpu"
+MEMORY_CLASSES = {f"{gib}gb": gib for gib in (8, 16, 24, 32, 40, 48, 80, 96, 140, 192)}
+"""A device's memory in GiB, by its class; ascending."""
+CLASSES = (CPU, *MEMORY_CLASSES)
+"""Classes of batch sizes: `suite/sizes.py`."""
+
+RunClass = Literal["base", "tuned"]
+RUN_CLASSES: tuple[RunClass, ...] = get_args(RunClass)
+"""Results that never stand in one table: docs/run-rules.md."""
+
+FORMS = ("md", "csv", "json")
+"""Files that every view can be printed as: `report/renderers.py`."""
+
+TOKEN_VARIABLE = "COTENANT_CHALLENGE_TOKEN"
+"""Holds what a buyer and a vendor know alone: `challenge/vendor.py`."""

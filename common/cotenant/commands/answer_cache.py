@@ -1,0 +1,111 @@
+"""Keeps what benchmarks answered to the question what they refuse, by a hash of all that an answer depends on.
+
+That is the benchmark's files and ours, the interpreter and the places of its packages, the environment, the directory,
+this host, and the words of the launch. A benchmark that looks at other files is asked every time (bench/refusals.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from cotenant.checkout import CHECKOUT, SOURCE_ROOT
+from cotenant.files import Directory, open_regular
+from cotenant.machine.topology import Machine
+
+NAME = "refusals.json"
+MOST_BYTES = 4 << 20
+MOST_KEPT = 4000
+"""Answers; the oldest go first. A suite of the reference has some sixty."""
+OF_SHELLS = {"_", "SHLVL", "OLDPWD", "PWD"}
+"""Variables that change from line to line and say nothing; the directory itself counts."""
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+class AnswerCache:
+    """Answers by their hash, in a directory that is this user's alone: what others could have written is not read."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._surroundings = _surroundings(machine)
+        self._folders: dict[Path, str] = {}
+        self._kept = _read()
+
+    def key(self, task: Path, words: Sequence[str]) -> str:
+        """Return the hash of a question: what this benchmark refuses of these words, as everything is now."""
+        folder = task.parent
+        if folder not in self._folders:
+            self._folders[folder] = _hash_of_files(sorted(folder.glob("*.py")))
+        return _hash(self._surroundings, self._folders[folder], str(task), *words)
+
+    def get(self, key: str) -> str | None:
+        """Return the answer, empty where nothing is refused; None where it is not known."""
+        return self._kept.get(key)
+
+    def add(self, answers: Mapping[str, str]) -> None:
+        """Keep these answers, too. A place where that cannot be done is left alone: they are asked for again."""
+        kept = {key: answer for key, answer in self._kept.items() if key not in answers} | dict(answers)
+        self._kept = dict(list(kept.items())[-MOST_KEPT:])
+        with suppress(OSError, RuntimeError):
+            cache_place().mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _own_directory() as directory:
+                directory.write(NAME, json.dumps(self._kept).encode())
+
+
+def cache_place() -> Path:
+    """Return the directory: in the user's own cache (XDG Base Directory Specification). Raises RuntimeError."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "cotenant"
+
+
+@contextmanager
+def _own_directory() -> Iterator[Directory]:
+    """Give the directory. Raises PermissionError where another user owns it, or may write there."""
+    with Directory(cache_place()) as directory:
+        found = os.fstat(directory.fileno())
+        if found.st_uid != os.geteuid() or found.st_mode & WRITABLE_BY_OTHERS:
+            raise PermissionError(f"{directory} is not this user's alone")
+        yield directory
+
+
+def _read() -> dict[str, str]:
+    """Return what is kept; nothing of a file that another user made, or that is damaged."""
+    with suppress(OSError, RuntimeError, ValueError), _own_directory() as directory, directory.open(NAME) as file:
+        found = os.fstat(file.fileno())
+        kept = json.loads(file.read(MOST_BYTES)) if found.st_uid == os.geteuid() else {}
+        if isinstance(kept, dict) and all(isinstance(answer, str) for answer in kept.values()):
+            return kept
+    return {}
+
+
+def _surroundings(machine: Machine) -> str:
+    """Return a hash of what every answer depends on."""
+    variables = sorted(f"{name}={value}" for name, value in os.environ.items() if name not in OF_SHELLS)
+    # What is installed, removed or put before something else changes the time of a place of packages.
+    places = [f"{place} {_changed_ns(place)}" for place in sys.path if place and Path(place) != CHECKOUT]
+    own = _hash_of_files(sorted((SOURCE_ROOT / "cotenant").rglob("*.py")))
+    return _hash(sys.version, sys.executable, repr(machine), os.getcwd(), own, *places, "", *variables)  # noqa: PTH109
+
+
+def _changed_ns(place: str) -> int:
+    try:
+        return Path(place).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _hash_of_files(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        with suppress(OSError), open_regular(path, follow=True) as file:
+            content = hashlib.sha256(file.read()).digest()
+            digest.update(f"{path}\0".encode(errors="surrogateescape") + content)
+    return digest.hexdigest()
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

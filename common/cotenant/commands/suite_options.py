@@ -1,0 +1,235 @@
+"""Reads the flags of `suite_flags` as the options of a suite."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from cotenant.challenge.vendor import Buyer, address_of, token_of
+from cotenant.checkout import CHECKOUT, INSTALLED, base_directory, output_directory
+from cotenant.choices import BaselineKind
+from cotenant.commands.output import warn
+from cotenant.commands.suite_flags import jobs_path
+from cotenant.errors import CotenantError
+from cotenant.isolation.plan import tenants_by_default
+from cotenant.isolation.runs import RunName
+from cotenant.launch.containers import image_of
+from cotenant.launch.limits import Limits
+from cotenant.launch.paths import RunPaths
+from cotenant.launch.start import Options
+from cotenant.machine.topology import Machine
+from cotenant.nodes.cluster import ClusterFlags, cluster_of
+from cotenant.suite.cells import Job, labels_of, over_devices
+from cotenant.suite.decode import at
+from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load, select
+from cotenant.suite.mixes import Mix, mix_named, pairs_named
+from cotenant.suite.pressure import beside, neighbour, pressable, sense_named
+from cotenant.text import listed
+
+SETTLE_S, AT_LEAST_S = 3.0, 10.0
+"""On devices: most benchmarks of the reference take less than two seconds there, too short for heat, power, energy."""
+
+
+def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machine) -> Options:
+    """Return what is asked for; without `--jobs` the machine decides which suite.
+
+    Raises CotenantError for what makes no sense, and for a wrong job file.
+    """
+    if given.uid < 0:
+        raise CotenantError(f"--uid {given.uid} is negative.", "Use --uid 0 or more.")
+    if (given.singularity or given.docker) and INSTALLED:
+        raise CotenantError(
+            "An image has a checkout bound into it, and this is an installed package.",
+            "Use ./run.sh of a checkout.",
+        )
+    if given.challenge is not None:
+        address_of(given.challenge)
+    suite = load(jobs_path(given.jobs, machine))
+    if given.free_for_all:
+        given.isolation = _without_slices(given.isolation)
+    jobs, mixes, neighbours = _chosen(given, suite, len(machine.accelerators))
+    check_one_class(jobs)
+    base = base_directory()
+    output = (given.outdir or output_directory()).absolute()
+    data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
+    run = RunName()
+    return Options(
+        suite=suite,
+        jobs=jobs,
+        mixes=mixes,
+        neighbours=neighbours,
+        checkout=CHECKOUT,
+        run=run,
+        paths=RunPaths.of_run(base, data, output, run),
+        uid=given.uid,
+        users=_users(given, mixes, machine),
+        slices=given.slices,
+        share=given.share,
+        isolation=given.isolation,
+        cgroup_base=given.cgroup_base,
+        policy=given.plan,
+        mems=given.mems,
+        reserve_bytes=given.reserve,
+        limits=Limits(
+            timeout_s=given.timeout,
+            ready_limit_s=given.ready_timeout,
+            budget_s=given.budget,
+            until_interval=given.until_interval,
+            settle_s=(SETTLE_S if machine.accelerators else 0.0) if given.settle is None else given.settle,
+            at_least_s=_at_least_s(given, extra, machine),
+            on_oom=given.on_oom,
+        ),
+        memory_class=given.memory_class,
+        image=image_of(given.singularity, given.docker),
+        cache=given.cache,
+        baseline=_baseline(given, mixes, neighbours),
+        challenge=given.challenge and Buyer(given.challenge, token_of(given.challenge_token, os.environ)),
+        raise_error=given.raise_error,
+        resume=given.resume,
+        cluster=cluster_of(cluster_flags(given)),
+        extra=extra,
+    )
+
+
+def _without_slices(isolation: str) -> str:
+    """Return the isolation of `--free-for-all`. Raises CotenantError where another one is asked for."""
+    if isolation not in ("auto", "none"):
+        raise CotenantError(f"--free-for-all is without slices, and --isolation is {isolation}.", "Use --mix a,b,c.")
+    return "none"
+
+
+def cluster_flags(given: argparse.Namespace) -> ClusterFlags:
+    """Return what the flags say of several hosts. Raises CotenantError."""
+    if given.nnodes is not None and given.nnodes < 1:
+        raise CotenantError(f"--nnodes {given.nnodes} is no number of hosts.", "Count from 1.")
+    return ClusterFlags(given.launcher, given.nnodes, given.node_rank, given.rdzv_endpoint)
+
+
+Chosen = tuple[tuple[Job, ...], tuple[Mix, ...], tuple[Job, ...]]
+"""Jobs, mixes, and the neighbours of known pressure that stand in these mixes."""
+
+
+def _chosen(given: argparse.Namespace, suite: Suite, devices: int) -> Chosen:
+    """Return what is to run, all of the file or what `--mix`, `--pairs`, `--sense` or `--pressure` makes of it.
+
+    `devices` are those of this host.
+    """
+    flags = [name for name in ("mix", "pairs", "sense") if getattr(given, name) is not None]
+    if not flags:
+        entries = select(suite.entries, given.name, given.exclude, warn)
+        jobs = tuple(entry for entry in entries if isinstance(entry, Job))
+        if given.devices is not None:
+            jobs = _over_devices(given.devices, suite, jobs)
+        if given.free_for_all:
+            return (), (_all_at_once(given, jobs),), ()
+        if given.pressure:
+            return _under_pressure(given, suite, jobs)
+        return jobs, tuple(entry for entry in entries if isinstance(entry, Mix)), suite.neighbours
+    if given.free_for_all:
+        raise CotenantError(f"--free-for-all and --{flags[0]} both say what is launched.", "Leave one of them out.")
+    if "mix" in flags and len(flags) > 1:
+        raise CotenantError(f"--mix is one launch and --{flags[1]} are several.", "Leave one of them out.")
+    if given.pressure and "sense" not in flags:
+        raise CotenantError(f"--{flags[0]} and --pressure both say who stands beside a job.", "Leave one of them out.")
+    if given.name or given.exclude:
+        raise CotenantError(f"--{flags[0]} names all that runs.", "Leave out --name and --exclude.")
+    mixes: list[Mix] = []
+    neighbours: tuple[Job, ...] = ()
+    if given.mix is not None:
+        mixes.append(mix_named(given.mix))
+    if given.pairs is not None:
+        mixes += pairs_named(given.pairs)
+    if given.sense is not None:
+        sense = sense_named(given.sense, given.pressure or pressable(devices))
+        mixes, neighbours = [*mixes, *sense.mixes], sense.neighbours
+    with at(" and ".join(f"--{flag}" for flag in flags)):
+        check_mixes_of((*suite.jobs, *neighbours), mixes)
+    return (), tuple(mixes), neighbours
+
+
+def _over_devices(devices: int, suite: Suite, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """Return the chosen jobs as one model over so many devices each. Raises CotenantError where none can be."""
+    if devices < 0:
+        raise CotenantError(f"--devices {devices} is no number of devices.", "Count from 1; 0 is all of them.")
+    whole = over_devices(jobs, suite.jobs, devices)
+    if not whole:
+        names = listed([job.stem for job in jobs])
+        raise CotenantError(
+            f"--devices: {names} cannot train one model over several devices.",
+            'Jobs with "cgroup": "all" can, such as those of --jobs lambda that end in _all.',
+        )
+    return whole
+
+
+def _all_at_once(given: argparse.Namespace, jobs: Sequence[Job]) -> Mix:
+    """Return one launch of every cell of these jobs beside each other, without those that own the machine."""
+    if whole := [job.stem for job in jobs if job.group == "all"]:
+        warn(f"{listed(whole)}: left out of --free-for-all, as each owns the machine.")
+    labels = [label for job in jobs if job.group != "all" for label in labels_of(job)]
+    if len(labels) < 2:
+        raise CotenantError(
+            "--free-for-all launches jobs beside each other, and here are fewer than two.", "Name more."
+        )
+    if given.pressure:
+        raise CotenantError("--free-for-all and --pressure both say who stands beside a job.", "Leave one of them out.")
+    return Mix("free-for-all", tuple(labels))
+
+
+def _under_pressure(given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]) -> Chosen:
+    """Return no jobs, each chosen one beside each neighbour that `--pressure` asks for, and these neighbours."""
+    neighbours = tuple(map(neighbour, given.pressure))
+    with at("--pressure"):
+        mixes = beside([label for job in jobs for label in labels_of(job)], neighbours)
+        check_mixes_of((*suite.jobs, *neighbours), mixes)
+    return (), mixes, neighbours
+
+
+def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) -> int | None:
+    """Return how many tenants there are; of one mix by default as many as it names, and no fewer than usual.
+
+    Raises CotenantError where pairs or curves, which are of two, are to be of others.
+    """
+    users: int | None = given.users
+    if family := next((mix.family for mix in mixes if mix.family), ""):
+        if users not in (None, 2):
+            raise CotenantError(
+                f"{family}: these launches are of two tenants.", "Leave out --users, or what is of two."
+            )
+        return 2
+    if users is not None or not (given.free_for_all or given.mix is not None):
+        return users
+    return max(len(mixes[0].labels), tenants_by_default(machine, None))
+
+
+def _baseline(given: argparse.Namespace, mixes: Sequence[Mix], neighbours: Sequence[Job]) -> BaselineKind:
+    """Return which baseline is asked for; quick where nobody says which jobs: a job file names all that is to run.
+
+    Quick, too, where jobs are launched beside each other: no two of their rates can be compared but with this.
+    Without slices nothing is alone in one, so that nothing is measured there that nobody asked for.
+    """
+    if given.baseline is not None:
+        kind: BaselineKind = given.baseline
+        return kind
+    ours = {label for job in neighbours for label in labels_of(job)}
+    if mixes and all(ours.intersection(mix.labels) for mix in mixes):
+        return "none"  # What a job keeps is over its rate beside a neighbour of level 0.
+    return "quick" if (given.jobs is None or mixes) and given.isolation != "none" else "none"
+
+
+def _at_least_s(given: argparse.Namespace, extra: Sequence[str], machine: Machine) -> float:
+    """Return the time that kept observations last: by default only where nobody says how many there are.
+
+    A job file's `--repeat` is that of the reference, made for slower devices. Raises CotenantError for two wishes.
+    """
+    repeat = any(word.partition("=")[0] in ("--repeat", "--num-iters") for word in extra)
+    if given.at_least is None:
+        return AT_LEAST_S if machine.accelerators and given.budget is None and not repeat else 0.0
+    least: float = given.at_least
+    if least and (given.budget is not None or repeat):
+        other = "--repeat" if repeat else "--budget"
+        raise CotenantError(
+            f"--at-least and {other} both say how much is observed.", f"Leave out --at-least, or {other}."
+        )
+    return least

@@ -1,0 +1,169 @@
+"""Runs the suite that flags ask for and prints its table, or previews it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shlex
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cotenant.challenge.vendor import Connection
+from cotenant.checkout import PROGRAM, output_directory
+from cotenant.commands.on_ray import as_node_0, run_on_ray
+from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_grid, warn
+from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines
+from cotenant.commands.refusals import refused
+from cotenant.commands.suite_options import cluster_flags, options_of
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE
+from cotenant.finding import Finding
+from cotenant.isolation.lock import SuiteLock, lock_path
+from cotenant.isolation.plan import ranks_of_all
+from cotenant.launch.start import Options, Start
+from cotenant.launch.suite import SuiteRun
+from cotenant.machine.topology import discover
+from cotenant.nodes.cluster import Cluster, launcher_of, needs_srun
+from cotenant.nodes.slurm import begin_on_all_nodes
+from cotenant.report.progress import PlainView, Planned, Progress, duration_words
+from cotenant.results.last import last_seconds
+from cotenant.results.record import Record
+
+
+def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str, ...]) -> int:
+    """Run or preview what the words before `--`, read as `given`, and those behind it ask for; return the status.
+
+    Raises CotenantError.
+    """
+    flags = cluster_flags(given)
+    by_ray = launcher_of(flags) == "ray"
+    if given.show or given.dry:
+        return _preview(as_node_0(given) if by_ray or needs_srun(flags) else given, others)
+    if by_ray:
+        return run_on_ray(given, ours, others)
+    if needs_srun(flags):
+        begin_on_all_nodes([sys.executable, *sys.orig_argv[1:]])
+    machine = discover()
+    options = options_of(given, others, machine)
+    run = SuiteRun(options, machine)
+    run.check()
+    if others and (refusals := refused(run.starts, machine)):
+        # What the file says is an error of its cells alone; what a person has typed ends all.
+        typed = set(refusals) - set(refused(SuiteRun(replace(options, extra=()), machine).starts, machine))
+        for sentence in sorted(typed):
+            warn(sentence)
+        if typed:
+            return EXIT_USAGE
+    if options.challenge is not None:
+        Connection(options.challenge.address).close()  # Who is not there is missed before the first launch.
+    # Not before: a wrong usage is answered at once, also while another suite runs.
+    with SuiteLock(lock_path()):
+        return _run(run, options, given)
+
+
+def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
+    """Print what would run."""
+    machine = discover()
+    options = options_of(given, others, machine)
+    if given.show:
+        made = options.plan(machine)
+        ranks = ranks_of_all(machine, made)
+        if given.format == "json":
+            tell_document(show_document(options.jobs, options.mixes, ranks))
+        else:
+            tell("\n".join(show_lines(options.jobs, options.mixes, len(made.slices), ranks, options.baseline)))
+        return EXIT_PASSED
+    run = SuiteRun(options, machine)
+    refusals, backend = refused(run.starts, machine), run.chosen.backend.name
+    if given.format == "json":
+        tell_document(dry_document(run.starts, backend, run.left_out, refusals))
+    elif given.verbose:
+        tell("\n".join([*run.left_out, *whole_dry_lines(run.starts, backend)]))
+    else:
+        tell_folded(run.heading())
+        tell("\n".join(dry_lines(run.starts)))
+    for sentence in refusals:
+        warn(sentence)
+    return EXIT_USAGE if refusals else EXIT_PASSED
+
+
+def _run(run: SuiteRun, options: Options, given: argparse.Namespace) -> int:
+    """Run the suite. With `--format json` standard output has the document alone, and the rest is on standard error."""
+    run.settle()
+    run.check_room()
+    whole = given.format == "json"
+    say = note if whole else tell
+    if whole:
+        note("\n".join(run.heading()))
+    else:
+        tell_folded(run.heading())
+    if options.cluster is not None and options.cluster.node:
+        return _follow(run, options.cluster)
+    planned = _planned(run.starts, options)
+    if not options.resume and (expected := Progress(planned).remaining_s()) is not None:
+        say(f"expected: {duration_words(expected[0])}, {expected[1]}")
+    try:
+        with contextlib.nullcontext(PlainView(planned, note)) if whole else shown(planned) as view:
+            report = run.run(view.tell, view)
+    finally:
+        # Also where a full disk ends it in the middle.
+        if run.records:
+            _print_results(run.records, run.before, given)
+            say(f"As a page, with pictures: {_report_command(options.paths.output)} --html page.html")
+    if report.interrupted:
+        where = f"the records so far are in {options.paths.output}"
+        note(f"Interrupted by {report.interrupted}; {where}, and the same command with --resume goes on.")
+        return EXIT_INTERRUPTED
+    failed = any(not record.completed or _is_doubtful(record, given.strict) for record in report.records)
+    return EXIT_FAILED if failed else EXIT_PASSED
+
+
+def _follow(run: SuiteRun, cluster: Cluster) -> int:
+    """Run the part of a node that keeps no records."""
+    note(f"Node {cluster.node} of {cluster.nodes}: node 0 at {cluster.endpoint} leads, and keeps the records.")
+    result = run.follow(note)
+    return EXIT_INTERRUPTED if result.interrupted else EXIT_PASSED
+
+
+def _planned(starts: Sequence[Start], options: Options) -> list[Planned]:
+    """Return the launches for who watches them, with what each took last time here."""
+    seconds = last_seconds(options.paths.output, options.suite.name)
+    return [
+        Planned(f"{start.cell.label} alone" if start.solo else start.label, start.solo, seconds.get(start.names[0]))
+        for start in starts
+    ]
+
+
+def _is_doubtful(record: Record, strict: str | None) -> bool:
+    """Whether a record that completed counts as failed: an INVALID one, or also one with a warning."""
+    severities = {"invalid": {"error"}, "suspect": {"error", "warning"}}.get(strict or "", set())
+    return any(finding.severity in severities for finding in record.findings)
+
+
+def _print_results(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:
+    """Print what the records say. What reads them takes a while to import, so that comes after the last launch."""
+    try:
+        from cotenant.report.fingerprints import fingerprints_grid
+        from cotenant.report.jobs import jobs_grid
+        from cotenant.report.renderers import show
+        from cotenant.report.sense import sense_grid, sensitivities_of
+        from cotenant.report.suite_end import suite_grids
+        from cotenant.report.summary import summarise
+        from cotenant.results.table import Rows, table_of_records
+    except ModuleNotFoundError as error:
+        warn(f"There is no table: the package '{error.name}' is missing. The records are written all the same.")
+        return
+    summary = summarise(Rows.all(table_of_records(records)))
+    if given.format == "json":
+        tell_grid(jobs_grid(summary), given.format)
+    else:
+        show(suite_grids(summary, before, given.verbose))
+        if curves := sensitivities_of([records[at] for at in summary.under_pressure.at]):
+            show([sense_grid(curves), *filter(lambda grid: grid.groups, [fingerprints_grid(curves)])])
+
+
+def _report_command(output: Path) -> str:
+    """Return the command that reports on an output directory, which is not named where it is the usual one."""
+    place = "" if output == output_directory() else f" {shlex.quote(str(output))}"
+    return f"{PROGRAM} report{place}"

@@ -1,0 +1,34 @@
+"""Recognises exported files by their first bytes, before anything that reads their rows is imported."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from cotenant.files import open_regular
+
+ROWS = "cotenant-rows-1"
+OBSERVATIONS = "cotenant-observations-1"
+_MAGIC = b"PAR1"
+_HEAD_BYTES = 1 << 16
+
+ExportForm = Literal["parquet", "rows", "observations"]
+
+
+def export_form(path: Path) -> ExportForm | None:
+    """Return the form of an exported file, `rows` and `observations` as JSON lines; None of what is no export."""
+    try:
+        with open_regular(path, follow=True) as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return None
+    if _names(head, OBSERVATIONS):
+        return "observations"
+    if head.startswith(_MAGIC) or path.suffix == ".parquet":
+        return "parquet"
+    return "rows" if _names(head, ROWS) else None
+
+
+def _names(head: bytes, form: str) -> bool:
+    return re.search(rb'"schema"\s*:\s*"' + form.encode() + b'"', head) is not None

@@ -1,0 +1,157 @@
+"""Every command in a process of its own, as a person starts it: what it shows, and what it imports for that.
+
+Other tests call commands in their own process, where anything may have been imported that a command forgot to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cotenant.commands import COMMANDS
+from pages import PAGE_OF, launches, runs
+from tenants.suites import ROOT, job
+from workplace import make_workplace
+
+LIMIT_S = 120
+HEAVY = ("torch", "scipy", "polars", "matplotlib")
+OF_TABLES = ("torch", "scipy.stats", "matplotlib")
+PROGRAM = """
+import atexit, runpy, sys
+_, names, program, *words = sys.argv
+atexit.register(lambda: open(names, "w").write("\\n".join(sys.modules)))
+sys.argv = [program, *words]
+runpy.run_path(program, run_name="__main__")
+"""
+"""Runs a program, and writes down at its end which modules it has imported."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Patterns of what a command prints, its exit status, and the modules that it may not import."""
+
+    patterns: tuple[str, ...]
+    without: tuple[str, ...]
+    status: int = 0
+
+
+SUITE = "--jobs sums.json --isolation none --users 2"
+TABLE = {
+    "--version": Shown((r"^cotenant \d+\.\d+\.\d+$",), HEAVY),
+    "--help": Shown((r"--name NAMES", *(rf"^  {name} +\w" for name in COMMANDS if name != "run")), HEAVY),
+    "help report": Shown((r"--html FILE", r"--table \{throughput,"), HEAVY),
+    "tune --help": Shown((r"--out FILE", r"--allow \{tf32,bf16,fp16\}"), ("torch", "polars", "matplotlib")),
+    "list": Shown((r"^job +cells +item ", r"^vae +1 +image "), HEAVY),
+    "plan --users 4": Shown((r"^ *B +3 ", r"^memory: .* 4 x "), HEAVY),
+    "doctor --quick --jobs sums.json": Shown((r"^  ok +packages +all that 1 job", r"^\d\d checks: "), HEAVY),
+    f"{SUITE} --dry": Shown((r"^sums: 2 tenants, ", r"sums\.py --repeat 8 --seed 100$"), HEAVY),
+    f"{SUITE} --show": Shown((r"^sums +student +1 cell ",), HEAVY),
+    SUITE: Shown((r"^1/1 sums +\w+ +\d+ s ", r"^sums  ", r"^As a page, with pictures: "), ("torch", "matplotlib")),
+    "status": Shown(
+        (r"^No suite runs on this machine\.$", r"^sums, repetition 0, in .*: 1 of 1 launch done"), HEAVY, 1
+    ),
+    "stop": Shown((r"^No suite runs on this machine\.$",), HEAVY),
+    "report": Shown((r"^convnet +7533, 7457 +image/s ", r"interference 10\.0 %"), OF_TABLES),
+    "report --table interference": Shown((r"^convnet +all +0\.900 ",), OF_TABLES),
+    "report --html page.html": Shown((r"^cotenant: page\.html is written\.$",), ("torch", "scipy.stats")),
+    "compare A B --fail-on slower": Shown((r"^convnet .* 1\.0000 .* UNCLEAR ",), OF_TABLES),
+    "history add; history show": Shown((r"launches added to .*history\.jsonl", r"^convnet +image/s +3 "), OF_TABLES),
+    "mlbench-report --gpu-model V100": Shown((r"^convnet +6 +215 ", r"^Score "), OF_TABLES),
+    "export --out rows.parquet": Shown((r"\d\d rows in rows\.parquet\.$",), ("torch", "scipy", "matplotlib")),
+    "archive -o run.tar.zst; verify run.tar.zst": Shown(
+        (r"^run\.tar\.zst: \d+ files, journal ", r"^rules +yes ", r"^All of it holds\.$"),
+        ("torch", "scipy", "matplotlib"),
+    ),
+    "fleet report DIR": Shown((r"^node1 +ACCEPT ",), OF_TABLES),
+    "new my_field/my_model": Shown((r"^my_field/my_model/pytorch/main\.py$", r"--jobs my_model\.json$"), HEAVY),
+    "completion bash": Shown((r"report:-\*\).*--html", r"^complete -o default -F _cotenant "), OF_TABLES),
+}
+"""What is typed behind `./run.sh`, with `;` between the lines where one needs the other."""
+ELSEWHERE = {
+    "doctor": "with its seconds by tests/commands/test_doctor.py, on a bad host, too",
+    "--dry": "asks tasks of this checkout: tests/commands/test_refusals.py",
+    "challenge --listen 7000": "below",
+    "tune --jobs cpu --out tweaked.json": "half an hour: tests/launch/test_tuning.py",
+}
+"""Lines of README that are not typed here as they stand; those that launch are by tests/launch/test_pages.py."""
+
+
+class Place:
+    """A directory with a workspace, and lines that are typed in it."""
+
+    def __init__(self, folder: Path) -> None:
+        ours = ("BASE", "DATA_DIRECTORY", "OUTPUT_DIRECTORY")
+        self.folder = folder
+        self.environment = {name: value for name, value in os.environ.items() if name not in ours}
+        self.environment |= {"COTENANT_LOCK": str(folder / "lock"), "NO_COLOR": "1"}
+        self._names = folder / "modules"
+        self._typed: dict[str, tuple[int, str, set[str]]] = {}
+
+    def types(self, line: str) -> tuple[int, str, set[str]]:
+        """Return the exit status of `./run.sh` with these words, what it prints, and what it imports; once a line."""
+        if line not in self._typed:
+            words = [sys.executable, "-c", PROGRAM, str(self._names), str(ROOT / "run.py"), *shlex.split(line)]
+            ended = subprocess.run(
+                words, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=LIMIT_S
+            )
+            modules = set(self._names.read_text().split())
+            self._typed[line] = ended.returncode, ended.stdout + ended.stderr, modules
+        return self._typed[line]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A directory with records that were made, and those of a suite that ran there."""
+    place = Place(tmp_path_factory.mktemp("place"))
+    make_workplace(place.folder)
+    (place.folder / "sums.json").write_text(json.dumps([job("sums.py", "--repeat", 8, name="sums")]))
+    place.types(SUITE)
+    return place
+
+
+@pytest.mark.parametrize("lines", TABLE)
+def test_a_command_shows_what_it_should_and_imports_no_more(lines: str, place: Place) -> None:
+    row, said, modules = TABLE[lines], "", set[str]()
+    for line in lines.split("; "):
+        status, printed, imported = place.types(line)
+        assert status == row.status, (line, printed)
+        said, modules = said + printed, modules | imported
+    for pattern in row.patterns:
+        assert re.search(pattern, said, re.M), (pattern, said)
+    assert "cotenant.cli" in modules
+    assert sorted(modules.intersection(row.without)) == []
+
+
+def test_a_buyer_listens_until_it_is_interrupted(place: Place) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    line = [sys.executable, str(ROOT / "run.py"), "challenge", "--listen", str(port)]
+    buyer = subprocess.Popen(
+        line, cwd=place.folder, env=place.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert buyer.stderr is not None
+    assert f"the vendor runs ./run.sh --challenge 127.0.0.1:{port}" in buyer.stderr.readline()
+    buyer.send_signal(signal.SIGINT)
+    assert buyer.communicate(timeout=LIMIT_S)[1].endswith("0 launches challenged.\n")
+    assert buyer.returncode == 0
+
+
+def test_every_command_of_the_readme_and_of_the_help_is_typed() -> None:
+    typed = {line for lines in TABLE for line in lines.split("; ")}
+    of_readme = [line for line, page in PAGE_OF.items() if str(page) == "README.md" and "./run.sh" in line]
+    assert len(of_readme) > 20
+    for line in of_readme:
+        words = shlex.join(runs(line))
+        assert words in typed or words in ELSEWHERE or launches(line), line
+    first = {line.split()[0] for line in (*typed, *ELSEWHERE)}
+    assert {*COMMANDS} - {"run"} <= first
