@@ -32,7 +32,8 @@ def run_suite(directory: Path, jobs: list[dict[str, Any]], *flags: str, may_fail
     # Threads as anybody's shell has them: the naive case must not inherit ours.
     environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
     environment["BASE"] = str(directory / "workspace")
-    command = [sys.executable, str(ROOT / "run.py"), "--jobs", "jobs.json", *flags]
+    baseline = () if "--baseline" in flags else ("--baseline", "none")
+    command = [sys.executable, str(ROOT / "run.py"), "--jobs", "jobs.json", *baseline, *flags]
     ended = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
     if ended.returncode > may_fail:
         raise RuntimeError(ended.stdout + ended.stderr)

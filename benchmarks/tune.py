@@ -80,7 +80,7 @@ class Bench:
         for uid, order in enumerate(orders):
             file = self.folder / f"{name}.json"
             file.write_text(json.dumps([self.entry(size) for size in order]))
-            self.run("--jobs", file, "--outdir", self.folder / name, "--uid", uid)
+            self.run("--jobs", file, "--baseline", "none", "--outdir", self.folder / name, "--uid", uid)
             print(f"{self.job}: {name}, round {uid + 1} of {len(orders)}", file=sys.stderr, flush=True)
         for job, launches in launches_of(read_records([self.folder / name]).frame)[0].items():
             in_order = sorted(launches, key=lambda launch: launch.run_id)

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 ISOLATIONS = ("auto", "require", "v1", "v2", "systemd", "affinity", "none")
 """Ways to enforce slices: `isolation/choose.py`."""
 
-BaselineKind = Literal["none", "quick", "whole"]
+BaselineKind = Literal["none", "blocks", "quick", "whole"]
 BASELINES: tuple[BaselineKind, ...] = get_args(BaselineKind)
 """How tenants are measured alone, too: `launch/baseline.py`."""
 

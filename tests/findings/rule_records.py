@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from cotenant.findings.rules import findings_of
 from cotenant.isolation.choose import OF_V1
-from cotenant.results.record import Observed, Record, SharedDevice
+from cotenant.results.record import Blocks, Observed, Record, SharedDevice
 from cotenant.stats.budget import Amount
+from cotenant.stats.kept import Kept, Spent
 from results.made import ARGUMENTS, ISOLATION, T0_NS, a_part, a_record, observed, steady
 
 Made = Callable[[], Record]
@@ -271,3 +272,12 @@ def at_levels(levels: list[int], items: list[float]) -> Record:
     """A neighbour of known pressure: an observation has a level, and counts items."""
     made = [replace(row, items=count) for row, count in zip(observed([1000.0] * len(items)), items, strict=True)]
     return a_record(told={"part": a_part(observed={"levels": levels}), "observations": made, "skip": 0})
+
+
+def by_blocks(together: float = 1.0, alone: float = 1.0, rest: float = 0.0, kept: float = 0.9, **more: Any) -> Record:
+    """A record of a launch by blocks, whose slice used so many processors in blocks of each kind."""
+    loads = {"all": together, "only": alone, "rest": rest}
+    spent = {kind: Spent(round(load * 1e9), 1_000_000_000) for kind, load in loads.items()}
+    blocks = Blocks(9, 41, 41, more.pop("void", 0), "freezer", 500_000, 3_000_000, spent, **more)
+    rows = [replace(row, block=index // 5, kept=True) for index, row in enumerate(steady()[5:])]
+    return a_record(told={"observations": rows, "skip": 0, "blocks": blocks, "kept": Kept(kept, (0.8, 1.0), 9)})

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from cotenant.findings.rules import RECORD_RULES, findings_of
-from cotenant.results.record import Observed
+from cotenant.results.record import Observed, Record
 from cotenant.stats.budget import Amount
 from findings.rule_records import (
     Made,
@@ -19,6 +19,7 @@ from findings.rule_records import (
     begun,
     beside,
     budgeted,
+    by_blocks,
     computed,
     computing_on,
     durations,
@@ -69,6 +70,11 @@ SPEAKING: list[tuple[str, Made]] = [
     ("loaded_ahead", lambda: numbers(wobbling(), [0.0] * 10 + [100.0] * 10, loaded_ahead=300)),
     ("loaded_ahead", lambda: numbers(wobbling(), loaded_ahead=600)),
     ("slow_start", lambda: numbers([520, 520, *wobbling()])),
+    ("worked_at_rest", lambda: by_blocks(rest=0.02)),
+    ("other_load", lambda: by_blocks(together=0.1)),
+    ("other_load", lambda: by_blocks(alone=0.1)),
+    ("other_load", lambda: by_blocks(together=0.0)),
+    ("not_held", lambda: by_blocks(unheld=3, void=3)),
     ("pace", lambda: warmed_up(9_000_000, 500_000, 600_000, duration_ms=120, number=3000)),
     ("pace", lambda: warmed_up(duration_ms=29.7, number=30_000)),
     ("pace", lambda: shared(warmed_up(9_000_000, 900_000, 900_000, duration_ms=120, number=3000))),
@@ -174,6 +180,15 @@ SPEAKING: list[tuple[str, Made]] = [
     ("meters_absent", lambda: unmeasured({}, ["throttled_ns", "oom_kills"])),
 ]
 SILENT: list[tuple[str, Made]] = [
+    ("worked_at_rest", lambda: by_blocks(rest=0.01)),
+    ("worked_at_rest", a_record),
+    ("other_load", by_blocks),
+    # Half the time, half the items: as of two tenants of one processor.
+    ("other_load", lambda: by_blocks(together=0.25, kept=0.25)),
+    ("other_load", lambda: by_blocks(together=0.31)),
+    ("other_load", a_record),
+    ("not_held", by_blocks),
+    ("not_held", a_record),
     ("budget", lambda: budgeted(60.0, Amount(30, 20, 5), Amount(30, 20, 5), 3290.0)),
     ("budget", lambda: a_record(told={"asked": Amount(30, 25, 5), "given": Amount(1, 25, 5)})),
     ("budget", lambda: budgeted(60.0, Amount(30, 20, 5), Amount(15, 20, 5), 2990.0, observations=[])),
@@ -377,3 +392,52 @@ def test_every_rule_is_tested_both_ways() -> None:
     speaking = {name for name, _ in SPEAKING}
     assert speaking == {name for name, _ in SILENT}
     assert speaking == set(RECORD_RULES)
+
+
+def test_what_lies_between_blocks_is_nobodys_time() -> None:
+    """A minute of rest between two blocks is not untimed; a pause of a minute within one is."""
+    rows = by_blocks().observations
+    apart = [moved(row, 60_000_000_000 * (row.block or 0)) for row in rows]
+    assert "untimed" not in rules(of_rows(apart))
+    within = [moved(row, 2_000_000_000 * index) for index, row in enumerate(rows)]
+    assert "untimed" in rules(of_rows(within))
+
+
+def test_only_observations_beside_all_others_are_judged() -> None:
+    """Alone it is twice as fast: that is no drift, no outlier, and in no number."""
+    rows = by_blocks().observations
+    fast = [
+        replace(row, kind="only", end_ns=(row.start_ns + row.end_ns) // 2) if row.block == 1 else row for row in rows
+    ]
+    record = of_rows(fast)
+    assert rules(record) == {}
+    assert record.statistics is not None
+    assert record.statistics.n == len(rows) - 5
+    nothing = of_rows([replace(row, kept=False) for row in rows])
+    assert (
+        rules(nothing)["impossible_observation"].sentence
+        == "None of 20 observations is kept: none lies within a block."
+    )
+
+
+def test_a_budget_and_an_interval_are_of_rounds() -> None:
+    record = by_blocks()
+    policies = {"budget_s": 4.0, "until_interval": 0.01}
+    isolation = replace(record.isolation, policies=policies)
+    given = replace(record, isolation=isolation, asked=Amount(30, 25, 5), given=Amount(1, 9000, 0), findings=[])
+    found = {finding.rule: finding.sentence for finding in findings_of(given)}
+    assert found["budget"] == "A budget of 4 s has room for 9 rounds of blocks."
+    assert found["until_interval"] == "--until-interval 1% did not end its observations before the last of 20."
+    assert record.blocks is not None
+    early = replace(given, blocks=replace(record.blocks, passed=21))
+    sentence = {finding.rule: finding.sentence for finding in findings_of(early)}["until_interval"]
+    assert sentence.startswith("--until-interval 1% ended the blocks before the last round")
+
+
+def moved(row: Observed, by_ns: int) -> Observed:
+    return replace(row, start_ns=row.start_ns + by_ns, end_ns=row.end_ns + by_ns)
+
+
+def of_rows(rows: list[Observed]) -> Record:
+    """A record of these observations in a launch by blocks."""
+    return a_record(told={"observations": rows, "skip": 0, "blocks": by_blocks().blocks})

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from cotenant.isolation.backend import Backend, Counters, ReadBack, SliceEntry
-from cotenant.isolation.leftovers import new_shared_files, shared_files
+from cotenant.isolation.leftovers import new_shared_files, shared_files, thaw
 from cotenant.isolation.processes import marked
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import Affinity, NoIsolation
+from cotenant.procfs import process_of
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 from isolation.entering import MIB, eventually, slice_of, started
 
@@ -77,6 +80,63 @@ def test_kill_ends_one_tenant_and_close_the_others(backend: Backend) -> None:
         backend.close()
         assert two.result()[0] == -signal.SIGKILL
         backend.close()
+
+
+def test_a_tenant_is_stopped_with_all_that_it_has_forked_and_its_neighbour_goes_on(backend: Backend) -> None:
+    first, second = (backend.create(slice_of(i, OWN)) for i in (0, 1))
+    assert first.held_by == "stopped"
+    script = "(while :; do sleep 0.01; done) & while :; do :; done"
+    with (
+        started(first.entry, "sh", "-c", script, environment=environment(0)) as one,
+        started(second.entry, "sleep", "1000", environment=environment(1)) as two,
+    ):
+        for shim in (one, two):
+            assert shim.says() == "in"
+            shim.release()
+        eventually(lambda: len(marked(str(RunName()), 0)) >= 3, "two shells and a sleep")
+        for _ in range(2):
+            first.freeze()
+            eventually(first.frozen, "all of it is stopped")
+            own = marked(str(RunName()), 0)
+            assert {states(pid) for pid in own} <= {"T", "Z", "D"}
+            assert states(two.process.pid) == "S"
+            first.thaw()
+            assert not first.frozen()
+        first.freeze()
+        eventually(first.frozen, "it is stopped again")
+        # As the reaper does for a runner that is stopped.
+        thaw(backend.location(), str(RunName()))
+        eventually(lambda: not first.frozen(), "it goes on")
+        first.freeze()
+        first.kill()
+        assert one.result()[0] == -signal.SIGKILL
+        assert two.alive
+
+
+def test_who_waits_for_a_child_that_is_stopped_before_it_is_another_program_is_still(
+    backend: Backend, tmp_path: Path
+) -> None:
+    """vfork(2) has its caller wait in the kernel, where no signal to stop reaches it."""
+    source, program = tmp_path / "v.c", tmp_path / "v"
+    source.write_text("#include <unistd.h>\nint main(void) { if (!vfork()) for (;;) usleep(1000); return 0; }\n")
+    if shutil.which("cc") is None or subprocess.run(["cc", "-w", "-o", program, source]).returncode:
+        pytest.skip("there is no C compiler here")
+    live = backend.create(slice_of(0, OWN))
+    with started(live.entry, program, environment=environment(0)) as one:
+        assert one.says() == "in"
+        one.release()
+        eventually(lambda: len(marked(str(RunName()), 0)) == 2, "a program and its child")
+        live.freeze()
+        eventually(live.frozen, "both are still")
+        live.thaw()
+        assert not live.frozen()
+        live.kill()
+        assert one.result()[0] == -signal.SIGKILL
+
+
+def states(pid: int) -> str:
+    process = process_of(pid)
+    return "Z" if process is None else process.state
 
 
 def test_only_new_files_of_this_user_that_hold_memory_count(tmp_path: Path) -> None:

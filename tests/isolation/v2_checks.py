@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT / "common"), str(ROOT / "tests")]
 
 from cotenant.isolation.backend import NotIsolatedError  # noqa: E402
 from cotenant.isolation.group import V2Group  # noqa: E402
-from cotenant.isolation.leftovers import clear  # noqa: E402
+from cotenant.isolation.leftovers import clear, thaw  # noqa: E402
 from cotenant.isolation.plan import Slice  # noqa: E402
 from cotenant.isolation.runs import RunName  # noqa: E402
 from cotenant.isolation.slices import PIDS_MAX, CgroupBackend, CgroupSlice  # noqa: E402
@@ -221,6 +221,33 @@ def a_tenant_of_root_cannot_write_to_its_slice(backend: CgroupBackend, pair: Pai
         assert not (file.parent / "below").exists()
 
 
+def a_frozen_slice_does_nothing_until_it_is_thawed_or_killed(backend: CgroupBackend, pair: Pair) -> None:
+    live = backend.create(pair[0])
+    assert live.held_by == "freezer"
+    live.thaw()
+    with started(live.entry, "sh", "-c", SPIN) as spinner:
+        assert spinner.says() == "in"
+        spinner.release()
+        eventually(lambda: (live.processor_ns() or 0) > SPIN_NS // 10, "it spins")
+        live.freeze()
+        eventually(live.frozen, "it is frozen")
+        before = live.processor_ns()
+        time.sleep(0.1)
+        assert live.processor_ns() == before
+        live.thaw()
+        eventually(lambda: (live.processor_ns() or 0) > (before or 0), "it goes on")
+        # As the reaper does for a runner that is stopped.
+        live.freeze()
+        eventually(live.frozen, "it is frozen again")
+        thaw(backend.location(), str(RunName()))
+        eventually(lambda: not live.frozen(), "the whole run is thawed")
+        live.freeze()
+        eventually(live.frozen, "it is frozen at its end")
+        live.kill()
+        assert spinner.result()[0] == -signal.SIGKILL
+    live.remove()
+
+
 OF_V1_TOO = (
     slices_are_what_was_planned,
     a_memory_hog_dies_alone_and_is_counted,
@@ -228,6 +255,7 @@ OF_V1_TOO = (
     a_changed_slice_and_who_has_left_it_are_seen,
     a_tenant_of_root_cannot_write_to_its_slice,
     tenants_of_the_same_processors_have_equal_time_of_them,
+    a_frozen_slice_does_nothing_until_it_is_thawed_or_killed,
 )
 CHECKS: tuple[Callable[[CgroupBackend, Pair], None], ...] = (
     *OF_V1_TOO,

@@ -83,15 +83,42 @@ def test_compiled_kernels_lie_in_one_place_for_all_launches(tmp_path: Path, monk
     assert name not in resolver(2).starts()[0].specs[0].environment
 
 
-def test_a_quick_baseline_is_the_default_of_a_suite_that_nobody_names() -> None:
+def test_blocks_are_the_default_of_a_suite_that_nobody_names_and_of_counted_users() -> None:
     def asked(*words: str) -> str:
         return options_of(suite_parser("", "", "").parse_words(words), (), machine()).baseline
 
-    assert asked() == asked("--name", "vae") == "quick"
+    assert asked() == asked("--name", "vae") == asked("--jobs", "cpu", "--users", "2") == "blocks"
+    assert asked("--mix", "vae,wlm") == asked("--jobs", "cpu", "--pairs", "vae,wlm") == "blocks"
+    assert asked("--users", "2", "--isolation", "none") == "none"
     assert asked("--jobs", "scaling") == asked("--isolation", "none") == asked("--baseline", "none") == "none"
     assert asked("--solo") == asked("--jobs", "cpu", "--baseline", "whole") == "whole"
     with pytest.raises(CotenantError, match="not allowed with"):
         asked("--solo", "--baseline", "quick")
+
+
+def test_a_launch_by_blocks_needs_no_other_unless_it_cannot_be_had_or_observations_are_counted() -> None:
+    def launches(*words: str, extra: tuple[str, ...] = ()) -> list[tuple[bool, str | None, bool]]:
+        given = suite_parser("", "", "").parse_words(["--name", "vae", *words])
+        made = Resolver(options_of(given, extra, machine(cores=4)), machine(cores=4), Chosen(NoIsolation()))
+        return [(start.takes_turns, start.baseline, start.without_blocks) for start in made.starts()]
+
+    assert launches() == [(True, None, False), (False, "quick", True)]
+    for flag in ("--repeat=9", "--skip"):
+        assert launches(extra=(flag,)) == [(False, None, False), (False, "quick", False)]
+    assert launches("--at-least", "9") == [(False, None, False), (False, "quick", False)]
+    assert launches("--users", "1") == [(False, None, False)]
+
+
+def test_a_mix_is_one_of_blocks_but_not_beside_a_neighbour_of_known_pressure() -> None:
+    def launches(*words: str) -> list[tuple[str, bool, bool]]:
+        given = suite_parser("", "", "").parse_words(words)
+        made = Resolver(options_of(given, (), machine(cores=4)), machine(cores=4), Chosen(NoIsolation()))
+        return [(start.label, start.takes_turns, start.without_blocks) for start in made.starts()]
+
+    mixed = [("vae+wlm", True, False), ("vae.solo", False, True), ("wlm.solo", False, True)]
+    assert launches("--mix", "vae,wlm") == mixed
+    pressed = launches("--name", "vae", "--pressure", "dram:0,100", "--baseline", "blocks")
+    assert pressed == [("vae+dram", False, False)]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -193,6 +194,7 @@ def test_what_audits_take_is_nothing_of_the_budget() -> None:
     measured = tenant(0, *STEADY)
     measured.ranks[0].ready = {"warm_up_ns": [SECOND, 5 * SECOND]}
     load.audits, load.enough = AuditRequests(Amount(10, 20, 0), [measured]), spending(2.0)
+    load.conductor = None
     load.audits.borders, load.work = [1], WorkReadings([measured])
     load.look([measured], round(3.5 * SECOND))
     cost_ns = STEPS_AN_AUDIT * SECOND
@@ -215,3 +217,20 @@ def test_a_border_behind_the_last_observation_is_asked_for_at_the_end_and_nothin
     load.end([measured])
     load.look([measured], 0)
     assert sent(measured) == [["audit", "audit"]]
+
+
+def test_by_blocks_no_audit_is_asked_while_anybody_rests_and_the_end_is_said_once() -> None:
+    load: Any = object.__new__(MeasuredLoad)
+    measured = tenant(0, *STEADY)
+    load.audits, load.enough = AuditRequests(Amount(10, 20, 0), [measured]), spending(2.0)
+    load.audits.borders, load.work, load._until_interval = [1], WorkReadings([measured]), None
+    load.conductor = SimpleNamespace(look=lambda: None, whole_rounds=0, over=False, all_awake=False)
+    load.look([measured], 10 * SECOND)
+    assert sent(measured) == [[]]
+    load.conductor.all_awake = True
+    load.look([measured], 10 * SECOND)
+    assert sent(measured) == [["audit"]]
+    load.conductor.over = True
+    for _ in range(2):
+        load.look([measured], 10 * SECOND)
+    assert sent(measured) == [["audit", "enough"]]

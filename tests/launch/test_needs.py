@@ -40,7 +40,7 @@ def asked(
     monkeypatch.delenv("OUTPUT_DIRECTORY", raising=False)
     path = folder / "jobs.json"
     path.write_text(json.dumps(list(jobs)))
-    given = suite_parser("", "", "").parse_words(["--jobs", str(path), "--users", "2"])
+    given = suite_parser("", "", "").parse_words(["--jobs", str(path), "--users", "2", "--baseline", "none"])
     there = machine(cores=4)
     return needs_of(options_of(given, (), there), there, Chosen(NoIsolation()))
 

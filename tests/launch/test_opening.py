@@ -18,8 +18,9 @@ LIMITS = Limits(settle_s=3.0, at_least_s=10.0)
 H100 = replace(device(0), name="NVIDIA H100 80GB HBM3", memory_bytes=81008 << 20)
 
 
-def starts(*baselines: str | None) -> Any:
-    return [SimpleNamespace(names=(f"job{i}",), baseline=kind) for i, kind in enumerate(baselines)]
+def starts(*baselines: str | None, takes_turns: bool = False) -> Any:
+    more = {"takes_turns": takes_turns, "specs": range(8)}
+    return [SimpleNamespace(names=(f"job{i}",), baseline=kind, **more) for i, kind in enumerate(baselines)]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,9 @@ def test_time_is_that_of_the_last_launches_and_of_a_quick_baseline_less() -> Non
     assert device_line(made, starts(None), LIMITS, "32gb", {"job0": 1800.0}).endswith("1 launch, some 30 min")
     quick = [None, *["quick"] * 9]
     assert device_line(made, starts(*quick), LIMITS).endswith("10 launches, some 3 min")
+    turns = starts(*[None] * 10, takes_turns=True)
+    assert device_line(made, turns, LIMITS).endswith("10 launches, some 13 min")
+    assert device_line(made, turns, replace(LIMITS, budget_s=6.0)).endswith("10 launches, some 4 min")
 
 
 def test_without_a_device_there_is_no_line() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +16,9 @@ from cotenant.files import Directory
 from cotenant.isolation.runs import RunName
 from cotenant.launch import reaper as module
 from cotenant.launch.reaper import Reaper
-from cotenant.protocol.messages import REAPER_VARIABLE
-from isolation.entering import is_dead
+from cotenant.procfs import process_of
+from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE
+from isolation.entering import eventually, is_dead
 
 
 @pytest.fixture
@@ -48,3 +52,30 @@ def test_one_that_has_been_stopped_is_not_waited_for_for_ever(
     assert reaper.dismiss() == f"The reaper (pid {pid}) {ended}."
     assert is_dead(pid) == is_killed
     monkeypatch.undo()
+
+
+def test_who_is_stopped_while_its_runner_is_goes_on_without_it(tmp_path: Path) -> None:
+    """The reaper of a runner that is stopped itself lets its tenants go on; that of a runner that works does not."""
+    runner = subprocess.Popen(["sleep", "1000"])
+    run = str(RunName(runner.pid))
+    tenant = subprocess.Popen(["sleep", "1000"], env={**os.environ, RUN_VARIABLE: run})
+    parts = {"run": run, "slices": {}, "directories": [], "output": [str(tmp_path), 0]}
+    quick = f"from cotenant.launch import reaper as r; r.LOOK_S, r.STOPPED_S = 0.05, 0.2; r.await_end({parts!r})"
+    reaper = subprocess.Popen([sys.executable, "-c", quick], stdin=subprocess.PIPE)
+    try:
+        eventually(lambda: Path(f"/proc/{tenant.pid}/comm").read_text() == "sleep\n", "a tenant")
+        tenant.send_signal(signal.SIGSTOP)
+        time.sleep(0.6)
+        assert state(tenant.pid) == "T"
+        runner.send_signal(signal.SIGSTOP)
+        eventually(lambda: state(tenant.pid) == "S", "it goes on")
+    finally:
+        for process in (reaper, tenant, runner):
+            process.kill()
+            process.communicate()
+
+
+def state(pid: int) -> str:
+    process = process_of(pid)
+    assert process is not None
+    return process.state

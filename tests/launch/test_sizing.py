@@ -91,11 +91,11 @@ def test_the_class_is_that_of_a_tenants_part_of_a_device() -> None:
     for there, words, expected in [
         (with_devices(2), (), "128 16gb"),
         (with_devices(1, 32 * GIB), (), "296 32gb"),
-        (with_devices(1, 32 * GIB), ("--users", "2"), "128 16gb"),
+        (with_devices(1, 32 * GIB), ("--users", "2", "--baseline", "none"), "128 16gb"),
         # Three tenants on two devices: the device of two has the smaller parts, and all have that class.
         (with_devices(2, 32 * GIB), ("--users", "3", "--solo"), "128 16gb"),
         (with_devices(1, name="odd"), (), "77 16gb"),
-        (with_devices(2, 32 * GIB, name="odd"), ("--users", "4"), "128 16gb"),
+        (with_devices(2, 32 * GIB, name="odd"), ("--users", "4", "--baseline", "none"), "128 16gb"),
         (with_devices(1, 80 * GIB, name="odd"), ("--memory-class", "16gb"), "128 16gb"),
     ]:
         size, name = expected.split()
@@ -118,7 +118,7 @@ def test_arguments_after_the_dashes_win_and_may_not_contradict_a_name() -> None:
 
 
 def test_a_part_smaller_than_every_class_leaves_out_what_asks_for_sizes() -> None:
-    made = resolver(with_devices(1, 16 * GIB), "--users", "4", "--exclude", "all")
+    made = resolver(with_devices(1, 16 * GIB), "--users", "4", "--baseline", "none", "--exclude", "all")
     assert list(commands(made)) == ["plain"]
     assert "MEMORY_CLASS" not in made.starts()[0].specs[0].environment
     (sentence,) = made.left_out()

@@ -25,6 +25,7 @@ from cotenant.report.page import page
 from cotenant.report.renderers import as_csv, markdown, terminal
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
+from cotenant.stats.kept import Kept
 from golden import check_golden
 from report.making import UNSLICED, frame, launch, lost, quick, solo, summary_of
 from results.made import ARGUMENTS, ISOLATION, NOON, a_part
@@ -304,3 +305,53 @@ def rates_of(records: list[Record]) -> list[float]:
 
 def shown_at_end(records: list[Record]) -> str:
     return "\n".join(line.plain for grid in suite_grids(summary_of(records)) for line in terminal(grid, 200))
+
+
+def by_blocks(name: str, uid: int, kept: float = 0.9) -> list[Record]:
+    """A launch whose two tenants keep this, and a little less, of what they have alone."""
+    shares = [Kept(share, (share - 0.02, share + 0.02), 9) for share in (kept, kept - 0.1)]
+    return [replace(one, kept=share) for one, share in zip(launch(name, uid), shares, strict=True)]
+
+
+def test_what_is_kept_by_blocks_needs_no_launch_alone() -> None:
+    lines = lines_of(by_blocks("vae", 0))
+    first, second = lines["vae", "0"], lines["vae", "1"]
+    assert first.kept is not None
+    assert first.kept.ratio == pytest.approx(0.9)
+    assert first.within == pytest.approx((0.88, 0.92))
+    assert first.baseline == second.baseline == "blocks"
+    assert second.kept is not None
+    assert second.kept.ratio == pytest.approx(0.8)
+    (job,) = summary_of(by_blocks("vae", 0)).jobs
+    assert job.alone is not None
+    assert job.alone.of("0")[0] == pytest.approx(job.together.of("0")[0] / 0.9)
+    assert answer(summary_of(by_blocks("vae", 0))).startswith(
+        "vae: each user gets 7688 and 7604 image/s, 90 % and 80 %"
+    )
+    assert "blocks: alone and beside each other by turns" in printed(by_blocks("vae", 0), 120)
+
+
+def test_over_launches_it_has_an_interval_of_theirs() -> None:
+    lines = lines_of([one for uid, kept in enumerate((0.88, 0.9, 0.92)) for one in by_blocks("vae", uid, kept)])
+    first = lines["vae", "0"].kept
+    assert first is not None
+    logs = np.log([0.88, 0.9, 0.92])
+    low, high = stats.t.interval(0.95, 2, logs.mean(), logs.std(ddof=1) / np.sqrt(3))
+    assert first.ratio == pytest.approx(np.exp(logs.mean()))
+    assert first.interval == pytest.approx((np.exp(low), np.exp(high)))
+    assert lines["vae", "0"].within is None
+
+
+def test_blocks_count_before_launches_alone_unless_a_launch_had_none() -> None:
+    records = [*by_blocks("vae", 0), *solo("vae", 0, 2, 400)]
+    assert lines_of(records)["vae", "0"].baseline == "blocks"
+    mixed = [*by_blocks("vae", 0), *launch("vae", 1), *(one for uid in (0, 1) for one in solo("vae", uid, 2, 400))]
+    assert lines_of(mixed)["vae", "0"].baseline == "whole"
+
+
+def test_without_slices_what_is_kept_by_blocks_is_of_the_whole_machine() -> None:
+    records = [replace(one, isolation=UNSLICED["isolation"]) for one in by_blocks("vae", 0)]
+    (job,) = summary_of(records).jobs
+    assert job.alone is None
+    assert job.unsliced_alone is not None
+    assert job.unsliced_alone.baseline == "blocks"

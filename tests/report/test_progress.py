@@ -47,7 +47,7 @@ def test_off_a_terminal_every_launch_has_one_plain_line_with_its_name_first() ->
 
 def test_a_narrow_terminal_shortens_the_name_and_no_number() -> None:
     progress = Progress([Planned("convnet_distributed_fp16")])
-    progress.begin(1)
+    progress.begin(1, "convnet_distributed_fp16")
     line = progress.end(launch("x"))
     assert "".join(line.text(60)) == "1/1 convnet_distr…  clean      0 s  7688 + 7604 image/s"
     assert "".join(line.text(20)) == "1/1 convnet…  clean      0 s  7688 + 7604 image/s"
@@ -74,16 +74,25 @@ def test_what_remains_is_known_by_the_last_run_or_by_this_ones_pace(
     now_s = 0.0
     progress = Progress([Planned("x", place % 2 == 1, each) for place, each in enumerate(known)], lambda: now_s)
     for position, seconds in enumerate(took, 1):
-        progress.begin(position)
+        progress.begin(position, "x")
         now_s += seconds
         progress.end(launch("x"))
     assert progress.remaining_s() == remaining
     assert progress.done == len(took)
 
 
+def test_what_follows_a_launch_without_blocks_has_its_place() -> None:
+    progress = Progress([Planned("lab"), Planned("vae alone", alone=True)])
+    seen = []
+    for position, job in ((1, "lab"), (1, "wlm.solo"), (2, "vae.solo")):
+        progress.begin(position, job)
+        seen.append((progress.place, progress.name))
+    assert seen == [("1/2", "lab"), ("1/2", "wlm alone"), ("2/2", "vae alone")]
+
+
 def test_a_suite_that_goes_on_has_the_first_launches_behind_it() -> None:
     progress = Progress([Planned("a"), Planned("b", seconds=5.0), Planned("c", seconds=7.0)])
-    progress.begin(2)
+    progress.begin(2, "b")
     assert (progress.done, progress.place, progress.name, progress.remaining_s()) == (
         1,
         "2/3",

@@ -6,10 +6,12 @@ import math
 from statistics import mean, pstdev
 from typing import Any
 
+import msgspec
 import pytest
 
 from cotenant.finding import Finding
-from cotenant.results.record import Observed, Record, encode, plain
+from cotenant.results.build import kept_by_blocks, numbers_of
+from cotenant.results.record import Observed, Record, counted, counts, encode, plain, restored
 from cotenant.stats.budget import Amount
 from results.made import (
     ARGUMENTS,
@@ -351,3 +353,58 @@ def test_what_speaks_the_protocol_by_itself_is_unaudited() -> None:
         record = a_record(told={"part": part})
         assert (record.audited, "unaudited" in rules(record)) == (audited, not audited)
     assert "unaudited" not in rules(a_lost_record("failed", "It fell."))
+
+
+def in_blocks(*kinds: str, ms: float = 20.0, alone_ms: float = 10.0) -> list[Observed]:
+    """Five observations in each block of these kinds; alone they take another time."""
+    rows = []
+    for block, kind in enumerate(kinds):
+        start_ns = T0_NS + block * 10**9
+        made = observed([alone_ms if kind == "only" else ms] * 5, items=300, start_ns=start_ns)
+        rows += [msgspec.structs.replace(row, block=block, kind=kind, kept=block > 0) for row in made]
+    return rows
+
+
+def test_by_blocks_numbers_are_of_those_of_all_tenants_and_what_is_kept_of_both_kinds() -> None:
+    rows = in_blocks("all", "only", "all", "only", "all", "only", "all")
+    record = a_record(told={"observations": rows, "skip": 0, "kept": kept_by_blocks(rows)})
+    assert record.statistics.n == record.train.count == 15
+    assert (record.train.min, record.train.max) == (0.02, 0.02)
+    assert record.kept.value == pytest.approx(0.5)
+    assert record.kept.rounds == 3
+    assert record.observations == rows
+    lost = a_record(told={"observations": rows, "kept": kept_by_blocks(rows)}, outcome="failed")
+    assert (lost.kept, lost.statistics) == (None, None)
+
+
+def test_what_cannot_be_kept_by_blocks_is_not() -> None:
+    assert kept_by_blocks(steady()) is None
+    assert kept_by_blocks(in_blocks("all", "all", "all")) is None
+    rows = in_blocks("all", "only", "all")
+    assert kept_by_blocks([*rows[:-1], msgspec.structs.replace(rows[-1], items=0)]) is None
+
+
+def test_steps_of_kept_observations_alone_have_quantiles_also_by_blocks() -> None:
+    rows = in_blocks("all", "only", "all")
+    steps = [[(row.end_ns - row.start_ns) // 2] * 2 for row in rows]
+    part = a_part(observed={"steps_ns": steps})
+    record = a_record(told={"observations": rows, "skip": 0, "part": part})
+    assert (record.meters["steps"]["n"], record.meters["steps"]["p50_ns"]) == (10, 10_000_000)
+    assert (record.meters["steps_alone"]["n"], record.meters["steps_alone"]["p50_ns"]) == (10, 5_000_000)
+
+
+def test_each_observation_of_a_launch_without_blocks_says_whether_it_counts() -> None:
+    assert [row.kept for row in a_record().observations] == [False] * 5 + [True] * 20
+    assert {(row.block, row.kind) for row in a_record().observations} == {(None, "all")}
+
+
+def test_a_record_from_before_there_were_blocks_counts_what_comes_after_skip() -> None:
+    fields = msgspec.json.decode(encode(a_record()))
+    for row in fields["observations"]:
+        for name in ("block", "kind", "kept"):
+            del row[name]
+    del fields["blocks"], fields["kept"]
+    old = restored(msgspec.json.encode(fields))
+    assert counts(old.observations, old.skip) == [False] * 5 + [True] * 20
+    assert numbers_of(counted(old.observations, old.skip)) == (old.train, old.train_item, old.statistics)
+    assert (old.blocks, old.kept) == (None, None)

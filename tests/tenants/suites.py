@@ -71,8 +71,12 @@ class Suites:
         return path
 
     def line(self, jobs: list[dict[str, Any]] | None, *flags: object) -> list[str]:
+        """Return a command line; of a job file it measures no baseline where none is asked for, as blocks last long."""
         line = [sys.executable, str(ROOT / "run.py"), "--cgroup-base", self.name, "--isolation", self.isolation]
-        return [*line, *(["--jobs", str(self.jobs(jobs))] if jobs is not None else []), *map(str, flags)]
+        asked = {"--baseline", "--solo", "--mix", "--pairs", "--sense"}.intersection(map(str, flags))
+        if jobs is not None:
+            line += ["--jobs", str(self.jobs(jobs)), *([] if asked else ["--baseline", "none"])]
+        return [*line, *map(str, flags)]
 
     def run(
         self, jobs: list[dict[str, Any]] | None, *flags: object, limit_s: float = 60, **env: str

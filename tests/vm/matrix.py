@@ -74,7 +74,12 @@ def cgroup_setup(words: str, before: str = "") -> None:
 
 ROOT_ROWS = (
     Row("root, delegated service", DELEGATED, sliced("v2")),
-    Row("root, four tenants", DELEGATED, sliced("v2", [[0], [1], [2], [3]], ("completed",) * 4), ("--users", "4")),
+    Row(
+        "root, four tenants",
+        DELEGATED,
+        sliced("v2", [[0], [1], [2], [3]], ("completed",) * 4),
+        ("--users", "4", "--baseline", "none"),
+    ),
     Row("root, memory hog", DELEGATED, hog_died_alone("v2"), words=HOG),
     Row("root, fork bomb", FEW_TASKS, bomb_was_stopped("v2"), words=BOMB),
     Row("root, fork bomb that fills memory", DELEGATED, hog_died_alone("v2"), words=BOMB),

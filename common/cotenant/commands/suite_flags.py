@@ -56,8 +56,9 @@ def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
     add("--uid", type=int, default=0, help="number of this repetition of the suite (default 0)")
     alone = runs.add_mutually_exclusive_group()
     kinds = (
-        "after each launch, measure what a tenant has alone: each as long as beside the others (whole), one for all "
-        "equal slices in a few seconds (quick; the default without --jobs, and of mixes), or nobody (none)"
+        "measure what a tenant has alone: within each launch, by turns, while its neighbours are held still (blocks; "
+        "the default without --jobs, with --users and of mixes), or in launches behind it: each as long as beside the "
+        "others (whole), one for all equal slices in a few seconds (quick), or nobody (none)"
     )
     alone.add_argument("--baseline", choices=BASELINES, help=kinds)
     whole = "the same as --baseline whole"

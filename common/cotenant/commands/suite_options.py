@@ -51,6 +51,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         given.isolation = _without_slices(given.isolation)
     jobs, mixes, neighbours = _chosen(given, suite, len(machine.accelerators))
     check_one_class(jobs)
+    baseline = _baseline(given, mixes, neighbours)
     base = base_directory()
     output = (given.outdir or output_directory()).absolute()
     data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
@@ -84,7 +85,8 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         memory_class=given.memory_class,
         image=image_of(given.singularity, given.docker),
         cache=given.cache,
-        baseline=_baseline(given, mixes, neighbours),
+        baseline=baseline,
+        counted_by=_says_how_many(given, extra) if baseline == "blocks" else "",
         challenge=given.challenge and Buyer(given.challenge, token_of(given.challenge_token, os.environ)),
         raise_error=given.raise_error,
         resume=given.resume,
@@ -204,9 +206,10 @@ def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) ->
 
 
 def _baseline(given: argparse.Namespace, mixes: Sequence[Mix], neighbours: Sequence[Job]) -> BaselineKind:
-    """Return which baseline is asked for; quick where nobody says which jobs: a job file names all that is to run.
+    """Return which baseline is asked for; by blocks where nobody says which jobs, and where users are counted: else a
+    job file names all that is to run.
 
-    Quick, too, where jobs are launched beside each other: no two of their rates can be compared but with this.
+    By blocks, too, where jobs are launched beside each other: no two of their rates can be compared but with this.
     Without slices nothing is alone in one, so that nothing is measured there that nobody asked for.
     """
     if given.baseline is not None:
@@ -215,7 +218,15 @@ def _baseline(given: argparse.Namespace, mixes: Sequence[Mix], neighbours: Seque
     ours = {label for job in neighbours for label in labels_of(job)}
     if mixes and all(ours.intersection(mix.labels) for mix in mixes):
         return "none"  # What a job keeps is over its rate beside a neighbour of level 0.
-    return "quick" if (given.jobs is None or mixes) and given.isolation != "none" else "none"
+    asked = given.jobs is None or given.users is not None or mixes
+    return "blocks" if asked and given.isolation != "none" else "none"
+
+
+def _says_how_many(given: argparse.Namespace, extra: Sequence[str]) -> str:
+    """Return the flag by which somebody says how many observations there are, "" without one: blocks have their own."""
+    words = (word.partition("=")[0] for word in extra)
+    counting = (word for word in words if word in ("--repeat", "--num-iters", "--skip"))
+    return next(counting, "--at-least" if given.at_least else "")
 
 
 def _at_least_s(given: argparse.Namespace, extra: Sequence[str], machine: Machine) -> float:

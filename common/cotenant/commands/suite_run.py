@@ -77,12 +77,12 @@ def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     run = SuiteRun(options, machine)
     refusals, backend = refused(run.starts, machine), run.chosen.backend.name
     if given.format == "json":
-        tell_document(dry_document(run.starts, backend, run.left_out, refusals))
+        tell_document(dry_document(run.expected, backend, run.left_out, refusals))
     elif given.verbose:
-        tell("\n".join([*run.left_out, *whole_dry_lines(run.starts, backend)]))
+        tell("\n".join([*run.left_out, *whole_dry_lines(run.expected, backend)]))
     else:
         tell_folded(run.heading())
-        tell("\n".join(dry_lines(run.starts)))
+        tell("\n".join(dry_lines(run.expected)))
     for sentence in refusals:
         warn(sentence)
     return EXIT_USAGE if refusals else EXIT_PASSED
@@ -100,7 +100,7 @@ def _run(run: SuiteRun, options: Options, given: argparse.Namespace) -> int:
         tell_folded(run.heading())
     if options.cluster is not None and options.cluster.node:
         return _follow(run, options.cluster)
-    planned = _planned(run.starts, options)
+    planned = _planned(run.expected, options)
     if not options.resume and (expected := Progress(planned).remaining_s()) is not None:
         say(f"expected: {duration_words(expected[0])}, {expected[1]}")
     try:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
@@ -15,6 +15,9 @@ from cotenant.procfs import format_list
 
 WEIGHT = "weight"
 """What is not held where tenants share processors and no cgroup of their own has them take equal time of these."""
+
+
+Holder = Literal["freezer", "stopped"]
 
 
 class NotIsolatedError(OSError):
@@ -154,6 +157,21 @@ class LiveSlice(Protocol):
     def memory_used_bytes(self) -> int | None:
         """Return what the kernel charges to it now, its page cache included; None where nobody counts that."""
         return None
+
+    @property
+    def held_by(self) -> Holder | None:
+        """What can hold it still: the kernel's freezer, or signals that stop its processes; None where nothing can."""
+        return None
+
+    def freeze(self) -> None:
+        """Have every process inside held still; `frozen` says when they are. Raises OSError."""
+
+    def frozen(self) -> bool:
+        """Whether every process inside is held still. Raises OSError."""
+        return False
+
+    def thaw(self) -> None:
+        """Let every process inside go on, also of a slice that nobody has frozen. Raises OSError."""
 
     def kill(self) -> None:
         """Kill every process inside and wait until none is left. Raises NotIsolatedError if some survive."""

@@ -109,12 +109,46 @@ class Group:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
 
-    def _frozen(self) -> contextlib.AbstractContextManager[None]:
+    @property
+    def can_freeze(self) -> bool:
+        """Whether the kernel can hold still who is inside."""
+        raise NotImplementedError
+
+    def freeze(self) -> None:
+        """Have the kernel hold everybody inside still; `frozen` says when it does. Raises OSError."""
+        raise NotImplementedError
+
+    def frozen(self) -> bool:
+        """Whether everybody inside is held still. Raises OSError."""
+        raise NotImplementedError
+
+    def thaw(self) -> None:
+        """Let everybody inside go on; nothing happens where nobody was held. Raises OSError."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def _frozen(self) -> Iterator[None]:
         """While frozen nothing forks, so a fork bomb cannot outrun its end, and no pid passes to another process.
 
         A kernel that cannot freeze does without; what cannot be thawed shows as what cannot be killed.
         """
-        raise NotImplementedError
+        if not self.can_freeze:
+            yield
+            return
+        try:
+            with contextlib.suppress(OSError):
+                self.freeze()
+                deadline = time.monotonic() + FREEZE_WAIT_S
+                while not self.frozen() and time.monotonic() < deadline:
+                    time.sleep(POLL_S / 2)
+            yield
+        finally:
+            self.thaw_all()
+
+    def thaw_all(self) -> None:
+        """Thaw everybody as far as that can be done, also whom a tenant has frozen in a cgroup of its own."""
+        with contextlib.suppress(OSError):
+            self.thaw()
 
 
 class V1Group(Group):
@@ -128,23 +162,23 @@ class V1Group(Group):
         """On a hybrid host the twin in the v2 hierarchy can."""
         return V2 in self.at and _is_killed(self.at[V2])
 
-    @contextlib.contextmanager
-    def _frozen(self) -> Iterator[None]:
-        if "freezer" not in self.at:
-            yield
-            return
-        state = self.at["freezer"] / "freezer.state"
-        try:
+    @property
+    def can_freeze(self) -> bool:
+        return "freezer" in self.at
+
+    def freeze(self) -> None:
+        cgroupfs.write(self.at["freezer"] / "freezer.state", "FROZEN")
+
+    def frozen(self) -> bool:
+        return cgroupfs.read(self.at["freezer"] / "freezer.state") == "FROZEN"
+
+    def thaw(self) -> None:
+        cgroupfs.write(self.at["freezer"] / "freezer.state", "THAWED")
+
+    def thaw_all(self) -> None:
+        for level in cgroupfs.subtree(self.at["freezer"]):
             with contextlib.suppress(OSError):
-                cgroupfs.write(state, "FROZEN")
-                deadline = time.monotonic() + FREEZE_WAIT_S
-                while cgroupfs.read(state) == "FREEZING" and time.monotonic() < deadline:
-                    time.sleep(POLL_S / 2)
-            yield
-        finally:
-            for level in cgroupfs.subtree(self.at["freezer"]):
-                with contextlib.suppress(OSError):
-                    cgroupfs.write(level / "freezer.state", "THAWED")
+                cgroupfs.write(level / "freezer.state", "THAWED")
 
 
 class V2Group(Group):
@@ -164,21 +198,19 @@ class V2Group(Group):
     def kill_at_once(self) -> bool:
         return _is_killed(self.directory)
 
-    @contextlib.contextmanager
-    def _frozen(self) -> Iterator[None]:
+    @property
+    def can_freeze(self) -> bool:
         """Linux 5.2 can."""
-        state = self.directory / "cgroup.freeze"
-        try:
-            with contextlib.suppress(OSError):
-                cgroupfs.write(state, "1")
-                deadline = time.monotonic() + FREEZE_WAIT_S
-                events = self.directory / "cgroup.events"
-                while cgroupfs.field(events, "frozen") == 0 and time.monotonic() < deadline:
-                    time.sleep(POLL_S / 2)
-            yield
-        finally:
-            with contextlib.suppress(OSError):
-                cgroupfs.write(state, "0")
+        return (self.directory / "cgroup.freeze").exists()
+
+    def freeze(self) -> None:
+        cgroupfs.write(self.directory / "cgroup.freeze", "1")
+
+    def frozen(self) -> bool:
+        return cgroupfs.field(self.directory / "cgroup.events", "frozen") == 1
+
+    def thaw(self) -> None:
+        cgroupfs.write(self.directory / "cgroup.freeze", "0")
 
 
 def kill_all(groups: Sequence[Group]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import stat
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 from cotenant.isolation import resctrl
 from cotenant.isolation.backend import Location
+from cotenant.isolation.processes import marked
 from cotenant.isolation.v1 import V1
 from cotenant.isolation.v2tree import Tree
 
@@ -19,11 +21,25 @@ SHM = Path("/dev/shm")
 def clear(location: Location, run: str) -> None:
     """Kill everything in a run's slices and remove them, and its monitoring groups. Raises NotIsolatedError."""
     resctrl.remove_groups(run)
+    for place in _places(location):
+        place.clear_run(run)
+
+
+def thaw(location: Location, run: str) -> None:
+    """Let everything in a run's slices go on; without cgroups every process that carries its marker. Raises OSError."""
+    for place in _places(location):
+        place.thaw_run(run)
+    for pid in [] if location else marked(run):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def _places(location: Location) -> Iterator[V1 | Tree]:
     v1, v2 = location.get("v1"), location.get("v2")
     if v1 is not None:
-        V1({name: Path(path) for name, path in v1["mounts"].items()}, v1["base"]).clear_run(run)
+        yield V1({name: Path(path) for name, path in v1["mounts"].items()}, v1["base"])
     if v2 is not None:
-        Tree(Path(v2["top"]), Path(v2["home"])).clear_run(run)
+        yield Tree(Path(v2["top"]), Path(v2["home"]))
 
 
 def shared_files(root: Path = SHM) -> dict[tuple[int, int], int]:

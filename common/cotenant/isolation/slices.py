@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import Backend, LiveSlice, NotIsolatedError, ReadBack
+from cotenant.isolation.backend import Backend, Holder, LiveSlice, NotIsolatedError, ReadBack
 from cotenant.isolation.entry import entry_of
 from cotenant.isolation.group import Group
 from cotenant.isolation.plan import Slice
@@ -65,6 +65,20 @@ class CgroupSlice(LiveSlice):
     def make(self) -> None:
         """Make it with every limit before anything can enter. Raises OSError, or ValueError."""
         raise NotImplementedError
+
+    @property
+    def held_by(self) -> Holder | None:
+        return "freezer" if self._group.can_freeze else None
+
+    def freeze(self) -> None:
+        self._group.freeze()
+
+    def frozen(self) -> bool:
+        return self._group.frozen()
+
+    def thaw(self) -> None:
+        if self._group.can_freeze:
+            self._group.thaw()
 
     def kill(self) -> None:
         self._group.kill()

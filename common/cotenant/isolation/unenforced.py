@@ -5,11 +5,12 @@ Neither limits memory, and both find a tenant's processes by the marker in their
 
 from __future__ import annotations
 
-from cotenant.isolation.backend import Backend, Counters, LiveSlice, ReadBack, Refusal, SliceEntry
+from cotenant.isolation.backend import Backend, Counters, Holder, LiveSlice, ReadBack, Refusal, SliceEntry
 from cotenant.isolation.entry import entry_of
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.processes import kill_marked
 from cotenant.isolation.runs import RunName
+from cotenant.isolation.stopped import Family
 
 
 class UnenforcedSlice(LiveSlice):
@@ -19,12 +20,26 @@ class UnenforcedSlice(LiveSlice):
         self.entry = entry
         self._run = str(run)
         self._tenant = tenant
+        self._family = Family(self._run, tenant)
 
     def verify(self) -> ReadBack:
         return ReadBack()
 
     def counters(self) -> Counters:
         return Counters()
+
+    @property
+    def held_by(self) -> Holder | None:
+        return "stopped"
+
+    def freeze(self) -> None:
+        self._family.stop()
+
+    def frozen(self) -> bool:
+        return self._family.stopped()
+
+    def thaw(self) -> None:
+        self._family.go_on()
 
     def kill(self) -> None:
         kill_marked(self._run, self._tenant)

@@ -187,6 +187,11 @@ class V1(CgroupBackend):
                 with contextlib.suppress(OSError):
                     base.rmdir()
 
+    def thaw_run(self, run: str) -> None:
+        """Let everybody in a run go on."""
+        if (group := self._group(run)).can_freeze:
+            group.thaw_all()
+
     def _make_run(self, run: str) -> None:
         group = self._group(run)
         for directory in group.directories:

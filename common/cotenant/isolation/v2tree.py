@@ -117,6 +117,11 @@ class Tree:
             with contextlib.suppress(OSError):
                 self.home.rmdir()
 
+    def thaw_run(self, name: str) -> None:
+        """Let everybody in a run go on."""
+        for slice_ in self._slices(name):
+            slice_.thaw_all()
+
     def _slices(self, name: str) -> list[V2Group]:
         run = self.run(name)
         below = [path for path in run.iterdir() if path.is_dir()] if run.is_dir() else []

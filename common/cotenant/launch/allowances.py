@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cotenant.launch.limits import Limits
+from cotenant.launch.limits import USUAL_LIMITS, Limits
+from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, Schedule, schedule_within
 from cotenant.launch.tenant import Tenant
-from cotenant.stats.budget import Amount, fastest_ns, lasting, slowest_ns
+from cotenant.stats.budget import Amount, fastest_ns, lasting, slowest_ns, steady_ns
 
 SLACK = 4.0
 """Times the expected load for which a tenant of a mix has observations left: a warm-up is timed while neighbours come
@@ -66,6 +67,38 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
             most = lasting(amount, batch_ns, round(SLACK * load_ns))
         allowances |= {tenant.index: Allowance(amount, most) for tenant in of_cell}
     return allowances
+
+
+def by_blocks(tenants: Sequence[Tenant], budget_s: float | None) -> tuple[Schedule, dict[int, Allowance]] | str:
+    """Return the schedule of tenants that take turns, and what each measures meanwhile; or why they cannot take turns.
+
+    Nobody counts to the end: observations are as short as several in a block are, and there are more than the schedule
+    has time for. Raises ProtocolError where the tenants of one cell disagree.
+    """
+    if any(tenant.live.held_by is None for tenant in tenants):
+        return "nothing here can hold a tenant still: the kernel's freezer is missing"
+    if any(tenant.several for tenant in tenants):
+        return "a tenant is of several processes, which wait for each other"
+    ranks = {tenant.index: tenant.ranks[0] for tenant in tenants}
+    timed = {index: steady_ns(rank.ready["warm_up_ns"]) for index, rank in ranks.items() if rank.ready is not None}
+    steps_ns = {index: step_ns for index, step_ns in timed.items() if step_ns is not None}
+    if len(steps_ns) < len(tenants):
+        return "a tenant has timed none of its steps"
+    on_devices = any(tenant.spec.slice.accelerators for tenant in tenants)
+    budget_ns = len(tenants) * BUDGET_NS if budget_s is None else round(budget_s * 1e9)
+    schedule = schedule_within(steps_ns, on_devices, budget_ns)
+    if schedule is None:
+        rounds, longest_s = LEAST_ROUNDS, max(steps_ns.values()) / 1e9
+        return f"{rounds} rounds of steps of {longest_s:.2g} s take more than twice the budget"
+    given: dict[int, Allowance] = {}
+    for cell in dict.fromkeys(tenant.spec.cell for tenant in tenants):
+        of_cell = [tenant.index for tenant in tenants if tenant.spec.cell == cell]
+        requested = USUAL_LIMITS.given([ranks[index] for index in of_cell])
+        number = schedule.number(of_cell, requested.number)
+        expected = max(1, schedule.total_ns // (number * min(steps_ns[index] for index in of_cell)))
+        least, most = (Amount(number, repeat, 0) for repeat in (expected, round(SLACK * expected)))
+        given |= dict.fromkeys(of_cell, Allowance(least, most))
+    return schedule, given
 
 
 def _within_blocks(requested: Amount, batch_ns: int | None, block_ns: int) -> Amount:

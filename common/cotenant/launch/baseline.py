@@ -23,7 +23,8 @@ def alone_of(
     kind: BaselineKind, slices: Sequence[Slice], machine: Machine, cells: Sequence[str] = ()
 ) -> Iterator[Alone]:
     """Yield who is launched alone: each tenant for a `whole` baseline, for a `quick` one the first of each kind of
-    slice that runs each of the `cells`, which are the tenants' in a mix; nobody who has no neighbour."""
+    slice that runs each of the `cells`, which are the tenants' in a mix; nobody who has no neighbour. Where `blocks`
+    cannot be had it is a quick one."""
     if len(slices) < 2 or kind == "none":
         return
     tenants = [slice_.tenant for slice_ in slices]

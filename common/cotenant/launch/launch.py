@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
@@ -22,16 +22,17 @@ from cotenant.files import Directory
 from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.isolation.processes import families
 from cotenant.launch.admission import Claim, claim, most_connections, owner_of
-from cotenant.launch.allowances import allowances
+from cotenant.launch.allowances import Allowance, allowances, by_blocks
 from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import USUAL_LIMITS, Limits, grace, late
-from cotenant.launch.load import MeasuredLoad, expected_s
+from cotenant.launch.load import READING_S, MeasuredLoad, expected_s
 from cotenant.launch.memory import KillWatch
 from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.origin import origin_of
 from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
 from cotenant.launch.rendezvous import Link, Rank, TakenError
+from cotenant.launch.schedule import Schedule
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, start_tenant
 from cotenant.launch.turns import Turns
 from cotenant.meters.meters import Meters
@@ -41,7 +42,6 @@ from cotenant.procfs import described
 from cotenant.protocol.messages import RUN_VARIABLE, Message, ProtocolError
 
 POLL_S = 1.0
-READING_S = 0.1
 SIGNAL_WAIT_S = 0.1
 
 
@@ -73,12 +73,16 @@ class Launch:
     peers: Peers = NO_PEERS
     logs: Directory | None = None
     """Where the tenants' logs are; by default in the directory that they name."""
+    takes_turns: bool = False
+    """Whether its tenants are measured by blocks, if that can be had."""
     _events: Events = field(default_factory=Events, init=False)
     _kills: KillWatch = field(default_factory=KillWatch, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
     _turns: Turns = field(init=False)
     _phase: Phase = field(default=Phase.ENTER, init=False)
     _load: MeasuredLoad | None = field(default=None, init=False)
+    _refusal: str = field(default="", init=False)
+    """Why they are not measured by blocks."""
     _changes: dict[str, None] = field(default_factory=dict, init=False)
     _told: bool = field(default=False, init=False)
     """Do the other nodes know that it ends here?"""
@@ -100,7 +104,10 @@ class Launch:
                 leaving.callback(self._kills.close)
                 for connection in self.peers.connections():
                     self._events.on_readable(connection, self._hear, connection)
-                results = self._start(leaving) or self._loop()
+                try:
+                    results = self._start(leaving) or self._loop()
+                finally:
+                    self._wake()
                 if self._phase is not Phase.STOP and not self._told:
                     self.peers.fail((results[0].outcome, results[0].message))
         except NotIsolatedError as error:
@@ -120,6 +127,8 @@ class Launch:
             changes,
             stop_ns=load.stop_ns,
             work=load.work.of_tenants,
+            conducted=None if load.conductor is None else load.conductor.conducted,
+            unconducted=self._refusal,
         )
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
@@ -149,8 +158,11 @@ class Launch:
     def _loop(self) -> tuple[TenantResult, ...]:
         start_s = poll_s = time.monotonic()
         while any(tenant.alive for tenant in self._tenants):
-            self._events.turn(READING_S)
+            measured = self._load is not None and self._phase is Phase.LOAD
+            self._events.turn(self._load.due_s() if measured and self._load is not None else READING_S)
             self._agree()
+            if any(tenant.lost for tenant in self._tenants):
+                self._wake()
             if self._load is not None and self._phase is Phase.LOAD:
                 for tenant in self._tenants:
                     self._read_links(tenant)
@@ -164,6 +176,11 @@ class Launch:
             self._end_those_due(now_s, now_s - start_s)
         host = self._kills.so_far(self._tenants)
         return tuple(result_of(tenant, host) for tenant in self._tenants)
+
+    def _wake(self) -> None:
+        """Let every tenant go on that a schedule holds still: before any is killed, and once one is lost."""
+        if self._load is not None:
+            self._load.stop_conducting()
 
     def _hear(self, connection: Connection) -> None:
         """Something has come from another node: it may be what GO or STOP waits for."""
@@ -226,17 +243,13 @@ class Launch:
         if not self.peers.ready():
             return
         try:
-            given = allowances(self._tenants, self.limits)
+            schedule, given = self._amounts()
         except ProtocolError as error:
             self._kill(self._tenants, ("failed", str(error)))
             return
-        lasting = (
-            expected_s(tenant.ranks.values(), given[tenant.index].least, self.limits.settle_s)
-            for tenant in self._tenants
-        )
-        self.observer.measuring(max((seconds for seconds in lasting if seconds is not None), default=None))
+        self.observer.measuring(self._expected_s(schedule, given))
         self._phase = Phase.LOAD
-        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, self.peers)
+        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, self.peers, schedule)
         for tenant in self._tenants:
             go = self._load.gos[tenant.index]
             # All are here that there are.
@@ -247,6 +260,25 @@ class Launch:
                 # From here to STOP messages wait in the kernel: waking for each would take the tenants' time.
                 self._events.forget(rank.link)
                 rank.link.send("go", t0_ns=go.t0_ns, settle_ns=go.settle_ns, **asdict(go.given))
+
+    def _amounts(self) -> tuple[Schedule | None, dict[int, Allowance]]:
+        """Return the schedule of blocks, if there is one, and how much each measures. Raises ProtocolError."""
+        if self.takes_turns:
+            planned = by_blocks(self._tenants, self.limits.budget_s)
+            if not isinstance(planned, str):
+                return planned
+            self._refusal = planned
+        return None, allowances(self._tenants, self.limits)
+
+    def _expected_s(self, schedule: Schedule | None, given: Mapping[int, Allowance]) -> float | None:
+        """Return how long it measures, None where nobody knows."""
+        if schedule is not None:
+            return self.limits.settle_s + schedule.total_ns / 1e9
+        lasting = (
+            expected_s(tenant.ranks.values(), given[tenant.index].least, self.limits.settle_s)
+            for tenant in self._tenants
+        )
+        return max((seconds for seconds in lasting if seconds is not None), default=None)
 
     def _survivors(self) -> list[Tenant]:
         return [tenant for tenant in self._tenants if not tenant.lost]
@@ -259,6 +291,7 @@ class Launch:
             return
         assert self._load is not None
         self._phase = Phase.STOP
+        self._wake()
         self._load.end(survivors)
         # Also of those that have ended: neighbours are timed no longer.
         self._verify_again(self._tenants)
@@ -458,6 +491,7 @@ class Launch:
     def _end(self, tenant: Tenant) -> None:
         if self._phase is Phase.STOP:
             self._verify_again([tenant])
+        self._wake()
         tenant.end()
 
     def _verify_again(self, tenants: Sequence[Tenant]) -> None:

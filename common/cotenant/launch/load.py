@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from cotenant.launch.allowances import Allowance
+from cotenant.launch.conductor import Conductor
 from cotenant.launch.limits import Limits, after_stop
 from cotenant.launch.rendezvous import Go, Rank
+from cotenant.launch.schedule import ALL, LEAST_ROUNDS, Schedule, places
 from cotenant.launch.tenant import Tenant
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
@@ -17,6 +19,7 @@ from cotenant.protocol.messages import STEPS_AN_AUDIT, audit_borders
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import INTERVAL_OBSERVATIONS, relative_half_width
 
+READING_S = 0.1
 GO_DELAY_NS = 50_000_000
 NODES_GO_DELAY_NS = 250_000_000
 """For a GO that has to cross a network first."""
@@ -41,6 +44,7 @@ class MeasuredLoad:
         sampling: Meters,
         tenants: Collection[Tenant],
         peers: Peers = NO_PEERS,
+        schedule: Schedule | None = None,
     ) -> None:
         self._peers, common = peers, peers.go()
         if common is not None:
@@ -55,6 +59,7 @@ class MeasuredLoad:
         settle_ns = round(limits.settle_s * 1e9)
         self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns) for tenant, each in given.items()}
         self.enough = Enough(limits, self.gos, given)
+        self._until_interval = limits.until_interval
         self.audits = AuditRequests(
             min((each.least for each in given.values()), key=lambda a: a.repeat), tenants, peers
         )
@@ -62,20 +67,52 @@ class MeasuredLoad:
         self.stop_ns = 0
         """When the last tenant was done: whatever a tenant says, its load counts no longer."""
         self.work = WorkReadings(tenants)
+        self.conductor: Conductor | None = None
+        if schedule is not None:
+            self.conductor = Conductor(schedule, tenants, self.t0_ns + settle_ns, self.work.read)
         peers.started(self.t0_ns, next(iter(given.values())).most)
+
+    def due_s(self) -> float:
+        """Return the seconds until something has to be done, whatever tenants send."""
+        return READING_S if self.conductor is None else min(READING_S, self.conductor.due_s())
+
+    def stop_conducting(self) -> None:
+        """Let every tenant go on: who is held still would not end when it is killed, nor finish when others die."""
+        if self.conductor is not None:
+            self.conductor.stop()
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
         """Look at what they have sent, send them what follows from it, and see how much they work."""
-        self.audits.look(tenants)
-        # What audits take is nothing of the budget.
-        self.enough.look(tenants, now_ns - self.audits.cost_ns)
+        if self.conductor is not None:
+            self._conduct(self.conductor, tenants)
+        else:
+            self.audits.look(tenants)
+            # What audits take is nothing of the budget.
+            self.enough.look(tenants, now_ns - self.audits.cost_ns)
         self.work.look()
+
+    def _conduct(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
+        conductor.look()
+        if conductor.whole_rounds >= LEAST_ROUNDS and self._until_interval is not None:
+            observations = {tenant.index: tenant.ranks[0].observations for tenant in tenants}
+            if all(_is_narrow(rows, index, conductor, self._until_interval) for index, rows in observations.items()):
+                conductor.end_with_this_block()
+        if conductor.over:
+            self.enough.say(tenants)
+        elif conductor.all_awake:
+            # An audit of who rests would wait for its next turn, and be nothing that its neighbours stand beside.
+            self.audits.look(tenants)
 
     def end(self, survivors: Collection[Tenant]) -> None:
         """Read all that has been counted, at the last DONE; from now on the survivors' time to end is limited."""
         self.stop_ns = time.perf_counter_ns()
         load_ns = self.stop_ns - self._start_ns
-        self.meters["runner_processor_share"] = (time.process_time_ns() - self._processor_ns) / load_ns
+        processor_ns = time.process_time_ns() - self._processor_ns
+        if self.conductor is not None:
+            conducting_ns = self.conductor.conducted.processor_ns
+            processor_ns -= conducting_ns
+            self.meters["conductor_processor_share"] = conducting_ns / load_ns
+        self.meters["runner_processor_share"] = processor_ns / load_ns
         self.work.read()
         for tenant in survivors:
             tenant.after = tenant.live.counters()
@@ -145,14 +182,19 @@ class Enough:
         self._sent = False
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
-        """Send `enough` to all of `tenants` where it is for each of them: each ends the observation it is in.
+        """Say so to all of `tenants` where it is enough for each of them: each ends the observation it is in.
 
         Never to one of several ranks: an observation more on some of them would hang their collectives. It keeps the
         others at work, but for those of a mix that have made their least amounts.
         """
         several = any(tenant.several for tenant in tenants)
         early = not several and (self._is_spent(tenants, now_ns) or all(map(self._is_narrow, tenants)))
-        if self._sent or not (early or self._is_reached(tenants)):
+        if early or self._is_reached(tenants):
+            self.say(tenants)
+
+    def say(self, tenants: Collection[Tenant]) -> None:
+        """Tell all of `tenants` that it is enough, once."""
+        if self._sent:
             return
         self._sent = True
         alone = (tenant for tenant in tenants if not tenant.several)
@@ -190,6 +232,15 @@ class Enough:
 
     def _kept_observations(self, tenant: Tenant) -> int:
         return len(tenant.ranks[0].observations) - self._skip[tenant.index]
+
+
+def _is_narrow(rows: Sequence[Mapping[str, Any]], tenant: int, conductor: Conductor, share: float) -> bool:
+    """Whether half the interval of the median beside all others is at most such a share of it."""
+    conducted = conductor.conducted
+    found = places([(row["start_ns"], row["end_ns"]) for row in rows], conducted.passed, tenant, conducted.schedule)
+    kept = (row for row, place in zip(rows, found, strict=True) if place.kept and place.kind == ALL)
+    width = relative_half_width(sorted(row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in kept))
+    return width is not None and width <= share
 
 
 def expected_s(ranks: Iterable[Rank], given: Amount, settle_s: float) -> float | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from cotenant.isolation.plan import Plan, Slice
 from cotenant.launch.baseline import QUICK_KEPT_S
 from cotenant.launch.limits import Limits
+from cotenant.launch.schedule import BUDGET_NS
 from cotenant.launch.start import Start
 from cotenant.suite.sizes import memory_class
 from cotenant.text import gib, many
@@ -59,4 +60,6 @@ def _sharing(slices: Sequence[Slice]) -> str:
 def _least_s(start: Start, limits: Limits) -> float:
     """Return what a launch takes at least: an observation's length is known once its warm-up is."""
     load_s = QUICK_KEPT_S if start.baseline == "quick" else max(limits.at_least_s, limits.budget_s or 0.0)
+    if start.takes_turns:
+        load_s = limits.budget_s or len(start.specs) * BUDGET_NS / 1e9
     return START_S + limits.settle_s + load_s

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from cotenant.isolation.backend import Counters, NotExecutableError, NotIsolatedError, ReadBack
+from cotenant.launch.conductor import Conducted
 from cotenant.launch.memory import HostKills, out_of_memory
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, signal_name
@@ -56,6 +57,10 @@ class LaunchResult:
     nodes: tuple[NodeResult, ...] = ()
     stop_ns: int = 0
     work: Mapping[int, Sequence[Reading]] = field(default_factory=dict)
+    conducted: Conducted | None = None
+    """Its schedule of blocks as it was; None where it had none."""
+    unconducted: str = ""
+    """Why it had none, though one was wanted."""
 
 
 def result_of(tenant: Tenant, host: HostKills) -> TenantResult:

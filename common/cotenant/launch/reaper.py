@@ -4,6 +4,8 @@ Run as `python -I -S reaper.py PARTS`, where PARTS is the descriptor of a file t
 of: it is whole before the reaper starts, so that a runner may die at any moment. Standard input is a pipe from the
 runner: silence, then `done`, or the end of the pipe, which means the runner died. PR_SET_PDEATHSIG is not enough: it
 reaches the runner's direct children, while torchrun's ranks and the data loader's workers live on.
+
+A runner that is stopped may have left tenants frozen: after STOPPED_S they go on without it.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import importlib
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
 GRACE_S = 5.0
+STOPPED_S, LOOK_S = 30.0, 5.0
 HALF_WRITTEN = r"\.{}-[0-9a-f]{{16}}\.tmp"
 """The name that a file of files.Directory has until it is whole, by the number of its writer."""
 
@@ -102,16 +106,32 @@ def reap(parts: dict[str, Any]) -> None:
         output.remove(name)
 
 
+def await_end(parts: dict[str, Any]) -> bool:
+    """Wait for the runner's word or its end, and thaw its tenants while it is stopped; return whether it has died."""
+    from cotenant.isolation.leftovers import thaw
+    from cotenant.procfs import process_of
+
+    runner = int(parts["run"].partition("-")[0])
+    stopped_looks = 0
+    while not select.select([sys.stdin], [], [], LOOK_S)[0]:
+        process = process_of(runner)
+        stopped_looks = stopped_looks + 1 if process is not None and process.state in "Tt" else 0
+        if stopped_looks * LOOK_S >= STOPPED_S:
+            with contextlib.suppress(OSError):
+                thaw(parts["slices"], parts["run"])
+    return sys.stdin.readline() != "done\n"
+
+
 def main(argv: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.path.insert(0, str(SOURCE_ROOT))
     # Now, not when they are needed: the checkout may change while a suite runs.
-    for name in ("files", "isolation.leftovers", "isolation.processes", "launch.paths"):
+    for name in ("files", "isolation.leftovers", "isolation.processes", "launch.paths", "procfs"):
         importlib.import_module(f"cotenant.{name}")
     with os.fdopen(int(argv[0])) as file:
         parts = json.load(file)
-    if sys.stdin.readline() != "done\n":
+    if await_end(parts):
         reap(parts)
     return 0
 

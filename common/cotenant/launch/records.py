@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import median
 from typing import Any
+
+import msgspec
 
 from cotenant.confidential import Conceal
 from cotenant.finding import Finding, error
@@ -14,13 +17,15 @@ from cotenant.isolation.backend import Backend, expected, unenforced_of
 from cotenant.isolation.choose import enabled_by
 from cotenant.isolation.plan import Slice
 from cotenant.launch.across import described, load_of
+from cotenant.launch.conductor import Conducted
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.rendezvous import Go
+from cotenant.launch.schedule import places
 from cotenant.launch.start import Start
-from cotenant.results.build import Common, Placement, Statement, build_record, observed_by_ranks
+from cotenant.results.build import Common, Placement, Statement, build_record, kept_by_blocks, observed_by_ranks
 from cotenant.results.pressure import pressures
-from cotenant.results.record import Enclosed, Record
+from cotenant.results.record import NO_BLOCKS, Blocks, Enclosed, Observed, Record
 from cotenant.stats.tenants import Span, common_load, work_beside
 
 
@@ -55,7 +60,7 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         meters=result.meters
         | ({"nodes": described(result.nodes, together)} if result.nodes else {})
         | ({"beside": beside} if beside else {}),
-        findings=(*facts.findings, *map(_slice_changed, result.changes)),
+        findings=(*facts.findings, *map(_slice_changed, result.changes), *_unconducted(result.unconducted)),
         conceal=facts.conceal,
     )
     pressed = pressures(statements, [program.cell.label for program in start.programs])
@@ -114,12 +119,47 @@ def _slice_changed(change: str) -> Finding:
     return error(f"The slices did not stay as planned: {change}.", remedy, rule="slice_changed")
 
 
+def _unconducted(reason: str) -> Iterator[Finding]:
+    if reason:
+        yield Finding(
+            NO_BLOCKS,
+            "info",
+            f"What tenants keep beside each other is not measured by blocks here: {reason}.",
+            "Launches of a tenant alone follow instead; a larger --budget, or a smaller batch, may have blocks.",
+        )
+
+
+def _blocks(conducted: Conducted, tenant: int) -> Blocks:
+    borders_ns = conducted.borders_ns or [0]
+    return Blocks(
+        rounds=conducted.schedule.rounds,
+        planned=conducted.schedule.length,
+        passed=len(conducted.passed),
+        void=sum(one.void for one in conducted.passed),
+        held_by=conducted.held_by,
+        border_p50_ns=round(median(borders_ns)),
+        border_longest_ns=max(borders_ns),
+        spent=conducted.spent.get(tenant, {}),
+        unheld=conducted.unheld.get(tenant, 0),
+    )
+
+
+def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int) -> list[Observed]:
+    """Return the observations with the block that each lies in."""
+    spans = [(made.start_ns, made.end_ns) for made in observations]
+    found = places(spans, conducted.passed, tenant, conducted.schedule)
+    return [
+        msgspec.structs.replace(made, block=place.block, kind=place.kind, kept=place.kept)
+        for made, place in zip(observations, found, strict=True)
+    ]
+
+
 def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Statement:
     """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too.
 
     Ranks on other nodes are of the same tenant.
     """
-    nodes = result.nodes
+    nodes, conducted = result.nodes, result.conducted
     ranks = tenant.ranks
     first = ranks.get(0)
     if first is None:
@@ -129,6 +169,10 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
     elsewhere = {number: rows for node in nodes for number, rows in node.observations.items()}
     own = {number: rank.observations for number, rank in ranks.items()}
     observations, by_rank = observed_by_ranks(elsewhere | own)
+    blocks = None
+    if conducted is not None:
+        blocks = _blocks(conducted, tenant.spec.slice.tenant)
+        observations = _placed(observations, conducted, tenant.spec.slice.tenant)
     return Statement(
         ready_ns=first.ready_ns,
         skip=amount.skip if amount else 0,
@@ -140,6 +184,8 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
         rank_observations=by_rank,
         part=first.work | (first.record or {}),
         stop_ns=result.stop_ns,
+        blocks=blocks,
+        kept=kept_by_blocks(observations),
     )
 
 

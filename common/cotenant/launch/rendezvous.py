@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import socket
 import time
@@ -162,8 +163,10 @@ class Rank:
     record: dict[str, Any] | None = None
     failed: bool = False
     elsewhere: int = 0
+    rests: list[tuple[int, int]] = field(default_factory=list)
+    """From when until when it was held still."""
     late_ns: int = 0
-    """How long after its end an observation had not been sent, of that which was the latest."""
+    """How long after its end an observation had not been sent, of that which was the latest; rests aside."""
 
     @property
     def name(self) -> str:
@@ -199,7 +202,7 @@ class Rank:
         elif kind == "observation" and go is not None and not self.done:
             self._check_observation(fields, go)
             self.observations.append(fields)
-            self.late_ns = max(self.late_ns, self.link.awaited_ns - fields["end_ns"])
+            self.late_ns = max(self.late_ns, self._awake_ns(fields["end_ns"], self.link.awaited_ns))
         elif kind == "done" and go is not None and not self.done:
             if len(self.observations) != go.given.repeat and not self.enough:
                 raise ProtocolError(f"done after {len(self.observations)} of {go.given.repeat} observations")
@@ -212,6 +215,12 @@ class Rank:
             self.failed = True
         else:
             raise ProtocolError(f"'{kind}' is not what may be sent at this point")
+
+    def _awake_ns(self, since_ns: int, until_ns: int) -> int:
+        """Return how long it was awake between two moments, of which the first is not long ago; below 0 backwards."""
+        rests = itertools.takewhile(lambda rest: rest[1] > since_ns, reversed(self.rests))
+        rested_ns = sum(max(0, min(end_ns, until_ns) - max(start_ns, since_ns)) for start_ns, end_ns in rests)
+        return until_ns - since_ns - rested_ns
 
     def _check_observation(self, fields: dict[str, Any], go: Go) -> None:
         index, start_ns, end_ns = fields["index"], fields["start_ns"], fields["end_ns"]

@@ -78,6 +78,8 @@ class Options:
     image: Image | None = None
     cache: CachePolicy = "none"
     baseline: BaselineKind = "none"
+    counted_by: str = ""
+    """The flag that says how many observations there are, where the baseline is no longer one of blocks for that."""
     challenge: Buyer | None = None
     """Where a buyer listens: each job is launched once more, deterministic, in front of it."""
     raise_error: bool = False
@@ -131,6 +133,10 @@ class Start:
     stands_for: tuple[int, ...] = ()
     challenged: bool = False
     """Its tenants answer a buyer; which one stands in `Options.challenge`."""
+    takes_turns: bool = False
+    """Its tenants are measured by blocks, alone and beside each other in one launch, if that can be had."""
+    without_blocks: bool = False
+    """It is launched only where its tenants could not be measured by blocks."""
 
     @property
     def cell(self) -> JobCell:
@@ -221,7 +227,9 @@ class Resolver:
         starts: dict[tuple[str, tuple[int, ...]], Start] = {}
         for label, programs in together:
             for start in self._starts(label, programs):
-                starts.setdefault((start.label, start.stands_for), start)
+                key = start.label, start.stands_for
+                if key not in starts or starts[key].without_blocks:
+                    starts[key] = start
         if not starts:
             raise CotenantError("No job is left to run.", " ".join(self.left_out()))
         _check_labels(starts.values())
@@ -316,7 +324,8 @@ class Resolver:
         planned = self.plans[programs[0].cell.job.group]
         findings = (*self._chosen.findings, *planned.findings)
         specs = [self._spec(program, label, slice_) for program, slice_ in zip(programs, planned.slices, strict=True)]
-        yield Start(label, programs, tuple(specs), findings, launch.mix, launch.timeout_s)
+        takes_turns = self._takes_turns(launch)
+        yield Start(label, programs, tuple(specs), findings, launch.mix, launch.timeout_s, takes_turns=takes_turns)
         if any(program.cell.job in options.neighbours for program in programs):
             return  # What a job keeps beside a neighbour of known pressure is over its rate beside level 0.
         cells = [program.cell.label for program in programs]
@@ -329,11 +338,18 @@ class Resolver:
                 specs=(own,),
                 findings=findings,
                 timeout_s=program.cell.job.timeout_s,
-                baseline=None if options.baseline == "none" else options.baseline,
+                baseline="whole" if options.baseline == "whole" else "quick",
                 stands_for=stands_for,
+                without_blocks=takes_turns,
             )
         if options.challenge is not None and not launch.mix and not why_unchallenged(programs[0].cell, options.extra):
             yield self._challenged(launch, findings)
+
+    def _takes_turns(self, launch: _Launch) -> bool:
+        """Whether a launch is to be one of blocks: of several tenants, none of which has levels of its own."""
+        options = self._options
+        presses = any(program.cell.job in options.neighbours for program in launch.programs)
+        return options.baseline == "blocks" and not options.counted_by and len(launch.programs) > 1 and not presses
 
     def _challenged(self, launch: _Launch, findings: tuple[Finding, ...]) -> Start:
         """Return the same launch once more, deterministic, in front of the buyer."""

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
 import signal
 import time
@@ -55,6 +56,7 @@ from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.nodes.slurm import held
 from cotenant.results.journal import Challenged, Ended, Launched, now
 from cotenant.results.last import last_seconds
+from cotenant.results.record import NO_BLOCKS, cell_of
 from cotenant.results.store import check_place, launch_line, prepare_directory, total_line
 from cotenant.text import listed, many, quoted
 
@@ -124,7 +126,9 @@ class SuiteRun:
         grave = [finding for finding in self.before if finding.severity != "info"]
         made, took_s = self._resolver.plans["student"], last_seconds(self._paths.output, self._options.suite.name)
         strangers = any(finding.rule == "device_in_use" for finding in self.before)
-        on_devices = device_line(made, self.starts, self._options.limits, self._options.memory_class, took_s, strangers)
+        on_devices = device_line(
+            made, self.expected, self._options.limits, self._options.memory_class, took_s, strangers
+        )
         return [
             *([on_devices] if on_devices else []),
             f"{self._options.suite.name} on {self._machine.hostname}: {self._launches()}, {devices}",
@@ -143,17 +147,28 @@ class SuiteRun:
         return f"{made}, by {self.chosen.backend.name}"
 
     def _launches(self) -> str:
-        alone = sum(start.solo for start in self.starts)
-        launches, kind = many(len(self.starts), "launch", "es"), self._options.baseline
+        alone = sum(start.solo for start in self.expected)
+        launches, kind = many(len(self.expected), "launch", "es"), self._options.baseline
         if kind == "none":
             return launches
+        if any(start.takes_turns for start in self.starts):
+            by_turns = "what each keeps is measured within them, by turns"
+            return f"{launches} (baseline blocks: {by_turns}{f'; {alone} of a tenant alone' if alone else ''})"
         if not alone:
             return f"{launches} (--baseline {kind} adds none: no job here has several tenants)"
         where = (
             "on the whole machine, without slices" if self.chosen.backend.name == NoIsolation.name else "in its slice"
         )
-        of_kind = f"quick: {QUICK_KEPT_S:.0f} s, one for each job and kind of slice" if kind == "quick" else kind
+        if self._options.counted_by:
+            why = f"quick instead of blocks, as {self._options.counted_by} says how much is observed"
+            return f"{launches} ({alone} of a tenant alone {where}; baseline {why})"
+        of_kind = kind if kind == "whole" else f"quick: {QUICK_KEPT_S:.0f} s, one for each job and kind of slice"
         return f"{launches} ({alone} of a tenant alone {where}; baseline {of_kind})"
+
+    @property
+    def expected(self) -> tuple[Start, ...]:
+        """The launches there are where all that are to be of blocks can be."""
+        return tuple(start for start in self.starts if not start.without_blocks)
 
     @functools.cached_property
     def before(self) -> tuple[Finding, ...]:
@@ -179,11 +194,20 @@ class SuiteRun:
             interruption = stack.enter_context(Interruption())
             self._open(stack, tell)
             coordinator = self._gather(stack, interruption)
-            positions = {start.key: position for position, start in enumerate(self.starts, 1)}
+            # What follows a launch that could not be one of blocks has its place.
+            places = itertools.accumulate(not start.without_blocks for start in self.starts)
+            positions = {start.key: place for start, place in zip(self.starts, places, strict=True)}
             starts = self._begin(tell)
-            for start, missing in data.prepare_data(self._options, starts, interruption, self._observer):
+            ready = data.prepare_data(self._options, starts, interruption, self._observer)
+            # A launch behind the first that a baseline belongs to may have lacked blocks as well.
+            again = [(start, missing) for start, missing in ready if start.without_blocks]
+            launched: set[str] = set()
+            for start, missing in (*ready, *again):
                 if interruption.requested:
                     break
+                if start.key in launched or (start.without_blocks and not self._lacks_blocks(start)):
+                    continue
+                launched.add(start.key)
                 position = positions[start.key]
                 records = self._launch(position, start, missing, interruption, coordinator)
                 if self._options.raise_error and not all(record.completed for record in records):
@@ -273,7 +297,7 @@ class SuiteRun:
 
     def _begin(self, tell: Callable[[str], None]) -> Sequence[Start]:
         """Write the start into the journal; return the launches to come, fewer where the suite goes on. Raises."""
-        progress = begin(self._options, self.starts, self.chosen.backend.name, self._machine.hostname, self._output)
+        progress = begin(self._options, self.expected, self.chosen.backend.name, self._machine.hostname, self._output)
         self.records += progress.records
         if progress.records:
             # It is still the run that launched these.
@@ -300,7 +324,7 @@ class SuiteRun:
                 "weight": start.cell.job.weight,
                 "tenants": [words_without(spec.command, self._conceal) for spec in start.specs],
             }
-            for start in self.starts
+            for start in self.expected
         ]
         return json.dumps(cells, indent=1).encode() + b"\n"
 
@@ -330,7 +354,7 @@ class SuiteRun:
         found = (*start.findings, *left, *self._output.put_right())
         records = self._keep(dataclasses.replace(start, findings=found), result)
         minutes, outcomes = (time.monotonic() - begin_s) / 60, [record.outcome for record in records]
-        line = launch_line(position, len(self.starts), outcomes, minutes, start.commands)
+        line = launch_line(position, len(self.expected), outcomes, minutes, start.commands)
         self._output.summary(line)
         self._observer.ended(records)
         if buyer is not None:
@@ -341,6 +365,14 @@ class SuiteRun:
             with _isolation_errors():
                 raise NotIsolatedError(result.left_behind)
         return records
+
+    def _lacks_blocks(self, start: Start) -> bool:
+        """Whether a launch that a baseline belongs to could not be one of blocks."""
+        return any(
+            cell_of(record.name, record.solo, record.mix) == start.cell.label
+            and any(finding.rule == NO_BLOCKS for finding in record.findings)
+            for record in self.records
+        )
 
     def _keep_transcript(self, start: Start, buyer: Buyer, launch: str, interruption: Interruption) -> None:
         """Take what the buyer has seen of a launch: its replays are part of it, so that takes a while."""
@@ -368,7 +400,17 @@ class SuiteRun:
             backend, upkeep = self.chosen.backend, self._reaper.ensure
             daemon = self._daemon(start)
             launch = Launch(
-                start.specs, backend, interruption, limits, upkeep, sampling, self._observer, daemon, peers, logs
+                start.specs,
+                backend,
+                interruption,
+                limits,
+                upkeep,
+                sampling,
+                self._observer,
+                daemon,
+                peers,
+                logs,
+                start.takes_turns,
             )
             counts = self._counts()
             result = launch.run()

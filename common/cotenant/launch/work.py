@@ -34,13 +34,15 @@ class WorkReadings:
         if time.perf_counter_ns() >= self._due_ns:
             self.read()
 
-    def read(self) -> None:
+    def read(self) -> dict[int, int]:
+        """Read now; return what each tenant had used, of those that are counted."""
         begin_ns = time.perf_counter_ns()
-        for tenant, counter in self._counters.items():
-            if (used_ns := counter()) is not None:
-                self.of_tenants[tenant].append((time.perf_counter_ns(), used_ns))
+        used = {tenant: used_ns for tenant, counter in self._counters.items() if (used_ns := counter()) is not None}
+        for tenant, used_ns in used.items():
+            self.of_tenants[tenant].append((time.perf_counter_ns(), used_ns))
         cost_ns = time.perf_counter_ns() - begin_ns
         self._due_ns = begin_ns + max(LEAST_GAP_NS, round(cost_ns / MOST_SHARE))
+        return used
 
 
 def _counters(tenants: Collection[Tenant]) -> dict[int, Callable[[], int | None]]:

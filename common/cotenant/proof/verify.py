@@ -20,10 +20,10 @@ from cotenant.challenge.verdict import MOST_OF_RATE, summary, verdict, without_s
 from cotenant.confidential import words_without
 from cotenant.errors import CotenantError
 from cotenant.proof.archive import Unpacked
-from cotenant.results.build import meters_of, numbers_of
+from cotenant.results.build import kept_by_blocks, meters_of, numbers_of
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.journal import Challenged, Launched, Started, parsed
-from cotenant.results.record import Record, restored
+from cotenant.results.record import Record, counted, counts, restored
 from cotenant.stats.tenants import common_load, overlap
 from cotenant.suite.task_source import harness_version
 from cotenant.text import listed, many, quoted
@@ -141,16 +141,19 @@ def _numbers(launches: Sequence[Sequence[Record]]) -> Check:
 
 
 def _wrong_statistics(record: Record) -> Iterator[str]:
-    measured = record.observations[record.skip :] if record.completed else []
+    measured = counted(record.observations, record.skip) if record.completed else []
     measured = measured if all(observed.possible for observed in measured) else []
-    for now, written in zip(numbers_of(measured), (record.train, record.train_item, record.statistics), strict=True):
+    kept = kept_by_blocks(record.observations) if record.completed else None
+    made = (record.train, record.train_item, record.statistics, record.kept)
+    for now, written in zip((*numbers_of(measured), kept), made, strict=True):
         if (now is None) != (written is None):
             yield "its statistics are not those of its observations."
         elif now is not None:
             yield from _other_values(_plain(now), _plain(written))
     number = record.arguments.get("number")
-    meters = meters_of(record.observed, number, record.skip, record.gpu, measured) if record.completed else {}
-    for meter in ("compute", "steps"):
+    flags = counts(record.observations, record.skip)
+    meters = meters_of(record.observed, number, record.observations, flags, record.gpu) if record.completed else {}
+    for meter in ("compute", "steps", "steps_alone"):
         yield from _other_values(_plain(meters.get(meter, {})), record.meters.get(meter, {}), f"{meter} ")
 
 
@@ -173,7 +176,7 @@ def _wrong_overlaps(launch: Sequence[Record]) -> Iterator[tuple[Record, str]]:
     early = first.sharers > 1 or "settle_s" in first.isolation.policies
     load = common_load(loads, meetings[0].t0_ns if early else None)
     for record, meeting in zip(launch, meetings, strict=True):
-        now = overlap([(seen.start_ns, seen.end_ns) for seen in record.observations[record.skip :]], load)
+        now = overlap([(seen.start_ns, seen.end_ns) for seen in counted(record.observations, record.skip)], load)
         if now != meeting.overlap:
             yield record, f"its overlap is {meeting.overlap}, and {now} by its observations."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -22,9 +22,10 @@ Tenants may have different devices; that each has its own again is what equal sl
 """
 
 ALONE = ("baseline", "stands_for", "interval_low_items_s", "interval_high_items_s", "warning_findings")
+KEPT = ("kept", "kept_low", "kept_high")
 STEP_TIMES = ("step_p50_ns", "step_p95_ns", "step_p99_ns")
 POWER = "device_power_w"
-QUICK = "quick"
+BaselineWord = Literal["", "blocks", "quick", "whole"]
 
 Rates = dict[int, float]
 """Items per second, by uid."""
@@ -37,17 +38,23 @@ RecordRow = dict[str, Any]
 class Side:
     """Rates of launches: of the node, which is the sum of its tenants, and of each of these; why some are missing.
 
-    `within` are the intervals of tenants alone, each of the observations of its launch; `quick` is where these are few;
-    `doubts` are the rules of the warnings on launches alone, `rows` the records of these that count.
+    `within` are the intervals of tenants alone, each of the observations of its launch, or of its blocks. `baseline` is
+    how they were alone: in blocks of the launches together, or in launches of their own, `quick` where these observe
+    little; empty where they were not. `doubts` are the rules of the warnings on launches alone, `rows` the records of
+    these that count.
     """
 
     node: Rates = field(default_factory=dict)
     tenants: Mapping[str, Rates] = field(default_factory=dict)
     reason: str = ""
     within: Mapping[str, Mapping[int, Ends]] = field(default_factory=dict)
-    quick: bool = False
+    baseline: BaselineWord = ""
     doubts: tuple[str, ...] = ()
     rows: Mapping[str, Mapping[int, RecordRow]] = field(default_factory=dict)
+
+    @property
+    def quick(self) -> bool:
+        return self.baseline == "quick"
 
     def of(self, tenant: str | None) -> Rates:
         """Return the rates of a tenant, or of the node."""
@@ -87,10 +94,33 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     of the members has one. Quick ones count where there are no others: two kinds of baseline are never mixed.
     """
     sides = []
-    for quick in (False, True):
-        if of_kind := [row for row in solos if (row["baseline"] == QUICK) is quick]:
-            sides.append(replace(_alone(of_kind, members), quick=quick))
+    kinds: tuple[BaselineWord, ...] = ("whole", "quick")
+    for kind in kinds:
+        if of_kind := [row for row in solos if (row["baseline"] == "quick") is (kind == "quick")]:
+            sides.append(replace(_alone(of_kind, members), baseline=kind))
     return next((side for side in sides if side.tenants), sides[0] if sides else Side())
+
+
+def alone_in_blocks(members: Rows) -> Side | None:
+    """Return the rates that tenants have alone by the blocks of their launches: what they keep over them is the rate
+    beside the others. None where a launch had none."""
+    alone_steps = {name: pl.col(f"alone_{name}") for name in STEP_TIMES}
+    # Power is that of all blocks together: who was alone in which of them, its counters do not say.
+    unknown = {POWER: pl.lit(None, pl.Float64)}
+    rows = members.columns("run_id", "rate_items_s", *KEPT, who=TENANT, **alone_steps, **unknown)
+    if not len(rows) or rows["kept"].null_count() or rows["rate_items_s"].null_count():
+        return None
+    tenants: dict[str, Rates] = defaultdict(dict)
+    within: dict[str, dict[int, Ends]] = defaultdict(dict)
+    node: Rates = defaultdict(float)
+    by_uid: dict[str, dict[int, RecordRow]] = defaultdict(dict)
+    for row in rows.iter_rows(named=True):
+        rate, uid = row["rate_items_s"], row["run_id"]
+        tenants[row["who"]][uid], by_uid[row["who"]][uid] = rate / row["kept"], row
+        node[uid] += rate / row["kept"]
+        if row["kept_low"] and row["kept_high"]:
+            within[row["who"]][uid] = rate / row["kept_high"], rate / row["kept_low"]
+    return Side(dict(node), dict(tenants), within=dict(within), baseline="blocks", rows=dict(by_uid))
 
 
 def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 from cotenant.report import numbers
-from cotenant.report.alone import NO_SLICES, Ends, Side, rows_of, sliced, unlike
+from cotenant.report.alone import NO_SLICES, BaselineWord, Ends, Side, rows_of, sliced, unlike
 from cotenant.report.grid import (
     BLANK,
     Cell,
@@ -27,8 +26,6 @@ from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
 from cotenant.stats.interference import Ratio, mean_ratio, ratio
 from cotenant.stats.launches import AcrossLaunches, across_launches
-
-BaselineWord = Literal["", "quick", "whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +51,9 @@ class InterferenceLine:
     """Together in slices over together without."""
     notes: tuple[str, ...]
     baseline: BaselineWord = ""
-    """`quick` where the launches alone had few observations; empty without any."""
+    """How tenants were alone: in `blocks`, or in launches, `quick` ones where these had few observations; or empty."""
     within: Ends | None = None
-    """The interval of `kept` by the observations of a single launch each; None of several launches."""
+    """The interval of `kept` by the rounds of blocks, or the observations, of a single launch; None of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +168,7 @@ def _of_pair(
             unsliced_kept=ratio(unsliced, lone),
             worth=ratio(together, unsliced),
             notes=node_notes if who is None else (),
-            baseline="" if not lone else "quick" if under.quick else "whole",
+            baseline=under.baseline if lone else "",
             within=None if who not in first.tenants or who is None else first.within_alone(who),
         )
 
@@ -186,6 +183,10 @@ MEAN = "geometric mean"
 QUICK = (
     "quick: few observations alone, in the first of all equal slices, whose rate stands for each of them; "
     "--baseline whole measures each tenant as long alone as beside the others"
+)
+BLOCKS = (
+    "blocks: alone and beside each other by turns within one launch, the neighbours held still meanwhile; alone is the "
+    "rate beside them over what is kept"
 )
 FIELDS = (
     *("suite", "host", "job", "tenant", "unit"),
@@ -221,7 +222,7 @@ def _note(item: Item) -> Cell:
 def _baseline(item: Item) -> Cell:
     """Return a word for people only where it is not the usual one."""
     kind = "" if item[1] is None else item[1].baseline
-    return Cell(kind if kind == "quick" else "", {"baseline": kind})
+    return Cell(kind if kind != "whole" else "", {"baseline": kind})
 
 
 def _within(item: Item) -> Cell:
@@ -294,7 +295,12 @@ def interference_grid(summary: Summary) -> Grid:
     lines = [line for block in blocks for line in block.lines]
     legend = [LEGEND]
     if any(line.within for line in lines):
-        legend.append("within the launch: the 95 % interval by observations, which know nothing of other launches.")
+        legend.append(
+            "within the launch: the 95 % interval by rounds of blocks, or by observations, of one launch: it "
+            "knows nothing of others."
+        )
+    if any(line.baseline == "blocks" for line in lines):
+        legend.append(f"{BLOCKS}.")
     if any(line.baseline == "quick" for line in lines):
         legend.append(f"{QUICK}.")
     return Grid(COLUMNS, groups, notes=[((" ".join(legend), "dim"),)], fields=FIELDS, document=document)

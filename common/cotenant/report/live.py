@@ -64,7 +64,7 @@ class LiveView:
 
     def launch(self, position: int, job: str, tenants: int) -> None:
         self._running, self._tenants, self._began = True, tenants, self._now()
-        self._progress.begin(position)
+        self._progress.begin(position, job)
         self._say("entering its slices")
 
     def building(self, ready: int) -> None:

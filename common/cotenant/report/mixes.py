@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from cotenant.report import numbers
-from cotenant.report.alone import STEP_TIMES, Ends
+from cotenant.report.alone import STEP_TIMES, BaselineWord, Ends
 from cotenant.report.grid import (
     Cell,
     Column,
@@ -55,13 +55,17 @@ class MixTenant:
     alone: AcrossLaunches | None
     progress: Measure | None
     within: Ends | None
-    quick: bool
+    baseline: BaselineWord
     verdict: str
     doubts: tuple[str, ...]
     sharers: int
     entitlement: float
     steps: StepTimes | None = None
     steps_alone: StepTimes | None = None
+
+    @property
+    def quick(self) -> bool:
+        return self.baseline == "quick"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,7 @@ def _tenant(tenant: str, job: JobSummary, measures: MixMeasures | None) -> MixTe
         alone=across_launches([*alone.values()]) if alone else None,
         progress=None if measures is None else measures.progress[tenant],
         within=job.within_alone(tenant) if tenant in job.tenants else None,
-        quick=job.alone is not None and job.alone.quick,
+        baseline="" if job.alone is None else job.alone.baseline,
         verdict=f"{job.verdict}, {SUSPECT} alone" if job.alone is not None and job.alone.doubts else job.verdict,
         doubts=job.doubts,
         sharers=sharers,
@@ -247,8 +251,8 @@ COLUMNS: Sequence[Column[Item]] = (
 
 
 def _baseline(tenant: MixTenant) -> Cell:
-    kind = "" if tenant.alone is None else "quick" if tenant.quick else "whole"
-    return Cell(kind if kind == "quick" else "", {"baseline": kind})
+    kind = "" if tenant.alone is None else tenant.baseline
+    return Cell(kind if kind != "whole" else "", {"baseline": kind})
 
 
 def mix_grid(blocks: Sequence[MixBlock]) -> Grid:

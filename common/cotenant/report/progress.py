@@ -10,7 +10,7 @@ from typing import Any
 
 from cotenant.report import numbers
 from cotenant.report.numbers import ABSENT
-from cotenant.results.record import CLEAN, INTERRUPTED, INVALID, SUSPECT, Record
+from cotenant.results.record import CLEAN, INTERRUPTED, INVALID, SOLO, SUSPECT, Record
 from cotenant.text import printable
 
 STYLES = {CLEAN: "green", SUSPECT: "yellow", INTERRUPTED: "yellow"}
@@ -63,6 +63,8 @@ class Progress:
         self.took_s: dict[int, float] = {}
         self.failed = 0
         self.position = 0
+        self.name = ""
+        """Of the newest launch."""
         self._measured_s: float | None = None
         self._clock_s, self._began_s = clock_s, clock_s()
         self._width = max((len(launch.name) for launch in self.planned), default=0)
@@ -77,8 +79,11 @@ class Progress:
         """How many launches lie behind; a suite that goes on has ended the first ones before."""
         return self.position if self.position in self.took_s else max(0, self.position - 1)
 
-    def begin(self, position: int) -> None:
-        """The launch of this position, from 1 on, begins."""
+    def begin(self, position: int, job: str) -> None:
+        """The launch of this position, from 1 on, begins; what follows one without blocks has its place."""
+        planned = self.planned[position - 1]
+        follows = job.endswith(SOLO) and not planned.alone
+        self.name = f"{job.removesuffix(SOLO)} alone" if follows else planned.name
         self.position, self._began_s, self._measured_s = position, self._clock_s(), None
 
     def measure(self, about_s: float | None) -> None:
@@ -91,11 +96,6 @@ class Progress:
         self.failed += not all(record.completed for record in records)
         name = f"{self.name:<{self._width}}"
         return LaunchLine(self.place, name, verdict(records), duration_words(seconds), tenant_rates(records))
-
-    @property
-    def name(self) -> str:
-        """The name of the newest launch."""
-        return self.planned[self.position - 1].name
 
     @property
     def place(self) -> str:
@@ -169,7 +169,7 @@ class PlainView:
         self._progress, self.tell = Progress(planned), tell
 
     def launch(self, position: int, job: str, tenants: int) -> None:
-        self._progress.begin(position)
+        self._progress.begin(position, job)
 
     def ended(self, records: Sequence[Record]) -> None:
         self.tell(str(self._progress.end(records)))

@@ -10,7 +10,7 @@ from statistics import median
 import polars as pl
 
 from cotenant.report import numbers
-from cotenant.report.alone import STEP_TIMES
+from cotenant.report.alone import STEP_TIMES, BaselineWord
 from cotenant.report.grid import (
     Cell,
     Column,
@@ -68,7 +68,7 @@ class SharePoint:
     measures: MixMeasures | None
     accuracy: LimitAccuracy | None
     settled_s: float | None
-    quick: bool
+    baseline: BaselineWord
     verdict: str
     note: str
     joules_per_item: float | None = None
@@ -136,7 +136,7 @@ def _point(job: JobSummary) -> SharePoint:
         measures=measures,
         accuracy=accuracy,
         settled_s=None if frame["settled_s"].has_nulls() else max(frame["settled_s"]),
-        quick=job.alone is not None and job.alone.quick,
+        baseline="" if job.alone is None else job.alone.baseline,
         verdict=job.verdict,
         note=note,
         joules_per_item=joules_per_item(job),
@@ -246,14 +246,14 @@ def points_grid(points: Sequence[SharePoint]) -> Grid:
         facts = f"{suite} on {host}, isolation {isolation}"
         groups.append(RowGroup([_row(point) for point in of_job], job, facts, [*_notes(of_job)]))
     document = {"schema": "cotenant-share-1", "points": [asdict(point) for point in points]}
-    legend = [LEGEND, *([QUICK] if any(point.quick for point in points) else [])]
+    legend = [LEGEND, *([QUICK] if any(point.baseline == "quick" for point in points) else [])]
     legend += legends((point.energy for point in points), (point.steps for point in points))
     return Grid(COLUMNS, groups, notes=[((" ".join(legend), "dim"),)], fields=FIELDS, document=document)
 
 
 def _row(point: SharePoint) -> Row:
     made = row(COLUMNS, point)
-    baseline = "" if point.measures is None else "quick" if point.quick else "whole"
+    baseline = "" if point.measures is None else point.baseline
     return Row(made.cells, {**made.record, "baseline": baseline, "note": point.note})
 
 

@@ -20,6 +20,7 @@ from cotenant.report.alone import (
     RecordRow,
     Side,
     alone,
+    alone_in_blocks,
     rows_of,
     sliced,
     together,
@@ -134,13 +135,16 @@ class JobSummary:
     def within_alone(self, tenant: str) -> Ends | None:
         """The interval of what a tenant keeps by the observations of a single launch each, beside others and alone.
 
-        None where there are several, or one has too few observations. It knows nothing of other launches.
+        By blocks it is that over their rounds. None where there are several launches, or one has too few observations.
+        It knows nothing of other launches.
         """
         estimate, lone = self.tenants[tenant], {} if self.alone is None else self.alone.of(tenant)
         ends = {} if self.alone is None else self.alone.within.get(tenant, {})
         if estimate.observations is None or estimate.interval is None or len(lone) != 1 or lone.keys() != ends.keys():
             return None
         (uid, rate), *_ = lone.items()
+        if self.alone is not None and self.alone.baseline == "blocks":
+            return estimate.rate / ends[uid][1], estimate.rate / ends[uid][0]
         return interval_of_quotient(estimate.rate, estimate.interval, rate, ends[uid])
 
 
@@ -245,10 +249,13 @@ def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
 
 
 def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow]) -> Iterator[JobSummary]:
-    """Yield the jobs held against their solo launches, those of a mix too."""
+    """Yield the jobs held against what tenants have alone, by blocks or by solo launches; those of a mix too."""
     by_job = grouped(solos, lambda row: str(row["job"]))
     for job in jobs:
-        if (of_job := by_job.get(job.cell)) is not None:
+        if (in_blocks := alone_in_blocks(job.members)) is not None:
+            slices = sliced(job.isolation)
+            job = replace(job, alone=in_blocks) if slices else replace(job, unsliced_alone=in_blocks)
+        elif (of_job := by_job.get(job.cell)) is not None:
             members = rows_of(job.members)
             in_slices = alone([row for row in of_job if sliced(row["isolation"])], members)
             free = alone([row for row in of_job if row["isolation"] == NO_SLICES], members)

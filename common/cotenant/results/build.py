@@ -6,6 +6,7 @@ Any program may speak the rendezvous, so its own part of the record is checked f
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import re
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from cotenant.machine.accelerators import peak_of
 from cotenant.results.identity import unique_id
 from cotenant.results.record import (
     Baseline,
+    Blocks,
     Enclosed,
     Meeting,
     Nanoseconds,
@@ -31,11 +33,14 @@ from cotenant.results.record import (
     SharedDevice,
     Train,
     TrainItem,
+    counted,
+    counts,
     known_outcome,
     name_of,
 )
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description, describe
+from cotenant.stats.kept import BlockSum, Kept, kept
 from cotenant.stats.quantiles import quantile
 from cotenant.stats.tenants import Span, overlap
 from cotenant.text import listed
@@ -166,6 +171,8 @@ class Statement:
     part: dict[str, Any] = field(default_factory=dict)
     stop_ns: int = 0
     """When its runner sent STOP; 0 without one, or where it sent none."""
+    blocks: Blocks | None = None
+    kept: Kept | None = None
 
     @functools.cached_property
     def checked(self) -> TenantPart:
@@ -174,8 +181,8 @@ class Statement:
     @property
     def kept_observations(self) -> list[Observed]:
         """Those that are measured: none where one of them is impossible."""
-        measured = self.observations[max(0, self.skip) :]
-        return measured if all(observed.possible for observed in measured) else []
+        rows = counted(self.observations, self.skip)
+        return rows if all(observed.possible for observed in rows) else []
 
     @property
     def done(self) -> Amount | None:
@@ -219,7 +226,8 @@ def build_record(
         part.given_arguments(statement.done if completed else statement.given), common.conceal
     )
     number = arguments.get("number")
-    meters = meters_of(part.observed, number, statement.skip, gpu, measured) if completed else {}
+    flags = counts(statement.observations, statement.skip)
+    meters = meters_of(part.observed, number, statement.observations, flags, gpu) if completed else {}
     fields = {
         name: getattr(source, name)
         for source in (place, part, statement)
@@ -247,8 +255,13 @@ def build_record(
         "train_item": train_item,
         "batch_loss": part.batch_loss[-LOSSES_KEPT:],
         "skip": max(0, statement.skip),
+        "observations": [
+            made if made.kept is not None else msgspec.structs.replace(made, kept=flag)
+            for made, flag in zip(statement.observations, flags, strict=True)
+        ],
         "comparable": comparable,
         "statistics": statistics,
+        "kept": statement.kept if completed else None,
         "rendezvous": _meeting(statement, common),
         "machine": place.machine | {"torch": part.torch},
         "meters": common.meters | {"device_memory": part.device_memory} | meters,
@@ -325,30 +338,54 @@ def numbers_of(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Descript
     return train, train_item, describe(items, seconds)
 
 
-def meters_of(
-    observed: dict[str, Any], number: object, skip: int, device: str, measured: Sequence[Observed]
-) -> dict[str, dict[str, Any]]:
-    """Return `compute` and `steps` for a record's meters: what is computed of kept observations and what was observed.
+def kept_by_blocks(observations: Sequence[Observed]) -> Kept | None:
+    """Return what a tenant keeps of its rate alone, by the blocks in which its observations are; None of impossible
+    ones, and without blocks."""
+    rows = [made for made in observations if made.kept and made.block is not None]
+    if not all(made.possible for made in rows):
+        return None
+    sums = []
+    for (index, kind), of_block in itertools.groupby(rows, key=lambda made: (made.block or 0, made.kind)):
+        spans = [(made.items or 0.0, made.end_ns - made.start_ns) for made in of_block]
+        items, lasted_ns = map(sum, zip(*spans, strict=True))
+        sums.append(BlockSum(index, kind == "only", items, lasted_ns / 1e9))
+    return kept(sums)
 
-    Neither stands in it where there is nothing to compute it of.
+
+def meters_of(
+    observed: dict[str, Any], number: object, observations: Sequence[Observed], flags: Sequence[bool], device: str
+) -> dict[str, dict[str, Any]]:
+    """Return `compute`, `steps` and `steps_alone` for a record's meters: what is computed of kept observations and what
+    was observed.
+
+    `flags` say of each observation whether it counts. None of them stands in it where there is nothing to compute it
+    of; the last one is of blocks in which the tenant was alone.
     """
-    made = {"compute": _utilisation(observed, number, measured, device), "steps": _steps(observed, skip, measured)}
+    measured = [*itertools.compress(observations, flags)]
+    measured = measured if all(made.possible for made in measured) else []
+    alone = [bool(row.kept) and row.kind == "only" for row in observations]
+    made = {
+        "compute": _utilisation(observed, number, measured, device),
+        "steps": _steps(observed, observations, flags if measured else [False] * len(flags)),
+        "steps_alone": _steps(observed, observations, alone),
+    }
     return {name: values for name, values in made.items() if values}
 
 
-def _steps(observed: dict[str, Any], skip: int, measured: Sequence[Observed]) -> dict[str, Any]:
-    """Return `steps` for a record's meters: quantiles of the times of all steps of kept observations, with intervals.
+def _steps(observed: dict[str, Any], observations: Sequence[Observed], flags: Sequence[bool]) -> dict[str, Any]:
+    """Return quantiles of the times of all steps of those observations whose flag is set, with intervals.
 
     It is empty where a benchmark serves nobody, or where its steps do not fit into the observations that were made.
     """
     try:
-        kept_steps = msgspec.convert(observed.get("steps_ns"), list[list[Nanoseconds]])[skip:]
+        steps_ns = msgspec.convert(observed.get("steps_ns"), list[list[Nanoseconds]])
     except msgspec.ValidationError:
         return {}
-    spans = [each.end_ns - each.start_ns for each in measured]
+    kept_steps = [*itertools.compress(steps_ns, flags)]
+    spans = [each.end_ns - each.start_ns for each in itertools.compress(observations, flags)]
     times = [ns for steps in kept_steps for ns in steps]
     too_long = map(operator.gt, map(sum, kept_steps), (LIKE * ns for ns in spans))
-    if not times or len(kept_steps) != len(spans) or any(too_long):
+    if not times or len(steps_ns) != len(flags) or any(too_long):
         return {}
     quantiles = {name: quantile(times, q) for name, q in STEP_QUANTILES.items()}
     return {

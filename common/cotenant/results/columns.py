@@ -100,6 +100,10 @@ def _step_interval(end: int) -> Callable[[Decoded], Any]:
     return lambda record: next(iter(list_of(record.at("meters", "steps", "p99_interval_ns"))[end:]), None)
 
 
+def _kept_end(end: int) -> Callable[[Decoded], Any]:
+    return lambda record: next(iter(list_of(record.at("kept", "interval"))[end:]), None)
+
+
 def _rules(*severities: Severity) -> Callable[[Decoded], str]:
     """Take the rules of findings as one text; a comma in a foreign rule's name would make two of it."""
     return lambda record: ",".join(
@@ -134,7 +138,8 @@ def _observed_s(record: Decoded) -> float | None:
 
 
 def _settled_s(record: Decoded) -> float | None:
-    seen = [row for row in observations_of(record.fields) if row.possible and row.items is not None]
+    made = (row for row in observations_of(record.fields) if row.kind == "all")
+    seen = [row for row in made if row.possible and row.items is not None]
     ends_s = [(row.end_ns - seen[0].start_ns) / 1e9 for row in seen]
     return settled_s(ends_s, [(row.items or 0.0) * 1e9 / (row.end_ns - row.start_ns) for row in seen])
 
@@ -282,6 +287,9 @@ COLUMNS: tuple[RecordColumn, ...] = (
     number("step_p50_ns", "median time of a step", "meters.steps.p50_ns", measured=True),
     number("step_p95_ns", "what 95 of 100 steps do not exceed", "meters.steps.p95_ns", measured=True),
     number("step_p99_ns", "what 99 of 100 do not exceed", "meters.steps.p99_ns", measured=True),
+    number("alone_step_p50_ns", "median time of a step in blocks alone", "meters.steps_alone.p50_ns", measured=True),
+    number("alone_step_p95_ns", "what 95 of 100 do not exceed there", "meters.steps_alone.p95_ns", measured=True),
+    number("alone_step_p99_ns", "what 99 of 100 do not exceed", "meters.steps_alone.p99_ns", measured=True),
     number(
         "step_p99_low_ns",
         "lower end of its exact 95 % interval, steps taken as independent",
@@ -297,8 +305,9 @@ COLUMNS: tuple[RecordColumn, ...] = (
     ),
     number(
         "device_power_w",
-        "mean power of its devices while tenants were timed, by their energy counters; of a shared one that of all",
-        of=lambda record: own_power_w(record.fields, record.vcd),
+        "mean power of its devices while tenants were timed, by their energy counters; of a shared one that of all; by "
+        "blocks, in which not all of them ran, it is not known",
+        of=lambda record: None if record.at("blocks") else own_power_w(record.fields, record.vcd),
         measured=True,
     ),
     text("slice", "what was planned of the machine: equal for equal slices"),
@@ -316,6 +325,14 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "rendezvous.overlap",
         check=share,
     ),
+    number(
+        "kept",
+        "what it keeps of its rate alone beside the others, by the blocks of its launch",
+        "kept.value",
+        measured=True,
+    ),
+    number("kept_low", "lower end of its 95 % interval over the rounds of this launch", of=_kept_end(0), measured=True),
+    number("kept_high", "upper end", of=_kept_end(1), measured=True),
     number(
         "efficiency",
         "rate of k devices over k times the rate of one, where the same suite run measured both",
@@ -344,7 +361,9 @@ OBSERVATION_COLUMNS: tuple[RecordColumn, ...] = (
     text("schema", f"`{OBSERVATIONS}`"),
     *(column for column in COLUMNS if column.name in _OF_RECORD),
     whole("observation", "number of the observation in its launch, from 0"),
-    flag("kept", "false for the first `skip`, which are in no statistic"),
+    whole("block", "the block of the launch in which it lies; null across a border, and without blocks"),
+    text("kind", "who ran in that block: `all` tenants, or `only` this one; empty across a border"),
+    flag("kept", "whether it counts: not before the first `skip`, and of blocks behind their leave-out"),
     whole("start_ns", "CLOCK_MONOTONIC of the host"),
     whole("end_ns", "the same"),
     number("items", "what was counted"),
@@ -404,10 +423,12 @@ def observation_values(record: Decoded) -> list[tuple[Any, ...]]:
     """Return the values of OBSERVATION_COLUMNS of each observation, kept or not."""
     shared = tuple(column for column in COLUMNS if column.name in _OF_RECORD)
     place, skip = values_of(record, shared), part_of(record.at("skip"), Whole) or 0
-    return [
-        (OBSERVATIONS, *place, number, number >= skip, *_numbers(observed), text_of(record.path))
-        for number, observed in enumerate(observations_of(record.fields))
-    ]
+    rows = []
+    for number, made in enumerate(observations_of(record.fields)):
+        kept = number >= skip if made.kept is None else made.kept
+        of_block = made.block, made.kind, kept
+        rows.append((OBSERVATIONS, *place, number, *of_block, *_numbers(made), text_of(record.path)))
+    return rows
 
 
 def _numbers(observed: Observed) -> Iterator[float | None]:

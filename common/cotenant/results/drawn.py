@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cotenant.results.decoded import Fields, list_of, mapping_of, part_of
-from cotenant.results.record import MOST, Meeting, Number, Observed, Whole
+from cotenant.results.record import MOST, Meeting, Number, Observed, Whole, counts
 
 HOST = "host"
 CHECKOUT = "git"
@@ -98,13 +98,14 @@ class Drawn:
 def spans_of(fields: Fields) -> Spans:
     """Return the observations that are possible, kept or not."""
     skip = fields.get("skip")
-    first_kept = skip if isinstance(skip, int) else 0
-    possible = [(index, made) for index, made in enumerate(observations_of(fields)) if made.possible]
+    made_in_order = observations_of(fields)
+    flags = counts(made_in_order, skip if isinstance(skip, int) else 0)
+    possible = [(flag, made) for flag, made in zip(flags, made_in_order, strict=True) if made.possible]
     return Spans(
         start_ns=np.array([made.start_ns for _, made in possible], np.int64),
         end_ns=np.array([made.end_ns for _, made in possible], np.int64),
         items=np.array([made.items for _, made in possible], np.float64),
-        kept=np.array([index >= first_kept for index, _ in possible], np.bool_),
+        kept=np.array([flag for flag, _ in possible], np.bool_),
     )
 
 

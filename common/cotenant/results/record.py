@@ -6,7 +6,9 @@ The benchmark's arguments stand flat at the top, then the fields the original su
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
@@ -17,6 +19,7 @@ from cotenant.finding import Finding
 from cotenant.nesting import DEEPEST, is_deep
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description
+from cotenant.stats.kept import Kept, Spent
 
 Outcome = Literal[
     "completed",
@@ -49,6 +52,8 @@ Number = Annotated[float, msgspec.Meta(gt=-MOST, lt=MOST)]
 """What a machine could have, in items or seconds: others would overflow in sums and ratios. NaN is none."""
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=MOST)]
 Baseline = Literal["quick", "whole"]
+NO_BLOCKS = "no_blocks"
+"""The rule of a launch that was to be one of blocks, and could not."""
 SOLO = ".solo"
 """What follows a job's name in that of its solo launches."""
 IN_MIX = ".in."
@@ -112,6 +117,12 @@ class Observed(msgspec.Struct, frozen=True):
     """The same time by the device's own events, where it has them."""
     issued_ns: int | None = None
     """When the host had issued all its work to the device; null where it computes itself."""
+    block: int | None = None
+    """The block of the launch in which it lies; null across a border, and in a launch without blocks."""
+    kind: Literal["all", "only", ""] = "all"
+    """Who ran in that block: all tenants, or `only` this one; empty across a border."""
+    kept: bool | None = None
+    """Whether it counts; null in records from before there were blocks, where those after `skip` do."""
 
     @classmethod
     def of_message(cls, fields: dict[str, Any]) -> Observed:
@@ -132,6 +143,42 @@ class Observed(msgspec.Struct, frozen=True):
     def possible(self) -> bool:
         """It took time and counted something: only of such observations a rate is a number."""
         return 0 <= self.start_ns < self.end_ns < MOST and self.items is not None and 1 / MOST < self.items < MOST
+
+
+def counts(observations: Sequence[Observed], skip: int) -> list[bool]:
+    """Return of each observation whether a record's numbers are of it: it is kept, and was made beside all tenants."""
+    return [
+        index >= skip if made.kept is None else made.kept and made.kind == "all"
+        for index, made in enumerate(observations)
+    ]
+
+
+def counted(observations: Sequence[Observed], skip: int) -> list[Observed]:
+    """Return the observations that a record's numbers are of."""
+    return [*itertools.compress(observations, counts(observations, skip))]
+
+
+class Blocks(msgspec.Struct, frozen=True):
+    """The schedule of a launch by blocks, and what this tenant's slice spent in blocks of each kind."""
+
+    rounds: int
+    """Rounds that were planned behind the warm-up: in each every tenant runs alone once."""
+    planned: int
+    """Blocks that were planned, the warm-up's included."""
+    passed: int
+    """Blocks that the launch went through."""
+    void: int
+    """Of them those in which nothing is kept: a tenant was not held still in time, or the runner was not there."""
+    held_by: str
+    """What held tenants still: the kernel's `freezer`, or signals that `stopped` their processes."""
+    border_p50_ns: int
+    """Median time from one block's end to the next one's begin."""
+    border_longest_ns: int
+    """The longest of these."""
+    spent: dict[str, Spent] = {}
+    """By kind of block: `all`, `only` this tenant, `rest` where it was held still; empty where nobody counts."""
+    unheld: int = 0
+    """How often this tenant was not held still in time."""
 
 
 class Meeting(msgspec.Struct, frozen=True):
@@ -288,11 +335,12 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     group: str
     """`student`: a tenant among others; `all`: the launch owns the machine."""
     skip: int
-    """How many observations, from the first, are in no statistic."""
+    """How many observations, from the first, are in no statistic; 0 in a launch by blocks, where `kept` says it."""
     asked: Amount | None
     """How much the job asks for; null without a runner, or where the tenant sent none."""
     given: Amount | None
-    """How much GO gave: less where a budget is tight, in a mix a bound beyond the load; null where there was no GO."""
+    """How much GO gave: less where a budget is tight, in a mix and by blocks a bound beyond the load; null where there
+    was no GO."""
     comparable: bool
     """False where another tenant was lost after GO."""
     command: list[str]
@@ -317,6 +365,10 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """What really ran: dtype, device, world size, compiled or not."""
     findings: list[Finding]
     """What is to be known about the number's validity."""
+    blocks: Blocks | None = None
+    """The schedule of its launch; null of a launch without blocks."""
+    kept: Kept | None = None
+    """What it keeps of its rate alone beside the other tenants, by blocks; null where that is not known."""
 
     @property
     def audited(self) -> bool:

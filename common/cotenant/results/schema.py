@@ -19,9 +19,10 @@ import msgspec
 
 from cotenant.finding import Finding
 from cotenant.results import columns
-from cotenant.results.record import Enclosed, Meeting, Observed, Record, SharedDevice, Train, TrainItem
+from cotenant.results.record import Blocks, Enclosed, Meeting, Observed, Record, SharedDevice, Train, TrainItem
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description
+from cotenant.stats.kept import Kept, Spent
 
 TEMPLATE = Path(__file__).with_name("records.template.md")
 TYPES: tuple[type, ...] = (
@@ -33,6 +34,9 @@ TYPES: tuple[type, ...] = (
     Meeting,
     Enclosed,
     SharedDevice,
+    Blocks,
+    Spent,
+    Kept,
     Amount,
     Finding,
 )

@@ -8,12 +8,12 @@ import msgspec
 
 from cotenant.finding import Finding
 from cotenant.findings import LaunchRule, RecordRule, declared, named
-from cotenant.findings.rules import devices, host, launches, timing, work
+from cotenant.findings.rules import blocks, devices, host, launches, timing, work
 from cotenant.findings.rules import input as input_
 from cotenant.results.identity import with_efficiency
 from cotenant.results.record import Record
 
-_FILES = (timing, work, input_, host, devices, launches)
+_FILES = (timing, blocks, work, input_, host, devices, launches)
 RECORD_RULES = {rule.name: rule for rule in declared(RecordRule, _FILES)}
 """By the name of the finding that they make."""
 LAUNCH_RULES = {rule.name: rule for rule in declared(LaunchRule, _FILES)}

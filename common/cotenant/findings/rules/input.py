@@ -42,7 +42,8 @@ def loaded_ahead(record: Record) -> Finding | None:
     observations = kept_observations(record)
     if not isinstance(ahead, int) or not isinstance(number, int) or number < 1:
         return None
-    fed = min(len(observations), math.ceil(max(0, ahead - record.skip * number) / number))
+    before = record.observations.index(observations[0]) if observations else 0
+    fed = min(len(observations), math.ceil(max(0, ahead - before * number) / number))
     later = observations[fed:]
     if not fed or (later and _waiting_share(later) < LITTLE_WAITING):
         return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import record_rule
 from cotenant.results.decoded import list_of
-from cotenant.results.record import Observed, Record
+from cotenant.results.record import Observed, Record, counted, counts
 from cotenant.stats.tenants import WorkBeside
 from cotenant.text import listed
 
@@ -44,7 +44,7 @@ MANY_OUTLIERS = 0.1
 
 def kept_observations(record: Record) -> list[Observed]:
     """Return the observations that the record's statistics are of; none where it has no statistics."""
-    return record.observations[record.skip :] if record.statistics is not None else []
+    return counted(record.observations, record.skip) if record.statistics is not None else []
 
 
 def seconds_per_item(record: Record) -> tuple[list[float], list[float]]:
@@ -132,7 +132,13 @@ def impossible_observation(record: Record) -> Finding | None:
     if not record.completed or not record.observations or record.statistics is not None:
         return None
     total = len(record.observations)
-    wrong = [index for index in range(record.skip, total) if not record.observations[index].possible]
+    flags = counts(record.observations, record.skip)
+    wrong = [index for index in range(total) if flags[index] and not record.observations[index].possible]
+    if not wrong and record.blocks is not None:
+        return error(
+            f"None of {total} observations is kept: none lies within a block.",
+            "Make observations shorter (--number), or use --baseline quick.",
+        )
     if not wrong:
         return error(
             f"None of {total} observations is kept: the first {record.skip} are skipped.",
@@ -145,7 +151,7 @@ def impossible_observation(record: Record) -> Finding | None:
     first = record.observations[wrong[0]]
     return error(
         f"Observation {wrong[0]} counts {first.items or 'no'} items in {first.end_ns - first.start_ns} ns; "
-        f"{len(wrong)} of {total - record.skip} kept ones are like this, so there is no rate.",
+        f"{len(wrong)} of {sum(flags)} kept ones are like this, so there is no rate.",
         "Count items above zero, and stamp both ends of an observation by one clock that only goes forward.",
     )
 
@@ -154,18 +160,17 @@ def impossible_observation(record: Record) -> Finding | None:
 def untimed(record: Record) -> Finding | None:
     """Time between observations that no clock has seen: work may have been moved there, to the neighbours' relief."""
     observations = kept_observations(record)
-    if len(observations) < 2:
-        return None
-    audits, first = audits_after(record), record.skip + 1
-    usual_ns = GAP_NS * record.sharers
+    audits, usual_ns = audits_after(record), GAP_NS * record.sharers
+    flags, pairs = counts(record.observations, record.skip), pairwise(record.observations)
     gaps_ns = sorted(
         max(0, later.start_ns - earlier.end_ns - audits.get(after, 0) - usual_ns)
-        for after, (earlier, later) in enumerate(pairwise(observations), first)
+        for after, (earlier, later) in enumerate(pairs, 1)
+        if flags[after - 1] and flags[after] and earlier.block == later.block
     )
     timed_ns = sum(row.end_ns - row.start_ns for row in observations)
     usual = gaps_ns[: math.ceil(len(gaps_ns) * (1 - RARE_GAPS))]
-    # By a program's own stamps none may have passed.
-    if timed_ns <= 0:
+    # By a program's own stamps no time may have passed; between two blocks a tenant may have rested.
+    if not gaps_ns or timed_ns <= 0:
         return None
     share, of_usual = sum(gaps_ns) / timed_ns, fmean(usual) * len(gaps_ns) / timed_ns
     if share <= MOST_UNTIMED and of_usual <= SOME_UNTIMED:
@@ -272,7 +277,7 @@ def slow_start(record: Record) -> Finding | None:
     return warning(
         f"The first {first} of {len(times)} kept observations took {100 * (slower - 1):.0f} % longer than the rest: "
         "warm-up is counted in.",
-        f"Skip them: --skip {record.skip + first}.",
+        f"Skip them: --skip {record.observations.index(kept_observations(record)[first])}.",
     )
 
 

@@ -11,7 +11,7 @@ from cotenant.findings.rules.timing import audits_ns, kept_observations
 from cotenant.results.decoded import list_of, mapping_of, text_of
 from cotenant.results.record import Record
 from cotenant.suite.variables import value_behind
-from cotenant.text import listed
+from cotenant.text import listed, many
 
 PLAIN = "fp32"
 USUAL_SKIPPED, MOST_SKIPPED = 0.01, 0.5
@@ -307,6 +307,8 @@ def budget(record: Record) -> Finding | None:
     # A quick baseline is short because that was asked for, and is labelled so.
     if not record.completed or not record.observations or record.baseline == "quick":
         return None
+    if record.blocks is not None:
+        return info(f"A budget of {budget_s:g} s has room for {many(record.blocks.rounds, 'round')} of blocks.")
     if record.mix:
         # A mix ends all at once, whatever it has given.
         given = replace(given, repeat=len(record.observations))
@@ -338,10 +340,14 @@ def until_interval(record: Record) -> Finding | None:
         return None
     flag, made = f"--until-interval {100 * share:g}%", len(record.observations)
     early = not record.rank_observations and made < given.repeat
+    if record.blocks is not None:
+        early = record.blocks.passed < record.blocks.planned
     if record.rank_observations:
         sentence = f"{flag} has no effect here: ranks that stopped at different times would hang."
     elif not early:
         sentence = f"{flag} did not end its observations before the last of {made}."
+    elif record.blocks is not None:
+        sentence = f"{flag} ended the blocks before the last round: such an interval covers less than it says."
     else:
         by = f"{flag} or --budget" if "budget_s" in record.isolation.policies else flag
         by += " or the slowest of its mix" if record.mix else ""

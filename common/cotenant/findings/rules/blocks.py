@@ -1,0 +1,65 @@
+"""Launches by blocks: whether who was held still was so, and whether who ran loaded its neighbours."""
+
+from __future__ import annotations
+
+from cotenant.finding import Finding, error, warning
+from cotenant.findings import record_rule
+from cotenant.results.record import Record
+
+MOST_AT_REST = 0.01
+"""Of the time at rest. The kernel counts what is on its way when it freezes; none of 600 slices had used any."""
+MOST_OTHER_LOAD = 3.0
+"""Processor time of an item beside others over that alone: caches and clocks that are shared double it at most."""
+
+
+@record_rule
+def worked_at_rest(record: Record) -> Finding | None:
+    """A slice that used processor time while it was held still: then its neighbours were not alone."""
+    rest = record.blocks.spent.get("rest") if record.blocks else None
+    if rest is None or rest.processor_ns <= MOST_AT_REST * rest.lasted_ns:
+        return None
+    share = rest.processor_ns / rest.lasted_ns
+    return error(
+        f"Its slice used {100 * share:.1f} % of a processor while it was held still.",
+        "See what thaws it: root and the owner of a slice can, and a runner that is stopped for 30 s.",
+        value=share,
+        effect=share,
+    )
+
+
+@record_rule
+def other_load(record: Record) -> Finding | None:
+    """A tenant whose items take another processor time alone than beside others: it did not load its neighbours, or
+    did not work alone."""
+    # Who waits for a shared device may spin meanwhile.
+    if record.blocks is None or record.kept is None or record.isolation.planned.get("accelerators"):
+        return None
+    together, alone = (record.blocks.spent.get(kind) for kind in ("all", "only"))
+    if together is None or alone is None or not alone.lasted_ns or not together.lasted_ns:
+        return None
+    loads = [spent.processor_ns / spent.lasted_ns for spent in (together, alone)]
+    least = min(loads[0] / record.kept.value, loads[1])
+    ratio = loads[0] / record.kept.value / loads[1] if least > 0 else 0.0
+    if least > 0 and 1 / MOST_OTHER_LOAD <= ratio <= MOST_OTHER_LOAD:
+        return None
+    return error(
+        f"Its slice was busy with {loads[0]:.2g} processors beside the others and {loads[1]:.2g} alone, and it counts "
+        f"{record.kept.value:.2f} of the items: in one of them it did not do what it counts.",
+        "Let every step do its work, whoever else runs.",
+        value=ratio,
+        effect=abs(1 - ratio),
+    )
+
+
+@record_rule
+def not_held(record: Record) -> Finding | None:
+    """A tenant that was not held still in time: in such blocks nobody was alone, and nothing of them is kept."""
+    if record.blocks is None or not record.blocks.unheld:
+        return None
+    return warning(
+        f"It was not held still within 2 s at {record.blocks.unheld} of {record.blocks.passed} borders: nothing of "
+        "the blocks behind them is kept.",
+        "A process that waits inside a driver or for a slow disk cannot be held; --baseline whole does without.",
+        value=float(record.blocks.unheld),
+        effect=0.0,
+    )

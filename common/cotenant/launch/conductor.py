@@ -1,0 +1,169 @@
+"""The conductor of a launch by blocks: it freezes and thaws tenants at borders, and writes down when that was.
+
+It is asked in the runner's own loop: nobody is frozen behind the back of what kills.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from cotenant.launch.schedule import ALL, ONLY, WARM_UP_ROUNDS, Block, Passed, Schedule, is_late
+from cotenant.launch.tenant import Tenant
+from cotenant.stats.kept import Spent
+
+HELD_WITHIN_NS = 2_000_000_000
+"""A process inside a driver's call stops when it returns. Who takes longer makes the block void."""
+POLL_S = 0.0002
+REST = "rest"
+"""The kind of a block for who is frozen in it."""
+
+
+@dataclass(slots=True)
+class Conducted:
+    """A schedule as it was: its blocks in order, what a border took, what each tenant spent in blocks of each kind.
+
+    `spent` is empty where nobody counts processor time. `unheld` names tenants that were not frozen in time, with how
+    often.
+    """
+
+    schedule: Schedule
+    held_by: str
+    processor_ns: int = 0
+    """What conducting took of the runner's processor time."""
+    passed: list[Passed] = field(default_factory=list)
+    borders_ns: list[int] = field(default_factory=list)
+    spent: dict[int, dict[str, Spent]] = field(default_factory=dict)
+    unheld: dict[int, int] = field(default_factory=dict)
+
+
+class Conductor:
+    """Takes the tenants of a launch through the blocks of a schedule, from t0 on.
+
+    `over` once the last block is; `stop` lets everybody go on at once, whatever the moment.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        tenants: Collection[Tenant],
+        t0_ns: int,
+        count: Callable[[], Mapping[int, int]],
+        chance: random.Random | None = None,
+        clock_ns: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        """`count` returns the processor time of each tenant in ns, of those that are counted."""
+        self._tenants = {tenant.index: tenant for tenant in tenants}
+        self._blocks = schedule.blocks(chance or random.SystemRandom())
+        self._clock_ns = clock_ns
+        self._block: Block | None = next(self._blocks)
+        self._start_ns, self._is_void = t0_ns, False
+        self._frozen: dict[int, int] = {}
+        self._count, self._counted = count, count()
+        held_by = {tenant.live.held_by for tenant in tenants}
+        self.conducted = Conducted(schedule, str(*held_by) if len(held_by) == 1 else "")
+
+    @property
+    def over(self) -> bool:
+        return self._block is None
+
+    @property
+    def all_awake(self) -> bool:
+        return not self._frozen
+
+    @property
+    def whole_rounds(self) -> int:
+        """How many rounds behind the warm-up have passed, where the last one has just ended; else 0."""
+        block, passed = self._block, self.conducted.passed
+        if block is None or not passed or passed[-1].block.round == block.round:
+            return 0
+        return block.round - WARM_UP_ROUNDS
+
+    def due_s(self) -> float:
+        """Return the seconds until the next border."""
+        if self._block is None:
+            return float("inf")
+        return max(0, self._start_ns + self._block.lasting_ns - self._clock_ns()) / 1e9
+
+    def look(self) -> None:
+        """Go into the next block where it is due."""
+        if self._block is not None and not self.due_s():
+            self._cross(self._block)
+
+    def end_with_this_block(self) -> None:
+        """Let no other follow: behind a whole round the block of all is the last one."""
+        self._blocks = iter(())
+
+    def stop(self) -> None:
+        """End the schedule now, and let everybody go on. Never raises."""
+        self._block = None
+        self._thaw(list(self._frozen))
+
+    def _cross(self, block: Block) -> None:
+        began_ns = time.process_time_ns()
+        following = next(self._blocks, None)
+        end_ns = self._clock_ns()
+        self._pass(block, end_ns)
+        running = self._running(following)
+        resting = [index for index in self._tenants if index not in running and index not in self._frozen]
+        unheld = self._freeze(resting, end_ns)
+        self._add_up(block, end_ns)
+        self._thaw(running & self._frozen.keys())
+        self._block, self._is_void = following, bool(unheld)
+        self._start_ns = self._clock_ns()
+        self.conducted.borders_ns.append(self._start_ns - end_ns)
+        self.conducted.processor_ns += time.process_time_ns() - began_ns
+
+    def _running(self, block: Block | None) -> set[int]:
+        return {*self._tenants} if block is None or block.awake is None else {block.awake}
+
+    def _pass(self, block: Block, end_ns: int) -> None:
+        void = self._is_void or is_late(block, end_ns - self._start_ns)
+        self.conducted.passed.append(Passed(block, self._start_ns, end_ns, void))
+
+    def _freeze(self, indices: Iterable[int], now_ns: int) -> list[int]:
+        """Freeze tenants and wait until the kernel says that they are; return whom it did not hold in time."""
+        awaited = []
+        for index in indices:
+            self._frozen[index] = now_ns
+            with contextlib.suppress(OSError):  # It is gone: that ends the schedule soon enough.
+                self._tenants[index].live.freeze()
+                awaited.append(index)
+        while awaited := [index for index in awaited if not self._is_held(index)]:
+            if self._clock_ns() > now_ns + HELD_WITHIN_NS:
+                for index in awaited:
+                    self.conducted.unheld[index] = self.conducted.unheld.get(index, 0) + 1
+                break
+            time.sleep(POLL_S)
+        return awaited
+
+    def _is_held(self, index: int) -> bool:
+        try:
+            return self._tenants[index].live.frozen()
+        except OSError:
+            return True
+
+    def _thaw(self, indices: Iterable[int]) -> None:
+        for index in list(indices):
+            with contextlib.suppress(OSError):
+                self._tenants[index].live.thaw()
+            rest = self._frozen.pop(index), self._clock_ns()
+            for rank in self._tenants[index].ranks.values():
+                rank.rests.append(rest)
+
+    def _add_up(self, block: Block, end_ns: int) -> None:
+        """Add what each slice has used since the last border to the kind of block that it was for its tenant.
+
+        Read while those of both sides of the border rest that may: what a frozen slice uses is its own.
+        """
+        before, self._counted = self._counted, self._count()
+        if self._is_void:
+            return
+        for index in before.keys() & self._counted.keys():
+            kind = ALL if block.awake is None else ONLY if block.awake == index else REST
+            spent = self.conducted.spent.setdefault(index, {}).setdefault(kind, Spent())
+            spent.processor_ns += self._counted[index] - before[index]
+            spent.lasted_ns += end_ns - self._start_ns

@@ -1,0 +1,160 @@
+"""One launch as a schedule of blocks: in each some tenants run, and the kernel holds the others still.
+
+Blocks of `all` alternate with blocks in which one tenant is awake, so that what a tenant does alone is compared with
+what it does beside the others just before and just after. Everything here is pure: who freezes and thaws is the
+conductor.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+WANTED_ROUNDS, LEAST_ROUNDS = 20, 8
+WARM_UP_ROUNDS = 1
+MEASURED_NS = 200_000_000
+STEPS_IN_A_BLOCK = 10
+OBSERVATIONS_IN_A_BLOCK = 10
+AFTER_THAW_NS, AFTER_BORDER_NS, AFTER_THAW_ON_DEVICES_NS = 150_000_000, 50_000_000, 300_000_000
+"""What is left out behind a border: of who was thawed (the first 20 ms run 5 to 15 % slow), of who went on, and on
+devices, where the queue of who was frozen still runs."""
+BUDGET_NS = 7_500_000_000
+"""A launch's time for each of its tenants, where nobody says another."""
+LATEST_NS = 1_000_000_000
+"""A block that lasted so much longer than planned was disturbed: the runner was stopped, or starved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of a launch in which all tenants run, or the one that is `awake`. Round 0 is the warm-up."""
+
+    index: int
+    round: int
+    awake: int | None
+    lasting_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A block as it was: from the moment its last tenant was thawed to the moment before the next was frozen.
+
+    Nothing that was observed in a `void` one is kept.
+    """
+
+    block: Block
+    start_ns: int
+    end_ns: int
+    void: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an observation lies: in the block `index`, which is of all tenants or of this `only`; nowhere across a
+    border."""
+
+    block: int | None
+    kind: str
+    kept: bool
+
+
+NOWHERE = Place(None, "", False)
+ALL, ONLY = "all", "only"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The rounds of a launch; `steps_ns` is what a step takes, by tenant, and `rounds` those behind the warm-up."""
+
+    steps_ns: Mapping[int, int]
+    on_devices: bool
+    rounds: int
+
+    @property
+    def round_ns(self) -> int:
+        """How long a round takes: everybody's turn, and a block of all before each."""
+        return sum(self._lasting_ns(None) + self._lasting_ns(tenant) for tenant in self.steps_ns)
+
+    @property
+    def length(self) -> int:
+        """How many blocks there are."""
+        return 2 * len(self.steps_ns) * (self.rounds + WARM_UP_ROUNDS) + 1
+
+    @property
+    def total_ns(self) -> int:
+        """How long all rounds take, the warm-up and the last block of all included."""
+        return (self.rounds + WARM_UP_ROUNDS) * self.round_ns + self._lasting_ns(None)
+
+    def blocks(self, chance: random.Random) -> Iterator[Block]:
+        """Yield the blocks: in each round every tenant alone once, in an order drawn anew, all of them between any two.
+
+        The last one is of all: no turn is without one behind it. Nobody rests for longer than one block.
+        """
+        index = 0
+        for number in range(self.rounds + WARM_UP_ROUNDS):
+            for tenant in chance.sample(sorted(self.steps_ns), len(self.steps_ns)):
+                for awake in (None, tenant):
+                    yield Block(index, number, awake, self._lasting_ns(awake))
+                    index += 1
+        yield Block(index, number, None, self._lasting_ns(None))
+
+    def number(self, tenants: Sequence[int], requested: int) -> int:
+        """Return how many steps make an observation of these tenants, so that enough of them lie in a block."""
+        step_ns = max(self.steps_ns[tenant] for tenant in tenants)
+        return max(1, min(requested, MEASURED_NS // (OBSERVATIONS_IN_A_BLOCK * step_ns)))
+
+    def left_out_ns(self, tenant: int, thawed: bool) -> int:
+        """Return how long after a border a tenant's observations do not count."""
+        if not thawed:
+            return AFTER_BORDER_NS
+        return (AFTER_THAW_ON_DEVICES_NS if self.on_devices else AFTER_THAW_NS) + self.steps_ns[tenant]
+
+    def _lasting_ns(self, awake: int | None) -> int:
+        """Return the length of a block: its longest leave-out, and then what is measured."""
+        running = self.steps_ns if awake is None else {awake: self.steps_ns[awake]}
+        left_out_ns = max(self.left_out_ns(tenant, thawed=awake is None) for tenant in running)
+        return left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * max(running.values()))
+
+
+def schedule_within(steps_ns: Mapping[int, int], on_devices: bool, budget_ns: int) -> Schedule | None:
+    """Return the schedule of as many rounds as fit a budget, LEAST_ROUNDS at least; None where these take twice as
+    long."""
+    least = Schedule(steps_ns, on_devices, LEAST_ROUNDS)
+    if least.total_ns > 2 * budget_ns:
+        return None
+    more = (budget_ns - least.total_ns) // least.round_ns
+    return Schedule(steps_ns, on_devices, min(WANTED_ROUNDS, LEAST_ROUNDS + max(0, more)))
+
+
+def is_late(block: Block, lasted_ns: int) -> bool:
+    """Whether a block lasted so much longer than planned that nobody knows who ran in it."""
+    return lasted_ns > block.lasting_ns + LATEST_NS
+
+
+def places(spans: Sequence[tuple[int, int]], passed: Sequence[Passed], tenant: int, schedule: Schedule) -> list[Place]:
+    """Return where each observation of a tenant lies, in the order of time: `spans` are their first and last moment.
+
+    Those wholly behind a block's leave-out and before its end are kept; of the warm-up's round and of void blocks none.
+    """
+    windows = list(_windows(passed, tenant, schedule))
+    found: list[Place] = []
+    at = 0
+    for start_ns, end_ns in spans:
+        while at < len(windows) and windows[at][0].end_ns < end_ns:
+            at += 1
+        one, from_ns = windows[at] if at < len(windows) else (None, 0)
+        if one is None or start_ns < one.start_ns:
+            found.append(NOWHERE)
+            continue
+        kept = start_ns >= from_ns and one.block.round >= WARM_UP_ROUNDS and not one.void
+        found.append(Place(one.block.index, ALL if one.block.awake is None else ONLY, kept))
+    return found
+
+
+def _windows(passed: Sequence[Passed], tenant: int, schedule: Schedule) -> Iterator[tuple[Passed, int]]:
+    """Yield the blocks in which a tenant ran, with the moment from which its observations count."""
+    rested = [False, *(before.block.awake not in (None, tenant) for before, _ in pairwise(passed))]
+    for one, thawed in zip(passed, rested, strict=False):
+        if one.block.awake in (None, tenant):
+            yield one, one.start_ns + schedule.left_out_ns(tenant, thawed)

@@ -1,0 +1,120 @@
+"""What a tenant keeps of its rate beside others: its blocks beside them over its blocks alone, within one launch.
+
+Comparing what takes turns within one run is what Bulej et al. (Duet benchmarking, ICPE 2020) and Abedi and Brecht
+(Randomized multiple interleaved trials, ICPE 2017) do: what both have in common, drift and place in memory, drops out.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, stdev
+
+CONFIDENCE = 0.95
+LEAST_ROUNDS = 3
+"""Of fewer there is no interval."""
+LEAST_FOR_LAG = 15
+"""Of fewer rounds a correlation is noise, and correcting for it only adds to that."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSum:
+    """The kept observations of one block of a tenant, the `index`-th of a launch: what they counted, and the seconds
+    they took."""
+
+    index: int
+    alone: bool
+    items: float
+    seconds: float
+
+    @property
+    def log_rate(self) -> float:
+        return math.log(self.items / self.seconds)
+
+
+@dataclass(slots=True)
+class Spent:
+    """What the kernel counted of a slice in blocks of one kind, and how long these lasted."""
+
+    processor_ns: int = 0
+    """Processor time."""
+    lasted_ns: int = 0
+    """Time from border to border."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The share of its rate alone that a tenant has beside others, over the rounds of one launch."""
+
+    value: float
+    """Geometric mean over the rounds."""
+    interval: tuple[float, float] | None
+    """95 % t interval over the rounds of this launch; null below three. Between launches there is more noise."""
+    rounds: int
+    """How many rounds it goes over."""
+
+
+def kept(blocks: Sequence[BlockSum]) -> Kept | None:
+    """Return what a tenant keeps, by its blocks in the order of time; None where no turn alone has a block beside it.
+
+    Of each turn alone the mean logarithm of the rates of the blocks of all just before and just after, less that of
+    its own rate, items / time; over the rounds their mean and its t interval (Student, 1908). From LEAST_FOR_LAG rounds
+    on the interval is that of n (1 - r) / (1 + r) rounds, r their correlation at lag 1 where that is above 0.
+    """
+    logs = list(_logs(blocks))
+    if not logs:
+        return None
+    center = fmean(logs)
+    if len(logs) < LEAST_ROUNDS:
+        return Kept(math.exp(center), None, len(logs))
+    error = stdev(logs) / math.sqrt(len(logs))
+    if len(logs) >= LEAST_FOR_LAG:
+        lag = max(0.0, lag_correlation(logs))
+        error *= math.sqrt((1 + lag) / (1 - lag))
+    half = t_975(len(logs) - 1) * error
+    return Kept(math.exp(center), (math.exp(center - half), math.exp(center + half)), len(logs))
+
+
+def lag_correlation(values: Sequence[float]) -> float:
+    """Return the correlation of each value with the next; 0 where all are equal."""
+    center = fmean(values)
+    apart = [value - center for value in values]
+    total = sum(each * each for each in apart)
+    return sum(first * then for first, then in pairwise(apart)) / total if total else 0.0
+
+
+@functools.cache
+def t_975(freedom: int) -> float:
+    """Return the t (Student, 1908) of so many degrees of freedom, at least 1, beyond which a fortieth lies.
+
+    By the finite series for whole degrees (Abramowitz and Stegun 26.7.3 and 26.7.4): the runner has no scipy.
+    """
+    low, high = 0.0, math.pi / 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within_t(middle, freedom) < CONFIDENCE else (low, middle)
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _within_t(angle: float, freedom: int) -> float:
+    """Return the chance that |t| is at most sqrt(freedom) tan(angle)."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2 == 1
+    term = total = cosine if odd else 1.0
+    for step in range(2 if odd else 1, freedom - 2, 2):
+        term *= cosine * cosine * step / (step + 1)
+        total += term
+    if not odd:
+        return sine * total
+    return 2 / math.pi * (angle + (sine * total if freedom > 1 else 0.0))
+
+
+def _logs(blocks: Sequence[BlockSum]) -> Iterator[float]:
+    together = {block.index: block.log_rate for block in blocks if not block.alone}
+    for block in (block for block in blocks if block.alone):
+        beside = [together[index] for index in (block.index - 1, block.index + 1) if index in together]
+        if beside:
+            yield fmean(beside) - block.log_rate

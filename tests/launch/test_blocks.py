@@ -1,0 +1,232 @@
+"""Launches by blocks of real processes, with blocks that are shorter than usual: records, deaths and refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cotenant.isolation.processes import marked
+from cotenant.isolation.runs import RunName
+from cotenant.isolation.unenforced import Affinity
+from cotenant.launch import allowances, load, schedule
+from cotenant.launch.conductor import Conducted
+from cotenant.launch.events import Interruption
+from cotenant.launch.launch import Launch
+from cotenant.launch.limits import Limits
+from cotenant.launch.outcome import LaunchResult
+from cotenant.procfs import process_of
+from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
+from tenants.fakes import specs
+from tenants.suites import TENANTS, Suites, job
+
+MS = 1_000_000
+SUMS = (str(TENANTS / "sums.py"), "--number", "1", "--repeat", "9")
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds of a fifth of a second, of which three are enough."""
+    monkeypatch.setattr(schedule, "MEASURED_NS", 50 * MS)
+    monkeypatch.setattr(schedule, "AFTER_THAW_NS", 20 * MS)
+    monkeypatch.setattr(schedule, "AFTER_BORDER_NS", 10 * MS)
+    for module in (schedule, allowances, load):
+        monkeypatch.setattr(module, "LEAST_ROUNDS", 3)
+    monkeypatch.setattr(schedule, "WANTED_ROUNDS", 3)
+
+
+@pytest.fixture
+def affinity() -> Iterator[Affinity]:
+    backend = Affinity()
+    backend.open(RunName())
+    yield backend
+    backend.close()
+
+
+def by_blocks(
+    folder: Path, backend: Affinity, interruption: Interruption, *command: str, limits: Limits | None = None
+) -> LaunchResult:
+    """Launch two tenants, the second of which may read from its number what it is."""
+    planned = [
+        dataclasses.replace(
+            spec,
+            environment=spec.environment | {RUN_VARIABLE: str(RunName()), TENANT_VARIABLE: str(index)},
+            cell="sums",
+        )
+        for index, spec in enumerate(specs(folder, *command))
+    ]
+    return Launch(planned, backend, interruption, limits or Limits(timeout_s=30), takes_turns=True).run()
+
+
+def conducted(result: LaunchResult) -> Conducted:
+    assert result.conducted is not None
+    return result.conducted
+
+
+@pytest.mark.usefixtures("short")
+def test_tenants_observe_until_the_last_block_and_are_stopped_by_signals_without_a_cgroup(
+    tmp_path: Path, affinity: Affinity, interruption: Interruption
+) -> None:
+    result = by_blocks(tmp_path, affinity, interruption, *SUMS)
+    assert [tenant.outcome for tenant in result.tenants] == ["completed", "completed"]
+    made = conducted(result)
+    assert (made.held_by, len(made.passed), made.unheld) == ("stopped", 17, {})
+    for spent in made.spent.values():
+        assert spent["rest"].processor_ns < 0.05 * spent["rest"].lasted_ns
+        assert spent["only"].processor_ns > 0.05 * spent["only"].lasted_ns
+    for tenant in result.tenants:
+        rank = tenant.ranks[0]
+        assert len(rank.observations) > 20
+        spans = [(row["start_ns"], row["end_ns"]) for row in rank.observations]
+        found = schedule.places(spans, made.passed, tenant.spec.slice.tenant, made.schedule)
+        kinds = [place.kind for place in found if place.kept]
+        assert kinds.count("all") > 6
+        assert kinds.count("only") > 3
+        assert rank.late_ns < 500 * MS
+        # While it rested it made nothing: only an observation across the border ends there.
+        rests = [one for one in made.passed if one.block.awake not in (None, tenant.spec.slice.tenant)]
+        for one in rests:
+            assert not [span for span in spans if one.start_ns < span[0] and span[1] < one.end_ns]
+
+
+@pytest.mark.usefixtures("short")
+def test_an_interval_that_is_narrow_enough_ends_the_blocks_after_a_whole_round(
+    tmp_path: Path, affinity: Affinity, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedule, "WANTED_ROUNDS", 30)
+    limits = Limits(timeout_s=30, until_interval=100.0)
+    made = conducted(by_blocks(tmp_path, affinity, interruption, *SUMS, limits=limits))
+    assert made.schedule.rounds > 3
+    assert len(made.passed) == 4 * (3 + 1) + 1
+
+
+@pytest.mark.usefixtures("short")
+def test_a_death_ends_the_schedule_for_all(tmp_path: Path, affinity: Affinity, interruption: Interruption) -> None:
+    dies = """
+import os, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+import sums
+sys.argv[1:] = sys.argv[2:]
+if os.environ["COTENANT_TENANT"] == "1":
+    threading.Timer(float(os.environ.get("AFTER", "0.7")), os._exit, [3]).start()
+sys.exit(sums.main())
+"""
+    result = by_blocks(tmp_path, affinity, interruption, "/usr/bin/env", "python3", "-c", dies, str(TENANTS), *SUMS[1:])
+    assert [tenant.outcome for tenant in result.tenants] == ["completed", "failed"]
+    assert len(conducted(result).passed) < 17
+
+
+@pytest.mark.usefixtures("short")
+def test_who_is_killed_while_it_rests_is_gone_at_once(
+    tmp_path: Path, affinity: Affinity, interruption: Interruption
+) -> None:
+    """The interruption comes while one of them is stopped."""
+    pids: list[int] = []
+
+    def interrupt() -> None:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline and not pids:
+            ours = {pid: process_of(pid) for pid in marked(str(RunName()))}
+            pids.extend(pid for pid, process in ours.items() if process is not None and process.state == "T")
+            time.sleep(0.005)
+        interruption.requested = "SIGINT"
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    result = by_blocks(tmp_path, affinity, interruption, *SUMS)
+    watcher.join()
+    assert [tenant.outcome for tenant in result.tenants] == ["interrupted", "interrupted"]
+    assert pids
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_why_there_are_no_blocks(tmp_path: Path, affinity: Affinity, interruption: Interruption) -> None:
+    limits = Limits(timeout_s=30, budget_s=0.5)
+    result = by_blocks(tmp_path, affinity, interruption, *SUMS, limits=limits)
+    assert result.conducted is None
+    assert result.unconducted.startswith("8 rounds of steps of ")
+    assert result.unconducted.endswith(" s take more than twice the budget")
+    assert [tenant.outcome for tenant in result.tenants] == ["completed", "completed"]
+
+
+@pytest.mark.v1
+def test_a_suite_without_blocks_says_why_and_launches_a_tenant_alone(v1: Suites) -> None:
+    ended = v1.run([job("sums.py", "--repeat", 8)], "--users", 2, "--baseline", "blocks", "--budget", 1)
+    assert ended.returncode == 0, ended.stderr
+    assert "1 launch (baseline blocks" in ended.stdout
+    assert [(record["name"], record["baseline"]) for record in v1.records()] == [
+        *[("job", None)] * 2,
+        ("job.solo", "quick"),
+    ]
+    together, _, alone = v1.records()
+    assert (together["blocks"], together["kept"]) == (None, None)
+    (why,) = [found for found in together["findings"] if found["rule"] == "no_blocks"]
+    assert "take more than twice the budget" in why["sentence"]
+    assert "1/1 job alone" in ended.stdout
+    assert not [found for found in alone["findings"] if found["rule"] == "no_blocks"]
+
+
+@pytest.mark.slow
+@pytest.mark.v1
+def test_a_baseline_that_several_launches_need_is_measured_once_though_only_the_last_has_no_blocks(v1: Suites) -> None:
+    jobs = [
+        job("sums.py", "--number", 1, "--repeat", 6, name="fast"),
+        job("sums.py", "--number", 1, "--repeat", 6, "--sleep", 0.3, name="slow"),
+        {"name": "quick", "mix": ["fast", "fast"]},
+        {"name": "long", "mix": ["fast", "slow"]},
+    ]
+    flags = ("--users", 2, "--baseline", "blocks", "--budget", 6, "--name", "quick,long")
+    ended = v1.run(jobs, *flags, limit_s=100)
+    assert ended.returncode == 0, ended.stderr
+    assert [record["name"] for record in v1.records()] == [
+        *["fast.in.quick"] * 2,
+        "fast.in.long",
+        "slow.in.long",
+        "slow.solo",
+        "fast.solo",
+    ]
+    assert [record["kept"] is not None for record in v1.records()] == [True, True, False, False, False, False]
+    assert "2/2 slow alone" in ended.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.v1
+def test_the_records_of_a_suite_by_blocks(v1: Suites) -> None:
+    ended = v1.run([job("sums.py", "--number", 2, "--repeat", 8)], "--users", 2, "--baseline", "blocks", limit_s=120)
+    assert ended.returncode == 0, ended.stderr
+    assert [record["name"] for record in v1.records()] == ["job", "job"]
+    for record in v1.records():
+        blocks, kept = record["blocks"], record["kept"]
+        assert (blocks["held_by"], blocks["passed"], blocks["void"]) == ("freezer", blocks["planned"], 0)
+        assert blocks["spent"]["rest"]["processor_ns"] < 0.01 * blocks["spent"]["rest"]["lasted_ns"]
+        assert kept["rounds"] == blocks["rounds"] >= 8
+        assert kept["interval"][0] < kept["value"] < kept["interval"][1]
+        counted = [row for row in record["observations"] if row["kept"] and row["kind"] == "all"]
+        assert record["statistics"]["n"] == len(counted) == record["train"]["count"]
+    assert "of what each has alone" in ended.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.v1
+@pytest.mark.parametrize("moment", range(20))
+@pytest.mark.parametrize("end", ["runner", "tenant", "interrupt"])
+def test_at_any_moment_of_a_schedule_nothing_is_left_frozen(v1: Suites, end: str, moment: int) -> None:
+    runner = v1.start([job("sums.py", "--repeat", 8)], "--users", 2, "--baseline", "blocks")
+    deadline = time.monotonic() + 20
+    while not (first := v1.cgroups()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert first
+    time.sleep(1.0 + 0.137 * moment)
+    if end == "tenant":
+        os.kill(max(v1.inhabitants()), signal.SIGKILL)
+        runner.wait(40)
+    else:
+        runner.send_signal(signal.SIGKILL if end == "runner" else signal.SIGINT)
+        runner.wait(10)
+    v1.gone(2.0)

@@ -1,0 +1,180 @@
+"""The conductor with invented slices and an invented clock: who is frozen when, what is counted, and how it ends."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from cotenant.launch import conductor as module
+from cotenant.launch.conductor import Conductor
+from cotenant.launch.rendezvous import Rank
+from cotenant.launch.schedule import Schedule
+from cotenant.launch.tenant import Tenant
+
+MS = 1_000_000
+
+
+@dataclass
+class Clock:
+    now_ns: int = 0
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+@dataclass
+class Slice:
+    """Uses a whole processor while it is awake; `stubborn` ones are never held."""
+
+    clock: Clock
+    stubborn: bool = False
+    held_by: str = "freezer"
+    asleep: bool = False
+    used_ns: int = 0
+    since_ns: int = 0
+    deeds: list[str] = field(default_factory=list)
+
+    def _pass(self) -> None:
+        self.used_ns += 0 if self.asleep else self.clock.now_ns - self.since_ns
+        self.since_ns = self.clock.now_ns
+
+    def processor_ns(self) -> int:
+        self._pass()
+        return self.used_ns
+
+    def freeze(self) -> None:
+        self._pass()
+        self.asleep = not self.stubborn
+        self.deeds.append("freeze")
+
+    def frozen(self) -> bool:
+        self.clock.now_ns += MS
+        return self.asleep
+
+    def thaw(self) -> None:
+        self._pass()
+        self.asleep = False
+        self.deeds.append("thaw")
+
+
+def tenant(index: int, live: Slice) -> Tenant:
+    made: Any = object.__new__(Tenant)
+    made.spec = type("Spec", (), {"slice": type("Planned", (), {"tenant": index})})
+    made.live = live
+    made.ranks = {0: Rank(cast(Any, None), 0, 1)}
+    return cast(Tenant, made)
+
+
+class Play:
+    """Two tenants of steps of a millisecond and their conductor."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, rounds: int = 2, stubborn: bool = False) -> None:
+        monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
+        self.clock = Clock()
+        self.slices = [Slice(self.clock), Slice(self.clock, stubborn)]
+        self.tenants = [tenant(index, live) for index, live in enumerate(self.slices)]
+        schedule = Schedule({0: MS, 1: MS}, False, rounds)
+        self.conductor = Conductor(schedule, self.tenants, 0, self.count, random.Random(1), self.clock)
+
+    def count(self) -> dict[int, int]:
+        return {index: live.processor_ns() for index, live in enumerate(self.slices)}
+
+    def next(self) -> None:
+        """Go to the next border."""
+        self.clock.now_ns += round(self.conductor.due_s() * 1e9) + 1
+        self.conductor.look()
+
+    @property
+    def asleep(self) -> list[bool]:
+        return [live.asleep for live in self.slices]
+
+
+def test_in_each_block_those_run_that_should_and_all_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch)
+    seen = []
+    while not play.conductor.over:
+        seen.append(play.asleep)
+        play.next()
+    passed = play.conductor.conducted.passed
+    assert len(passed) == len(seen) == 13
+    assert seen == [[one.block.awake not in (None, index) for index in (0, 1)] for one in passed]
+    assert not any(one.void for one in passed)
+    assert play.asleep == [False, False]
+    assert play.conductor.conducted.held_by == "freezer"
+
+
+def test_nothing_happens_before_a_border(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch)
+    play.clock.now_ns += 351 * MS - 1
+    play.conductor.look()
+    assert play.conductor.conducted.passed == []
+    assert play.slices[0].deeds == play.slices[1].deeds == []
+
+
+def test_what_slices_used_is_counted_by_the_kind_of_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch)
+    while not play.conductor.over:
+        play.next()
+    for spent in play.conductor.conducted.spent.values():
+        for kind in ("all", "only"):
+            assert spent[kind].processor_ns == pytest.approx(spent[kind].lasted_ns, rel=0.02)
+        assert spent["rest"].processor_ns == 0
+        assert spent["rest"].lasted_ns > 0
+
+
+def test_a_rest_is_no_lateness(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch)
+    while not any(play.asleep):
+        play.next()
+    index = play.asleep.index(True)
+    end_ns = play.conductor.conducted.passed[-1].end_ns - MS
+    play.next()
+    rank = play.tenants[index].ranks[0]
+    assert rank.rests == [(end_ns + MS, play.clock.now_ns)]
+    assert rank._awake_ns(end_ns, play.clock.now_ns + 3 * MS) == 4 * MS
+    assert rank._awake_ns(play.clock.now_ns, play.clock.now_ns + 3 * MS) == 3 * MS
+
+
+@pytest.mark.parametrize("borders", range(5))
+def test_it_stops_at_any_moment_with_everybody_awake(monkeypatch: pytest.MonkeyPatch, borders: int) -> None:
+    play = Play(monkeypatch)
+    for _ in range(borders):
+        play.next()
+    play.conductor.stop()
+    assert play.asleep == [False, False]
+    assert play.conductor.over
+    play.conductor.look()
+    assert play.asleep == [False, False]
+
+
+def test_a_block_is_void_whose_tenant_is_not_held_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch, rounds=8, stubborn=True)
+    while not play.conductor.over:
+        play.next()
+    conducted = play.conductor.conducted
+    assert {one.block.awake for one in conducted.passed if one.void} == {0}
+    assert conducted.unheld == {1: 9}
+    assert sorted(conducted.spent[1]) == ["all", "only"]
+
+
+def test_a_block_in_which_the_runner_was_not_there_is_void(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch)
+    play.next()
+    play.clock.now_ns += 31_000 * MS
+    play.next()
+    assert [one.void for one in play.conductor.conducted.passed] == [False, True]
+
+
+def test_a_schedule_that_is_ended_early_ends_with_a_block_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch, rounds=8)
+    while play.conductor.whole_rounds < 3:
+        play.next()
+    play.conductor.end_with_this_block()
+    play.next()
+    passed = play.conductor.conducted.passed
+    assert play.conductor.over
+    assert passed[-1].block.awake is None
+    assert len(passed) == 4 * (3 + 1) + 1

@@ -1,0 +1,138 @@
+"""Blocks in any order that is drawn: who runs when, how long, and which observations of it are kept."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotenant.launch.schedule import (
+    LEAST_ROUNDS,
+    NOWHERE,
+    WANTED_ROUNDS,
+    Block,
+    Passed,
+    Place,
+    Schedule,
+    is_late,
+    places,
+    schedule_within,
+)
+
+MS = 1_000_000
+STEPS_NS = st.lists(st.integers(MS // 10, 500 * MS), min_size=2, max_size=9).map(lambda steps: dict(enumerate(steps)))
+
+
+@given(STEPS_NS, st.integers(1, 5), st.integers())
+def test_each_round_has_everybody_alone_once_between_blocks_of_all(
+    steps_ns: dict[int, int], rounds: int, seed: int
+) -> None:
+    schedule = Schedule(steps_ns, False, rounds)
+    blocks = list(schedule.blocks(random.Random(seed)))
+    assert [block.index for block in blocks] == list(range(schedule.length))
+    assert [block.awake is None for block in blocks] == [index % 2 == 0 for index in range(schedule.length)]
+    for number in range(rounds + 1):
+        turns = [block.awake for block in blocks if block.round == number and block.awake is not None]
+        assert sorted(turns) == sorted(steps_ns)
+    assert sum(block.lasting_ns for block in blocks) == schedule.total_ns
+    # Nobody rests for longer than one block.
+    for tenant in steps_ns:
+        rests = [block.awake not in (None, tenant) for block in blocks]
+        assert not any(one and following for one, following in pairwise(rests))
+
+
+def test_the_order_is_drawn_anew_in_each_round() -> None:
+    blocks = Schedule(dict.fromkeys(range(4), MS), False, 20).blocks(random.Random(0))
+    turns = [block.awake for block in blocks if block.awake is not None]
+    orders = {tuple(turns[at : at + 4]) for at in range(0, len(turns), 4)}
+    assert len(orders) > 10
+
+
+def test_a_block_holds_its_leave_out_and_ten_steps_or_two_tenths_of_a_second() -> None:
+    schedule = Schedule({0: 2 * MS, 1: 50 * MS}, False, 8)
+    lasting = {block.awake: block.lasting_ns // MS for block in schedule.blocks(random.Random(0))}
+    assert lasting == {None: 150 + 50 + 500, 0: 50 + 200, 1: 50 + 500}
+    on_devices = Schedule({0: 2 * MS, 1: 2 * MS}, True, 8)
+    assert {block.lasting_ns // MS for block in on_devices.blocks(random.Random(0))} == {300 + 2 + 200, 50 + 200}
+
+
+@pytest.mark.parametrize(("step_ms", "requested", "number"), [(2, 800, 10), (2, 4, 4), (50, 4, 1), (300, 1, 1)])
+def test_ten_observations_lie_in_a_block_where_steps_allow(step_ms: int, requested: int, number: int) -> None:
+    assert Schedule({0: MS, 1: step_ms * MS}, False, 8).number([0, 1], requested) == number
+
+
+def test_a_budget_is_of_whole_rounds_and_refused_where_the_least_take_twice_as_long() -> None:
+    steps_ns = {0: 2 * MS, 1: 2 * MS}
+    round_ns = Schedule(steps_ns, False, 8).round_ns
+    assert round_ns == 2 * (152 + 200 + 50 + 200) * MS
+
+    def rounds(budget_s: float) -> int | None:
+        schedule = schedule_within(steps_ns, False, round(budget_s * 1e9))
+        return schedule and schedule.rounds
+
+    least_s = Schedule(steps_ns, False, LEAST_ROUNDS).total_ns / 1e9
+    assert (rounds(least_s / 2 - 0.01), rounds(least_s / 2 + 0.01)) == (None, LEAST_ROUNDS)
+    assert (rounds(least_s + 0.9 * round_ns / 1e9), rounds(least_s + 2.1 * round_ns / 1e9)) == (8, 10)
+    assert rounds(1000) == WANTED_ROUNDS
+
+
+def passed(*spans_ms: tuple[int, int, int, int | None], void: int | None = None) -> list[Passed]:
+    return [
+        Passed(Block(index, number, awake, 0), start * MS, end * MS, index == void)
+        for index, (number, start, end, awake) in enumerate(spans_ms)
+    ]
+
+
+BLOCKS = ((0, 0, 100, None), (1, 100, 400, 0), (1, 400, 900, None), (1, 900, 1200, 1), (1, 1200, 1700, None))
+
+
+def placed(tenant: int, *spans_ms: tuple[int, int], void: int | None = None) -> list[Place]:
+    schedule = Schedule({0: 10 * MS, 1: 10 * MS}, False, 8)
+    return places([(start * MS, end * MS) for start, end in spans_ms], passed(*BLOCKS, void=void), tenant, schedule)
+
+
+def test_what_lies_behind_the_leave_out_of_a_block_and_before_its_end_is_kept() -> None:
+    assert placed(0, (10, 90), (90, 120), (120, 160), (150, 400), (401, 449), (450, 900)) == [
+        Place(0, "all", False),
+        NOWHERE,
+        Place(1, "only", False),
+        Place(1, "only", True),
+        Place(2, "all", False),
+        Place(2, "all", True),
+    ]
+    # Who was thawed has the longer leave-out, and one step.
+    assert placed(1, (401, 559), (560, 900), (1100, 1200), (1250, 1700)) == [
+        Place(2, "all", False),
+        Place(2, "all", True),
+        Place(3, "only", True),
+        Place(4, "all", True),
+    ]
+
+
+def test_across_a_border_at_rest_and_in_a_void_block_nothing_is_kept() -> None:
+    assert placed(0, (800, 950), (850, 1300), (1600, 1701), (1750, 1800)) == [NOWHERE] * 4
+    assert placed(1, (200, 300)) == [NOWHERE]
+    assert placed(0, (150, 400), (450, 900), void=2) == [Place(1, "only", True), Place(2, "all", False)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 1700), st.integers(1, 300)), max_size=40))
+def test_kept_observations_lie_wholly_in_a_block_in_which_their_tenant_ran(gaps: list[tuple[int, int]]) -> None:
+    spans, at = [], 0
+    for gap, length in gaps:
+        spans.append((at + gap, at + gap + length))
+        at += gap + length
+    for tenant in (0, 1):
+        for (start, end), place in zip(spans, placed(tenant, *spans), strict=True):
+            if place.kept:
+                number, begin, until, awake = BLOCKS[place.block or 0]
+                assert number > 0
+                assert awake in (None, tenant)
+                assert begin + 50 <= start < end <= until
+
+
+def test_a_block_that_lasts_a_second_longer_than_planned_is_late() -> None:
+    block = Block(0, 1, None, 300 * MS)
+    assert [is_late(block, lasted * MS) for lasted in (300, 1300, 1301)] == [False, False, True]

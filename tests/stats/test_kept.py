@@ -1,0 +1,106 @@
+"""What is kept by blocks: of invented blocks exactly, and of a simulated machine with known truth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+from cotenant.stats.kept import BlockSum, Kept, kept, lag_correlation, t_975
+
+LEAVE_OUT_S, MEASURED_S = 0.15, 0.2
+
+
+def blocks(*rates: float) -> list[BlockSum]:
+    """Blocks of these rates by turns: of all, alone, of all ..."""
+    return [BlockSum(index, index % 2 == 1, rate * 0.2, 0.2) for index, rate in enumerate(rates)]
+
+
+def test_a_turn_alone_is_compared_with_the_blocks_beside_it() -> None:
+    made = kept(blocks(90, 100, 90, 200, 180))
+    assert made is not None
+    assert made.value == pytest.approx(math.sqrt(0.9 * math.sqrt(90 * 180) / 200))
+    assert (made.interval, made.rounds) == (None, 2)
+    # A drift that all blocks have drops out.
+    drifting = kept([BlockSum(at, at % 2 == 1, (100 if at % 2 else 90) * 0.99**at, 1.0) for at in range(21)])
+    assert drifting is not None
+    assert drifting.value == pytest.approx(0.9)
+
+
+def test_what_has_no_block_beside_it_is_compared_with_nothing() -> None:
+    assert kept([]) is None
+    assert kept(blocks(90)) is None
+    assert kept([BlockSum(1, True, 20, 0.2), BlockSum(4, False, 20, 0.2)]) is None
+    # The block in between was void: those further away are no neighbours.
+    assert kept([BlockSum(0, False, 10, 0.2), BlockSum(1, True, 20, 0.2)]) == Kept(pytest.approx(0.5), None, 1)
+
+
+def test_a_correlation_widens_the_interval_only_where_rounds_are_many() -> None:
+    def width(rounds: int) -> float:
+        rates = [rate for at in range(rounds) for rate in (90, 100 * math.exp(0.05 * (-1) ** (at // 4)))]
+        made = kept(blocks(*rates, 90))
+        assert made is not None
+        assert made.interval is not None
+        return math.log(made.interval[1] / made.interval[0]) * math.sqrt(rounds)
+
+    assert width(16) > 1.4 * width(14)
+    assert lag_correlation([1, 1, 1]) == 0
+    assert lag_correlation([1, -1, 1, -1, 1, -1]) < 0 < lag_correlation([1, 1, 1, -1, -1, -1])
+
+
+def test_the_t_of_the_interval_is_what_scipy_says() -> None:
+    for freedom in (*range(1, 40), 115, 500):
+        assert t_975(freedom) == pytest.approx(special.stdtrit(freedom, 0.975), rel=1e-9)
+
+
+def launch(
+    chance: np.random.Generator, rounds: int, true: float, correlation: float, step_s: float, disturbed: str
+) -> Kept | None:
+    """Two tenants by turns on a machine whose speed wanders by 5 % between blocks, and drifts, bursts or switches."""
+    awake = [turn for _ in range(rounds) for alone in chance.permutation(2) for turn in (None, alone)] + [None]
+    noise, passed_s, made = 0.0, 0.0, []
+    for index, turn in enumerate(awake):
+        noise = correlation * noise + math.sqrt(1 - correlation**2) * chance.normal() * 0.05
+        left_out_s = LEAVE_OUT_S + step_s
+        length_s = left_out_s + max(MEASURED_S, 10 * step_s)
+        speed = math.exp(noise) * (1.0 if turn == 0 else true)
+        speed *= math.exp(-0.01 * passed_s) if disturbed == "drift" else 1.0
+        speed *= 0.7 if disturbed == "bursts" and chance.random() < 0.1 else 1.0
+        speed *= 0.93 if disturbed == "clocks" and chance.random() < 0.5 else 1.0
+        if turn != 1:
+            steps = max(1, round(0.02 / step_s))
+            took_s = steps * step_s / speed * np.exp(chance.normal(0, 0.01, 400))
+            ends_s = chance.random() * took_s[0] + np.cumsum(took_s)
+            inside = (ends_s - took_s >= left_out_s) & (ends_s <= length_s)
+            if inside.any():
+                made.append(BlockSum(index, turn == 0, steps * int(inside.sum()), float(took_s[inside].sum())))
+        passed_s += length_s
+    return kept(made)
+
+
+def check(launches: int, rounds: int, correlation: float, step_s: float, disturbed: str) -> tuple[float, float]:
+    """Return the interval's coverage and the bias of the value, of so many launches that keep 0.9."""
+    chance = np.random.default_rng(rounds)
+    made = [launch(chance, rounds, 0.9, correlation, step_s, disturbed) for _ in range(launches)]
+    known = [(one.value, one.interval) for one in made if one is not None and one.interval is not None]
+    assert len(known) == launches
+    covered = sum(low <= 0.9 <= high for _, (low, high) in known) / launches
+    return covered, float(np.mean([math.log(value / 0.9) for value, _ in known]))
+
+
+def test_the_interval_covers_what_it_says_on_a_simulated_machine() -> None:
+    covered, bias = check(200, 12, 0.5, 0.01, "drift")
+    assert 0.90 <= covered <= 0.985  # of 200: two standard errors are 3 %
+    assert abs(bias) < 0.005
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [8, 12, 20])
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.7])
+@pytest.mark.parametrize(("step_s", "disturbed"), [(0.001, "drift"), (0.04, "bursts"), (0.01, "clocks"), (0.04, "")])
+def test_the_interval_covers_what_it_says(rounds: int, correlation: float, step_s: float, disturbed: str) -> None:
+    covered, bias = check(1000, rounds, correlation, step_s, disturbed)
+    assert 0.89 <= covered <= 0.98  # 90 to 97 %, and the error of a thousand launches
+    assert abs(bias) < 0.005
