@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import random
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ OF_PROBE = 0.4
 
 
 def kept(victim: str, neighbour: str) -> float:
-    return 1 - LOST[victim] * TAKES[neighbour]
+    return 1 - LOST[victim] - TAKES[neighbour] / 3
 
 
 def of_pairs(jobs: list[str]) -> list[Record]:
@@ -55,36 +57,43 @@ def found_in(records: list[Record]) -> list[Any]:
 
 def test_predictions_stand_beside_measured_pairs_with_their_error() -> None:
     (found,) = found_in([*of_pairs([*LOST]), *of_curves([*LOST])])
-    assert (found.resources, found.blind, found.fit.others) == (("dram",), (), 7)
-    assert (found.fit.error < 0.01, found.fit.worst < 0.015, found.fit.constant > 0.03) == (True, True, True)
+    assert (found.fit.error < 0.06 < found.fit.constant, len(found.pairs)) == (True, 9)
     rows = list(csv.DictReader(io.StringIO(as_csv(prediction_grid([found])))))
-    assert len(rows) == 9
     for row in rows:
-        assert float(row["predicted"]) == pytest.approx(kept(row["victim"], row["neighbour"]), rel=0.01)
+        assert float(row["predicted"]) == pytest.approx(kept(row["victim"], row["neighbour"]), abs=0.2)
         assert float(row["error"]) == pytest.approx(float(row["predicted"]) - float(row["measured"]))
-    assert sum(int(row["fitted"]) for row in rows) == len(found.fit.of)
     shown = "\n".join(line.plain for line in terminal(prediction_grid([found]), 120))
-    assert "On 7 other pairs predictions err by " in shown
-    assert "Combined over dram" in shown
+    assert "On launches left out predictions err by " in shown
 
 
 def test_a_pair_that_was_not_measured_stands_beside_those_that_were() -> None:
-    """Three pairs of two jobs are measured; curves are of three jobs."""
-    (found,) = found_in([*of_pairs(["vae", "wlm"]), *of_curves([*LOST])])
+    """Of three jobs all pairs but one; curves are not needed."""
+    of_all = [record for record in of_pairs([*LOST]) if "vae+loader" not in record.name]
+    (found,) = found_in(of_all)
     unknown = [each for each in found.pairs if each.measured is None]
-    assert len(unknown) == 5
-    assert all(each.error is None for each in unknown)
+    assert {(each.victim, each.neighbour, each.error) for each in unknown} == {
+        ("vae", "loader", None),
+        ("loader", "vae", None),
+    }
 
 
-def test_no_prediction_without_measured_pairs_and_none_without_a_probe(tmp_path: Path) -> None:
+def test_where_one_number_says_as_much_a_sentence_says_that_there_is_nothing_to_predict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "kept", lambda *pair: random.Random(f"chance {pair}").uniform(0.8, 1))
+    (found,) = found_in(of_pairs([*LOST]))
+    assert found.pairs == ()
+    shown = "\n".join(line.plain for line in terminal(prediction_grid([found]), 120))
+    assert "There is nothing to predict" in shown
+
+
+def test_no_prediction_without_measured_pairs(tmp_path: Path) -> None:
     assert found_in(of_curves([*LOST])) == []
-    assert found_in([*of_pairs([*LOST]), *beside_dram()]) == []
-    assert found_in([*of_pairs([*LOST]), *of_curves([*LOST], **UNSLICED)]) == [], "of pairs in slices curves in slices"
     for number, record in enumerate(of_curves(["vae"])):
         write_record(tmp_path, msgspec.structs.replace(record, run_id=number), NOON)
     with pytest.raises(CotenantError) as refusal:
         report(["--predict", str(tmp_path)])
-    assert "it takes three pairs at least" in refusal.value.sentence
+    assert "it takes three measured pairs at least" in refusal.value.sentence
     with pytest.raises(CotenantError, match="not allowed with"):
         report(["--predict", "--table", "pairs", str(tmp_path)])
 

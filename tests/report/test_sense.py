@@ -104,16 +104,16 @@ def test_a_fingerprint_is_what_a_job_keeps_and_what_it_leaves_a_probe() -> None:
     records = [*beside_dram(full=8.0), *probe]
     vae, of_probe = curves(records)
     assert (vae.is_probe, of_probe.is_probe, of_probe.taken) == (False, True, None)
-    assert vae.taken.probe.value == pytest.approx(0.8, rel=0.01)
+    assert vae.taken.kept == pytest.approx(0.8, rel=0.01)
     assert (vae.taken.level, vae.taken.amount) == (pytest.approx(50, rel=0.02), pytest.approx(5, rel=0.02))
     shown = [[cell.text for cell in row.cells.values()] for row in fingerprints_grid([vae, of_probe]).rows]
     assert [row[2:5] for row in shown] == [["vae", "v1", "keeps"], ["", "", "leaves"], ["", "", "like"]]
-    assert [row[5] for row in shown] == ["0.700", f"{vae.taken.probe.value:.3f}", f"{vae.taken.level:.0f} %"]
+    assert [row[5] for row in shown] == ["0.700", f"{vae.taken.kept:.3f}", f"{vae.taken.level:.0f} %"]
     (first, *_) = csv.DictReader(io.StringIO(as_csv(sense_grid([vae]))))
-    assert (float(first["leaves"]), float(first["like_level"])) == (vae.taken.probe.value, vae.taken.level)
+    assert (float(first["leaves"]), float(first["like_level"])) == (vae.taken.kept, vae.taken.level)
     other = [replace(record, unique_id="another work") for record in beside_dram(1, full=6.0)]
     of_works = curves([*records[:2], *other, *probe])[:2]
-    assert [each.taken.probe.value for each in of_works] == pytest.approx([0.8, 0.6], rel=0.01)
+    assert [each.taken.kept for each in of_works] == pytest.approx([0.8, 0.6], rel=0.01)
     assert fingerprints_grid(curves(beside_dram())).groups == [], "without a probe nobody knows what is left"
     blind = curves([*beside_dram(full=8.0), *beside_dram(kept=(1,) * 5, job="probe_dram", items=5)])
     assert "none seen" in "\n".join(line.plain for line in terminal(fingerprints_grid(blind), 120))

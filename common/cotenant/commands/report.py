@@ -48,7 +48,7 @@ def parser() -> Parser:
         help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), or what "
         "neighbours cost: equal ones (interference), others (mix, pairs), on a device (share), under pressure (sense)",
     )
-    predicting = "what jobs keep in pairs, predicted from --sense, beside the measured pairs, with the error"
+    predicting = "what jobs keep in pairs, predicted from the measured ones, beside these, with the error"
     views.add_argument("--predict", action="store_const", const="predict", dest="table", help=predicting)
     add("--precision", metavar="P", help="for throughput and batch-size: print this precision only")
     add("--outdir", type=place, metavar="DIR", help="for throughput and batch-size: a file per precision in here")

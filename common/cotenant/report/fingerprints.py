@@ -69,7 +69,7 @@ def _cell(resource: str, line: Line) -> Cell:
         highest = of.highest
         return Cell() if highest is None else _share(highest.kept, highest.interval)
     if what == LEAVES:
-        return _share(taken.probe.value, taken.probe.interval)
+        return _share(taken.kept, taken.interval)
     if taken.level is None or taken.amount is None:
         return Cell("none seen")
     more = "more than " if taken.beyond else ""

@@ -1,15 +1,19 @@
-"""What jobs keep in pairs: predicted from their curves and pressures, measured, and the error of the one against the
-other. No prediction stands without measured pairs beside it."""
+"""What jobs keep in pairs: predicted from the other pairs, measured, and the error of the one against the other.
+
+No prediction stands without measured pairs beside it, and none that errs more than one number for all would.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 
+import numpy as np
+
 from cotenant.report import numbers
 from cotenant.report.grid import (
-    Cell,
     Column,
     Grid,
     Measurement,
@@ -17,6 +21,7 @@ from cotenant.report.grid import (
     RowGroup,
     Words,
     measured_columns,
+    number,
     place_column,
     row,
     word,
@@ -25,99 +30,81 @@ from cotenant.report.mixes import SINGLE
 from cotenant.report.pairs import PairMatrix, pair_matrices
 from cotenant.report.sense import Sensitivity, of_resources
 from cotenant.report.summary import Summary
+from cotenant.stats.fingerprint import Sensed
 from cotenant.stats.multiprogram import Measure
-from cotenant.stats.prediction import Fit, Sensed, Value, fit, predicted
-from cotenant.text import listed, many
+from cotenant.stats.prediction import Fit, by_curves, predict
+from cotenant.text import listed
 
 
 @dataclass(frozen=True, slots=True)
 class PairPrediction:
-    """What a victim keeps beside a neighbour; `fitted` pairs chose the rule, so that their errors prove nothing."""
+    """What a victim keeps beside a neighbour; of a measured pair without its own launch."""
 
     victim: str
     neighbour: str
-    predicted: Value
+    predicted: float
     measured: Measure | None
-    fitted: bool
 
     @property
     def error(self) -> float | None:
         """Predicted less measured, in shares of the rate alone."""
-        return None if self.measured is None else self.predicted.value - self.measured.value
+        return None if self.measured is None else self.predicted - self.measured.value
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """The pairs of one suite on one host under one isolation; `blind` are resources whose probe showed no loss,
-    `unknown` the jobs of pairs whose curves are not known of every resource."""
+    """The pairs of one suite on one host under one isolation: none where one number for all errs no more.
+
+    `resources` are those whose curves tell what is expected.
+    """
 
     suite: str
     host: str
     isolation: str
-    resources: tuple[str, ...]
-    blind: tuple[str, ...]
-    unknown: tuple[str, ...]
     fit: Fit
+    resources: tuple[str, ...]
     pairs: tuple[PairPrediction, ...]
 
 
 def predictions(summary: Summary, curves: Sequence[Sensitivity]) -> list[Predictions]:
-    """Return what can be predicted where pairs were measured as well."""
+    """Return what can be predicted where three pairs at least were measured."""
     resources = of_resources(curves)
-    of_matrices = []
-    for matrix in pair_matrices(summary):
-        known = resources.get((matrix.suite, matrix.host, matrix.isolation), {})
-        made = _of_matrix(matrix, known)
-        if made is not None:
-            of_matrices.append(made)
-    return of_matrices
+    made = (
+        _of_matrix(each, resources.get((each.suite, each.host, each.isolation), {})) for each in pair_matrices(summary)
+    )
+    return [each for each in made if each is not None]
 
 
 def _of_matrix(matrix: PairMatrix, resources: Mapping[str, Sensed]) -> Predictions | None:
-    every = [*resources.values()]
-    measured = {(victim, beside): measure for victim, of in matrix.kept.items() for beside, measure in of.items()}
-    best = fit(every, {pair: measure.value for pair, measure in measured.items()})
-    if best is None:
+    pairs = [*product(matrix.jobs, matrix.jobs)]
+    measured = [matrix.kept[victim].get(neighbour) for victim, neighbour in pairs]
+    kept = np.reshape([math.nan if each is None else each.value for each in measured], (len(matrix.jobs), -1))
+    found = predict(kept, by_curves([*resources.values()], matrix.jobs))
+    if found is None:
         return None
-    jobs = list(dict.fromkeys((*matrix.jobs, *(job for of in every for job in of.jobs))))
-    pairs = [
-        PairPrediction(*pair, value, measured.get(pair), pair in best.of)
-        for pair in product(jobs, jobs)
-        if (value := predicted(every, pair, best.rule)) is not None
-    ]
-    blind = tuple(name for name, of in resources.items() if not of.known)
-    seen = tuple(name for name in resources if name not in blind)
-    unknown = tuple(job for job in matrix.jobs if any(job not in of.jobs for of in every))
-    return Predictions(matrix.suite, matrix.host, matrix.isolation, seen, blind, unknown, best, tuple(pairs))
+    values, fit = found
+    shown = map(PairPrediction, *zip(*pairs, strict=True), values.ravel().tolist(), measured)
+    seen = tuple(name for name, of in resources.items() if of.known and fit.curves)
+    place = (matrix.suite, matrix.host, matrix.isolation)
+    return Predictions(*place, fit, seen, tuple(shown) if fit.error < fit.constant else ())
 
 
 # The view
 
 LEGEND = (
-    "predicted: the job's curve on each resource, read at the level of a neighbour that leaves a probe as much as the "
-    "other job does; error: predicted less measured, in points. fit: pairs that chose how resources are combined."
+    "predicted: what all pairs keep, what this job keeps of it and what this neighbour leaves of it, known from the "
+    "other launches; error: predicted less measured, in points."
 )
 FIELDS = (
-    *("suite", "host", "isolation", "victim", "neighbour", "predicted", "predicted_low", "predicted_high"),
-    *("measured", "measured_low", "measured_high", "launches", "error", "fitted", "rule"),
+    *("suite", "host", "isolation", "victim", "neighbour", "predicted"),
+    *("measured", "measured_low", "measured_high", "launches", "error"),
 )
-NOTHING = (
-    "Nothing can be predicted beside measured pairs: it takes three pairs at least of jobs whose curves are known."
-)
-
-
-def _predicted(item: PairPrediction) -> Measurement:
-    return Measurement(item.predicted.value, item.predicted.interval, "")
+NOTHING = "Nothing can be predicted: it takes three measured pairs at least."
 
 
 def _measured(item: PairPrediction) -> Measurement | None:
     measure = item.measured
     return None if measure is None else Measurement(measure.value, measure.interval, str(measure.n), (measure.n,))
-
-
-def _error(item: PairPrediction) -> Cell:
-    error = item.error
-    return Cell(numbers.ABSENT if error is None else f"{100 * error:+.1f}", {"error": error})
 
 
 PLACE: Sequence[Column[Predictions]] = (
@@ -128,13 +115,7 @@ PLACE: Sequence[Column[Predictions]] = (
 COLUMNS: tuple[Column[PairPrediction], ...] = (
     Column("job", lambda item: word(item.victim, "victim"), left=True),
     Column("beside", lambda item: word(item.neighbour, "neighbour"), left=True),
-    *measured_columns(
-        "predicted",
-        _predicted,
-        ("predicted", "predicted_low", "predicted_high"),
-        show=numbers.ratio,
-        span=numbers.ratio_interval,
-    )[:2],
+    Column("predicted", lambda item: number(item.predicted, numbers.ratio, "predicted")),
     *measured_columns(
         "measured",
         _measured,
@@ -142,8 +123,7 @@ COLUMNS: tuple[Column[PairPrediction], ...] = (
         show=numbers.ratio,
         span=numbers.ratio_interval,
     ),
-    Column("error, points", _error),
-    Column("", lambda item: Cell("fit" if item.fitted else "", {"fitted": int(item.fitted)}), left=True),
+    Column("error, points", lambda item: number(item.error, lambda error: f"{100 * error:+.1f}", "error")),
 )
 
 
@@ -158,7 +138,7 @@ def prediction_grid(every: Sequence[Predictions]) -> Grid:
         )
         for each in every
     ]
-    document = {"schema": "cotenant-prediction-1", "predictions": [asdict(each) for each in every]}
+    document = {"schema": "cotenant-prediction-2", "predictions": [asdict(each) for each in every]}
     return Grid((*PLACE, *COLUMNS), groups, notes=[((LEGEND, "dim"),)], fields=FIELDS, document=document)
 
 
@@ -166,29 +146,27 @@ def _rows(of: Predictions) -> Iterator[Row]:
     place = row(PLACE, of)
     for pair in of.pairs:
         made = row(COLUMNS, pair)
-        yield Row({**place.cells, **made.cells}, {**place.record, **made.record, "rule": of.fit.rule})
+        yield Row({**place.cells, **made.cells}, {**place.record, **made.record})
 
 
 def _notes(of: Predictions) -> list[Words]:
-    lines: list[Words] = [((f"{prediction_sentence(of)}.", "bold"),), ((f"{_rule(of)}.", ""),)]
-    if of.unknown:
-        lines.append(((f"{listed(of.unknown)}: not predicted, as a curve is missing (--table sense).", "yellow"),))
+    lines: list[Words] = [((prediction_sentence(of), "bold"),)]
+    if of.pairs and of.resources:
+        lines.append(((f"Before any pair is known, curves on {listed(of.resources)} tell what it keeps.", ""),))
     if any(pair.measured is not None and pair.measured.n == 1 for pair in of.pairs):
         lines.append(((SINGLE, "dim"),))
     return lines
 
 
-def _rule(of: Predictions) -> str:
-    how = "the largest loss alone" if of.fit.rule == "largest" else "the product of what each leaves"
-    of_pairs = f"as {many(len(of.fit.of), 'pair')} prefer, a third"
-    blind = f"; {listed(of.blind)} not counted: the probe lost nothing" if of.blind else ""
-    return f"Combined over {listed(of.resources) or 'no resource'}: {how}, {of_pairs}{blind}"
-
-
 def prediction_sentence(of: Predictions) -> str:
-    """Return how far predictions err on pairs that did not choose the rule."""
-    best = of.fit
+    """Return how far predictions err on launches that they do not know, or that there is nothing to predict."""
+    error, constant = (f"{100 * each:.1f}" for each in (of.fit.error, of.fit.constant))
+    if not of.pairs:
+        return (
+            f"There is nothing to predict: what these jobs keep would be missed by {error} points on average, and by "
+            f"{constant} with one number for all pairs."
+        )
     return (
-        f"On {many(best.others, 'other pair')} predictions err by {100 * best.error:.1f} points on average, by "
-        f"{100 * best.worst:.1f} at most; one number for all pairs would err by {100 * best.constant:.1f}"
+        f"On launches left out predictions err by {error} points on average, by {100 * of.fit.worst:.1f} at most; "
+        f"one number for all pairs errs by {constant}."
     )

@@ -25,7 +25,7 @@ from cotenant.results.decoded import Decoded, text_of
 from cotenant.results.launches import grouped
 from cotenant.results.pressure import is_probe, pressure_in
 from cotenant.results.record import Record, plain
-from cotenant.stats.prediction import FULL, Sensed, Taken, taken
+from cotenant.stats.fingerprint import FULL, Sensed, Taken, taken
 from cotenant.stats.sensitivity import ROUNDS, Block, Curve, Point, Round, curve, rounds_of, samples_of
 from cotenant.text import listed
 
@@ -229,8 +229,8 @@ def _with_leaves(of: Row, sensitivity: Sensitivity) -> Row:
     """Return a row with what the job leaves a probe, for programs."""
     if (known := sensitivity.taken) is None:
         return of
-    low, high = known.probe.interval or (None, None)
-    more = {"leaves": known.probe.value, "leaves_low": low, "leaves_high": high}
+    low, high = known.interval or (None, None)
+    more = {"leaves": known.kept, "leaves_low": low, "leaves_high": high}
     return Row(of.cells, {**of.record, **more, "like_level": known.level, "like_achieved": known.amount})
 
 

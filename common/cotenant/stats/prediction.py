@@ -1,214 +1,136 @@
-"""What jobs keep in pairs, predicted from what each was measured to be beside neighbours of known pressure.
+"""What jobs keep in pairs, predicted from the pairs that were measured: kept = mean + victim + neighbour.
 
-Bubble-Up (Mars, Tang, Hundt, Skadron and Soffa, MICRO 2011): a job's curve says what it keeps under a pressure, and a
-probe whose own curve is known says which pressure a neighbour is. So N jobs take 2 N measurements, not N (N + 1) / 2.
+Both effects are held small by a penalty (ridge regression, Hoerl and Kennard, 1970). Candidates differ in the penalty,
+in one rank more (a victim's sensitivity times a neighbour's pressure) and in whether curves tell what is expected
+beforehand. Cross-validation over launches chooses among them, and once more, around it, says how far the choice errs.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
-from typing import Literal
+from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 
-from cotenant.stats.launches import INTERVAL_LAUNCHES, t_quantile
-from cotenant.stats.sensitivity import Round, mean_of
+from cotenant.stats.fingerprint import Sensed, kept_beside
 
-Rule = Literal["largest", "product"]
-RULES: tuple[Rule, ...] = ("largest", "product")
-"""How the losses of several resources make one: the largest alone, or what each leaves of the rest."""
-Pair = tuple[str, str]
-"""A victim and its neighbour."""
-PROBE = ""
-"""The name of the probe among jobs."""
-Samples = Mapping[tuple[int, str], Sequence[Round]]
-"""By resource and job."""
-FULL = 100
-"""The level of a probe."""
-FITTED = 3
-"""Every third pair decides the rule, the others say how far it errs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sensed:
-    """The samples of one resource: of each job's curve, and of the `probe`'s, both beside the same neighbour, which was
-    at FULL level in each sample.
-
-    `known` is whether the probe's curve shows a loss: else nothing that a neighbour takes can be told by it.
-    """
-
-    unit: str
-    jobs: Mapping[str, Sequence[Round]]
-    probe: Sequence[Round]
-    known: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """An estimate with its 95 % jackknife interval; None where a sample has fewer than three values."""
-
-    value: float
-    interval: tuple[float, float] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What a job takes of a resource: `probe` is what a probe keeps beside it.
-
-    `level` is that of a neighbour beside which the probe keeps as much, in percent, and `amount` what this neighbour
-    gets of the resource a second; None where the probe shows no loss at any level. `beyond`: it keeps less than beside
-    the highest one, which is then the least that a job is.
-    """
-
-    probe: Value
-    level: float | None
-    amount: float | None
-    beyond: bool
+Numbers = npt.NDArray[np.float64]
+"""Of a matrix (J, J): what the victim of a row keeps beside the neighbour of a column; NaN where it is not known."""
+LEAST_LAUNCHES = 3
+"""Of fewer pairs nothing can be chosen without one of them and tried on it."""
+PENALTIES = (0.3, 1.0, 3.0)
+"""In pairs: an effect known from so many is half believed."""
+RANK_PART = 3
+"""One rank more is tried where one of so many pairs is measured."""
+FOLDS = 24
+"""Of more launches several are left out together."""
+SWEEPS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The `rule` that errs least on the pairs `of`; `error` is the mean distance from the others, and `constant` that
-    of the mean of the pairs `of`, which knows nothing of jobs. Both are shares of the rate alone."""
+    """The candidate that errs least, and how far predictions of measured pairs err without their own launch, by the
+    candidate that is chosen without it, in shares of the rate alone.
 
-    rule: Rule
-    of: tuple[Pair, ...]
-    others: int
+    `penalty` of each effect, one `rank` more or none, `curves` as what is expected or not; `error` is the mean
+    distance, `worst` the largest, `constant` the mean one of one number for all pairs.
+    """
+
+    penalty: float
+    rank: int
+    curves: bool
     error: float
     worst: float
     constant: float
 
 
-def taken(of: Sensed, job: str) -> Taken:
-    """Return what a job takes of a resource. Raises KeyError for one that was not measured on it."""
-    samples = {(0, job): of.jobs[job], (0, PROBE): of.probe}
-    share = _estimate(lambda chosen: _kept_by_probe(chosen[0, job], chosen[0, PROBE]), samples)
-    if not of.known:
-        return Taken(share, None, None, beyond=False)
-    points, achieved = falling(of.probe), mean_of(of.probe).achieved
-    level = level_at(points, share.value)
-    return Taken(share, level, float(np.interp(level, [*achieved], [*achieved.values()])), share.value < points[-1][1])
-
-
-def predicted(resources: Sequence[Sensed], pair: Pair, rule: Rule) -> Value | None:
-    """Return what a victim keeps beside a neighbour; None where a resource was not measured of one of them.
-
-    A resource counts where the probe's curve shows a loss: else what a neighbour takes of it is not known.
-    """
-    if not _is_known(resources, pair):
+def by_curves(resources: Sequence[Sensed], jobs: Sequence[str]) -> Numbers | None:
+    """Return what jobs are expected to keep by their curves alone: of each resource whose probe shows a loss they keep
+    what `kept_beside` says. None where there is no such resource, or one was not measured of a job."""
+    seen = [of for of in resources if of.known]
+    if not seen or any(job not in of.jobs for of in seen for job in jobs):
         return None
-    return _estimate(lambda samples: _combined(_shares(samples, pair), rule), _samples(resources, pair))
+    pairs = product(jobs, jobs)
+    return np.reshape([math.prod(kept_beside(of, *pair) for of in seen) for pair in pairs], (len(jobs), -1))
 
 
-def _is_known(resources: Sequence[Sensed], pair: Pair) -> bool:
-    return bool(resources) and all(job in of.jobs for of in resources for job in pair)
+def predict(kept: Numbers, expected: Numbers | None = None) -> tuple[Numbers, Fit] | None:
+    """Return what all jobs are predicted to keep in pairs (J, J), from those that are measured, and how far that errs.
 
-
-def _samples(resources: Sequence[Sensed], pair: Pair) -> Samples:
-    """Return the samples of every resource that counts: of both jobs and of the probe. A job beside itself is one."""
-    return {
-        (number, name): sample
-        for number, of in enumerate(resources)
-        if of.known
-        for name, sample in ((PROBE, of.probe), *((job, of.jobs[job]) for job in pair))
-    }
-
-
-def _shares(samples: Samples, pair: Pair) -> list[float]:
-    """Return what the victim keeps of each resource."""
-    victim, neighbour = pair
-    shares = []
-    for number in sorted({number for number, _ in samples}):
-        probe = samples[number, PROBE]
-        level = level_at(falling(probe), _kept_by_probe(samples[number, neighbour], probe))
-        shares.append(kept_at(falling(samples[number, victim]), level))
-    return shares
-
-
-def fit(resources: Sequence[Sensed], measured: Mapping[Pair, float]) -> Fit | None:
-    """Return the rule that a third of the measured pairs prefers, and how far it errs on the others.
-
-    Both directions of a launch belong together. None where there are fewer than three launches of pairs that can be
-    predicted: then nothing is left to err on.
+    Of a measured pair it is what the other launches say; both directions of a launch belong together. `expected` is
+    what curves say. None where fewer than LEAST_LAUNCHES were launched.
     """
-    launches: dict[frozenset[str], list[Pair]] = {}
-    for pair in measured:
-        if _is_known(resources, pair):
-            launches.setdefault(frozenset(pair), []).append(pair)
-    if len(launches) < FITTED:
+    known = ~np.isnan(kept)
+    numbers = np.arange(len(kept))
+    launches = np.minimum.outer(numbers, numbers) * len(kept) + np.maximum.outer(numbers, numbers)
+    different, order = np.unique(launches[known], return_inverse=True)
+    if len(different) < LEAST_LAUNCHES:
         return None
-    ordered = [*launches.values()]
-    of = [pair for pairs in ordered[::FITTED] for pair in pairs]
-    others = [pair for number, pairs in enumerate(ordered) if number % FITTED for pair in pairs]
-
-    shares = {pair: _shares(_samples(resources, pair), pair) for pair in (*of, *others)}
-
-    def errors(rule: Rule, pairs: Iterable[Pair]) -> list[float]:
-        return [abs(_combined(shares[pair], rule) - measured[pair]) for pair in pairs]
-
-    rule = min(RULES, key=lambda each: fmean(errors(each, of)))
-    distances, mean = errors(rule, others), fmean(measured[pair] for pair in of)
-    constant = fmean(abs(mean - measured[pair]) for pair in others)
-    return Fit(rule, tuple(of), len(others), fmean(distances), max(distances), constant)
-
-
-Points = Sequence[tuple[float, float]]
-"""A curve: levels in rising order, and what is kept beside each, which never rises."""
-
-
-def falling(samples: Sequence[Round]) -> Points:
-    """Return the curve of some samples: their means, held to never rise (isotonic regression) and to begin at 1.
-
-    It is over the level, which is what a neighbour asks for: what it gets of that depends on who stands beside it.
-    """
-    from scipy.optimize import isotonic_regression  # for curves alone: most reports have none
-
-    logs = sorted(mean_of(samples).logs.items())
-    regression = isotonic_regression(np.array([math.exp(log) for _, log in logs]), increasing=False).x
-    shares = [1.0, *(min(1.0, float(share)) for share in regression[1:])]
-    return [(float(level), share) for (level, _), share in zip(logs, shares, strict=True)]
+    fold = np.full(kept.shape, -1)
+    fold[known] = order % FOLDS
+    inside = fold == np.arange(min(len(different), FOLDS))[:, None, None]
+    # Weights (F, F, J, J) without two folds; on the diagonal without one.
+    weights = known & ~(inside[:, None] | inside[None])
+    candidates = [
+        (penalty, rank, curves)
+        for curves in ((False,) if expected is None else (False, True))
+        for rank in ((0, 1) if RANK_PART * known.sum() >= known.size else (0,))
+        for penalty in PENALTIES
+    ]
+    inner, outer, without = [], [], []
+    for candidate in candidates:
+        made = _fitted(kept, weights, *candidate, expected)
+        away = np.nansum(np.abs(made - kept) * inside[None], axis=(2, 3))
+        outer.append(np.trace(away))
+        inner.append(away.sum(axis=1) - np.diag(away))
+        without.append(np.einsum("ffij,fij->ij", made, inside))
+    chosen = np.argmin(inner, axis=0)
+    left_out = np.take_along_axis(np.array(without), chosen[fold][None], axis=0)[0]
+    means = np.array([kept[known & ~of].mean() for of in inside])
+    candidate = candidates[int(np.argmin(outer))]
+    whole = _fitted(kept, known[None], *candidate, expected)[0]
+    errors = np.abs(left_out - kept)[known]
+    constant = np.abs(means[fold] - kept)[known].mean()
+    return np.where(known, left_out, whole), Fit(*candidate, float(errors.mean()), float(errors.max()), float(constant))
 
 
-def kept_at(points: Points, level: float) -> float:
-    """Return what is kept beside a level, by straight lines between the points; beyond the last what is kept there."""
-    return float(np.interp(level, [at for at, _ in points], [share for _, share in points]))
+def _fitted(
+    kept: Numbers, weights: npt.NDArray[np.bool_], penalty: float, rank: int, curves: bool, expected: Numbers | None
+) -> Numbers:
+    """Return the predictions (..., J, J) of all pairs from those with a weight (..., J, J)."""
+    prior = expected if curves and expected is not None else np.zeros_like(kept)
+    used, of, jobs = weights.astype(float), np.where(weights, kept - prior, 0.0), np.arange(len(kept))
+    rows, columns, size = used.sum(axis=-1), used.sum(axis=-2), len(kept)
+    normal = np.zeros((*rows.shape[:-1], 2 * size + 1, 2 * size + 1))
+    victim, neighbour = slice(1, size + 1), slice(size + 1, None)
+    normal[..., 0, 0] = rows.sum(axis=-1)
+    normal[..., 0, victim] = normal[..., victim, 0] = rows
+    normal[..., 0, neighbour] = normal[..., neighbour, 0] = columns
+    normal[..., victim, neighbour], normal[..., neighbour, victim] = used, used.swapaxes(-1, -2)
+    normal[..., 1 + jobs, 1 + jobs] = rows + penalty
+    normal[..., 1 + size + jobs, 1 + size + jobs] = columns + penalty
+    sums = np.concatenate([of.sum(axis=(-1, -2))[..., None], of.sum(axis=-1), of.sum(axis=-2)], axis=-1)
+    effects = np.linalg.solve(normal, sums[..., None])[..., 0]
+    made = effects[..., :1, None] + effects[..., victim, None] + effects[..., None, neighbour]
+    if rank:
+        made = made + _rank_one(np.where(weights, of - made, 0.0), used, penalty)
+    return np.maximum(made + prior, 0.0)
 
 
-def level_at(points: Points, share: float) -> float:
-    """Return the least level beside which no more is kept; that of the last point where this is never so."""
-    for (before, more), (after, less) in itertools.pairwise(points):
-        if less <= share:
-            return before if share >= more else before + (after - before) * (more - share) / (more - less)
-    return points[-1][0]
-
-
-def _kept_by_probe(job: Sequence[Round], probe: Sequence[Round]) -> float:
-    """Return what the neighbour at the probe's level gets beside a job, over what a probe gets beside a resting one."""
-    return mean_of(job).achieved[FULL] / mean_of(probe).base
-
-
-def _combined(shares: Sequence[float], rule: Rule) -> float:
-    return min(shares, default=1.0) if rule == "largest" else math.prod(shares)
-
-
-def _estimate(of: Callable[[Samples], float], samples: Samples) -> Value:
-    """Return an estimate from several independent samples, with the interval of the delete-one jackknife (Tukey, 1958;
-    for several samples Arvesen, 1969) on its logarithm; degrees of freedom are Satterthwaite's (1946)."""
-    value = of(samples)
-    if value <= 0 or not samples or any(len(sample) < INTERVAL_LAUNCHES for sample in samples.values()):
-        return Value(value, None)
-    parts = []
-    for name, sample in samples.items():
-        without = [math.log(of({**samples, name: [*sample[:at], *sample[at + 1 :]]})) for at in range(len(sample))]
-        degrees, middle = len(sample) - 1, fmean(without)
-        parts.append((degrees / len(sample) * sum((log - middle) ** 2 for log in without), degrees))
-    variance = sum(part for part, _ in parts)
-    if not variance:
-        return Value(value, (value, value))
-    freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
-    half = t_quantile(freedom) * math.sqrt(variance)
-    return Value(value, (value * math.exp(-half), value * math.exp(half)))
+def _rank_one(left: Numbers, used: Numbers, penalty: float) -> Numbers:
+    """Return the product of a number of each victim and one of each neighbour that is nearest to what is `left`, by
+    alternating ridge regressions from the first singular vectors on."""
+    scale = np.sqrt((left**2).sum(axis=(-1, -2), keepdims=True) / used.sum(axis=(-1, -2), keepdims=True))
+    left = left / np.maximum(scale, np.finfo(float).tiny)
+    _, sizes, turned = np.linalg.svd(left)
+    of_neighbours = turned[..., 0, :] * np.sqrt(sizes[..., :1])
+    for _ in range(SWEEPS):
+        squares = np.einsum("...ij,...j->...i", used, of_neighbours**2)
+        of_victims = np.einsum("...ij,...j->...i", left, of_neighbours) / (squares + penalty)
+        squares = np.einsum("...ij,...i->...j", used, of_victims**2)
+        of_neighbours = np.einsum("...ij,...i->...j", left, of_victims) / (squares + penalty)
+    made: Numbers = scale * of_victims[..., :, None] * of_neighbours[..., None, :]
+    return made
