@@ -25,7 +25,10 @@ sys.path.insert(0, str(ROOT / "common"))
 
 from cotenant.report.comparison import CLAIMS, Conditions, compare_launches  # noqa: E402
 from cotenant.results.launches import LaunchRecords  # noqa: E402
+from cotenant.stats.acceptance import NodeVerdict, charges  # noqa: E402
+from cotenant.stats.confirmation import confirm  # noqa: E402
 from cotenant.stats.describe import describe  # noqa: E402
+from cotenant.stats.fleet import screen  # noqa: E402
 from cotenant.stats.history import change_points, newest_change, trend  # noqa: E402
 from cotenant.stats.interference import ratio  # noqa: E402
 from cotenant.stats.launches import across_launches  # noqa: E402
@@ -93,6 +96,22 @@ def share_interval(draw: Draw, s: float, _: float) -> bool:
     return found is not None and found.interval is not None and found.interval[0] <= 1 <= found.interval[1]
 
 
+JOBS_OF_NODE = np.repeat(np.arange(4), 5)
+
+
+def condemned_node(draw: Draw, s: float, _: float) -> bool:
+    """32 healthy nodes that spread by 3 %: those with an outlier run three times more, beside healthy ones."""
+    levels = draw.normal(0, 0.03, 32)[:, None]
+    first, *again = (levels + draw.normal(0, s, (32, 20)) for _ in range(4))
+    screening = screen(first, JOBS_OF_NODE)
+    suspects = np.flatnonzero(screening.suspects)
+    beside = draw.permutation(np.flatnonzero(~screening.suspects))[: 3 * len(suspects)]
+    rounds = np.stack(again)
+    rounds[:, np.setdiff1d(np.arange(32), [*suspects, *beside])] = np.nan
+    found = charges(screening, confirm(screening, rounds, JOBS_OF_NODE), JOBS_OF_NODE, np.arange(20))
+    return any(charge.verdict is not NodeVerdict.SUSPECT for charge in found)
+
+
 def side(draw: Draw, s: float) -> dict[str, list[LaunchRecords]]:
     """Return a suite of equal jobs, five launches of each."""
     work = (("benchmark", "x"), ("batch_size", 1), ("tenants", 1))
@@ -134,6 +153,7 @@ CASES: Sequence[Case] = (
     Case("`history`: a change among 100 launches", "false in 1 %", false_change, correlated=True, draws=0.3),
     Case("`history`: a change by the newest two launches", "false in 1 %", false_newest, correlated=True),
     Case("`history`: a trend over 100 launches", "false in 1 %", false_trend, correlated=True, draws=0.3),
+    Case("`fleet`: any node of 32 healthy ones condemned", "false in 1 %", condemned_node, correlated=False, draws=0.3),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import polars as pl
@@ -86,40 +87,74 @@ def test_other_programs_read_it(fleet: Path, tmp_path: Path, capsys: Capture) ->
 
 
 def test_a_sound_fleet_is_accepted_and_an_outlier_without_repeats_is_not(tmp_path: Path, capsys: Capture) -> None:
-    place = write_fleet(tmp_path / "sound", NODES[:6])
+    place = write_fleet(tmp_path / "sound", NODES[:8])
     assert report(capsys, place)[:1] == (0,)
-    (tmp_path / "names").write_text("\n".join(NODES[:7]))
+    (tmp_path / "names").write_text("\n".join(NODES[:9]))
     status, text, _ = report(capsys, place, "--nodes", tmp_path / "names")
-    assert (status, "node06  ABSENT" in text, "no record of it came" in text) == (1, True, True)
+    assert (status, "node08  ABSENT" in text, "no record of it came" in text) == (1, True, True)
     (place / "node02" / "s.vae.R0.D0.json").unlink()
     status, text, _ = report(capsys, place)
     assert (status, "node02  ABSENT" in text, "no record of vae" in text) == (1, True, True)
-    suspicious = write_fleet(tmp_path / "odd", NODES[:6], {("node03", job): 0.1 for job in COMPUTE})
+    suspicious = write_fleet(tmp_path / "odd", NODES[:8], {("node03", job): 0.1 for job in COMPUTE})
     status, text, _ = report(capsys, suspicious)
     assert status == 1
-    assert "(1 SUSPECT, 5 ACCEPT)" in text
-    assert "SUSPECT: node03 should run again" in text
+    assert "(1 SUSPECT, 7 ACCEPT)" in text
+    assert "SUSPECT, UNTESTED: node03 should run again" in text
     assert "scontrol" not in text
-    few = write_fleet(tmp_path / "few", NODES[:3])
-    status, text, _ = report(capsys, few)
-    assert (status, "3 nodes of Some Processor, 1 processor: too few" in text) == (0, True)
+
+
+def test_of_few_nodes_all_have_to_run_again(tmp_path: Path, capsys: Capture) -> None:
+    once = write_fleet(tmp_path / "once", NODES[:4])
+    status, text, _ = report(capsys, once)
+    assert (status, "4 nodes: NOT ACCEPTED (4 UNTESTED)" in text) == (1, True)
+    assert "4 nodes of Some Processor, 1 processor: too few to tell what is natural by one run" in text
+    reasons = {each["reason"] for each in json.loads(report(capsys, once, "--json")[1])["nodes"]}
+    assert all(re.fullmatch(r"of few nodes: less than \d % slower would not have been seen", each) for each in reasons)
+    assert "scontrol" not in text
+    status, text, _ = report(capsys, write_fleet(tmp_path / "again", NODES[:4], again=NODES[:4]))
+    assert (status, "would not have been seen" in text) == (0, True)
+    slow = {("node01", job): 0.1 for job in COMPUTE}
+    status, text, _ = report(capsys, write_fleet(tmp_path / "slow", NODES[:4], slow, again=NODES[:4]))
+    assert (status, "1 DEFECT, 3 ACCEPT" in text) == (1, True)
+
+
+def test_a_bin_is_named_and_no_fault(tmp_path: Path, capsys: Capture) -> None:
+    slower = {(node, job): 0.15 for node in NODES[:5] for job in COMPUTE}
+    status, text, _ = report(capsys, write_fleet(tmp_path, NODES, slower))
+    assert (status, "14 nodes: ACCEPTED (5 BIN, 9 ACCEPT)" in text) == (0, True)
+    assert "one of 5 nodes alike, with a gap to faster ones of equal hardware" in text
+    assert "scontrol" not in text
+
+
+def test_a_launch_that_failed_once_is_repeated_first(tmp_path: Path, capsys: Capture) -> None:
+    place = write_fleet(tmp_path, NODES[:8])
+    failed = fields_of("node02", "vae", 0, 1.0, completed=False, outcome="device_out_of_memory", statistics=None)
+    (place / "node02" / "s.vae.R0.D0.json").write_text(json.dumps(failed | {"train_item": None}))
+    status, text, _ = report(capsys, place)
+    assert (status, "1 SUSPECT, 7 ACCEPT" in text) == (1, True)
+    again = place / "node02" / "s.vae.R1.D0.json"
+    again.write_text(json.dumps(fields_of("node02", "vae", 1, 600.0)))
+    assert report(capsys, place)[0] == 0
+    again.write_text(json.dumps(failed | {"train_item": None, "run_id": 1}))
+    status, text, _ = report(capsys, place)
+    assert (status, "1 UNSTABLE, 7 ACCEPT" in text) == (1, True)
 
 
 def test_failures_losses_and_shared_hosts(tmp_path: Path, capsys: Capture) -> None:
-    place = write_fleet(tmp_path / "f", NODES[:6], changes={node: {"hostname": "one"} for node in NODES[:6]})
+    place = write_fleet(tmp_path / "f", NODES[:9], changes={node: {"hostname": "one"} for node in NODES[:9]})
     lost = fields_of("one", "vae", 0, 1.0, completed=False, outcome="device_out_of_memory", statistics=None)
     (place / "node02" / "s.vae.R0.D0.json").write_text(json.dumps(lost | {"train_item": None}))
     (place / "node04" / "s.vae.R0.D0.json").unlink()
-    states = {node: NodeState("one", "finished") for node in NODES[:6]}
+    states = {node: NodeState("one", "finished") for node in NODES[:9]}
     states["node04"] = NodeState("one", "lost", "its process ended.")
-    write_manifest(place, Manifest("s", "3m", states | {"node09": NodeState("two", "failed", "No space.")}))
+    write_manifest(place, Manifest("s", "3m", states | {"node10": NodeState("two", "failed", "No space.")}))
     status, text, _ = report(capsys, place)
     lines = {line.split()[0]: line for line in text[: text.index("Tested")].splitlines()}
     assert status == 1
-    assert "UNSTABLE" in lines["node02"]
+    assert "SUSPECT" in lines["node02"]
     assert "vae, repetition 0: tenant 0 device_out_of_memory." in lines["node02"]
     assert "lost: its process ended.; 8 launches of it are kept" in lines["node04"]
-    assert "failed: No space.; no record of it came" in lines["node09"]
+    assert "failed: No space.; no record of it came" in lines["node10"]
     assert lines["node00"].split()[-1] == "shared"
     assert "shared: several nodes are of one host (one)" in text
     (place / "cotenant.fleet").write_bytes(b'{"suite": "\xff"}')
@@ -130,7 +165,7 @@ def test_failures_losses_and_shared_hosts(tmp_path: Path, capsys: Capture) -> No
 def test_a_node_that_cannot_be_compared_is_not_accepted(tmp_path: Path, capsys: Capture) -> None:
     failed = {"completed": False, "outcome": "device_out_of_memory", "statistics": None, "train_item": None}
     changes = {"node04": failed, "node05": {"run_id": 5}}  # As of a job array with its number for --uid.
-    place = write_fleet(tmp_path / "six", NODES[:6], changes=changes)
+    place = write_fleet(tmp_path / "six", NODES[:9], changes=changes)
     status, text, _ = report(capsys, place, "--json")
     absent = {(each["node"], each["reason"]) for each in json.loads(text)["nodes"] if each["verdict"] == "ABSENT"}
     assert (status, absent) == (
@@ -144,14 +179,15 @@ def test_a_node_that_cannot_be_compared_is_not_accepted(tmp_path: Path, capsys: 
     (pair / "node01" / "s.vae.R0.D0.json").write_text(json.dumps(fields_of("node01", "vae", 0, 1.0) | failed))
     document = json.loads(report(capsys, pair, "--json")[1])
     assert [(each["node"], each["verdict"]) for each in document["nodes"]] == [
-        ("node01", "UNSTABLE"),
-        ("node00", "ACCEPT"),
+        ("node01", "SUSPECT"),
+        ("node01", "UNTESTED"),
+        ("node00", "UNTESTED"),
     ]
 
 
 def test_a_node_is_as_fast_as_its_slowest_tenant(tmp_path: Path, capsys: Capture) -> None:
     """One of three devices at 0.8 is 7 % of their sum; the record that shows it is the device's own."""
-    for node in NODES[:6]:
+    for node in NODES[:9]:
         (tmp_path / node).mkdir()
         for job in [*COMPUTE, "recom", "vae"]:
             for tenant in range(3):

@@ -190,7 +190,7 @@ for record in (base.parents[2] / "answers" / base.name).glob(f"*.R{uid}.*"):
 def test_an_outlier_runs_three_times_more_at_the_same_moment_as_three_healthy_nodes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    names = tuple(f"n{number}" for number in range(6))
+    names = tuple(f"n{number}" for number in range(8))
     write_fleet(tmp_path / "answers", names, {("n2", job): 0.09 for job in COMPUTE}, again=names)
     use_program(monkeypatch, tmp_path, ANSWERS)
     cluster = LocalCluster(names)

@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cotenant.stats.acceptance import Charge, NodeVerdict, charges, worst
+from cotenant.stats.bins import bins_of
 from cotenant.stats.confirmation import confirm
 from cotenant.stats.fleet import effects_of, minority, screen
 
@@ -144,9 +145,92 @@ def test_a_job_without_repeats_weakens_no_other_and_few_repeats_leave_a_suspect(
         assert [(charge.node, charge.verdict, charge.resource) for charge in found] == [(7, verdict, 0)]
 
 
-def test_of_four_nodes_nobody_is_suspected() -> None:
-    assert not screen(logs(0, slow((1, COMPUTE, 0.5)))[:4], RESOURCES).suspects.any()
-    assert screen(logs(0, slow((1, COMPUTE, 0.5)))[:5], RESOURCES).suspects.tolist() == [False, True, *[False] * 3]
+def fleet_charges(
+    seed: int, nodes: int, noise: float, rounds: int, fault: float = 0.0, levels: str = ""
+) -> list[Charge]:
+    """Return what is held against the nodes of an invented fleet: the first has `fault` in the jobs of one resource."""
+    chance = np.random.default_rng(seed)
+    own = -chance.exponential(0.05, nodes) if levels == "tail" else chance.normal(0, 0.03, nodes)
+    if levels == "bins":
+        own = np.where(np.arange(nodes) % 2, -0.06, 0) + chance.normal(0, 0.008, nodes)
+    if levels == "half":
+        own[0] = np.log(0.5)
+    planted = np.zeros((nodes, 20))
+    planted[0, COMPUTE] = np.log1p(-fault)
+    ran = [own[:, None] + planted + chance.normal(0, noise, (nodes, 20)) for _ in range(1 + rounds)]
+    bins = bins_of(ran[0], RESOURCES)
+    first, *again = (bins.taken_off(each, RESOURCES) for each in ran)
+    screening = screen(first, RESOURCES)
+    suspects = np.flatnonzero(screening.suspects)
+    healthy = chance.permutation(np.flatnonzero(~screening.suspects))[: 3 * len(suspects)]
+    left_out = np.setdiff1d(np.arange(nodes), [*suspects, *healthy])
+    for each in again:
+        each[left_out] = np.nan
+    confirmation = confirm(screening, np.reshape(again, (rounds, nodes, 20)), RESOURCES)
+    return charges(screening, confirmation, RESOURCES, WORKS)
+
+
+CONDEMNED = (NodeVerdict.SLOW, NodeVerdict.DEFECT, NodeVerdict.UNSTABLE)
+
+
+def share_found(draws: int, *fleet: object) -> float:
+    """Return in what share of fleets the first node, and in none another one, is condemned for its resource."""
+    every = [[c for c in fleet_charges(seed, *fleet) if c.verdict in CONDEMNED] for seed in range(draws)]  # type: ignore[arg-type]
+    assert {charge.node for found in every for charge in found} <= {0}
+    return sum(any(charge.resource == 0 for charge in found) for found in every) / draws
+
+
+def condemning(draws: int, *fleet: object) -> int:
+    """Return how many fleets condemn anybody."""
+    every = [fleet_charges(1000 + seed, *fleet) for seed in range(draws)]  # type: ignore[arg-type]
+    return sum(any(charge.verdict in CONDEMNED for charge in found) for found in every)
+
+
+@pytest.mark.parametrize(
+    ("draws", "nodes"), [(12, 64), *(pytest.param(100, nodes, marks=pytest.mark.slow) for nodes in (32, 128))]
+)
+def test_a_small_defect_is_found_in_noise(draws: int, nodes: int) -> None:
+    """Without taking off the noise of the screening it is found in 3 of 100 fleets at 2 %."""
+    assert share_found(draws, nodes, 0.02, 12, 0.04) >= 0.8
+    assert share_found(draws, nodes, 0.01, 12, 0.04) >= 0.95
+
+
+@pytest.mark.parametrize(("draws", "noise"), [(20, 0.01), pytest.param(100, 0.01, marks=pytest.mark.slow)])
+def test_of_four_nodes_a_slow_resource_and_one_at_half_speed_are_found(draws: int, noise: float) -> None:
+    assert share_found(draws, 4, noise, 3, 0.1) >= 0.95
+    half = [fleet_charges(seed, 4, noise, 3, 0.0, "half") for seed in range(5)]
+    assert all(found[0].node == 0 and found[0].verdict is NodeVerdict.DEFECT for found in half)
+
+
+@pytest.mark.parametrize("draws", [2, pytest.param(43, marks=pytest.mark.slow)])
+def test_healthy_fleets_condemn_nobody_nor_a_slow_tail_nor_a_bin(draws: int) -> None:
+    for noise in (0.01, 0.02, 0.05):
+        assert sum(condemning(draws, nodes, noise, 3) for nodes in (4, 32, 128)) == 0
+    assert sum(condemning(draws, nodes, 0.01, 3, 0.0, "tail") for nodes in (8, 32, 128)) <= 1
+    assert sum(condemning(draws, nodes, 0.01, 3, 0.0, "bins") for nodes in (8, 16, 64)) == 0
+
+
+def test_of_four_nodes_one_that_ran_once_is_untested() -> None:
+    screening = screen(logs(0, slow())[:4], RESOURCES)
+    assert screening.suspects.all()
+    found = charges(screening, None, RESOURCES, WORKS)
+    assert {(charge.node, charge.verdict) for charge in found} == {(node, NodeVerdict.UNTESTED) for node in range(4)}
+    assert all(0.8 < charge.ratio < 0.95 for charge in found), "3 % between nodes are natural: 9 % would be seen"
+    noisy = fleet_charges(1, 4, 0.08, 3)
+    assert {charge.verdict for charge in noisy} == {NodeVerdict.UNTESTED}, "in noise repeats do not tell either"
+    assert all(charge.ratio < 0.9 for charge in noisy)
+    assert fleet_charges(1, 4, 0.01, 3) == []
+
+
+def test_two_bins_are_recognised_and_a_fault_is_one_of_its_own_bin() -> None:
+    found = bins_of(logs(0, slow(*((node, slice(0, 20), 0.3) for node in range(0, 40, 2)))), RESOURCES)
+    assert (found.levels[::2] < -0.25).all()
+    assert (found.levels[1::2] == 0).all()
+    of_resource = bins_of(logs(0, slow(*((node, COMPUTE, 0.1) for node in range(15)))), RESOURCES)
+    assert of_resource.resources[:15, 0] == pytest.approx(np.log(0.9), abs=0.01)
+    assert not of_resource.resources[15:].any()
+    assert not of_resource.levels.any()
+    assert not bins_of(logs(0, slow((7, COMPUTE, 0.1))), RESOURCES).resources.any(), "one node is no bin"
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from cotenant.fleet.manifest import NodeState
 from cotenant.results.launches import LaunchRecords, grouped
 from cotenant.results.record import INTERRUPTED
 from cotenant.results.table import AT
-from cotenant.stats.acceptance import Charge, NodeVerdict, charges
+from cotenant.stats.acceptance import Charge, NodeVerdict, charges, least_seen
+from cotenant.stats.bins import Bins, bins_of
 from cotenant.stats.confirmation import Confirmation, confirm
-from cotenant.stats.fleet import AGREE, LEAST_NODES, Screening, minority, screen
+from cotenant.stats.fleet import AGREE, PRIOR, Screening, minority, screen
 from cotenant.text import listed, many
 
 ORDER = (
@@ -25,10 +26,20 @@ ORDER = (
     NodeVerdict.SLOW,
     NodeVerdict.UNSTABLE,
     NodeVerdict.SUSPECT,
+    NodeVerdict.UNTESTED,
+    NodeVerdict.BIN,
     NodeVerdict.ACCEPT,
 )
 """From the worst."""
 ALL_JOBS = "all jobs"
+SOUND = (NodeVerdict.ACCEPT, NodeVerdict.BIN)
+AGAIN = (NodeVerdict.SUSPECT, NodeVerdict.UNTESTED)
+
+
+SENTENCES = {
+    NodeVerdict.UNSTABLE: "its repeats differ more than those of others",
+    NodeVerdict.UNTESTED: "of few nodes: less than {} % slower would not have been seen",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,7 @@ class JudgedClass:
     """One class with its outliers: what the matrix of nodes by jobs shows."""
 
     members: NodeClass
+    bins: Bins
     screening: Screening
     confirmation: Confirmation | None
 
@@ -89,13 +101,13 @@ class Judged:
 
     @property
     def accepted(self) -> bool:
-        """Whether every node is."""
-        return all(judgement.verdict is NodeVerdict.ACCEPT for judgement in self.nodes)
+        """Whether nothing is held against any node."""
+        return all(judgement.verdict in SOUND for judgement in self.nodes)
 
     @property
     def suspects(self) -> list[str]:
         """The names of the nodes that have to run again."""
-        return [each.node.name for each in self.nodes if any(r.verdict is NodeVerdict.SUSPECT for r in each.reasons)]
+        return [each.node.name for each in self.nodes if any(r.verdict in AGAIN for r in each.reasons)]
 
 
 def judge(gathered: Gathered, expected: Mapping[str, NodeState]) -> Judged:
@@ -103,9 +115,13 @@ def judge(gathered: Gathered, expected: Mapping[str, NodeState]) -> Judged:
     reasons: dict[str, list[Reason]] = defaultdict(list)
     classes = []
     for members in gathered.classes:
-        screening = screen(members.screening, members.resources)
-        confirmation = confirm(screening, members.rounds, members.resources)
-        classes.append(JudgedClass(members, screening, confirmation))
+        bins = bins_of(members.screening, members.resources)
+        screening = screen(bins.taken_off(members.screening, members.resources), members.resources)
+        rounds = bins.taken_off(members.rounds, members.resources)
+        confirmation = confirm(screening, rounds, members.resources)
+        classes.append(JudgedClass(members, bins, screening, confirmation))
+        for node, reason in _of_bins(classes[-1], gathered):
+            reasons[node].append(reason)
         for charge in charges(screening, confirmation, members.resources, members.works):
             reasons[members.nodes[charge.node].name].append(_of_charge(charge, classes[-1], gathered))
     compared = set[str]()
@@ -123,6 +139,19 @@ def judge(gathered: Gathered, expected: Mapping[str, NodeState]) -> Judged:
     return Judged(gathered, judged, classes, sorted(compared))
 
 
+def _of_bins(of: JudgedClass, gathered: Gathered) -> Iterator[tuple[str, Reason]]:
+    """Yield the nodes that are of a slower bin."""
+    columns = [(ALL_JOBS, of.bins.levels), *zip(gathered.resources, of.bins.resources.T, strict=False)]
+    for what, below in columns:
+        for node in np.flatnonzero(below < 0):
+            equal = int(np.sum(below == below[node]))
+            sentence = f"one of {many(equal, 'node')} alike, with a gap to faster ones of equal hardware"
+            yield (
+                of.members.nodes[int(node)].name,
+                Reason(NodeVerdict.BIN, what, float(np.exp(below[node])), sentence=sentence),
+            )
+
+
 def _of_charge(charge: Charge, of: JudgedClass, gathered: Gathered) -> Reason:
     members, effects = of.members, of.screening.effects
     jobs = np.arange(len(members.jobs))
@@ -134,11 +163,11 @@ def _of_charge(charge: Charge, of: JudgedClass, gathered: Gathered) -> Reason:
         what, jobs = members.jobs[charge.job], np.array([charge.job])
     ran = [job for job in jobs if members.at[0, charge.node, job] >= 0]
     worst = min(ran, key=lambda job: effects.rest[charge.node, job], default=None)
-    sentence = "" if charge.verdict is not NodeVerdict.UNSTABLE else "its repeats differ more than those of others"
+    sentence = SENTENCES.get(charge.verdict, "").format(f"{100 * (1 - charge.ratio):.0f}")
     return Reason(
         verdict=charge.verdict,
         what=what,
-        ratio=charge.ratio,
+        ratio=None if charge.verdict is NodeVerdict.UNTESTED else charge.ratio,
         interval=charge.interval,
         rounds=charge.rounds,
         runs=charge.runs,
@@ -180,15 +209,24 @@ def _corrupt(gathered: Gathered, compared: set[str]) -> Iterator[tuple[str, Reas
 
 
 def _failures(gathered: Gathered) -> Iterator[tuple[str, Reason]]:
-    """Yield the launches that failed on a node where most others completed the same."""
+    """Yield the launches that failed on a node where most others completed the same.
+
+    One that failed once is repeated before it is held against the node, and forgotten where it completes then.
+    """
+    passed = {(launch.host, launch.job) for launch in gathered.launches if not _has_failed(launch)}
+    failures = Counter((launch.host, launch.job) for launch in gathered.launches if _has_failed(launch))
     for _, launches in grouped(gathered.launches, lambda launch: (launch.job, launch.run_id)).items():
         failed = [launch for launch in launches if _has_failed(launch)]
         if len(failed) * 2 > len(launches):
             continue
         for launch in failed:
+            times, repeated = failures[launch.host, launch.job], (launch.host, launch.job) in passed
+            if times == 1 and repeated:
+                continue
+            verdict = NodeVerdict.UNSTABLE if times > 1 else NodeVerdict.SUSPECT
             sentence = f"{launch.job}, repetition {launch.run_id}: {launch.flaw or launch.failure}"
             record = gathered.path_of(launch.at[0])
-            yield launch.host, Reason(NodeVerdict.UNSTABLE, launch.job, sentence=sentence, record=record)
+            yield launch.host, Reason(verdict, launch.job, sentence=sentence, record=record)
 
 
 def _has_failed(launch: LaunchRecords) -> bool:
@@ -243,10 +281,17 @@ def coverage(judged: Judged) -> list[str]:
     lines.append(f"Not tested: {listed(missing, 20)}.")
     if judged.compared:
         lines.append(f"Losses compared: {listed(judged.compared, 20)}.")
-    few = [of for of in judged.classes if len(of.members.nodes) < LEAST_NODES]
-    lines += [
-        f"{many(len(of.members.nodes), 'node')} of {of.members.nodes[0].hardware}: too few to tell what is natural, so "
-        "that no rate is held against any."
-        for of in few
-    ]
-    return lines
+    return [*lines, *(_few(of) for of in judged.classes if of.screening.few)]
+
+
+def _few(of: JudgedClass) -> str:
+    """Return what could not be seen of few nodes."""
+    nodes = f"{many(len(of.members.nodes), 'node')} of {of.members.nodes[0].hardware}"
+    if of.confirmation is None:
+        return f"{nodes}: too few to tell what is natural by one run. All have to run again."
+    parts = (of.confirmation.resources, of.confirmation.levels)
+    of_resource, of_level = (100 * float(1 - np.exp(least_seen(part).min())) for part in parts)
+    return (
+        f"{nodes}: few, so that {100 * PRIOR:.0f} % between them are taken for natural. Less than {of_resource:.0f} % "
+        f"in a resource, or {of_level:.0f} % in all jobs, would not have been seen."
+    )

@@ -11,17 +11,18 @@ import numpy as np
 import polars as pl
 
 from cotenant.fleet.inventory import Minority
-from cotenant.fleet.judgement import ORDER, Judged, JudgedClass, NodeJudgement, Reason, coverage
+from cotenant.fleet.judgement import AGAIN, ORDER, SOUND, Judged, JudgedClass, NodeJudgement, Reason, coverage
 from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Value, row, word
 from cotenant.report.numbers import change
 from cotenant.results.launches import grouped
 from cotenant.stats.acceptance import NodeVerdict
 from cotenant.stats.confirmation import ROUNDS
-from cotenant.stats.fleet import LEAST_NODES
 from cotenant.text import listed, many
 
 STYLES = {
     NodeVerdict.ACCEPT: "green",
+    NodeVerdict.BIN: "green",
+    NodeVerdict.UNTESTED: "yellow",
     NodeVerdict.SUSPECT: "yellow",
     NodeVerdict.UNSTABLE: "yellow",
     NodeVerdict.SLOW: "bold red",
@@ -85,8 +86,8 @@ def notes(judged: Judged) -> list[str]:
         lines.append(f"shared: several nodes are of one host ({listed(shared)}); their rates are of neighbours.")
     if suspects := judged.suspects:
         lines.append(
-            f"SUSPECT: {listed(suspects)} should run again, {ROUNDS} times, each time beside three other nodes; "
-            "`cotenant fleet run` does, and further repetitions (--uid) of the suite are such runs."
+            f"SUSPECT, UNTESTED: {listed(suspects)} should run again, {ROUNDS} times, each time beside three other "
+            "nodes; `cotenant fleet run` does, and further repetitions (--uid) of the suite are such runs."
         )
     left_out = judged.gathered.notes
     more = [f"and {len(left_out) - MOST_NOTES} more of what is left out"] if len(left_out) > MOST_NOTES else []
@@ -97,7 +98,7 @@ def commands(judged: Judged) -> list[str]:
     """Return lines for an administrator to paste, who may think otherwise: none of them is run here."""
     lines = []
     for each in judged.nodes:
-        if each.verdict not in (NodeVerdict.ACCEPT, NodeVerdict.SUSPECT):
+        if each.verdict not in (*SOUND, *AGAIN):
             node = shlex.quote(each.node.name)
             reason = shlex.quote(f"cotenant: {reason_words(each.reasons[0])}")
             lines.append(f"scontrol update nodename={node} state=drain reason={reason}")
@@ -169,7 +170,7 @@ COLUMNS: Sequence[Column[Line]] = (
 def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
     """Return nodes by jobs of one class: each rate in % of its job's median. Of many nodes those with an outlier."""
     members, ratios = of.members, of.ratios
-    low = of.screening.cells.low & (len(members.nodes) >= LEAST_NODES)
+    low = of.screening.cells.low
     at = list(range(len(members.nodes)))
     worst = {each.node.name: ORDER.index(each.verdict) for each in judged.nodes}
     marked = [n for n in at if worst[members.nodes[n].name] < len(ORDER) - 1 or low[n].any()]

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from cotenant.stats.confirmation import DEFECT, SLOW, Confirmation, Part
-from cotenant.stats.fleet import Flags, Logs, Screening
+from cotenant.stats.fleet import PRIOR, ROBUST_SDS, Flags, Logs, Screening
 
 FALSE_DISCOVERIES = 0.01
 P_JOB = 0.01
@@ -17,14 +18,19 @@ P_JOB = 0.01
 INDEPENDENT_JOBS = 2
 STEADY = 0.01
 """A job whose repeats spread by more condemns nobody alone."""
+UNSEEN = float(np.log1p(-0.1))
+"""Of few nodes one is accepted only where a resource that is so much slower would have been seen."""
 RESTLESS = 2.0
 """A node whose repeats spread by so many times those of healthy nodes is unstable."""
 
 
 class NodeVerdict(enum.StrEnum):
-    """What becomes of a node; SUSPECT is an outlier that has not run again beside healthy nodes."""
+    """What becomes of a node. SUSPECT is an outlier that has not run again beside healthy nodes, UNTESTED one of few
+    nodes that could be slow without being seen, BIN one of a slower group of nodes, which is no fault."""
 
     ACCEPT = "ACCEPT"
+    BIN = "BIN"
+    UNTESTED = "UNTESTED"
     SUSPECT = "SUSPECT"
     SLOW = "SLOW"
     DEFECT = "DEFECT"
@@ -37,7 +43,8 @@ class Charge:
     """One thing that is held against a node, by numbers of its class: a `resource`, a `job`, or neither: its level.
 
     `ratio` is its rate over that of healthy nodes, with the 95 % `interval`; `rounds` is how many repeats of `runs`
-    showed it again. A SUSPECT has no interval, and its ratio is that of the screening.
+    showed it again. A SUSPECT has no interval, and its ratio is that of the screening; that of an UNTESTED one is the
+    largest that would have been seen.
     """
 
     node: int
@@ -59,15 +66,16 @@ def charges(
     """Return what is held against the nodes of one class, the worst of a node first.
 
     `resources` has each job's (J), -1 for none; `works` (J) is equal for jobs that are not independent, as one model
-    in two precisions. A suspect that has not run again is charged with its outliers, as SUSPECT.
+    in two precisions. A suspect that has not run again is charged with its outliers, as SUSPECT, or is UNTESTED.
     """
     suspects = screening.suspects
-    if confirmation is None:
-        return [_suspicion(screening, node) for node in _numbers(suspects)]
-    untried = suspects & (confirmation.runs < 2)
+    untried = suspects if confirmation is None else suspects & (confirmation.runs < 2)
     made = [_suspicion(screening, node) for node in _numbers(untried)]
+    if confirmation is None:
+        return made
     tried = suspects & ~untried
     of_level, of_resources, of_cells = rejected(confirmation, tried)
+    least = least_seen(confirmation.resources if (resources >= 0).any() else confirmation.cells)
     for node in _numbers(tried):
         agreeing = confirmation.cells.p[node] < P_JOB
         named = [
@@ -84,6 +92,8 @@ def charges(
         held = [charge for charge in charges if charge is not None]
         if not held and confirmation.own[node] > RESTLESS:
             held = [_restless(confirmation, node)]
+        if not held and screening.few and least[node] < UNSEEN:
+            held = [Charge(node, NodeVerdict.UNTESTED, float(np.exp(least[node])), runs=int(confirmation.runs[node]))]
         made += sorted(held, key=lambda charge: (charge.job is not None, charge.ratio))
     return made
 
@@ -95,14 +105,30 @@ def _numbers(flags: Flags) -> list[int]:
 def rejected(confirmation: Confirmation, tried: Flags) -> list[Flags]:
     """Return which effects (levels, resources, cells) chance does not explain: Benjamini and Hochberg (1995).
 
-    The family is all nodes of the class by all their effects; those that raised no flag count as explained.
+    Levels are one family, resources and jobs another, each of all nodes of the class; those that raised no flag count
+    as explained.
     """
     parts = (confirmation.levels, confirmation.resources, confirmation.cells)
     chances = [np.where(tried[:, None], np.nan_to_num(part.p, nan=1.0), 1.0) for part in parts]
+    limits = [_limit(chances[:1]), _limit(chances[1:])]
+    return [p <= limit for p, limit in zip(chances, (limits[0], limits[1], limits[1]), strict=True)]
+
+
+def _limit(chances: list[Logs]) -> float:
+    """Return the largest chance that is a discovery; -1 where none is."""
     every = np.sort(np.concatenate([p.ravel() for p in chances]))
     passed = every <= FALSE_DISCOVERIES * np.arange(1, len(every) + 1) / max(len(every), 1)
-    limit = every[passed].max(initial=-1.0)
-    return [p <= limit for p in chances]
+    return float(every[passed].max(initial=-1.0))
+
+
+def least_seen(part: Part) -> Logs:
+    """Return the logarithm (N) of the largest ratio of a node that would have been called slow in each of a part's
+    columns that any node has, by its interval and among healthy nodes; minus infinity where nothing is known of one."""
+    chance = special.stdtrit(np.maximum(part.freedom, 1), FALSE_DISCOVERIES / max(part.p.size, 1))
+    least = np.minimum(SLOW - 2 * part.half_width, chance * part.sd)
+    least = least[:, ~np.isnan(least).all(axis=0)]
+    seen: Logs = np.nan_to_num(least, nan=-np.inf).min(axis=1, initial=0.0)
+    return seen
 
 
 def _charge(
@@ -141,8 +167,13 @@ def _restless(confirmation: Confirmation, node: int) -> Charge:
 
 
 def _suspicion(screening: Screening, node: int) -> Charge:
-    """Return the outlier of a node that is the farthest below what is natural: a resource before its jobs."""
+    """Return the outlier of a node that is the farthest below what is natural: a resource before its jobs. Of one
+    without any it is what could not be seen."""
     effects = screening.effects
+    if not screening.outliers[node]:
+        limits = [screening.levels.sd, *np.atleast_1d(screening.resources.sd)]
+        seen = -ROBUST_SDS * float(np.nan_to_num(limits, nan=PRIOR).max()) if len(effects.nodes) > 1 else -np.inf
+        return Charge(node, NodeVerdict.UNTESTED, float(np.exp(seen)))
     if screening.levels.low[node]:
         return Charge(node, NodeVerdict.SUSPECT, float(np.exp(effects.nodes[node])))
     number, ratio = _lowest(screening.resources.low[node], effects.resources[node])
@@ -162,6 +193,6 @@ def _lowest(low: Flags, effects: Logs) -> tuple[int | None, float]:
 
 def worst(charges_of_node: list[Charge]) -> NodeVerdict:
     """Return the verdict on a node from what is held against it."""
-    order = (NodeVerdict.DEFECT, NodeVerdict.SLOW, NodeVerdict.UNSTABLE, NodeVerdict.SUSPECT)
+    order = (NodeVerdict.DEFECT, NodeVerdict.SLOW, NodeVerdict.UNSTABLE, NodeVerdict.SUSPECT, NodeVerdict.UNTESTED)
     verdicts = {charge.verdict for charge in charges_of_node}
     return next((verdict for verdict in order if verdict in verdicts), NodeVerdict.ACCEPT)

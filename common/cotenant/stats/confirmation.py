@@ -5,13 +5,13 @@ The run that raised a flag does not count a second time: it was chosen for being
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from cotenant.stats.fleet import Logs, Screening, Spread, by_resource, empty_is_nan, levels
+from cotenant.stats.fleet import PRIOR, Logs, Screening, Spread, by_resource, empty_is_nan, levels
 from cotenant.stats.launches import CONFIDENCE
 
 ROUNDS = 3
@@ -21,17 +21,24 @@ SLOW, DEFECT = float(np.log1p(-0.02)), float(np.log1p(-0.05))
 """Where the upper end of the 95 % interval has to lie below."""
 _MEDIAN = float(np.pi / 2)
 """The variance of a median over that of a mean."""
+TAIL_NODES = 10
+"""The tail of a class is held to be as long as so many nodes can tell, however many there are."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """One kind of effect, of N nodes, over all rounds: `effect`, half of its 95 % interval, the chance `p` of such a
-    one among healthy nodes, and in how many `rounds` it was below SLOW again. All (N, k)."""
+    one among healthy nodes, and in how many `rounds` it was below SLOW again. All (N, k).
+
+    `sd` is the standard deviation among healthy nodes, repeats included, and `freedom` (k) its degrees of freedom.
+    """
 
     effect: Logs
     half_width: Logs
     p: Logs
     rounds: npt.NDArray[np.intp]
+    sd: Logs
+    freedom: Logs
 
     @property
     def upper(self) -> Logs:
@@ -59,11 +66,11 @@ class Confirmation:
 def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp]) -> Confirmation | None:
     """Return what `rounds` (K, N, J) of log rates, NaN where nothing ran, say of the nodes with an outlier.
 
-    The healthy nodes that ran in the same round tell what has changed since the screening, which is taken off. None
-    where fewer than two rounds have two healthy nodes that ran the same job.
+    The healthy nodes that ran in the same round tell what has changed since the screening, which is taken off; of few
+    nodes, none of which was chosen, all do. None where fewer than two rounds have two healthy nodes of the same job.
     """
     effects, suspects = screening.effects, screening.suspects
-    healthy = np.where(suspects[None, :, None], np.nan, rounds)
+    healthy = rounds if screening.few else np.where(suspects[None, :, None], np.nan, rounds)
     beside = np.sum(~np.isnan(healthy), axis=1)
     if np.sum((beside > 1).any(axis=1)) < 2:
         return None
@@ -92,18 +99,25 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
     of_level = _of_median(variance, np.flatnonzero(again))
     groups = [np.flatnonzero(again & (resources == number)) for number in range(resources.max(initial=-1) + 1)]
     of_groups = [_of_median(variance, members) + of_level for members in groups]
+    # What the noise of one run adds to the spread of the screening.
+    once = noise[None] ** 2
+    level_once = _of_median(once, np.flatnonzero(again))
+    groups_once = np.array([_of_median(once, members) + level_once for members in groups]).reshape(-1)
     each = np.stack([levels(of_round, resources) for of_round in deviations])[..., None]
     means = mean_of_rounds(left)
+    of_levels = _part(each, level[:, None], of_level[:, None], freedom * int(again.sum()), screening.levels, level_once)
+    tail = np.zeros(len(level)) if screening.few else _tail_chance(effects.nodes, of_levels.effect[:, 0])
     return Confirmation(
-        levels=_part(each, level[:, None], of_level[:, None], freedom * int(again.sum()), screening.levels),
+        levels=replace(of_levels, p=np.maximum(of_levels.p, tail[:, None])),
         resources=_part(
             by_resource(left, resources),
             by_resource(means, resources),
             np.stack(of_groups, axis=1) if groups else np.empty((len(level), 0)),
             np.array([freedom * len(members) for members in groups]),
             screening.resources,
+            groups_once,
         ),
-        cells=_part(left, means, variance + of_level[:, None], freedom, screening.cells),
+        cells=_part(left, means, variance + of_level[:, None], freedom, screening.cells, once[0] + level_once),
         noise=noise,
         own=own,
         runs=np.where(usually > 1, runs.max(axis=1, initial=0), 0),
@@ -143,18 +157,36 @@ def _of_median(variance: Logs, members: npt.NDArray[np.intp]) -> Logs:
     return combined
 
 
-def _part(rounds: Logs, effect: Logs, variance: Logs, freedom: float | Logs, nature: Spread) -> Part:
+def _tail_chance(nodes: Logs, effect: Logs) -> Logs:
+    """Return the chance (N) of such levels where the slow end of the class is as an exponential tail.
+
+    Its scale is the mean distance of the other slower nodes from the median, the PRIOR at the least; so the chance is
+    that of a Pareto tail (an F with 2 and 2 m degrees of freedom).
+    """
+    below = np.maximum(np.median(nodes) - nodes, 0)
+    others: Logs = np.sum(below > 0) - (below > 0)
+    scale = np.maximum((below.sum() - below) / np.maximum(others, 1), PRIOR)
+    freedom = np.minimum(others + 1, TAIL_NODES)
+    chance: Logs = (1 + np.maximum(-np.nan_to_num(effect), 0) / scale / freedom) ** -freedom / 2
+    return chance
+
+
+def _part(rounds: Logs, effect: Logs, variance: Logs, freedom: float | Logs, nature: Spread, once: Logs) -> Part:
     """Return the part of these effects by round (K, N, k), and over all of them (N, k).
 
     The chance p takes all rounds for one run of a healthy node: its lasting peculiarity, which every repeat shows
-    again, is no proof of a fault.
+    again, is no proof of a fault. `once` (k) is what noise adds to the variance of nature; it is taken off, but not the
+    error of that variance itself.
     """
     middle, sd, free = (np.atleast_1d(each) for each in (nature.middle, nature.sd, nature.freedom))
-    deviation = (effect - middle) / np.sqrt(sd**2 + variance)
+    lasting = np.maximum(sd**2 - np.nan_to_num(once), 0) + sd**2 * np.sqrt(2 / np.maximum(free, 1))
+    healthy = np.sqrt(lasting + variance)
     quantile = special.stdtrit(freedom, (1 + CONFIDENCE) / 2)
     return Part(
         effect=effect - middle,
         half_width=quantile * np.sqrt(variance),
-        p=np.where(free > 0, special.stdtr(np.maximum(free, 1), deviation), 1.0),
+        p=np.where(free > 0, special.stdtr(np.maximum(free, 1), (effect - middle) / healthy), 1.0),
         rounds=np.sum(rounds - middle < SLOW, axis=0),
+        sd=healthy,
+        freedom=free,
     )

@@ -19,11 +19,15 @@ Logs = npt.NDArray[np.float64]
 """Natural logarithms of rates, NaN where there is none."""
 Flags = npt.NDArray[np.bool_]
 
-LEAST_NODES = 5
-"""Of fewer nodes of a class nobody knows what is natural among them."""
-ROBUST_SDS = 3.0
+LEAST_NODES = 8
+"""Fewer nodes of a class do not tell what is natural among them: then it is taken to be PRIOR, and all run again."""
+PRIOR, PRIOR_FREEDOM = 0.03, 3
+"""The standard deviation among few nodes beforehand, and as how many degrees of freedom it counts."""
+ROBUST_SDS, FEW_SDS = 3.0, 2.0
 OUTLIER = float(np.log1p(-0.03))
-"""An outlier is further below the median than this, and than three robust standard deviations."""
+"""An outlier is further below the median than this, and than ROBUST_SDS robust standard deviations."""
+RESOURCE_SDS, RESOURCE_OUTLIER = 2.0, float(np.log1p(-0.02))
+"""Those of a resource: there are fewer than jobs, and a repeat that is not needed costs time only."""
 _MAD = 1.4826
 _CUT = 0.9866
 """The standard deviation of a normal distribution that is cut off at three of its own."""
@@ -92,20 +96,26 @@ class Spread:
     low: Flags
 
 
-def spread_of(values: Logs) -> Spread:
+def spread_of(values: Logs, robust_sds: float = ROBUST_SDS, outlier: float = OUTLIER) -> Spread:
     """Return the spread of each column of `values` (N, ...) over nodes, of those that are no outliers to either side.
 
     First the median absolute deviation says which are; the standard deviation of the others is nearly as exact as that
-    of all would be, where the former has the worth of a third of the nodes.
+    of all would be, where the former has the worth of a third of the nodes. Of few nodes all columns have one, with
+    the PRIOR as if it came of so many nodes more.
     """
     with empty_is_nan():
         middle = np.nanmedian(values, axis=0)
         away = values - middle
-        limit = np.maximum(ROBUST_SDS * _MAD * np.nanmedian(np.abs(away), axis=0), -OUTLIER)
+        robust = _MAD * np.nanmedian(np.abs(away), axis=0)
+        limit = FEW_SDS * PRIOR if len(values) < LEAST_NODES else np.maximum(ROBUST_SDS * robust, -OUTLIER)
         usual = np.where(np.abs(away) <= limit, away, np.nan)
         sd = np.nanstd(usual, axis=0, ddof=1) / _CUT
     freedom = np.maximum(np.sum(~np.isnan(usual), axis=0) - 1.0, 0.0)
-    return Spread(middle, sd, freedom, away < -limit)
+    if len(values) < LEAST_NODES:
+        squares = np.nansum(freedom * np.nan_to_num(sd) ** 2) + PRIOR_FREEDOM * PRIOR**2
+        freedom = np.full_like(freedom, freedom.sum() + PRIOR_FREEDOM)
+        sd = np.sqrt(squares / freedom)
+    return Spread(middle, sd, freedom, away < np.minimum(-robust_sds * robust, outlier))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,10 +128,19 @@ class Screening:
     cells: Spread
 
     @property
+    def few(self) -> bool:
+        """Whether the nodes are too few to tell what is natural among them."""
+        return len(self.effects.nodes) < LEAST_NODES
+
+    @property
+    def outliers(self) -> Flags:
+        """The nodes (N) with an outlier: their level, a resource or a job."""
+        return self.levels.low | self.resources.low.any(axis=1) | self.cells.low.any(axis=1)
+
+    @property
     def suspects(self) -> Flags:
-        """The nodes (N) with an outlier: their level, a resource or a job; none where they are too few to tell."""
-        low = self.levels.low | self.resources.low.any(axis=1) | self.cells.low.any(axis=1)
-        return low & (len(low) >= LEAST_NODES)
+        """The nodes (N) that have to run again: those with an outlier; of few nodes all."""
+        return self.outliers | self.few
 
 
 def screen(logs: Logs, resources: npt.NDArray[np.intp]) -> Screening:
@@ -130,7 +149,8 @@ def screen(logs: Logs, resources: npt.NDArray[np.intp]) -> Screening:
     `logs` (N, J) are of one run of each job on each node.
     """
     effects = effects_of(logs, resources)
-    return Screening(effects, spread_of(effects.nodes), spread_of(effects.resources), spread_of(effects.rest))
+    of_resources = spread_of(effects.resources, RESOURCE_SDS, RESOURCE_OUTLIER)
+    return Screening(effects, spread_of(effects.nodes), of_resources, spread_of(effects.rest))
 
 
 @contextmanager
