@@ -5,10 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MIB (1ul << 20)
 #define VERSION 13000
 #define FIRST_BUS 0x10
+#define MOST_WHOLE 8
+#define MOST_INSTANCES 7
+#define INSTANCE_MULTIPROCESSORS 16
 
 __thread int current_device = 0;
 static __thread cudaError_t last_error = cudaSuccess;
@@ -33,13 +37,6 @@ cudaError_t remember(cudaError_t error) {
     return error;
 }
 
-// 79.11 GiB, as torch shows an H100 of 80 GB.
-size_t device_bytes(void) { return (size_t)number_of("NULL_DEVICE_MIB", 81008) * MIB; }
-
-const char *device_name(void) {
-    const char *name = getenv("NULL_DEVICE_NAME");
-    return name ? name : "NVIDIA H100 80GB HBM3";
-}
 
 static void uuid_of(int physical, char *text, size_t room) {
     int b = 0xA0 + physical;
@@ -47,10 +44,17 @@ static void uuid_of(int physical, char *text, size_t room) {
              b, b, b, b, b, b, b, b, b);
 }
 
-// Fills `physical` with the devices that CUDA_VISIBLE_DEVICES leaves, by index or by UUID, and returns how many.
+// Fills `physical` with the devices that CUDA_VISIBLE_DEVICES leaves, by index or by UUID, and returns how many. A process
+// sees one instance of MIG, as nvml.c names it: they are devices of their own, and come after MOST_WHOLE whole ones.
 static int visible(int *physical) {
     int there = (int)number_of("NULL_DEVICE_COUNT", 1), count = 0;
+    int instances = (int)number_of("NULL_NVML_MIG", 0);
     const char *asked = getenv("CUDA_VISIBLE_DEVICES");
+    unsigned device = 0, instance = 0;
+    if (instances && (!asked || sscanf(asked, "MIG-%8x-0000-0000-0000-%12x", &device, &instance) == 2)) {
+        physical[0] = MOST_WHOLE + (int)device * MOST_INSTANCES + (int)instance;
+        return (int)device < there && (int)instance < instances;
+    }
     if (!asked) {
         for (; count < there; count++) physical[count] = count;
         return count;
@@ -80,6 +84,18 @@ int device_count(void) {
 int physical_device(int device) {
     int physical[MOST_DEVICES];
     return device < visible(physical) ? physical[device] : 0;
+}
+
+int is_instance(void) { return physical_device(0) >= MOST_WHOLE; }
+
+// 79.11 GiB, as torch shows an H100 of 80 GB; 9.5 GiB of an instance.
+size_t device_bytes(void) { return is_instance() ? 9728 * MIB : (size_t)number_of("NULL_DEVICE_MIB", 81008) * MIB; }
+
+const char *device_name(void) {
+    static char name[256];
+    const char *told = getenv("NULL_DEVICE_NAME");
+    snprintf(name, sizeof name, "%s%s", told ? told : "NVIDIA H100 80GB HBM3", is_instance() ? " MIG 1g.10gb" : "");
+    return name;
 }
 
 static const struct { int attribute, value; } ATTRIBUTES[] = {
@@ -121,17 +137,42 @@ static const struct { int attribute, value; } ATTRIBUTES[] = {
     {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 1},
 };
 
+// Is there a daemon's pipe where this process looks for one?
+int is_client_of_mps(void) {
+    char control[1024];
+    const char *pipes = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    if (!pipes) return 0;
+    snprintf(control, sizeof control, "%s/control", pipes);
+    return !access(control, F_OK);
+}
+
+double part_of_mps(void) {
+    return is_client_of_mps() ? (double)number_of("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", 100) / 100 : 1;
+}
+
 int device_attribute(CUdevice_attribute attribute) {
-    if (attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED) return (int)number_of("NULL_DEVICE_MPS", 0);
+    if (attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED) return is_client_of_mps();
+    int value = 0;
     for (size_t i = 0; i < sizeof ATTRIBUTES / sizeof *ATTRIBUTES; i++)
-        if (ATTRIBUTES[i].attribute == (int)attribute) return ATTRIBUTES[i].value;
-    return 0;
+        if (ATTRIBUTES[i].attribute == (int)attribute) value = ATTRIBUTES[i].value;
+    if (attribute != CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) return value;
+    return (int)((is_instance() ? INSTANCE_MULTIPROCESSORS : value) * part_of_mps());
+}
+
+static int board_of(int physical) { return physical < MOST_WHOLE ? physical : (physical - MOST_WHOLE) / MOST_INSTANCES; }
+
+// An instance's is its board's number, and in the end its own.
+static void write_uuid(int physical, unsigned char bytes[16]) {
+    memset(bytes, physical < MOST_WHOLE ? 0xA0 + physical : 0, 16);
+    if (physical < MOST_WHOLE) return;
+    bytes[3] = (unsigned char)board_of(physical);
+    bytes[15] = (unsigned char)((physical - MOST_WHOLE) % MOST_INSTANCES);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "%s", device_name());
-    memset(p->uuid.bytes, 0xA0 + physical_device(device), sizeof p->uuid.bytes);
+    write_uuid(physical_device(device), (unsigned char *)p->uuid.bytes);
     p->totalGlobalMem = device_bytes();
     p->major = device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     p->minor = device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -157,7 +198,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
     p->textureAlignment = 512;
     p->asyncEngineCount = device_attribute(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
     p->unifiedAddressing = p->managedMemory = p->concurrentKernels = p->cooperativeLaunch = p->memoryPoolsSupported = 1;
-    p->pciBusID = FIRST_BUS + physical_device(device);
+    p->pciBusID = FIRST_BUS + board_of(physical_device(device));
     return cudaSuccess;
 }
 
@@ -184,7 +225,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char *text, int room, int device) {
-    snprintf(text, (size_t)room, "0000:%02X:00.0", FIRST_BUS + physical_device(device));
+    snprintf(text, (size_t)room, "0000:%02X:00.0", FIRST_BUS + board_of(physical_device(device)));
     return cudaSuccess;
 }
 

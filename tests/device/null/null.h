@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#define MOST_DEVICES 16
+#define MOST_DEVICES 64  // 8 boards and 7 instances of each
 
 // ---- The seam of time (clock.c): all work and every wait pass here, and nothing else in these files knows a clock.
 
@@ -51,6 +51,8 @@ void clock_hold(Stream *stream, uint64_t done_ns);
 int clock_passed(uint64_t done_ns);
 // Lets the calling thread wait for the moment; `asleep`: without its processor.
 void clock_wait(uint64_t done_ns, int asleep);
+// Returns the time between two moments that have passed.
+double clock_between_ns(uint64_t first_ns, uint64_t last_ns);
 
 // ---- streams.c
 
@@ -66,6 +68,9 @@ int device_count(void);
 size_t device_bytes(void);                        // what CUDA says there is
 long number_of(const char *variable, long otherwise);
 int device_attribute(CUdevice_attribute attribute);
+int is_client_of_mps(void);
+int is_instance(void);                            // of MIG
+double part_of_mps(void);                         // of the device's multiprocessors, that this process may use
 const char *device_name(void);
 cudaError_t remember(cudaError_t error);          // for cudaGetLastError
 void trace(const char *format, ...);              // to stderr where NULL_DEVICE_TRACE=1

@@ -369,7 +369,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
     if (!first->is_timed || !last->is_timed || !first->is_recorded || !last->is_recorded)
         return remember(cudaErrorInvalidResourceHandle);
     if (!clock_passed(first->done_ns) || !clock_passed(last->done_ns)) return cudaErrorNotReady;
-    *milliseconds = (float)(((double)last->done_ns - (double)first->done_ns) / 1e6);
+    *milliseconds = (float)(clock_between_ns(first->done_ns, last->done_ns) / 1e6);
     return cudaSuccess;
 }
 

@@ -1,0 +1,268 @@
+// Who progresses on a device, and how fast. Processes that NULL_DEVICE_CLOCK names one file to share its devices: by
+// turns of NULL_DEVICE_SLICE_US each; clients of MPS have their turns together, and each of them at most its
+// CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of the device, unless NULL_DEVICE_UNBOUND=1. One without work takes no turn. An
+// instance of MIG is a device of its own, of a seventh of the speed.
+//
+// Whoever looks brings a device's books up to date, from one change of who works to the next, under the file's lock.
+#define _GNU_SOURCE
+#include "turns.h"
+#include "null.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOST_CLIENTS 16  // of a device
+#define SLICES_OF_MIG 7
+#define MOST_KNEES 32768u  // a minute in which two processes take turns of 2 ms
+#define LONGEST_SLEEP_NS 20e6
+#define LOOK_FOR_DEAD_NS 50e6
+
+typedef struct Client {
+    int pid;               // 0 of a free place
+    int is_of_mps;
+    double most;           // of the device
+    double progress_ns, work_ns;
+    double speed;
+} Client;
+
+// Where a client's speed changed.
+typedef struct Knee {
+    double time_ns, progress_ns;
+} Knee;
+
+typedef struct Device {
+    double time_ns, looked_ns, turn_ends_ns;
+    int turn;              // the client that has it
+    Client clients[MOST_CLIENTS];
+} Device;
+
+typedef struct Shared {
+    int is_ready;
+    pthread_mutex_t lock;
+    Device devices[MOST_DEVICES];
+    unsigned long counts[MOST_DEVICES][MOST_CLIENTS];
+    Knee knees[MOST_DEVICES][MOST_CLIENTS][MOST_KNEES];
+} Shared;
+
+static Shared *shared;
+static int places[MOST_DEVICES];  // of this process's devices, by their number here
+static int mine[MOST_DEVICES];    // this process's own place on each device, from 1 on
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+int physical_device(int device);
+
+double time_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static void open_shared(void) {
+    const char *path = getenv("NULL_DEVICE_CLOCK");
+    int file = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : -1;
+    if (path && (file < 0 || flock(file, LOCK_EX) || ftruncate(file, sizeof *shared))) {
+        perror(path);
+        abort();
+    }
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, path ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, file, 0);
+    if (!shared->is_ready) {
+        pthread_mutexattr_t kind;
+        pthread_mutexattr_init(&kind);
+        pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+        pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+        pthread_mutex_init(&shared->lock, &kind);
+        shared->is_ready = 1;
+    }
+    if (path) {
+        flock(file, LOCK_UN);  // The mapping keeps the file open.
+        close(file);
+    }
+    for (int device = 0; device < device_count(); device++) places[device] = physical_device(device);
+}
+
+// ---- Progress
+
+static int has_work(const Client *client) { return client->pid && client->progress_ns + 1 < client->work_ns; }
+
+static int is_of_group(const Device *device, int client, int turn) {
+    return client == turn || (device->clients[client].is_of_mps && device->clients[turn].is_of_mps);
+}
+
+static int group_has_work(const Device *device, int turn) {
+    for (int i = 0; i < MOST_CLIENTS; i++)
+        if (has_work(&device->clients[i]) && is_of_group(device, i, turn)) return 1;
+    return 0;
+}
+
+// Gives the turn to the next one with work where it is over or not needed. Returns whether others wait for it.
+static int pass_turn(Device *device) {
+    int next = device->turn, others = 0;
+    for (int i = MOST_CLIENTS - 1; i > 0; i--) {
+        int client = (device->turn + i) % MOST_CLIENTS;
+        if (!has_work(&device->clients[client]) || is_of_group(device, client, device->turn)) continue;
+        others = 1;
+        next = client;
+    }
+    int is_needed = group_has_work(device, device->turn);
+    if (is_needed && device->time_ns < device->turn_ends_ns) return others;
+    device->turn = next;
+    device->turn_ends_ns = device->time_ns + 1e3 * (double)number_of("NULL_DEVICE_SLICE_US", 2000);
+    return others;
+}
+
+// Sets the speeds: a group's clients have equal parts of the device, and none more than its most.
+static void set_speeds(Device *device) {
+    double left = 1;
+    int waiting = 0;
+    for (int i = 0; i < MOST_CLIENTS; i++) {
+        Client *client = &device->clients[i];
+        int runs = has_work(client) && is_of_group(device, i, device->turn);
+        client->speed = runs ? -1 : has_work(client) ? 0 : 1;
+        waiting += runs;
+    }
+    for (int changed = 1; waiting && changed;) {
+        changed = 0;
+        for (int i = 0; i < MOST_CLIENTS; i++) {
+            Client *client = &device->clients[i];
+            if (client->speed >= 0 || client->most > left / waiting) continue;
+            client->speed = client->most;
+            left -= client->most;
+            waiting--;
+            changed = 1;
+        }
+    }
+    for (int i = 0; i < MOST_CLIENTS; i++)
+        if (device->clients[i].speed < 0) device->clients[i].speed = left / waiting;
+}
+
+// Lets time pass until `until_ns`, or until client `me` has come to `goal_ns` (none: -1). `place` keeps the knees, if it
+// is none of a copy (-1).
+static void pass_time(Device *device, int place, double until_ns, int me, double goal_ns) {
+    double before[MOST_CLIENTS];
+    while (device->time_ns < until_ns && (me < 0 || device->clients[me].progress_ns + 1 < goal_ns)) {
+        for (int i = 0; i < MOST_CLIENTS; i++) before[i] = device->clients[i].speed;
+        int others_wait = pass_turn(device);
+        set_speeds(device);
+        double step_ns = until_ns - device->time_ns;
+        double turn_ns = device->turn_ends_ns - device->time_ns;
+        if (others_wait && turn_ns < step_ns) step_ns = turn_ns;
+        for (int i = 0; i < MOST_CLIENTS; i++) {
+            const Client *client = &device->clients[i];
+            if (!client->pid || !client->speed) continue;
+            double end_ns = has_work(client) ? client->work_ns : until_ns + client->progress_ns;
+            if (i == me && goal_ns < end_ns) end_ns = goal_ns;
+            double need_ns = (end_ns - client->progress_ns) / client->speed;
+            if (need_ns < step_ns) step_ns = need_ns;
+        }
+        for (int i = 0; i < MOST_CLIENTS; i++) {
+            Client *client = &device->clients[i];
+            if (!client->pid) continue;
+            if (place >= 0 && client->speed != before[i])
+                shared->knees[place][i][shared->counts[place][i]++ % MOST_KNEES] =
+                    (Knee){device->time_ns, client->progress_ns};
+            client->progress_ns += client->speed * step_ns;
+        }
+        device->time_ns += step_ns;
+    }
+}
+
+// ---- Clients
+
+static void leave_dead(Device *device) {
+    if (device->time_ns - device->looked_ns < LOOK_FOR_DEAD_NS) return;
+    device->looked_ns = device->time_ns;
+    for (Client *client = device->clients; client < device->clients + MOST_CLIENTS; client++)
+        if (client->pid && kill(client->pid, 0) && errno == ESRCH) client->pid = 0;
+}
+
+static int enter(Device *device, int place) {
+    int free = 0;
+    while (free < MOST_CLIENTS && device->clients[free].pid) free++;
+    if (free == MOST_CLIENTS) {
+        fputs("[null device] too many processes share one device\n", stderr);
+        abort();
+    }
+    Client *client = &device->clients[free];
+    *client = (Client){.pid = getpid(), .is_of_mps = is_client_of_mps(), .most = 1, .speed = 1};
+    if (!number_of("NULL_DEVICE_UNBOUND", 0)) client->most = part_of_mps();
+    if (is_instance()) client->most /= SLICES_OF_MIG;
+    client->progress_ns = client->work_ns = device->time_ns;
+    shared->knees[place][free][0] = (Knee){device->time_ns, device->time_ns};
+    shared->counts[place][free] = 1;
+    return free + 1;
+}
+
+// Brings the books of a device up to date, with this process in them, and returns its place there.
+static int look(int ordinal, Device **device) {
+    pthread_once(&once, open_shared);
+    int place = places[ordinal];
+    if (pthread_mutex_lock(&shared->lock) == EOWNERDEAD) pthread_mutex_consistent(&shared->lock);
+    *device = &shared->devices[place];
+    if (!(*device)->time_ns) (*device)->time_ns = time_ns();
+    leave_dead(*device);
+    pass_time(*device, place, time_ns(), -1, 0);
+    if (!mine[place]) mine[place] = enter(*device, place);
+    return mine[place] - 1;
+}
+
+static void unlock(void) { pthread_mutex_unlock(&shared->lock); }
+
+double turns_now_ns(int ordinal) {
+    Device *device;
+    int me = look(ordinal, &device);
+    double progress_ns = device->clients[me].progress_ns;
+    unlock();
+    return progress_ns;
+}
+
+void turns_work(int ordinal, double progress_ns) {
+    Device *device;
+    int me = look(ordinal, &device);
+    Client *client = &device->clients[me];
+    if (progress_ns > client->work_ns) client->work_ns = progress_ns;
+    unlock();
+}
+
+void turns_wait(int ordinal, double progress_ns) {
+    for (;;) {
+        Device *device;
+        int me = look(ordinal, &device);
+        int is_there = device->clients[me].progress_ns + 1 >= progress_ns;
+        // Others may begin or end meanwhile: it looks again.
+        Device ahead = *device;
+        pass_time(&ahead, -1, device->time_ns + LONGEST_SLEEP_NS, me, progress_ns);
+        unlock();
+        if (is_there) return;
+        struct timespec then = {(time_t)(ahead.time_ns / 1e9)};
+        then.tv_nsec = (long)(ahead.time_ns - 1e9 * (double)then.tv_sec);
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &then, NULL);
+    }
+}
+
+double turns_time_ns(int ordinal, double progress_ns) {
+    Device *device;
+    int me = look(ordinal, &device), place = places[ordinal];
+    Knee later = {device->time_ns, device->clients[me].progress_ns};
+    unsigned long count = shared->counts[place][me], first = count > MOST_KNEES ? count - MOST_KNEES : 0;
+    double moment_ns = later.time_ns;
+    for (unsigned long i = count; i-- > first;) {
+        Knee knee = shared->knees[place][me][i % MOST_KNEES];
+        // It came there at the latest while it last moved.
+        if (knee.progress_ns < progress_ns || i == first) {
+            double part = later.progress_ns > knee.progress_ns
+                              ? (progress_ns - knee.progress_ns) / (later.progress_ns - knee.progress_ns)
+                              : 0;
+            moment_ns = knee.time_ns + part * (later.time_ns - knee.time_ns);
+            break;
+        }
+        later = knee;
+    }
+    unlock();
+    return moment_ns;
+}
