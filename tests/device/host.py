@@ -56,7 +56,7 @@ class Host:
     def suite(
         self, name: str, flags: Sequence[object], words: Sequence[object] = (), limit_s: float = 100.0, **variables: str
     ) -> list[dict[str, Any]]:
-        """Run a suite and return its records by tenant; skip what the runner refuses here, with its sentence."""
+        """Run a suite and return its records by tenant; skip what the runner refuses on a real one, with its words."""
         folder = self.results / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -80,7 +80,7 @@ class Host:
                     _end(process)
             printed.seek(0)
             text = printed.read()
-        if status == USAGE:
+        if status == USAGE and not self.null:
             pytest.skip(f"The runner refuses it here: {text.strip().splitlines()[-1]}")
         records = [json.loads(path.read_text()) for path in folder.glob("*.R0.D*.json")]
         assert records, f"The runner ended with {status} and left no record: {text[-2000:]}"
