@@ -81,17 +81,6 @@ def simulated(seed: int, launches: int, noise: float = 0.01) -> MixMeasures:
     return found
 
 
-def test_a_simulated_device_of_known_contention_is_recovered_within_one_percent() -> None:
-    found = simulated(7, launches=40)
-    assert found.stp.value == pytest.approx(sum(PROGRESS), rel=0.01)
-    assert found.antt.value == pytest.approx(sum(1 / part for part in PROGRESS) / 4, rel=0.01)
-    assert found.fairness.value == pytest.approx(min(PROGRESS) / max(PROGRESS), rel=0.01)
-    assert found.tax.value == pytest.approx(1 - sum(PROGRESS) / 4, abs=0.01)
-    assert found.worst == "3"
-    for tenant, part in enumerate(PROGRESS):
-        assert found.progress[str(tenant)].value == pytest.approx(part, rel=0.01)
-
-
 def test_intervals_cover_what_they_say_though_machines_differ_from_uid_to_uid() -> None:
     """The state of the machine is in both rates and cancels: intervals are as wide as the launches' own noise."""
     draws = [simulated(seed, launches=5) for seed in range(400)]
