@@ -34,7 +34,7 @@ def starts(*baselines: str | None, takes_turns: bool = False) -> Any:
             "2 x NVIDIA H100 80GB HBM3 of 79.11 GiB, batch sizes of 80gb: a user each; 40 launches, some 19 min",
         ),
         (1, 4, "time", "16gb: 4 users on each in turns"),
-        (1, 2, "mps:50", "32gb: 2 users on each by mps:50"),
+        (1, 2, "mps:50", "40gb: 2 users on each by mps:50"),
     ],
 )
 def test_the_line_says_device_class_sharers_and_time(devices: int, users: int, mode: str | None, expected: str) -> None:
@@ -48,7 +48,7 @@ def test_the_line_says_device_class_sharers_and_time(devices: int, users: int, m
 
 def test_time_is_that_of_the_last_launches_and_of_a_quick_baseline_less() -> None:
     made = plan(machine(devices=(H100,)), 1)
-    assert device_line(made, starts(None), LIMITS, "32gb", {"job0": 1800.0}).endswith("1 launch, some 30 min")
+    assert device_line(made, starts(None), LIMITS, "40gb", {"job0": 1800.0}).endswith("1 launch, some 30 min")
     quick = [None, *["quick"] * 9]
     assert device_line(made, starts(*quick), LIMITS).endswith("10 launches, some 3 min")
     turns = starts(*[None] * 10, takes_turns=True)
