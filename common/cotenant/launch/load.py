@@ -239,7 +239,7 @@ def _is_narrow(rows: Sequence[Mapping[str, Any]], tenant: int, conductor: Conduc
     conducted = conductor.conducted
     found = places([(row["start_ns"], row["end_ns"]) for row in rows], conducted.passed, tenant, conducted.schedule)
     kept = (row for row, place in zip(rows, found, strict=True) if place.kept and place.kind == ALL)
-    width = relative_half_width(sorted(row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in kept))
+    width = relative_half_width([row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in kept])
     return width is not None and width <= share
 
 

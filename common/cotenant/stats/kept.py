@@ -10,8 +10,9 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import fmean, stdev
+
+from cotenant.stats.correlation import lag_correlation, variance_inflation
 
 CONFIDENCE = 0.95
 LEAST_ROUNDS = 3
@@ -62,7 +63,7 @@ def kept(blocks: Sequence[BlockSum]) -> Kept | None:
 
     Of each turn alone the mean logarithm of the rates of the blocks of all just before and just after, less that of
     its own rate, items / time; over the rounds their mean and its t interval (Student, 1908). From LEAST_FOR_LAG rounds
-    on the interval is that of n (1 - r) / (1 + r) rounds, r their correlation at lag 1 where that is above 0.
+    on the interval is that of n (1 - r) / (1 + r) rounds, r the correlation of each with the next (`lag_correlation`).
     """
     logs = list(_logs(blocks))
     if not logs:
@@ -72,18 +73,9 @@ def kept(blocks: Sequence[BlockSum]) -> Kept | None:
         return Kept(math.exp(center), None, len(logs))
     error = stdev(logs) / math.sqrt(len(logs))
     if len(logs) >= LEAST_FOR_LAG:
-        lag = max(0.0, lag_correlation(logs))
-        error *= math.sqrt((1 + lag) / (1 - lag))
+        error *= math.sqrt(variance_inflation(lag_correlation(logs)))
     half = t_975(len(logs) - 1) * error
     return Kept(math.exp(center), (math.exp(center - half), math.exp(center + half)), len(logs))
-
-
-def lag_correlation(values: Sequence[float]) -> float:
-    """Return the correlation of each value with the next; 0 where all are equal."""
-    center = fmean(values)
-    apart = [value - center for value in values]
-    total = sum(each * each for each in apart)
-    return sum(first * then for first, then in pairwise(apart)) / total if total else 0.0
 
 
 @functools.cache
