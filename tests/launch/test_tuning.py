@@ -69,7 +69,7 @@ def test_a_planted_limit_is_respected_and_the_new_file_runs(v1: Suites) -> None:
     assert min(refused) > found["args"]["--batch-size"] >= 48
     assert found["tuned"]["changes"]["--batch-size"] == [4, found["args"]["--batch-size"]]
     assert found["tuned"]["gain"]["ratio"] > 2
-    assert sum(each["n"] for each in sizes.values()) <= 11
+    assert sum(each["n"] for each in sizes.values()) <= 17
     assert found["tuned"]["settings"][-1]["outcome"] == "no_effect"
     again = v1.run(None, "--jobs", out(v1), "--users", 2, "--reserve", reserve)
     assert again.returncode == 0, again.stdout + again.stderr

@@ -13,7 +13,7 @@ from cotenant.launch.tuning import Tuned
 from cotenant.results.store import check_place, write_named
 from cotenant.suite.decode import decode
 from cotenant.suite.variables import Value
-from cotenant.tuning.trial import estimates, gain
+from cotenant.tuning.trial import estimates
 
 OTHER_FILE = "--out names another file."
 INDENT = 1
@@ -75,7 +75,7 @@ def _command(path: Path, tuned: Tuned, checkout: Path) -> str:
 
 def _history(tuned: Tuned) -> dict[str, Any]:
     search, first = tuned.search, tuned.records[0]
-    won = gain(search.trials, search.space.base, search.best)
+    won = search.gain
     known, settings = estimates(search.trials), []
     for setting in dict.fromkeys(trial.setting for trial in search.trials):
         of_setting = [trial for trial in search.trials if trial.setting == setting]

@@ -36,11 +36,14 @@ class SettingLine:
 def setting_lines(search: Search) -> list[SettingLine]:
     """Return a line for each setting, in the order in which they were tried."""
     known, base, lines = estimates(search.trials), search.space.base, []
+    best = search.leader if search.gain is None else search.best
     for setting in dict.fromkeys(trial.setting for trial in search.trials):
         refused = [trial for trial in search.trials if trial.setting == setting and trial.rate is None]
         notes = [trial.outcome.replace("_", " ") for trial in refused[:1]]
-        notes += ["the job's own"] * (setting == base) + ["best"] * (setting == search.best and setting in known)
-        lines.append(SettingLine(setting, known.get(setting), gain(search.trials, base, setting), ", ".join(notes)))
+        notes += ["the job's own"] * (setting == base) + ["best"] * (setting == best and setting in known)
+        won = search.gain if setting == search.leader and search.gain is not None else None
+        won = won or gain(search.trials, base, setting)
+        lines.append(SettingLine(setting, known.get(setting), won, ", ".join(notes)))
     return lines
 
 
@@ -50,7 +53,12 @@ def _rate(line: SettingLine) -> Measurement | None:
 
 
 def _gain(line: SettingLine) -> Cell:
-    return Cell() if line.gain is None else Cell(numbers.ratio(line.gain.rate))
+    if line.gain is None:
+        return Cell()
+    interval = line.gain.interval
+    return Cell(
+        numbers.ratio(line.gain.rate), note="" if interval is None else f"({numbers.ratio_interval(*interval)})"
+    )
 
 
 COLUMNS: Sequence[Column[SettingLine]] = (
@@ -77,7 +85,7 @@ class PlainSearch:
         trial = search.trials[-1]
         place = f"{self._name} {len(search.trials)}/{search.space.most_launches}"
         rate = f"{numbers.rate(trial.rate)} {unit}/s" if trial.rate is not None else trial.outcome.replace("_", " ")
-        best = f"best: {search.best}" if search.best != trial.setting else "best"
+        best = f"best: {search.leader}" if search.leader != trial.setting else "best"
         left = ends_within_s(search, self._budget_s)
         self.tell(f"{place}  {trial.setting}  {rate}  {best}; at most {duration_words(left)} more")
 

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from cotenant.suite.variables import Value
 from cotenant.tuning.sizes import CLIMB, LAUNCHES, REACH, SizeLimits, best_size, next_size
-from cotenant.tuning.trial import Setting, Trial, assumed_spread, logs_by_setting, spread_of
+from cotenant.tuning.trial import Estimate, Setting, Trial, assumed_spread, gain, logs_by_setting, spread_of
 
 REFINEMENT = 4
 """Launches of the second search for a batch size, where a knob has changed what a step takes."""
@@ -17,6 +17,8 @@ ROUNDS = 3
 """Launches of a knob's value that seems to be faster, before it is taken."""
 REPEAT_AT = 5
 """After so many launches the best is launched again, where none was: how far equal launches differ has to be known."""
+FRESH = 3
+"""Launches of the best and of the job's own setting, by turns, that say what is gained."""
 NO_EFFECT = "no_effect"
 """Outcome of a trial whose flag the benchmark accepts and does not heed."""
 
@@ -46,27 +48,46 @@ class Space:
     def most_launches(self) -> int:
         """How many launches a search takes as a rule at most; a knob that is faster takes two to four more."""
         values = sum(len(knob.values) for knob in self.knobs)
-        return (LAUNCHES if self.sized else 1) + values + (REFINEMENT if self.sized and self.knobs else 0)
+        return (LAUNCHES if self.sized else 1) + values + (REFINEMENT if self.sized and self.knobs else 0) + 2 * FRESH
 
 
 @dataclass(slots=True)
 class Search:
-    """A search, and what is best so far. The same answers lead to the same settings: so it goes on after a break."""
+    """A search, and the `leader` so far. The same answers lead to the same settings: so it goes on after a break.
+
+    The leader was chosen for its noise as well. So it and the job's own setting are launched FRESH times more by turns,
+    and these launches alone say what is gained.
+    """
 
     space: Space
     trials: list[Trial] = field(default_factory=list)
-    best: Setting = field(init=False)
+    leader: Setting = field(init=False)
     _sizing: bool = True
+    _searched: int | None = None
 
     def __post_init__(self) -> None:
-        self.best = self.space.base
+        self.leader = self.space.base
+
+    @property
+    def gain(self) -> Estimate | None:
+        """The leader's rate over that of the job's own setting, by the launches that did not choose it; None before."""
+        base = self.space.base
+        return None if self._searched is None else gain(self.trials[self._searched :], base, self.leader)
+
+    @property
+    def best(self) -> Setting:
+        """The leader, where its gain lies above 1 or the job as it is has no rate; else the job's own setting."""
+        won, base = self.gain, self.space.base
+        fits = base in logs_by_setting(self.trials)
+        is_faster = won is not None and won.interval is not None and won.interval[0] > 1
+        return self.leader if is_faster or not fits else base
 
     def take(self, trial: Trial) -> None:
         """Take the answer of a launch."""
         self.trials.append(trial)
         # Beside knobs the size stays, unless it did not fit when it was launched again.
-        if (logs := self._logs()) and (self._sizing or self.best.batch_size not in logs):
-            self.best = replace(self.best, batch_size=best_size(logs, self._spread()))
+        if (logs := self._logs()) and (self._sizing or self.leader.batch_size not in logs):
+            self.leader = replace(self.leader, batch_size=best_size(logs, self._spread()))
 
     def settings(self) -> Iterator[Setting]:
         """Yield the settings to launch. Before the next one is asked for, the last one's answer is taken."""
@@ -77,31 +98,37 @@ class Search:
         for knob in self.space.knobs:
             for value in knob.values:
                 yield from self._value(knob.flag, value)
-        if self.space.sized and self.best.flags:
+        if self.space.sized and self.leader.flags:
             self._sizing = True
             yield from self._sizes(REFINEMENT)
+            self._sizing = False
+        if self.leader != self.space.base and self.space.base in logs_by_setting(self.trials):
+            leader, self._searched = self.leader, len(self.trials)
+            for _ in range(FRESH):
+                yield self.space.base
+                yield leader
 
     def _sizes(self, launches: int) -> Iterator[Setting]:
-        """Search the batch sizes of the best setting so far."""
+        """Search the batch sizes of the leading setting so far."""
         for _ in range(launches):
             size = self._next_size()
             if size is None:
                 return
-            yield replace(self.best, batch_size=size)
+            yield replace(self.leader, batch_size=size)
             if self.trials[-1].outcome == NO_EFFECT:
                 return
 
     def _next_size(self) -> int | None:
-        of_flags = [trial for trial in self.trials if trial.setting.flags == self.best.flags]
+        of_flags = [trial for trial in self.trials if trial.setting.flags == self.leader.flags]
         too_large = [trial.setting.batch_size for trial in self.trials if trial.too_large]
         below = min(too_large, default=None)
         logs = self._logs()
         if not logs:
             # Not even the job as it is has a rate: only a smaller batch may.
-            tried = min((trial.setting.batch_size for trial in of_flags), default=self.best.batch_size)
+            tried = min((trial.setting.batch_size for trial in of_flags), default=self.leader.batch_size)
             return tried // REACH or (1 if tried > 1 else None) if of_flags[-1].too_large else None
         if len(of_flags) == REPEAT_AT and spread_of(logs_by_setting(self.trials))[0] is None:
-            return self.best.batch_size
+            return self.leader.batch_size
         without_rate = {trial.setting.batch_size for trial in of_flags} - logs.keys()
         limits = SizeLimits(below, self.space.longest_step_s, self._items_of_each())
         return next_size(logs, limits, self._spread(), without_rate)
@@ -112,33 +139,33 @@ class Search:
         return next(known, float(self.space.tenants))
 
     def _logs(self) -> dict[int, list[float]]:
-        """Return the log rates of the batch sizes that were launched with the flags of the best setting."""
+        """Return the log rates of the batch sizes that were launched with the flags of the leading setting."""
         logs = logs_by_setting(self.trials)
-        return {setting.batch_size: of for setting, of in logs.items() if setting.flags == self.best.flags}
+        return {setting.batch_size: of for setting, of in logs.items() if setting.flags == self.leader.flags}
 
     def _value(self, flag: str, value: Value) -> Iterator[Setting]:
-        """Try a value of a knob; it is taken where it is faster than the best so far beyond the spread."""
-        candidate = self.best.with_flag(flag, value)
+        """Try a value of a knob; it is taken where it is faster than the leader beyond the spread."""
+        candidate = self.leader.with_flag(flag, value)
         for _ in range(ROUNDS):
             yield candidate
             if self._lead(candidate) <= CLIMB:
                 return
-            if len(logs_by_setting(self.trials).get(self.best, [])) < ROUNDS:
-                yield self.best
+            if len(logs_by_setting(self.trials).get(self.leader, [])) < ROUNDS:
+                yield self.leader
         lead = self._lead(candidate)
         if lead > CLIMB and lead > 2 * self._error(candidate):
-            self.best = candidate
+            self.leader = candidate
 
     def _lead(self, candidate: Setting) -> float:
-        """Return the logarithm of a setting's rate over the best one's; minus infinity where it has none."""
+        """Return the logarithm of a setting's rate over the leading one's; minus infinity where it has none."""
         logs = logs_by_setting(self.trials)
-        if candidate not in logs or self.best not in logs:
+        if candidate not in logs or self.leader not in logs:
             return -math.inf
-        return fmean(logs[candidate]) - fmean(logs[self.best])
+        return fmean(logs[candidate]) - fmean(logs[self.leader])
 
     def _error(self, candidate: Setting) -> float:
         logs = logs_by_setting(self.trials)
-        return self._spread() * math.sqrt(1 / len(logs[candidate]) + 1 / len(logs[self.best]))
+        return self._spread() * math.sqrt(1 / len(logs[candidate]) + 1 / len(logs[self.leader]))
 
     def _spread(self) -> float:
         return assumed_spread(logs_by_setting(self.trials))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from cotenant.stats.launches import t_quantile
+from cotenant.stats.launches import interval_around, t_quantile
 from cotenant.suite.variables import Value
 
 TOO_LARGE = frozenset({"out_of_memory", "host_out_of_memory", "device_out_of_memory", "timeout"})
@@ -99,15 +99,15 @@ def estimates(trials: Sequence[Trial]) -> dict[Setting, Estimate]:
 
 
 def gain(trials: Sequence[Trial], base: Setting, best: Setting) -> Estimate | None:
-    """Return the rate of `best` over that of `base`, `n` being the launches of both; None where one has no rate."""
+    """Return the rate of `best` over that of `base` with Welch's interval, `n` being the launches of both.
+
+    None where one has no rate.
+    """
     logs = logs_by_setting(trials)
     if base not in logs or best not in logs:
         return None
     if base == best:
         return Estimate(1.0, len(logs[base]), None)
-    spread, freedom = spread_of(logs)
-    middle, n = fmean(logs[best]) - fmean(logs[base]), len(logs[base]) + len(logs[best])
-    if spread is None:
-        return Estimate(math.exp(middle), n, None)
-    half = t_quantile(freedom) * spread * math.sqrt(1 / len(logs[base]) + 1 / len(logs[best]))
-    return Estimate(math.exp(middle), n, (math.exp(middle - half), math.exp(middle + half)))
+    sides = logs[best], logs[base]
+    middle = fmean(sides[0]) - fmean(sides[1])
+    return Estimate(math.exp(middle), sum(map(len, sides)), interval_around(middle, *sides))
