@@ -34,6 +34,8 @@ from cotenant.stats.interference import ratio  # noqa: E402
 from cotenant.stats.launches import across_launches  # noqa: E402
 from cotenant.stats.quantiles import quantile  # noqa: E402
 from cotenant.stats.steadiness import drift  # noqa: E402
+from cotenant.tuning.search import Search, Space  # noqa: E402
+from cotenant.tuning.trial import Setting, Trial  # noqa: E402
 
 PAGE = ROOT / "docs/method.md"
 BEGIN, END = "<!-- scripts/coverage.py -->\n", "<!-- end -->\n"
@@ -96,6 +98,13 @@ def share_interval(draw: Draw, s: float, _: float) -> bool:
     return found is not None and found.interval is not None and found.interval[0] <= 1 <= found.interval[1]
 
 
+def false_gain(draw: Draw, s: float, _: float) -> bool:
+    search = Search(Space(Setting(64)))
+    for setting in search.settings():
+        search.take(Trial(setting, rates(draw, 1, s)[0]))
+    return search.best != Setting(64)
+
+
 JOBS_OF_NODE = np.repeat(np.arange(4), 5)
 
 
@@ -154,6 +163,7 @@ CASES: Sequence[Case] = (
     Case("`history`: a change by the newest two launches", "false in 1 %", false_newest, correlated=True),
     Case("`history`: a trend over 100 launches", "false in 1 %", false_trend, correlated=True, draws=0.3),
     Case("`fleet`: any node of 32 healthy ones condemned", "false in 1 %", condemned_node, correlated=False, draws=0.3),
+    Case("`tune`: a gain on a flat curve", "false in 2.5 %", false_gain, correlated=False, draws=0.3),
 )
 
 
