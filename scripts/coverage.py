@@ -31,6 +31,7 @@ from cotenant.stats.describe import describe  # noqa: E402
 from cotenant.stats.fleet import screen  # noqa: E402
 from cotenant.stats.history import change_points, newest_change, trend  # noqa: E402
 from cotenant.stats.interference import ratio  # noqa: E402
+from cotenant.stats.kept import BlockSum, kept  # noqa: E402
 from cotenant.stats.launches import across_launches  # noqa: E402
 from cotenant.stats.quantiles import quantile  # noqa: E402
 from cotenant.stats.steadiness import drift  # noqa: E402
@@ -121,6 +122,14 @@ def condemned_node(draw: Draw, s: float, _: float) -> bool:
     return any(charge.verdict is not NodeVerdict.SUSPECT for charge in found)
 
 
+def kept_interval(draw: Draw, s: float, r: float) -> bool:
+    """Twenty rounds of a launch by blocks, of a tenant that keeps 80 %; `s` and `r` are of its blocks in a row."""
+    speeds = rates(draw, 41, s, r)
+    blocks = [BlockSum(at, at % 2 == 1, speed * (1.0 if at % 2 else 0.8), 1.0) for at, speed in enumerate(speeds)]
+    found = kept(blocks)
+    return found is not None and found.interval is not None and found.interval[0] <= 0.8 <= found.interval[1]
+
+
 def side(draw: Draw, s: float) -> dict[str, list[LaunchRecords]]:
     """Return a suite of equal jobs, five launches of each."""
     work = (("benchmark", "x"), ("batch_size", 1), ("tenants", 1))
@@ -158,6 +167,7 @@ CASES: Sequence[Case] = (
     Case("finding `drift` (25 observations, none drifts)", "false in 1 %", false_drift, correlated=True),
     Case("interval of a rate over five launches", "covers 95 %", rate_interval, correlated=False),
     Case("interval of a share, three pairs of launches", "covers 95 %", share_interval, correlated=False),
+    Case("interval of what a user keeps, one launch of 20 rounds", "covers 95 %", kept_interval, correlated=True),
     Case("`compare`: any claim among 21 equal jobs", "false in 5 %", false_claim, correlated=False, draws=0.2),
     Case("`history`: a change among 100 launches", "false in 1 %", false_change, correlated=True, draws=0.3),
     Case("`history`: a change by the newest two launches", "false in 1 %", false_newest, correlated=True),
