@@ -47,13 +47,16 @@ _NO_SHAPE = frozenset({"precision", "cuda", "data", "nodes", "parallel", "gradie
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file, or what of it could not be read, and why."""
+    """A file, or what of it could not be read, and why: a clause, or a noun where a `remedy` follows."""
 
     path: str
     reason: str
+    remedy: str = ""
 
     def __str__(self) -> str:
         """The sentence that says so."""
+        if self.remedy:
+            return f"{self.path}: {self.reason} skipped; {self.remedy}."
         return f"{self.path}: {self.reason}; skipped."
 
 

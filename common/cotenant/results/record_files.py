@@ -141,7 +141,7 @@ def _below(place: Path) -> Iterator[Path | Skipped]:
                 yield path
         for path in (Path(directory, name) for name in below):
             if path.is_symlink():
-                yield Skipped(str(path), "it is a link to a directory, which is read where it is named itself")
+                yield Skipped(str(path), "symlink", "name it directly to read it")
     for error in refused:
         yield Skipped(str(error.filename), error.strerror or str(error))
 
