@@ -136,8 +136,8 @@ def _levels(text: str) -> tuple[int, ...]:
         levels = sorted(map(int, text.split(",")))
     except ValueError:
         raise CotenantError(f"--pressure: {quoted(text)} are no levels.", "As dram:0,25,50,75,100.") from None
+    if levels[0] < 0 or levels[-1] > FULL or len(set(levels)) < len(levels):
+        raise CotenantError("--pressure: levels are different percentages, 0 to 100.", "As dram:0,25,50,75,100.")
     if levels[0] != 0 or len(levels) < 2:
         raise CotenantError("--pressure: a curve is relative to level 0, and needs another level.", "As dram:0,50,100.")
-    if levels[-1] > FULL or len(set(levels)) < len(levels):
-        raise CotenantError("--pressure: levels are different percentages, 0 to 100.", "As dram:0,25,50,75,100.")
     return tuple(levels)
