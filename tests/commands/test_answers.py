@@ -98,6 +98,8 @@ challenge --listen 7000 --key none.pem
 --jobs cpu --sense vae --pressure nothing
 --jobs cpu --sense vae --pressure dram:50
 --jobs cpu --name vae --pressure dram:0,150
+--jobs cpu --name vae --pressure dram:200
+doctor --fix
 --jobs cpu --mix vae
 --jobs cpu --mix vae,vea
 --jobs cpu --pairs vea

@@ -90,6 +90,7 @@ def parser() -> Parser:
         "doctor",
         "Ask what stands in the way of good numbers, on this host and for what these flags would run.",
         "Exit status: 0, or 1 where a finding is an error. Every check: docs/doctor.md",
+        dict.fromkeys(("--fix", "--repair"), "Doctor changes nothing: each finding says what to do."),
     )
     add_format(parser)
     quick = "leave out what takes seconds: the processor's speed over a while, the self-test of torch"

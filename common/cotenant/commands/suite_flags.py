@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from cotenant.checkout import CHECKOUT, PROGRAM
@@ -42,9 +43,14 @@ MEANT = {
 """Flags of other suites, and what they are here."""
 
 
-def suite_parser(command: str, description: str, epilog: str = "") -> Parser:
-    """Return a parser with the flags that say what is to run, and how: `options_of` reads what it gives."""
-    parser = Parser(command, description, epilog, HINT, MEANT)
+def suite_parser(
+    command: str, description: str, epilog: str = "", meant: Mapping[str, str] = MappingProxyType({})
+) -> Parser:
+    """Return a parser with the flags that say what is to run, and how: `options_of` reads what it gives.
+
+    `meant` has what flags that it lacks are here, beside those of other suites.
+    """
+    parser = Parser(command, description, epilog, HINT, MEANT | meant)
     runs = parser.add_argument_group("what runs")
     add = runs.add_argument
     add_jobs(add)
