@@ -1,4 +1,4 @@
-"""Where benchmarks and job files lie, how this program is called, and where a suite writes that is given no place."""
+"""Where benchmarks and job files lie, how this program is called, its version, and where a suite writes by default."""
 
 from __future__ import annotations
 
@@ -19,6 +19,17 @@ PUBLISHED = TARGETS / "published"
 """Curves that others have published."""
 PROGRAM = "cotenant" if INSTALLED or Path(sys.argv[0]).name == "cotenant" else "./run.sh"
 """What a person types, for usage lines, hints and the next command."""
+
+
+def version() -> str:
+    """Return the version of this package, as pyproject.toml has it: a checkout's own, whatever is installed beside."""
+    if INSTALLED:
+        from importlib import metadata
+
+        return metadata.version("cotenant")
+    import tomllib
+
+    return str(tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["version"])
 
 
 def base_directory() -> Path:

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from cotenant.checkout import CHECKOUT, INSTALLED, PROGRAM
+from cotenant.checkout import INSTALLED, PROGRAM
 from cotenant.commands import COMMANDS
 from cotenant.commands.output import mute, settle_streams
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
@@ -21,9 +21,6 @@ def main(argv: Sequence[str]) -> int:
     Words that begin with a flag, and none at all, are those of `run`.
     """
     settle_streams()
-    if argv[:1] == ["--version"]:
-        print(f"cotenant {version()}")
-        return EXIT_PASSED
     if argv[:1] == ["help"]:
         argv = [*argv[1:], "--help"]
     if not argv or argv[0].startswith("-"):
@@ -70,17 +67,6 @@ def _meant(word: str) -> str:
     if meant := did_you_mean(word, jobs):
         meant = f"{meant} It is a benchmark: {PROGRAM} --name NAME"
     return did_you_mean(word, COMMANDS) or meant or f"Commands: {', '.join(COMMANDS)}."
-
-
-def version() -> str:
-    """Return the version of this package, as pyproject.toml has it: a checkout's own, whatever is installed beside."""
-    if INSTALLED:
-        from importlib import metadata
-
-        return metadata.version("cotenant")
-    import tomllib
-
-    return str(tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["version"])
 
 
 def _take_signals() -> None:

@@ -100,6 +100,7 @@ challenge --listen 7000 --key none.pem
 --jobs cpu --name vae --pressure dram:0,150
 --jobs cpu --name vae --pressure dram:200
 doctor --fix
+--verison
 --jobs cpu --mix vae
 --jobs cpu --mix vae,vea
 --jobs cpu --pairs vea

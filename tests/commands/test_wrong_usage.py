@@ -169,7 +169,10 @@ def test_a_command_that_there_is_not(capsys: Capture) -> None:
 
 def test_the_version_and_the_help_of_a_command(capsys: Capture) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert call(capsys, "--version") == (0, f"cotenant {project['version']}\n", "")
+    for line in (["--version"], ["--users", 2, "--version"]):
+        with pytest.raises(SystemExit, match="0"):
+            call(capsys, *line)
+        assert capsys.readouterr() == (f"cotenant {project['version']}\n", "")
     with pytest.raises(SystemExit, match="0"):
         call(capsys, "help", "doctor")
     assert capsys.readouterr().out.splitlines()[0] == "usage: ./run.sh doctor [flags]"

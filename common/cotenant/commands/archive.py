@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cotenant.checkout import output_directory
-from cotenant.cli import version
+from cotenant.checkout import output_directory, version
 from cotenant.commands.flags import Parser, place
 from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_PASSED

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
 
-from cotenant.checkout import PROGRAM
+from cotenant.checkout import PROGRAM, version
 from cotenant.commands import GROUPS
 from cotenant.commands.flags import Parser, add_format, at_dashes
+from cotenant.commands.output import tell
 from cotenant.commands.suite_flags import suite_parser
 
 EXIT_STATUSES = (
@@ -44,6 +46,7 @@ def parser() -> Parser:
         ),
     )
     parser.usage = "%(prog)s [flags] [-- arguments of the benchmarks]\n       %(prog)s COMMAND [flags]"
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     printed = parser.add_argument_group("what is printed")
     add = printed.add_argument
     add("--show", action="store_true", help="the chosen jobs with their cells and commands; nothing runs")
@@ -59,6 +62,14 @@ def parser() -> Parser:
         help="an INVALID launch counts as failed; --strict=suspect: so does one with a warning",
     )
     return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version, which is read only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: object) -> None:
+        tell(f"cotenant {version()}")
+        parser.exit()
 
 
 def _command_lines(title: str, commands: Mapping[str, str]) -> list[str]:
