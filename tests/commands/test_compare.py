@@ -132,15 +132,22 @@ def test_launches_of_two_hosts(a: Path, tmp_path: Path, capsys: Capture) -> None
     assert "5, 10 " in run(capsys, a, b, "--allow", "host")[1], "neither host's launches are re-runs of the other's"
 
 
-def test_copied_launches_are_no_second_side(a: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_copy_is_compared_as_the_directory_itself_and_copied_launches_are_no_second_side(
+    a: Path, tmp_path: Path, capsys: Capture
+) -> None:
     b = tmp_path / "b"
     shutil.copytree(a, b)
-    assert "INVALID  the same launches stand on both sides: repetition 0, 1, 2, 3, 4 of B" in run(capsys, a, b)[1]
+    with_itself = run(capsys, a, a / ".." / "a")
+    assert "SAME     A and B are the same launches" in with_itself[1]
+    assert run(capsys, a, b) == with_itself
+    place(tmp_path / "more", name="more")
+    shutil.copytree(a, tmp_path / "more", dirs_exist_ok=True)
+    copied = "INVALID  the same launches stand on both sides: repetition 0, 1, 2, 3, 4 of B"
+    assert copied in run(capsys, a, tmp_path / "more")[1]
     for path in b.glob("*.R[0-3].*"):
         path.unlink()
     place(b, factors=FACTORS[:4])
     assert "INVALID  the same launches stand on both sides: repetition 4 of B" in run(capsys, a, b)[1]
-    assert "SAME     A and B are the same launches" in run(capsys, a, a / ".." / "a")[1]
 
 
 def test_what_is_not_known_and_other_versions_are_told(a: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
             print(f"Interrupted by {cut_by}: nothing is confirmed.", file=sys.stderr)
             return EXIT_INTERRUPTED
         old, new = ({cell: side.get(cell, []) for cell in cells} for side in (a, repeated))
-        lines = confirmed(lines, compare_launches(old, new, replace(conditions, one_place=False)))
+        lines = confirmed(lines, compare_launches(old, new, conditions))
         status = EXIT_FAILED if left_out else EXIT_PASSED
     if given.format == "junit":
         tell(as_junit(lines))
@@ -105,7 +104,7 @@ def _conditions(given: argparse.Namespace) -> Conditions:
     """Return the conditions; a job that the records of --noise lack has the largest margin of any that they have."""
     margins = {} if given.noise is None else _margins(given.noise, given.allow)
     margin = given.margin if given.margin is not None else max(margins.values(), default=None)
-    return Conditions(margin, margins, given.allow, given.a.resolve() == given.b.resolve(), planned_jobs(given.b))
+    return Conditions(margin, margins, given.allow, planned_jobs(given.b))
 
 
 def _margins(place: Path, allowed: Collection[str]) -> dict[str, float]:

@@ -35,8 +35,8 @@ def differences_allowed() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The margin, those of jobs that have their own, what may differ, whether A and B are one place, and what B was
-    asked to run, as far as that is known beside its records.
+    """The margin, those of jobs that have their own, what may differ, and what B was asked to run, as far as that is
+    known beside its records.
 
     A margin of None is the noise of all launches that are compared, and 2 % at the least. What is allowed may differ
     between the sides, not within one; several hosts may within one, too.
@@ -45,7 +45,6 @@ class Conditions:
     margin: float | None = None
     margins: Mapping[str, float] = field(default_factory=dict)
     allowed: Collection[str] = ()
-    one_place: bool = False
     asked_of_b: Collection[str] = ()
 
 
@@ -86,10 +85,20 @@ def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteCompariso
         noise = pooled_noise(rates_of(launches) for side in (a, b) for launches in side.values())
         conditions = replace(conditions, margin=max(LEAST_MARGIN, noise or 0.0))
     jobs = [*a, *(name for name in b if name not in a)]
-    lines = _without_chance([_line(job, a.get(job, []), b.get(job, []), conditions) for job in jobs])
+    same = _identities(a) == _identities(b)
+    lines = _without_chance([_line(job, a.get(job, []), b.get(job, []), conditions, same) for job in jobs])
     ran_in_b = {*b, *conditions.asked_of_b}
     lost = tuple(job for job, launches in a.items() if launches and not b.get(job) and job in ran_in_b)
-    return SuiteComparison(lines, _alarm(lines), lost, "" if conditions.one_place else _apart(a, b))
+    return SuiteComparison(lines, _alarm(lines), lost, _apart(a, b))
+
+
+def _identities(side: Side) -> set[tuple[object, ...]]:
+    """Return a value for each launch that its copies have, too, wherever they lie."""
+    return {
+        (launch.host, job, launch.run_id, launch.start_time, *launch.rates)
+        for job, launches in side.items()
+        for launch in launches
+    }
 
 
 def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]:
@@ -161,14 +170,16 @@ def _alarm(lines: Sequence[JobComparison]) -> bool | None:
     return any(p < ALARM for p in adjusted) if adjusted else None
 
 
-def _line(job: str, a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions) -> JobComparison:
+def _line(
+    job: str, a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions, same: bool
+) -> JobComparison:
     rates_a, rates_b = rates_of(a), rates_of(b)
     middles = (across_launches(rates_a).rate if rates_a else None, across_launches(rates_b).rate if rates_b else None)
-    if (reason := _incomparable(a, b, conditions)) is not None:
+    if (reason := _incomparable(a, b, conditions, same)) is not None:
         return JobComparison(job, Verdict.INVALID, *middles, None, reason)
     assert conditions.margin is not None
     result = compare(rates_a, rates_b, conditions.margins.get(job, conditions.margin))
-    notes = ["A and B are the same launches"] if conditions.one_place else []
+    notes = ["A and B are the same launches"] if same else []
     if result.verdict is Verdict.UNCLEAR:
         more = result.launches_needed
         notes.append(f"{more} launches a side would tell" if more else TOO_CLOSE)
@@ -188,8 +199,10 @@ def _line(job: str, a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], cond
     return JobComparison(job, result.verdict, *middles, result, "; ".join(notes))
 
 
-def _incomparable(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions) -> str | None:
-    """Say why two sides cannot be compared."""
+def _incomparable(
+    a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions, same: bool
+) -> str | None:
+    """Say why two sides cannot be compared; `same` ones, all of whose launches are one set, can."""
     if not a or not b:
         where = "both sides" if not a and not b else "A" if not a else "B"
         return f"no launch with a rate in {where}"
@@ -202,7 +215,7 @@ def _incomparable(a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], condit
     if (difference := difference_of([launch.work for launch in (*a, *b)], allowed)) is not None:
         return f"{_named(difference, (*a, *b))} (--allow {difference[0]})"
     # No two launches of a host begin at the same moment.
-    moments = {(launch.host, launch.start_time) for launch in a if launch.start_time and not conditions.one_place}
+    moments = {(launch.host, launch.start_time) for launch in a if launch.start_time and not same}
     uids = sorted({launch.run_id for launch in b if (launch.host, launch.start_time) in moments})
     return f"the same launches stand on both sides: repetition {', '.join(map(str, uids))} of B" if uids else None
 
