@@ -8,11 +8,13 @@ import importlib
 import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 from cotenant.checkout import INSTALLED, PROGRAM
 from cotenant.commands import COMMANDS
 from cotenant.commands.output import mute, settle_streams
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
+from cotenant.text import sender_of
 
 
 def main(argv: Sequence[str]) -> int:
@@ -51,9 +53,9 @@ def main(argv: Sequence[str]) -> int:
         where = f": {error.filename}" if error.filename else ""
         print(f"cotenant: {error.strerror or error}{where}.", file=sys.stderr)
         return EXIT_USAGE
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         with contextlib.suppress(OSError):
-            print("cotenant: interrupted.", file=sys.stderr)
+            print(f"cotenant: Stopped by {sender_of(str(error) or 'SIGINT')}.", file=sys.stderr)
         return EXIT_INTERRUPTED
 
 
@@ -76,8 +78,13 @@ def _take_signals() -> None:
     """
     for number in (signal.SIGHUP, signal.SIGTERM):
         if signal.getsignal(number) == signal.SIG_DFL:  # under nohup SIGHUP is ignored
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, _end)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Handle a signal as Python handles Ctrl-C, and say which it was."""
+    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def _check_text(argv: Sequence[str]) -> None:

@@ -7,9 +7,15 @@ from collections.abc import Iterable
 
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _MOST_QUOTED = 80
+_SENDERS = {"SIGINT": "Ctrl-C", "SIGHUP": "a closed terminal"}
 FORMULA_BEGINNINGS = "=+-@\t\r\uff1d\uff0b\uff0d\uff20"
 """What a spreadsheet takes for a formula at the beginning of a text (CWE-1236), in full width, too."""
 _MARKDOWN = re.compile(r"[\\`*\[\]|~]")
+
+
+def sender_of(signal_name: str) -> str:
+    """Return the act by which a person sends a signal, `Ctrl-C` for SIGINT, or its name where there are several."""
+    return _SENDERS.get(signal_name, signal_name)
 
 
 def many(count: int, noun: str, ending: str = "s") -> str:

@@ -26,11 +26,11 @@ entry()
 """
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
-def test_a_signal_while_modules_are_imported_waits_for_the_command(name: str) -> None:
+@pytest.mark.parametrize(("name", "sender"), [("SIGINT", "Ctrl-C"), ("SIGHUP", "a closed terminal")])
+def test_a_signal_while_modules_are_imported_waits_for_the_command(name: str, sender: str) -> None:
     line = [sys.executable, "-c", WHILE_IMPORTING, "doctor", "--quick", name]
     ended = subprocess.run(line, capture_output=True, text=True, timeout=60)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "imported\n", "cotenant: interrupted.\n")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "imported\n", f"cotenant: Stopped by {sender}.\n")
 
 
 def test_a_signal_before_python_is_up_is_taken_by_the_command() -> None:
@@ -40,7 +40,7 @@ def test_a_signal_before_python_is_up_is_taken_by_the_command() -> None:
 
     line = [sys.executable, str(ROOT / "run.py"), "doctor", "--quick"]
     ended = subprocess.run(line, capture_output=True, text=True, timeout=60, preexec_fn=pending)
-    assert (ended.returncode, ended.stderr) == (130, "cotenant: interrupted.\n")
+    assert (ended.returncode, ended.stderr) == (130, "cotenant: Stopped by Ctrl-C.\n")
 
 
 def blocked_by_run_sh(place: Path, **env: str) -> int:
@@ -63,9 +63,9 @@ def test_run_sh_starts_python_with_these_signals_waiting(tmp_path: Path) -> None
     assert all(blocked >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGHUP))
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+@pytest.mark.parametrize(("number", "sender"), [(signal.SIGHUP, "a closed terminal"), (signal.SIGTERM, "SIGTERM")])
 def test_a_signal_ends_a_command_by_its_cleanup(
-    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    number: signal.Signals, sender: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     cleaned: list[bool] = []
 
@@ -79,7 +79,7 @@ def test_a_signal_ends_a_command_by_its_cleanup(
     monkeypatch.setattr("cotenant.commands.stop.main", interrupted)
     before = signal.signal(number, signal.SIG_DFL)
     try:
-        assert call(capsys, "stop") == (130, "", "cotenant: interrupted.\n")
+        assert call(capsys, "stop") == (130, "", f"cotenant: Stopped by {sender}.\n")
     finally:
         signal.signal(number, before)
     assert cleaned

@@ -10,9 +10,12 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 
+from commands.calling import Capture, call
 from cotenant.commands.status import progress_lines, writes_to
+from cotenant.isolation.lock import SuiteLock
 from cotenant.results.journal import Ended, Launched, Started
 from cotenant.results.store import Reserve
 from tenants.suites import ROOT, Suites, job, until
@@ -34,6 +37,7 @@ def test_a_suite_is_seen_and_ended_from_elsewhere(v1: Suites) -> None:
     assert re.search(r"0 of 1 launch done\.\nFor \d+ s: long\.\n", seen.stdout)
     ended = ours(v1, "stop")
     assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith(f"Stopping pid {runner.pid}, ")
     assert ended.stdout.endswith("It has ended; the same command goes on with it, a suite's with --resume.\n")
     assert runner.wait() == 130
     assert ours(v1, "stop").stdout == "No suite runs on this machine.\n"
@@ -41,7 +45,23 @@ def test_a_suite_is_seen_and_ended_from_elsewhere(v1: Suites) -> None:
     assert after.returncode == 1
     assert "No suite runs" in after.stdout
     assert "0 of 1 launch done." in after.stdout
-    assert "It was interrupted by SIGINT at" in after.stdout
+    assert "It was stopped by SIGTERM at" in after.stdout
+
+
+def test_another_users_suite_is_not_said_to_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def refused(pid: int, number: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refused)
+    monkeypatch.setattr(os, "getuid", lambda: os.stat("/proc/self").st_uid + 1)
+    owner = psutil.Process().username()
+    with SuiteLock(tmp_path / "lock"):
+        status, printed, errors = call(capsys, "stop")
+    assert (status, printed) == (2, "")
+    assert errors.startswith(f"cotenant: The suite that runs is another user's: pid {os.getpid()} of {owner}, ")
+    assert errors.endswith(f" sudo kill {os.getpid()}\n")
 
 
 def test_a_suite_that_runs_elsewhere_is_not_that_of_this_directory(tmp_path: Path) -> None:

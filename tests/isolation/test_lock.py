@@ -159,7 +159,8 @@ def test_another_users_file_serves(held: bool, path: Path, tmp_path: Path) -> No
     said = subprocess.run(line, env=os.environ | {"PYTHONPATH": SOURCE}, capture_output=True, text=True, timeout=60)
     mine.release()
     assert (said.stderr, said.returncode) == ("", 0)
-    expected = f"Another suite is running on this machine: pid {os.getpid()}, " if held else "held\n"
+    of = "" if os.geteuid() else " of root"
+    expected = f"Another suite is running on this machine: pid {os.getpid()}{of}, '" if held else "held\n"
     assert said.stdout.startswith(expected)
 
 

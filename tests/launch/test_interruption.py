@@ -40,13 +40,15 @@ def interrupt(runner: "subprocess.Popen[str]", *numbers: signal.Signals) -> None
     assert runner.wait(LIMIT_S) == 130
 
 
-@pytest.mark.parametrize(("place", "number"), [("hello", signal.SIGINT), ("observed", signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("place", "number", "sender"), [("hello", signal.SIGINT, "Ctrl-C"), ("observed", signal.SIGTERM, "SIGTERM")]
+)
 @pytest.mark.v1
-def test_a_signal_leaves_records_and_nothing_else(v1: Suites, place: str, number: signal.Signals) -> None:
+def test_a_signal_leaves_records_and_nothing_else(v1: Suites, place: str, number: signal.Signals, sender: str) -> None:
     interrupt(held(v1, place, *(ENDLESS if place == "observed" else ())), number)
     assert v1.outcomes() == ["interrupted", "interrupted"]
-    assert {record["message"] for record in v1.records()} == {f"Interrupted by {number.name}."}
-    assert f"Interrupted by {number.name}" in v1.said()
+    assert {record["message"] for record in v1.records()} == {f"Stopped by {sender}."}
+    assert f"Stopped by {sender};" in v1.said()
     assert "[ 1/ 1][  /  ] interrupted |" in (v1.output / "summary.txt").read_text()
     assert not v1.leftovers()
 
@@ -68,7 +70,7 @@ def test_more_signals_harm_nothing(v1: Suites) -> None:
     interrupt(held(v1, "observed", *ENDLESS), *numbers)
     assert v1.outcomes() == ["interrupted", "interrupted"]
     # Those that arrive while it is not on a processor are seen in the order of their numbers.
-    assert re.search(r"Interrupted by SIG(INT|TERM|HUP);", v1.said())
+    assert re.search(r"Stopped by (Ctrl-C|SIGTERM|a closed terminal);", v1.said())
     assert "Traceback" not in v1.said()
     assert not v1.leftovers()
 
@@ -138,4 +140,4 @@ def test_under_nohup_a_suite_outlives_its_terminal(loose: Suites) -> None:
     finally:
         signal.signal(signal.SIGHUP, previous)
     interrupt(runner, signal.SIGHUP, signal.SIGTERM)
-    assert [record["message"] for record in loose.records()] == ["Interrupted by SIGTERM."]
+    assert [record["message"] for record in loose.records()] == ["Stopped by SIGTERM."]

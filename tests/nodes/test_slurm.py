@@ -167,7 +167,7 @@ def test_a_signal_before_the_end_keeps_the_records_and_the_requeued_job_goes_on(
     until(lambda: list(slurm.place.glob("e2/output/logs/b.*")), "the second launch has begun", 150, slurm.said)
     (first,) = slurm.records()
     slurm.run("scancel", "--signal=TERM", job_id)
-    until(lambda: "Interrupted by SIGTERM" in slurm.out.read_text(), "it is interrupted", 60, slurm.said)
+    until(lambda: "Stopped by SIGTERM" in slurm.out.read_text(), "it is interrupted", 60, slurm.said)
     until(lambda: slurm.state(job_id) in ("COMPLETED", "FAILED"), "the requeued job ends", 240, slurm.said)
     assert slurm.state(job_id) == "COMPLETED", slurm.said()
     ended = slurm.records()

@@ -30,6 +30,7 @@ from cotenant.results.read import Records, again
 from cotenant.results.record_files import planned_jobs
 from cotenant.results.table import Rows
 from cotenant.stats.comparison import LEAST_MARGIN, Verdict, aa_noise, margin_of
+from cotenant.text import sender_of
 
 
 def main(argv: Sequence[str]) -> int:
@@ -53,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
 
         repeated, left_out, cut_by = launch_again(given.b, b, cells, others)
         if cut_by is not None:
-            print(f"Interrupted by {cut_by}: nothing is confirmed.", file=sys.stderr)
+            print(f"Stopped by {sender_of(cut_by)}: nothing is confirmed.", file=sys.stderr)
             return EXIT_INTERRUPTED
         old, new = ({cell: side.get(cell, []) for cell in cells} for side in (a, repeated))
         lines = confirmed(lines, compare_launches(old, new, conditions))

@@ -13,7 +13,7 @@ from cotenant.errors import EXIT_FAILED, EXIT_PASSED
 from cotenant.isolation.lock import described_holder, lock_holder, lock_path
 from cotenant.results.journal import Ended, Entry, Launched, Started, read_journal
 from cotenant.results.record import SOLO
-from cotenant.text import many
+from cotenant.text import many, sender_of
 
 
 def main(argv: Sequence[str]) -> int:
@@ -68,7 +68,7 @@ def progress_lines(entries: Sequence[Entry], output: Path, now: datetime, runs: 
     yield f"{start.suite}, repetition {start.uid}, in {output}: {done} of {of} done."
     _, last = same[-1]
     if isinstance(last, Ended):
-        how = f"was interrupted by {last.interrupted}" if last.interrupted else "ended"
+        how = f"was stopped by {sender_of(last.interrupted)}" if last.interrupted else "ended"
         yield f"It {how} at {last.time[:19]}Z."
     elif done < len(start.launches):
         to_come = _words(next(label for label in start.launches if label not in labels))

@@ -1,4 +1,4 @@
-"""`stop`: interrupt the suite that runs on this machine, as Ctrl-C in its terminal would."""
+"""`stop`: ends the suite that runs on this machine by SIGTERM, as Ctrl-C in its terminal would by SIGINT."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ def main(argv: Sequence[str]) -> int:
         return EXIT_PASSED
     if not holder:
         raise CotenantError("A suite runs, but its process cannot be seen from here.", "Stop it where it was started.")
-    tell(f"Interrupting {described_holder(holder)}.")
+    suite = described_holder(holder)
     try:
-        os.kill(holder, signal.SIGINT)
+        os.kill(holder, signal.SIGTERM)
     except ProcessLookupError:
         pass
     except PermissionError:
-        raise CotenantError("It is another user's.", f"sudo kill -INT {holder}") from None
+        raise CotenantError(f"The suite that runs is another user's: {suite}.", f"sudo kill {holder}") from None
+    tell(f"Stopping {suite}.")
     deadline = time.monotonic() + given.timeout
     while lock_holder(lock_path()) == holder:
         if time.monotonic() > deadline:

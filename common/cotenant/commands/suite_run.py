@@ -29,6 +29,7 @@ from cotenant.nodes.slurm import begin_on_all_nodes
 from cotenant.report.progress import PlainView, Planned, Progress, duration_words
 from cotenant.results.last import last_seconds
 from cotenant.results.record import Record
+from cotenant.text import sender_of
 
 
 def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str, ...]) -> int:
@@ -113,7 +114,7 @@ def _run(run: SuiteRun, options: Options, given: argparse.Namespace) -> int:
             say(f"As a page, with pictures: {_report_command(options.paths.output)} --html page.html")
     if report.interrupted:
         where = f"the records so far are in {options.paths.output}"
-        note(f"Interrupted by {report.interrupted}; {where}, and the same command with --resume goes on.")
+        note(f"Stopped by {sender_of(report.interrupted)}; {where}, and the same command with --resume goes on.")
         return EXIT_INTERRUPTED
     failed = any(not record.completed or _is_doubtful(record, given.strict) for record in report.records)
     return EXIT_FAILED if failed else EXIT_PASSED

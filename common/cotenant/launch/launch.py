@@ -40,6 +40,7 @@ from cotenant.nodes.connection import Connection
 from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.procfs import described
 from cotenant.protocol.messages import RUN_VARIABLE, Message, ProtocolError
+from cotenant.text import sender_of
 
 POLL_S = 1.0
 SIGNAL_WAIT_S = 0.1
@@ -457,7 +458,7 @@ class Launch:
 
     @property
     def _interruption_reason(self) -> Reason:
-        return "interrupted", f"Interrupted by {self.interruption.requested}."
+        return "interrupted", f"Stopped by {sender_of(str(self.interruption.requested))}."
 
     def _gone(self, tenant: Tenant) -> None:
         """It has ended, or cannot be ended: the others end with it, or need not wait for it."""
