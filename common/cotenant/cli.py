@@ -24,7 +24,7 @@ def main(argv: Sequence[str]) -> int:
     """
     settle_streams()
     if argv[:1] == ["help"]:
-        argv = [*argv[1:], "--help"]
+        argv = [*(word for word in argv[1:] if word != "--all"), "--help-all" if "--all" in argv else "--help"]
     if not argv or argv[0].startswith("-"):
         argv = ["run", *argv]
     try:

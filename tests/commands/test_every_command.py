@@ -49,6 +49,7 @@ SUITE = "--jobs sums.json --isolation none --users 2"
 TABLE = {
     "--version": Shown((r"^cotenant \d+\.\d+\.\d+$",), HEAVY),
     "--help": Shown((r"--name NAMES", *(rf"^  {name} +\w" for name in COMMANDS if name != "run")), HEAVY),
+    "help --all": Shown((r"--nnodes N", r"--settle S"), HEAVY),
     "help report": Shown((r"--html FILE", r"--table \{throughput,"), HEAVY),
     "tune --help": Shown((r"--out FILE", r"--allow \{tf32,bf16,fp16\}"), ("torch", "polars", "matplotlib")),
     "list": Shown((r"^job +cells +item ", r"^vae +1 +image "), HEAVY),

@@ -20,16 +20,10 @@ GROUPS = {
         "challenge": "the buyer's end of a live challenge: nonces, the buyer's clock, replays",
         "mlbench-report": "the original suite's report: results against targets, failures, one score",
     },
-    "for many nodes": {
+    "for more": {
         "fleet": "a verdict on each node of a cluster: accepted, slow, defective, absent",
-    },
-    "for this machine": {
         "tune": "the fastest batch size and flags of each job here, as a job file",
-    },
-    "for your own benchmarks": {
         "new": "the skeleton of a benchmark with its test and a job file",
-    },
-    "for the shell": {
         "completion": "a script by which bash or zsh completes commands, flags and jobs",
     },
 }

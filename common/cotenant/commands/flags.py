@@ -35,8 +35,20 @@ class _Help(argparse.HelpFormatter):
         return "\n".join(line if line.startswith(" ") else textwrap.fill(line, width) for line in text.splitlines())
 
 
+class _HelpAll(argparse.Action):
+    """Prints the help with the rare flags."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: object) -> None:
+        assert isinstance(parser, Parser)
+        parser.rare.clear()
+        parser.print_help()
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are CotenantErrors; `hint` is for an unknown flag that is like none of its own.
+
+    Its help leaves out the groups that are `rare`; --help-all prints them, too.
 
     `meant` has what others' flags are here.
     """
@@ -58,11 +70,25 @@ class Parser(argparse.ArgumentParser):
         )
         self._hint = hint
         self._meant = meant
+        self.rare: list[argparse._ArgumentGroup] = []
+        no_value = argparse.SUPPRESS
+        self._help_all = self.add_argument("--help-all", action=_HelpAll, nargs=0, dest=no_value, help=no_value)
+
+    def add_rare_group(self, title: str) -> argparse._ArgumentGroup:
+        """Return a new group of flags that only --help-all shows."""
+        self._help_all.help = "show all flags, also the rare ones, and exit"
+        self.rare.append(self.add_argument_group(title))
+        return self.rare[-1]
 
     def format_help(self) -> str:
         """Return the help: the usage names no flags, which stand below with what they do."""
         self.usage = self._usage()
-        return super().format_help()
+        groups = self._action_groups
+        self._action_groups = [group for group in groups if group not in self.rare]
+        try:
+            return super().format_help()
+        finally:
+            self._action_groups = groups
 
     def _usage(self) -> str:
         needed = [f" {name} {action.metavar}" for name, action in self._needed()]
@@ -105,7 +131,7 @@ def subcommand(command: str, usages: Mapping[str, str], words: Sequence[str]) ->
     None where they are printed, as help is asked for. Raises CotenantError for another word.
     """
     lines = [f"{PROGRAM} {command} {name} {usage}" for name, usage in usages.items()]
-    if not words or words[0] in ("-h", "--help"):
+    if not words or words[0] in ("-h", "--help", "--help-all"):
         tell("usage: " + "\n       ".join(lines) + "\n\nEach has --help.")
         return None
     if words[0] not in usages:
@@ -183,13 +209,14 @@ def add_format(parser: argparse._ActionsContainer, forms: Iterable[str] = ("json
 def add_slice_flags(parser: Parser) -> None:
     """Add the flags that say how many slices there are, of what, and who enforces them."""
     add = parser.add_argument_group("slices").add_argument
-    add("--users", type=int, help="tenants (default: one per accelerator, else at most two)")
+    add("--users", type=int, metavar="N", help="tenants (default: one per accelerator, else up to 2)")
+    how = f"how slices are enforced: {', '.join(ISOLATIONS)}; `require` refuses to degrade"
+    add("--isolation", choices=ISOLATIONS, default="auto", metavar="HOW", help=how)
+    add = parser.add_rare_group("slices, further").add_argument
     shared = "slices that the users share, equally many in each (default: one each, as far as processors go)"
     add("--slices", type=int, metavar="N", help=shared)
     turns = "how users share a device: time, mps, mps:PERCENT of its multiprocessors, mig, or dmem (docs/sharing.md)"
     add("--share", type=_share_mode, metavar="MODE", help=turns)
-    how = "how slices are enforced; `require` refuses to degrade"
-    add("--isolation", choices=ISOLATIONS, default="auto", help=how)
     add("--no-cgexec", action="store_const", const="none", dest="isolation", help="as --isolation none")
     add("--cgroup-base", metavar="PATH", help="parent of our cgroups in each hierarchy (default cotenant.<login>)")
     add("--plan", choices=("cores", "contiguous"), default="cores", help="whole cores first, or consecutive ids")

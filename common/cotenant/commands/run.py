@@ -11,10 +11,7 @@ from cotenant.commands.flags import Parser, add_format, at_dashes
 from cotenant.commands.output import tell
 from cotenant.commands.suite_flags import suite_parser
 
-EXIT_STATUSES = (
-    "exit status: 0 all passed, 1 a job failed, 2 wrong usage or input, 4 isolation was required and cannot be had, "
-    "130 interrupted"
-)
+EXIT_STATUSES = "exit status: 0 passed, 1 failed, 2 wrong usage, 4 not isolated, 130 stopped"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -35,12 +32,12 @@ def parser() -> Parser:
     """Return the parser of `run`, whose help is that of the whole program."""
     parser = suite_parser(
         "",
-        "Launch the jobs of a suite, one copy per tenant at the same moment, each in its slice of this machine.",
+        "Launch the jobs of a suite, a copy per tenant at once, each in its own slice.",
         "\n".join(
             [
                 f"Arguments after -- go to the benchmarks: {PROGRAM} --name vae -- --repeat 5",
                 *(line for group in GROUPS.items() for line in _command_lines(*group)),
-                f"{PROGRAM} help COMMAND prints a command's flags.",
+                f"{PROGRAM} help COMMAND prints a command's flags, help --all all flags.",
                 EXIT_STATUSES,
             ]
         ),
@@ -49,12 +46,11 @@ def parser() -> Parser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     printed = parser.add_argument_group("what is printed")
     add = printed.add_argument
-    add("--show", action="store_true", help="the chosen jobs with their cells and commands; nothing runs")
-    what = "every launch with its command, and what tasks refuse of their arguments; nothing runs"
-    add("--dry", action="store_true", help=what)
-    add("--verbose", action="store_true", help="more: every finding; with --dry each tenant's slice and environment")
+    add("--show", action="store_true", help="the chosen jobs with their cells; nothing runs")
+    add("--dry", action="store_true", help="every launch with its command; nothing runs")
+    add("--verbose", action="store_true", help="every finding; with --dry each tenant's slice, too")
     add_format(printed)
-    add(
+    parser.add_rare_group("what fails").add_argument(
         "--strict",
         nargs="?",
         const="invalid",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -54,36 +55,62 @@ def suite_parser(
     runs = parser.add_argument_group("what runs")
     add = runs.add_argument
     add_jobs(add)
+    mixed = "one launch of these different jobs beside each other"
+    add("--mix", metavar="NAMES", help=mixed)
+    pairs = "each pair of these jobs beside each other, and alone"
+    add("--pairs", metavar="NAMES", help=pairs)
+    _add_baseline(runs)
+    add("--resume", action="store_true", help="go on after the last finished launch of this --uid")
+    add("--outdir", type=place, metavar="DIR", help="where records go (default $BASE/output)")
+    add_slice_flags(parser)
+    measured = "seconds a launch may measure: fewer batches, then fewer observations"
+    timing = parser.add_argument_group("how it is measured")
+    timing.add_argument("--budget", type=duration, metavar="S", help=measured)
+    _add_timing(parser)
+    _add_jobs_further(parser)
+    _add_beside(parser)
+    _add_images(parser)
+    _add_nodes(parser)
+    return parser
+
+
+def _add_baseline(runs: argparse._ArgumentGroup) -> None:
+    alone = runs.add_mutually_exclusive_group()
+    kinds = (
+        "measure tenants alone: within launches (blocks; the default without --jobs, with --users and of mixes), "
+        "behind them as long (whole) or for seconds (quick), or not (none)"
+    )
+    alone.add_argument("--baseline", choices=BASELINES, metavar="KIND", help=kinds)
+    whole = "the same as --baseline whole"
+    alone.add_argument("--solo", action="store_const", const="whole", dest="baseline", help=whole)
+
+
+def _add_jobs_further(parser: Parser) -> None:
+    add = parser.add_rare_group("what runs, further").add_argument
     over = "each chosen job as one model over N devices (without accelerators: ranks), 0 for all; not a copy on each"
     add("--devices", type=int, metavar="N", help=over)
-    _add_mixes(add)
     small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a tenant's device memory)"
     add("--memory-class", choices=CLASSES, help=small)
     add("--uid", type=int, default=0, help="number of this repetition of the suite (default 0)")
-    alone = runs.add_mutually_exclusive_group()
-    kinds = (
-        "measure what a tenant has alone: within each launch, by turns, while its neighbours are held still (blocks; "
-        "the default without --jobs, with --users and of mixes), or in launches behind it: each as long as beside the "
-        "others (whole), one for all equal slices in a few seconds (quick), or nobody (none)"
-    )
-    alone.add_argument("--baseline", choices=BASELINES, help=kinds)
-    whole = "the same as --baseline whole"
-    alone.add_argument("--solo", action="store_const", const="whole", dest="baseline", help=whole)
-    images = runs.add_mutually_exclusive_group()
+    add("--raise-error", action="store_true", help="stop after the first launch that fails")
+
+
+def _add_images(parser: Parser) -> None:
+    group = parser.add_rare_group("images and challenges")
+    images = group.add_mutually_exclusive_group()
     inside = "run every command inside this image, by apptainer or singularity; slices are made outside it"
     images.add_argument("--singularity", metavar="IMG", help=inside)
     by_podman = "run every command inside this image of Docker's kind, by podman; slices are made outside it"
     images.add_argument("--docker", metavar="IMG", help=by_podman)
+    add = group.add_argument
     buyer = "launch each job once more, deterministic, in front of a buyer that listens there (docs/challenge.md)"
     add("--challenge", metavar="HOST:PORT", help=buyer)
     token = f"the buyer's token; @FILE, or the variable {TOKEN_VARIABLE}, shows it to no list of processes"
     add("--challenge-token", metavar="TOKEN", help=token)
-    add("--raise-error", action="store_true", help="stop after the first launch that fails")
-    add("--resume", action="store_true", help="go on with this --uid after its last finished launch")
-    add("--outdir", type=place, help="where records go (default $BASE/output)")
-    add_slice_flags(parser)
-    _add_nodes(parser)
-    add = parser.add_argument_group("how it is measured").add_argument
+
+
+def _add_timing(parser: Parser) -> None:
+    add = parser.add_rare_group("how it is measured, further").add_argument
     add("--no-nocache", action="store_true", help="accepted: no page-cache policy is the default")
     cache = "page cache of a launch's input: left alone, bypassed, dropped or read before it (default none)"
     add("--cache", choices=CACHE_POLICIES, default="none", help=cache)
@@ -93,8 +120,6 @@ def suite_parser(
     add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help=longest)
     ready = "seconds a launch's tenants may take to be ready for GO (default 600)"
     add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help=ready)
-    measured = "seconds one launch may measure: fewer batches, then fewer observations, the same for equal tenants"
-    add("--budget", type=duration, metavar="S", help=measured)
     narrow = (
         "end a launch once half of every tenant's 95 %% interval is at most this share of its median, as 1%% or 0.01"
     )
@@ -103,11 +128,10 @@ def suite_parser(
     add("--settle", type=duration_or_none, metavar="S", help=settling)
     lasting = "observe until the kept observations last so long (default 10s on devices, else 0; not with --budget)"
     add("--at-least", type=duration_or_none, metavar="S", help=lasting)
-    return parser
 
 
 def _add_nodes(parser: Parser) -> None:
-    add = parser.add_argument_group("several hosts").add_argument
+    add = parser.add_rare_group("several hosts").add_argument
     by = "what starts, or has started, a runner on each of several hosts (default auto: as the environment says)"
     add("--launcher", choices=LAUNCHERS, default="auto", help=by)
     add("--nnodes", type=int, metavar="N", help="hosts, on each of which this command runs; jobs of the group all run")
@@ -124,13 +148,10 @@ def add_jobs(add: Callable[..., object]) -> None:
     add("--exclude", action="append", default=[], metavar="NAMES", help="not these jobs")
 
 
-def _add_mixes(add: Callable[..., object]) -> None:
+def _add_beside(parser: Parser) -> None:
+    add = parser.add_rare_group("beside each other, further").add_argument
     free = "all chosen jobs at once, a tenant for each and no slices: as --isolation none --mix with all of them"
     add("--free-for-all", action="store_true", help=free)
-    mixed = "one launch of different jobs beside each other: these, repeated round the tenants"
-    add("--mix", metavar="NAMES", help=mixed)
-    pairs = "every pair of these jobs beside each other, each beside itself, and each alone"
-    add("--pairs", metavar="NAMES", help=pairs)
     pressing = (
         f"each chosen job beside a neighbour of known pressure on {', '.join(OF_HOSTS)}, and on a device that both "
         f"have on {', '.join(OF_DEVICES)}: levels in percent, as dram:0,25,50,75,100 (these by default); may be "

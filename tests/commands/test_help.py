@@ -1,0 +1,46 @@
+"""The help of a run: short by default, all of it where that is asked for. Read the golden file before you keep it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commands.calling import Capture, call
+from cotenant.commands.run import parser
+from golden import check_golden
+
+GOLDEN = Path(__file__).with_name("golden")
+RARE = ("--nnodes", "--ready-timeout", "--docker", "--reserve", "--strict", "--devices", "--sense")
+
+
+@pytest.fixture(autouse=True)
+def of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def help_of(capsys: Capture, *words: str) -> str:
+    with pytest.raises(SystemExit, match="0"):
+        call(capsys, *words)
+    return capsys.readouterr().out
+
+
+def test_the_help_of_a_run_is_short(capsys: Capture) -> None:
+    shown = help_of(capsys, "help")
+    check_golden(GOLDEN / "help.txt", shown)
+    assert not [flag for flag in RARE if flag in shown]
+
+
+def test_all_of_the_help_has_every_flag_once_in_its_group(capsys: Capture) -> None:
+    shown = help_of(capsys, "help", "--all")
+    begin = [line.split()[0].rstrip(",") for line in shown.splitlines() if line.startswith("  -")]
+    assert sorted(begin) == sorted({"-h", *parser().flags()} - {"--help"})
+    assert shown.index("\nslices, further:\n") < shown.index("--reserve") < shown.index("\nseveral hosts:\n")
+
+
+def test_other_commands_have_all_of_their_help_likewise(capsys: Capture) -> None:
+    for command in ("doctor", "plan"):
+        assert "--reserve" not in help_of(capsys, "help", command)
+        assert "--reserve" in help_of(capsys, "help", command, "--all")
+    assert help_of(capsys, "help", "list", "--all") == help_of(capsys, "list", "--help")
+    assert call(capsys, "help", "fleet", "--all") == call(capsys, "fleet", "--help")
