@@ -48,7 +48,10 @@ report nowhere
 report empty
 report A --jbo vae
 report A --job vea
-report A --name cpu
+report A --name vea
+report A --name baselines
+report A --name ,
+report A --suite cpu
 report A --table scalling
 report A --targets V100
 report A --targets H100 --html page.html

@@ -45,7 +45,7 @@ def test_what_is_written_is_said_and_what_is_no_record_is_named(reports: Path, c
     assert sorted(read["name"].unique()) == ["cart", "scaling.c1", "scaling.c2", "ssd", "vae", "wlm", "wlm.solo"]
 
 
-@pytest.mark.parametrize("words", [["--job", "nobody"], ["--name", "other"], ["--observations", "--job", "ssd"]])
+@pytest.mark.parametrize("words", [["--job", "nobody"], ["--suite", "other"], ["--observations", "--job", "ssd"]])
 def test_where_nothing_is_chosen_nothing_is_begun(
     reports: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
@@ -94,8 +94,8 @@ def test_standard_input_is_read_by_a_dash_pictures_included(
 
 def test_only_some_records(reports: Path, capsys: Capture) -> None:
     path = reports.parent / "some.jsonl"
-    jobs = ("--job", "v*", "--job", "ssd", "--job", "sdd")
-    _, _, errors = call(capsys, "export", reports, "--name", "baselines", *jobs, "--out", path)
+    jobs = ("--name", "v*,ssd", "--job", "sdd")
+    _, _, errors = call(capsys, "export", reports, "--suite", "baselines", *jobs, "--out", path)
     assert "cotenant: There is no job 'sdd' there.\n" in errors
     assert {json.loads(line)["name"] for line in path.read_text().splitlines()} == {"vae", "ssd"}
 

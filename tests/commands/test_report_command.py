@@ -50,6 +50,19 @@ def test_other_programs_read_standard_output_and_people_standard_error(reports: 
     assert [job["job"] for job in content["jobs"]] == ["vae"]
 
 
+def test_jobs_are_chosen_by_the_words_of_a_run(reports: Path, capsys: Capture) -> None:
+    write(reports, [*launch("scaling.c1"), *launch("scaling.c2")])
+
+    def jobs(*words: str) -> list[str]:
+        content = json.loads(run(capsys, reports, "--format", "json", *words)[1])
+        return sorted(job["job"] for job in content["jobs"])
+
+    assert jobs("--name", "vae,cart") == ["cart", "vae"]
+    assert jobs("--name", "v*", "--name", "cart") == ["cart", "vae"]
+    assert jobs("--name", "scaling") == ["scaling.c1", "scaling.c2"]
+    assert jobs("--name", "vae", "--suite", "baselines") == ["vae"]
+
+
 def test_the_page_and_its_score(reports: Path, targets: Path, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "page.html"
     (reports / "foreign.json").write_text('{"hello": "<b>"}')
@@ -204,7 +217,9 @@ REFUSED = {
     "--table interference": "No job was measured in two ways",
     "--table interference --precision fp32": "--precision is for --table throughput and batch-size.",
     "--job vea": "There is no job 'vea' there. Did you mean 'vae'?",
-    "--name baseline": "There are no records of baseline there. Did you mean 'baselines'?",
+    "--name vea": "There is no job 'vea' there. Did you mean 'vae'?",
+    "--name baselines": "baselines is a suite there, and no job. --suite baselines chooses it.",
+    "--suite baseline": "There are no records of baseline there. Did you mean 'baselines'?",
     "--targets V10": "--targets is what a page's score is against.",
     "--html x.html --targets V10": "Did you mean 'V100'?",
     "--table scaling": "There are no scaling cells there.",

@@ -55,7 +55,7 @@ def test_another_users_suite_is_not_said_to_be_stopped(
         raise PermissionError
 
     monkeypatch.setattr(os, "kill", refused)
-    monkeypatch.setattr(os, "getuid", lambda: os.stat("/proc/self").st_uid + 1)
+    monkeypatch.setattr(os, "getuid", lambda: Path("/proc/self").stat().st_uid + 1)
     owner = psutil.Process().username()
     with SuiteLock(tmp_path / "lock"):
         status, printed, errors = call(capsys, "stop")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +13,7 @@ from cotenant.checkout import PROGRAM
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import warn
 from cotenant.commands.record_flags import add_records
-from cotenant.commands.records import no_record, spooled, warn_of_edited
+from cotenant.commands.records import is_meant, no_record, spooled, warn_of_edited
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
 from cotenant.results.decoded import Skipped
@@ -22,7 +21,6 @@ from cotenant.results.exports import OTHER_FILE, WRITERS, write
 from cotenant.results.read import observation_frames, read_tables
 from cotenant.results.store import prepare_directory
 from cotenant.results.table import Table
-from cotenant.suite.jobfile import matches
 
 
 def main(argv: Sequence[str]) -> int:
@@ -79,12 +77,14 @@ def _chosen(
             warn_of_edited(part)
         frame = part.frame if isinstance(part, Table) else part
         counts["read"] += frame.height
-        if given.name is not None:
-            frame = frame.filter(pl.col("suite").is_in([given.name, ""]))
+        if given.suite is not None:
+            frame = frame.filter(pl.col("suite").is_in([given.suite, ""]))
         if given.job:
             names = frame.select(JOB).to_series().unique()
-            missing -= {pattern for pattern in missing if any(matches(name, pattern) for name in names)}
-            frame = frame.filter(JOB.is_in([name for name in names if any(map(partial(matches, name), given.job))]))
+            missing -= {pattern for pattern in missing if any(is_meant(name, pattern) for name in names)}
+            frame = frame.filter(
+                JOB.is_in([name for name in names if any(is_meant(name, pattern) for pattern in given.job)])
+            )
         counts["rows"] += frame.height
         if frame.height:
             yield frame

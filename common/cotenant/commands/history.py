@@ -10,7 +10,7 @@ from cotenant.checkout import base_directory
 from cotenant.choices import FORMS
 from cotenant.commands.flags import Parser, add_format, share, subcommand
 from cotenant.commands.output import tell, tell_grid, warn
-from cotenant.commands.record_flags import add_names, add_places
+from cotenant.commands.record_flags import add_job_names, add_places
 from cotenant.commands.records import chosen_names, no_record, spooled
 from cotenant.errors import EXIT_PASSED
 from cotenant.report.history import history_grid, series_of
@@ -40,8 +40,9 @@ def parsers() -> dict[str, Parser]:
     show = _parser(
         "show", "Per job, host and device: level, trend, and where the rate changed, with what changed then."
     )
-    for name in ("job", "device"):
-        add_names(show, name)
+    add_job_names(show)
+    devices = "only these devices: a name, a glob; may be repeated"
+    show.add_argument("--device", metavar="NAME", action="append", default=[], help=devices)
     margin = "a change is more than this, as 2%% or 0.02 (default 0.02)"
     show.add_argument("--margin", type=share, default=LEAST_MARGIN, metavar="SHARE", help=margin)
     add_format(show, FORMS)

@@ -13,8 +13,8 @@ def add_records(parser: argparse.ArgumentParser) -> None:
     """Add what says which records are read: their places, and of these a suite and some jobs."""
     add = parser.add_argument
     add_places(parser)
-    add("--name", metavar="SUITE", help="only records of this suite (its job file's stem)")
-    add_names(parser, "job")
+    add("--suite", metavar="SUITE", help="only records of this suite (its job file's stem)")
+    add_job_names(parser)
 
 
 def add_class(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,19 @@ def add_places(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("places", metavar="DIR", type=place, nargs="*", default=[output_directory()], help=where)
 
 
-def add_names(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the flag that chooses jobs, or devices, by their names."""
-    text = f"only these {what}s: a name, a glob; may be repeated"
-    parser.add_argument(f"--{what}", metavar="NAME", action="append", default=[], help=text)
+def add_job_names(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that chooses jobs by their names, as that of `run` does."""
+    text = "only these jobs: names, globs, comma lists"
+    parser.add_argument("--name", "--job", dest="job", metavar="NAMES", action=_Names, default=[], help=text)
+
+
+class _Names(argparse.Action):
+    """Gathers the names between commas, of every time that the flag is given."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, given: argparse.Namespace, values: object, flag: str | None = None
+    ) -> None:
+        names = [name for name in str(values).split(",") if name]
+        if not names:
+            raise argparse.ArgumentError(self, "it names nothing")
+        setattr(given, self.dest, [*getattr(given, self.dest), *names])

@@ -105,6 +105,11 @@ def of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
     return chosen
 
 
+def is_meant(name: str, pattern: str) -> bool:
+    """Whether a pattern is this name, a glob that fits it, or the name of the job of which this is a cell."""
+    return matches(name, pattern) or name.startswith(f"{pattern}.")
+
+
 def chosen_names(names: Collection[str], patterns: Sequence[str], sentence: str) -> set[str]:
     """Return the names that any pattern matches; all where there is no pattern.
 
@@ -112,7 +117,7 @@ def chosen_names(names: Collection[str], patterns: Sequence[str], sentence: str)
     """
     chosen = set() if patterns else set(names)
     for pattern in patterns:
-        matching = {name for name in names if matches(name, pattern)}
+        matching = {name for name in names if is_meant(name, pattern)}
         if not matching:
             hint = did_you_mean(pattern, names) or f"There are {', '.join(map(printable, names)) or 'none'}."
             raise CotenantError(sentence.format(pattern), hint)

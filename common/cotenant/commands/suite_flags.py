@@ -51,7 +51,7 @@ def suite_parser(
 
     `meant` has what flags that it lacks are here, beside those of other suites.
     """
-    parser = Parser(command, description, epilog, HINT, MEANT | meant)
+    parser = Parser(command, description, epilog, HINT, {**MEANT, **meant})
     runs = parser.add_argument_group("what runs")
     add = runs.add_argument
     add_jobs(add)

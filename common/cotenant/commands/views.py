@@ -89,9 +89,11 @@ def _read(given: argparse.Namespace) -> tuple[Rows, list[str]]:
     if records.exports:
         skipped.append(f"{', '.join(records.exports)}: {OF_EXPORTS}")
         warn(skipped[-1])
-    chosen = of_class(of_suite(records.frame.with_row_index(AT), given.name), given.run_class)
+    chosen = of_class(of_suite(records.frame.with_row_index(AT), given.suite), given.run_class)
     if given.job:
         names = chosen.select(JOB).to_series().unique(maintain_order=True).to_list()
+        if suites := set(given.job).intersection(chosen["suite"]).difference(names):
+            raise CotenantError(f"{min(suites)} is a suite there, and no job.", f"--suite {min(suites)} chooses it.")
         chosen = chosen.filter(JOB.is_in(chosen_names(names, given.job, "There is no job '{}' there.")))
     if chosen.height == len(records.table):
         return Rows.all(records.table), skipped
