@@ -61,6 +61,7 @@ TABLE = {
     "status": Shown(
         (r"^No suite runs on this machine\.$", r"^sums, repetition 0, in .*: 1 of 1 launch done"), HEAVY, 1
     ),
+    "status --json": Shown((r'"schema": "cotenant-status-1"', r'"launches": 1,'), HEAVY, 1),
     "stop": Shown((r"^No suite runs on this machine\.$",), HEAVY),
     "report": Shown((r"^convnet +7533, 7457 +image/s ", r"interference 10\.0 %"), OF_TABLES),
     "report --table interference": Shown((r"^convnet +all +0\.900 ",), OF_TABLES),

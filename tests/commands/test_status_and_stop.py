@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -14,7 +15,7 @@ import psutil
 import pytest
 
 from commands.calling import Capture, call
-from cotenant.commands.status import progress_lines, writes_to
+from cotenant.commands.status import progress_lines, suite_of, writes_to
 from cotenant.isolation.lock import SuiteLock
 from cotenant.results.journal import Ended, Launched, Started
 from cotenant.results.store import Reserve
@@ -34,6 +35,26 @@ def test_a_suite_is_seen_and_ended_from_elsewhere(v1: Suites) -> None:
     assert seen.returncode == 0, seen.stderr
     assert f"A suite runs: pid {runner.pid}, " in seen.stdout
     assert "jobs, repetition 0, in" in seen.stdout
+    document = json.loads(ours(v1, "status", "--json").stdout)
+    suite = document.pop("suite")
+    assert document == {
+        "schema": "cotenant-status-1",
+        "running": True,
+        "pid": runner.pid,
+        "output": str(v1.output),
+    }
+    since = datetime.fromisoformat(suite.pop("since"))
+    assert datetime.now(UTC) - since < timedelta(minutes=2)
+    assert suite == {
+        "suite": "jobs",
+        "uid": 0,
+        "launches": 1,
+        "done": 0,
+        "next": "long",
+        "runs": True,
+        "ended": None,
+        "interrupted": None,
+    }
     assert re.search(r"0 of 1 launch done\.\nFor \d+ s: long\.\n", seen.stdout)
     ended = ours(v1, "stop")
     assert ended.returncode == 0, ended.stderr
@@ -46,6 +67,10 @@ def test_a_suite_is_seen_and_ended_from_elsewhere(v1: Suites) -> None:
     assert "No suite runs" in after.stdout
     assert "0 of 1 launch done." in after.stdout
     assert "It was stopped by SIGTERM at" in after.stdout
+    end = json.loads(ours(v1, "status", "--json").stdout)
+    assert (end["running"], end["pid"]) == (False, None)
+    assert (end["suite"]["runs"], end["suite"]["interrupted"], end["suite"]["done"]) == (False, "SIGTERM", 0)
+    assert end["suite"]["ended"] == end["suite"]["since"]
 
 
 def test_another_users_suite_is_not_said_to_be_stopped(
@@ -73,6 +98,18 @@ def test_a_suite_that_runs_elsewhere_is_not_that_of_this_directory(tmp_path: Pat
     assert writes_to(0, tmp_path)
 
 
+def test_where_nothing_has_begun_the_document_says_so(tmp_path: Path, capsys: Capture) -> None:
+    status, printed, errors = call(capsys, "status", "--json", "--outdir", tmp_path)
+    assert (status, errors) == (1, "")
+    assert json.loads(printed) == {
+        "schema": "cotenant-status-1",
+        "running": False,
+        "pid": None,
+        "output": str(tmp_path),
+        "suite": None,
+    }
+
+
 def test_how_far_a_suite_is() -> None:
     noon, output = datetime(2026, 1, 1, 12, tzinfo=UTC), Path("/out")
     minutes = iter(range(60))
@@ -89,7 +126,7 @@ def test_how_far_a_suite_is() -> None:
         return Launched(suite="s", uid=0, label=label, time=time(), outcomes=("completed",), records={})
 
     def lines(*entries: Started | Launched | Ended, runs: bool = True) -> list[str]:
-        return list(progress_lines(entries, output, noon + timedelta(minutes=10), runs))
+        return list(progress_lines(suite_of(entries, runs), output, noon + timedelta(minutes=10)))
 
     assert lines() == ["No suite has begun in /out."]
     began, first, other = start(), launch("a"), start(uid=1)

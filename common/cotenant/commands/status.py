@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from cotenant.checkout import output_directory
-from cotenant.commands.flags import Parser, place
-from cotenant.commands.output import tell
+from cotenant.commands.flags import Parser, add_format, place
+from cotenant.commands.output import tell, tell_document
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED
 from cotenant.isolation.lock import described_holder, lock_holder, lock_path
 from cotenant.results.journal import Ended, Entry, Launched, Started, read_journal
@@ -16,17 +18,41 @@ from cotenant.results.record import SOLO
 from cotenant.text import many, sender_of
 
 
+class SuiteProgress(msgspec.Struct, frozen=True):
+    """How far a suite is that keeps its records in a directory: `done` of its `launches` have ended.
+
+    `since` is when the last of them ended, or the suite began; `next` the launch that runs, or would run. `ended` and
+    `interrupted`, the signal that ended it, are None while it runs, and where it was cut off.
+    """
+
+    suite: str
+    uid: int
+    launches: int
+    done: int
+    next: str | None
+    since: str
+    runs: bool
+    ended: str | None = None
+    interrupted: str | None = None
+
+
 def main(argv: Sequence[str]) -> int:
     """Print what runs. Returns 0, or 1 where no suite does; raises CotenantError for a journal that was changed."""
     given = parser().parse_words(argv)
     output: Path = given.outdir or output_directory()
     holder = lock_holder(lock_path())
-    if holder is None:
-        tell("No suite runs on this machine.")
-    else:
-        tell(f"A suite runs: {described_holder(holder) if holder else 'its process cannot be seen from here'}.")
     runs = holder is not None and writes_to(holder, output)
-    tell("\n".join(progress_lines(read_journal(output).entries, output, datetime.now(UTC), runs)))
+    suite = suite_of(read_journal(output).entries, runs)
+    if given.format == "json":
+        known = None if suite is None else msgspec.to_builtins(suite)
+        running = {"running": holder is not None, "pid": holder or None}
+        tell_document({"schema": "cotenant-status-1", **running, "output": str(output), "suite": known})
+    else:
+        if holder is None:
+            tell("No suite runs on this machine.")
+        else:
+            tell(f"A suite runs: {described_holder(holder) if holder else 'its process cannot be seen from here'}.")
+        tell("\n".join(progress_lines(suite, output, datetime.now(UTC))))
     return EXIT_FAILED if holder is None else EXIT_PASSED
 
 
@@ -35,6 +61,7 @@ def parser() -> Parser:
     parser = Parser("status", "Show which suite runs on this machine, and how far it is. Exit status 1: none runs.")
     where = "the directory of its records (default: the workspace's output)"
     parser.add_argument("--outdir", type=place, metavar="DIR", help=where)
+    add_format(parser)
     return parser
 
 
@@ -50,12 +77,11 @@ def writes_to(holder: int, output: Path) -> bool:
     return any(each.resolve().parent == output.resolve() for each in held)
 
 
-def progress_lines(entries: Sequence[Entry], output: Path, now: datetime, runs: bool) -> Iterator[str]:
-    """Yield how far the suite is that began last in a directory; `runs`: it still does."""
+def suite_of(entries: Sequence[Entry], runs: bool) -> SuiteProgress | None:
+    """Return how far the suite is that began last, None where none has; `runs`: it still does."""
     at = max((i for i, entry in enumerate(entries) if isinstance(entry, Started)), default=None)
     if at is None:
-        yield f"No suite has begun in {output}."
-        return
+        return None
     start = entries[at]
     assert isinstance(start, Started)
     same = [(i, entry) for i, entry in enumerate(entries) if (entry.suite, entry.uid) == (start.suite, start.uid)]
@@ -63,19 +89,36 @@ def progress_lines(entries: Sequence[Entry], output: Path, now: datetime, runs: 
     begun = max((i for i, entry in same if isinstance(entry, Started) and not entry.resumed), default=at)
     launches = [entry for i, entry in same if i >= begun and isinstance(entry, Launched)]
     labels = {launch.label for launch in launches if launch.finished}
-    done = sum(label in labels for label in start.launches)
-    of = many(len(start.launches), "launch", "es")
-    yield f"{start.suite}, repetition {start.uid}, in {output}: {done} of {of} done."
     _, last = same[-1]
-    if isinstance(last, Ended):
-        how = f"was stopped by {sender_of(last.interrupted)}" if last.interrupted else "ended"
-        yield f"It {how} at {last.time[:19]}Z."
-    elif done < len(start.launches):
-        to_come = _words(next(label for label in start.launches if label not in labels))
-        seconds = (now - datetime.fromisoformat(last.time)).total_seconds()
-        yield (
-            f"For {seconds:.0f} s: {to_come}." if runs else f"It was cut off. With --resume it goes on with {to_come}."
-        )
+    has_ended = isinstance(last, Ended)
+    return SuiteProgress(
+        suite=start.suite,
+        uid=start.uid,
+        launches=len(start.launches),
+        done=sum(label in labels for label in start.launches),
+        next=next((label for label in start.launches if label not in labels), None),
+        since=last.time,
+        runs=runs and not has_ended,
+        ended=last.time if has_ended else None,
+        interrupted=last.interrupted if isinstance(last, Ended) else None,
+    )
+
+
+def progress_lines(suite: SuiteProgress | None, output: Path, now: datetime) -> Iterator[str]:
+    """Yield how far the suite is that began last in a directory."""
+    if suite is None:
+        yield f"No suite has begun in {output}."
+        return
+    of = many(suite.launches, "launch", "es")
+    yield f"{suite.suite}, repetition {suite.uid}, in {output}: {suite.done} of {of} done."
+    if suite.ended is not None:
+        how = f"was stopped by {sender_of(suite.interrupted)}" if suite.interrupted else "ended"
+        yield f"It {how} at {suite.ended[:19]}Z."
+    elif suite.next is not None:
+        to_come = _words(suite.next)
+        seconds = (now - datetime.fromisoformat(suite.since)).total_seconds()
+        line = f"For {seconds:.0f} s: {to_come}."
+        yield line if suite.runs else f"It was cut off. With --resume it goes on with {to_come}."
 
 
 def _words(key: str) -> str:
