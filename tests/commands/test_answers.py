@@ -75,7 +75,7 @@ export A --out B
 mlbench-report --reports A --gpu-model H100
 mlbench-report A
 completion
-completion fish
+completion tcsh
 tune --jobs cpu
 tune --jobs cpu --name vea --out x.json
 tune --jobs cpu --only batchsize --out x.json

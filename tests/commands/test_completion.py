@@ -1,9 +1,10 @@
-"""`completion` as bash runs it, and, where there is one, zsh."""
+"""`completion` as bash runs it, and, where they are, fish and zsh."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,7 @@ LINES: dict[str, list[str]] = {
     "cotenant history show --mar": ["--margin"],
     "cotenant compare A B --fail-on s": ["slower"],
     "cotenant completion z": ["zsh"],
+    "cotenant completion f": ["fish"],
     "cotenant --name vae -- --re": [],
 }
 ASK = """
@@ -48,6 +50,26 @@ def test_bash_completes_commands_flags_choices_and_jobs(capsys: Capture) -> None
     ended = subprocess.run(["bash", "-eu", "-c", script + ASK, "bash", *LINES], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert dict(zip(LINES, map(str.split, ended.stdout.splitlines()), strict=True)) == LINES
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish")
+def test_fish_completes_the_same(tmp_path: Path, capsys: Capture) -> None:
+    status, script, errors = call(capsys, "completion", "fish")
+    assert (status, errors) == (0, "")
+    ask = "\nfor line in $argv\n    echo (complete -C $line)\nend\n"
+    ended = subprocess.run(
+        ["fish", "--no-config", "-c", script + ask, *LINES], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert dict(zip(LINES, map(str.split, ended.stdout.splitlines()), strict=True)) == {
+        line: sorted(words) for line, words in LINES.items()
+    }
+    (tmp_path / "vae.json").touch()
+    for line, words in {"cotenant report v": "vae.json", "cotenant --name va": "vae"}.items():
+        ended = subprocess.run(
+            ["fish", "--no-config", "-c", script + ask, line], capture_output=True, text=True, cwd=tmp_path
+        )
+        assert ended.stdout == f"{words}\n"
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh")

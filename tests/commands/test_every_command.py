@@ -76,6 +76,7 @@ TABLE = {
     ),
     "fleet report DIR": Shown((r"^node1 +ACCEPT ",), OF_TABLES),
     "new my_field/my_model": Shown((r"^my_field/my_model/pytorch/main\.py$", r"--jobs my_model\.json$"), HEAVY),
+    "completion fish": Shown((r"case 'report:-\*'", r"^complete -c cotenant -c run\.sh "), OF_TABLES),
     "completion bash": Shown((r"report:-\*\).*--html", r"^complete -o default -F _cotenant "), OF_TABLES),
 }
 """What is typed behind `./run.sh`, with `;` between the lines where one needs the other."""

@@ -24,7 +24,7 @@ GROUPS = {
         "fleet": "a verdict on each node of a cluster: accepted, slow, defective, absent",
         "tune": "the fastest batch size and flags of each job here, as a job file",
         "new": "the skeleton of a benchmark with its test and a job file",
-        "completion": "a script by which bash or zsh completes commands, flags and jobs",
+        "completion": "a script by which bash, zsh or fish completes commands, flags and jobs",
     },
 }
 """What each command shows, in the groups of `--help`. Without a command a suite is run."""

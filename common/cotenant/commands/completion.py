@@ -1,10 +1,11 @@
-"""`completion bash|zsh`: a script that completes commands, flags, their choices and the jobs that come with us."""
+"""`completion bash|zsh|fish`: a script that completes commands, flags, their choices and the jobs that come with us."""
 
 from __future__ import annotations
 
 import importlib
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from cotenant.checkout import PROGRAM
 from cotenant.commands import COMMANDS
@@ -13,7 +14,7 @@ from cotenant.commands.output import tell
 from cotenant.errors import EXIT_PASSED
 from cotenant.suite.jobfile import shipped_jobs, shipped_suites
 
-SCRIPT = """\
+BASH = """\
 _cotenant() {{
     local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD - 1]}}" command=run offered= i
     case " {commands} " in *" ${{COMP_WORDS[1]}} "*) command="${{COMP_WORDS[1]}}" ;; esac
@@ -34,14 +35,60 @@ _cotenant() {{
 }}
 complete -o default -F _cotenant cotenant run.sh
 """
-HEADS = {"bash": "", "zsh": "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"}
-"""What comes before the script; zsh reads bash's by its own `bashcompinit`."""
+ZSH = f"autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n{BASH}"
+"""zsh reads bash's script by its own `bashcompinit`."""
+FISH = """\
+function __cotenant
+    set -l words (commandline -opc)
+    set -l command run
+    if contains -- -- $words
+        complete -C "'' "(commandline -ct)
+        return
+    end
+    if set -q words[2]; and contains -- $words[2] {commands}
+        set command $words[2]
+    end
+    switch "$command $words[-1]"
+{choices}
+    end
+    switch "$command:"(commandline -ct)
+{flags}
+    end
+    if test (count $words) -eq 1
+        printf '%s\\n' {commands}
+    else
+        complete -C "'' "(commandline -ct)
+    end
+end
+complete -c cotenant -c run.sh -f -a '(__cotenant)'
+"""
+
+
+@dataclass(frozen=True)
+class _Script:
+    """A shell's script with places for lines: for the choices `behind` some words, and for the flags of a command."""
+
+    whole: str
+    choices: str
+    flags: str
+
+
+OF_BASH = _Script(BASH, "    {behind}) offered={words} ;;", "        *:{command}:-*) offered={words} ;;")
+SCRIPTS = {
+    "bash": OF_BASH,
+    "zsh": replace(OF_BASH, whole=ZSH),
+    "fish": _Script(
+        FISH,
+        "        case {behind}\n            string split ' ' -- {words}\n            return",
+        "        case '{command}:-*'\n            string split ' ' -- {words}\n            return",
+    ),
+}
 
 
 def main(argv: Sequence[str]) -> int:
     """Print the script of a shell. Returns 0; raises CotenantError for another shell."""
     given = parser().parse_words(argv)
-    tell(HEADS[given.shell] + script())
+    tell(script(SCRIPTS[given.shell]))
     return EXIT_PASSED
 
 
@@ -50,19 +97,20 @@ def parser() -> Parser:
     parser = Parser(
         "completion",
         "Print a script by which a shell completes commands, flags and jobs.",
-        f'eval "$({PROGRAM} completion bash)" takes it into a shell; docs/commands.md has more.',
+        f'eval "$({PROGRAM} completion bash)" takes it into bash, {PROGRAM} completion fish | source into fish; '
+        "docs/commands.md has more.",
     )
-    parser.add_argument("shell", metavar="SHELL", choices=tuple(HEADS), help="bash or zsh")
+    parser.add_argument("shell", metavar="SHELL", choices=tuple(SCRIPTS), help="bash, zsh or fish")
     return parser
 
 
-def script() -> str:
-    """Return bash's script, with the flags of every command's parser."""
+def script(shell: _Script) -> str:
+    """Return the script of a shell, with the flags of every command's parser."""
     commands = " ".join([*(name for name in COMMANDS if name != "run"), "help"])
     choices = {
         "history history": ["add", "show"],
         "fleet fleet": ["run", "report"],
-        "completion completion": list(HEADS),
+        "completion completion": list(SCRIPTS),
         "help help": list(COMMANDS),
     }
     flags = {}
@@ -70,12 +118,12 @@ def script() -> str:
         of_command = _flags(command)
         flags[command] = of_command
         choices |= {f"{command} {flag}": words for flag, words in of_command.items() if words}
-    return SCRIPT.format(
+    return shell.whole.format(
         commands=commands,
         choices="\n".join(
-            f"    {shlex.quote(behind)}) offered={_quoted(words)} ;;" for behind, words in choices.items()
+            shell.choices.format(behind=shlex.quote(behind), words=_quoted(words)) for behind, words in choices.items()
         ),
-        flags="\n".join(f"        *:{command}:-*) offered={_quoted(words)} ;;" for command, words in flags.items()),
+        flags="\n".join(shell.flags.format(command=command, words=_quoted(words)) for command, words in flags.items()),
     )
 
 
