@@ -56,11 +56,14 @@ def inside(share: float) -> Record:
     )
 
 
-def working(*tenants: tuple[float, float, float, float]) -> Record:
-    """A record of a launch whose tenants worked so much: own, beside others, and seconds of these of those observed."""
+def working(*tenants: tuple[float, float, float, float], foreign: float = 0.0) -> Record:
+    """A record of a launch whose tenants worked so much: own, beside others, and seconds of these of those observed.
+
+    Other work kept `foreign` of two processors busy.
+    """
     names = ("own", "beside", "beside_s", "observed_s")
     seen = [{"tenant": at, "by": "processors"} | dict(zip(names, of, strict=True)) for at, of in enumerate(tenants)]
-    return a_record(common={"meters": {"beside": seen}})
+    return a_record(common={"meters": beside(foreign, total=2).meters | {"beside": seen}})
 
 
 def begun(
@@ -225,9 +228,9 @@ def warmed_up(*warm_up_ns: int, duration_ms: float = 500.0, last_ms: float | Non
     return a_record(told={"observations": observed(durations_ms), "warm_up_ns": list(warm_up_ns), "part": part})
 
 
-def seeded(asked: str, seen: object) -> Record:
-    part = a_part(arguments=ARGUMENTS | {"seed": seen})
-    return a_record(place={"command": ["run.sh", "--seed", "1", "--seed", asked]}, told={"part": part})
+def seeded(asked: str, seen: object, name: str = "vae", **observed: Any) -> Record:
+    part = a_part(arguments=ARGUMENTS | {"seed": seen}, observed=observed)
+    return a_record(place={"name": name, "command": ["run.sh", "--seed", "1", "--seed", asked]}, told={"part": part})
 
 
 def with_pauses(pause_ms: float) -> Record:

@@ -98,6 +98,7 @@ SPEAKING: list[tuple[str, Made]] = [
     ("slow_start", lambda: numbers([511.6, 511.5, 511.7, 511.5, 511.6, *(500 + i / 50 for i in range(100))])),
     ("batch_rows", lambda: rows_of(12_800)),
     ("seed", lambda: seeded("100", 7)),
+    ("seed", lambda: seeded("100", 7, "vae.challenge", challenge={"seed": 8})),
     ("few_observations", lambda: durations(1)),
     ("precision", lambda: asked_and_seen("bf16", None)),
     ("scaling", lambda: scaled(8, 0.375)),
@@ -204,6 +205,7 @@ SILENT: list[tuple[str, Made]] = [
     ("overlap", lambda: inside(0.99)),
     ("overlap", lambda: a_lost_record("aborted", "x")),
     ("idle_load", lambda: working((1.0, 0.61, 10, 10), (1.0, 1.3, 10, 10))),
+    ("idle_load", lambda: working((0.47, 0.18, 0.58, 6.7), foreign=1.1)),
     ("idle_load", lambda: working((1.0, 0.0, 0.1, 10), (0.04, 0.0, 10, 10), (1.0, 0.0, 0.5, 60), (0.0, 0.0, 9, 10))),
     ("impossible_observation", lambda: a_record(told={"observations": [Observed(9, 9, 1, 0), *steady()]})),
     ("impossible_observation", lambda: a_record(outcome="failed")),
@@ -264,6 +266,7 @@ SILENT: list[tuple[str, Made]] = [
     ("batch_rows", lambda: rows_of(3840)),
     ("batch_rows", lambda: rows_of(12_800, item_is_row=False)),
     ("seed", lambda: seeded("100", 100)),
+    ("seed", lambda: seeded("100", 7, "vae.challenge", challenge={"seed": 7})),
     ("seed", lambda: seeded("100", None)),
     ("seed", lambda: seeded("$SEED", 100)),
     ("scaling", lambda: scaled(8, 0.5)),
@@ -340,6 +343,12 @@ SILENT: list[tuple[str, Made]] = [
     ("meters_absent", lambda: unmeasured({}, [])),
     ("meters_absent", lambda: unmeasured({"packages": "a launch alone"}, ["pids_peak"], outcome="failed")),
 ]
+
+
+def test_a_rest_is_seen_on_a_busy_host_too_and_hunger_is_none() -> None:
+    for tenant, found in (((0.31, 0.01, 4, 4), ["idle_load"]), ((0.47, 0.18, 3, 6), []), ((0.47, 0.05, 0.6, 6), [])):
+        assert list(rules(working(tenant, foreign=1.7))) == [*found, "foreign_load"]
+        assert list(rules(working(tenant))) == ["idle_load"]
 
 
 def test_rules_speak_in_whole_sentences() -> None:

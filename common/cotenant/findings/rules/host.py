@@ -117,12 +117,10 @@ LOOK_FOR = "Look what starts processes here, or moves data (top, execsnoop, /pro
 @record_rule
 def foreign_load(record: Record) -> Finding | None:
     """Processors that worked for others while tenants were timed: spinning threads slow a tenant many times over."""
-    foreign, sampling = record.meters.get("foreign"), record.meters.get("sampling")
-    if not foreign or not sampling or sampling["window_s"] < LEAST_WINDOW_S:
+    if not kept_busy(record):
         return None
+    foreign = record.meters["foreign"]
     busy, total = foreign["processors"], foreign["host_processors"]
-    if busy <= tolerated(total):
-        return None
     busiest = ", ".join(
         f"{user['name']} (pid {user['pid']}, {100 * user['share']:.0f} %)" for user in foreign["busiest"]
     )
@@ -136,6 +134,14 @@ def foreign_load(record: Record) -> Finding | None:
         else f"{LOOK_FOR} Then run the job again: the tenants lacked what it used.",
         value=busy,
     )
+
+
+def kept_busy(record: Record) -> bool:
+    """Return whether others were seen to work on more processors than is tolerated, for long enough to tell."""
+    foreign, sampling = record.meters.get("foreign"), record.meters.get("sampling")
+    if not foreign or not sampling or sampling["window_s"] < LEAST_WINDOW_S:
+        return False
+    return bool(foreign["processors"] > tolerated(foreign["host_processors"]))
 
 
 def tolerated(processors: int) -> float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import record_rule
+from cotenant.findings.rules.host import kept_busy
 from cotenant.results.decoded import list_of
 from cotenant.results.record import Observed, Record, counted, counts
 from cotenant.stats.tenants import WorkBeside
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 LEAST_OVERLAP = 0.99
 RESTS, EASES = 0.25, 0.6
 """Of its own work: who does less than the first beside others rests. Up to the second other work on the machine may
-have had the processors: on one that was kept busy, an honest tenant was seen at 0.61."""
+have had the processors: on one that was kept busy, honest tenants were seen at 0.61, and at 0.39 over half a second."""
 LEAST_WORK, LEAST_BESIDE_S, MOST_IDLE = 0.05, 0.5, 0.02
 """Processors, seconds and a share of time: of less nobody can tell a rest from chance."""
+MOST_STARVED = 0.1
+"""The share of time in which a machine that others keep busy may have given a tenant nothing."""
 LATE_S = 1.0
 """What lies between the end of an observation and its message takes a tenant milliseconds."""
 GAP_NS = 2_000_000
@@ -102,14 +105,16 @@ def overlap(record: Record) -> Finding | None:
 @record_rule
 def idle_load(record: Record) -> Finding | None:
     """Tenants that rested while others were observed, and said that they went on: these were measured beside nobody."""
+    # There a rest is told from hunger by its depth and length alone.
+    most_work, most_idle = (RESTS, MOST_STARVED) if kept_busy(record) else (EASES, MOST_IDLE)
     idle = {
         seen["tenant"]: work
         for seen in record.meters.get("beside", ())
         for work in [WorkBeside(*(seen[each.name] for each in fields(WorkBeside)))]
         if work.own >= LEAST_WORK
-        and work.beside < EASES * work.own
+        and work.beside < most_work * work.own
         and work.beside_s >= LEAST_BESIDE_S
-        and work.idle_share > MOST_IDLE
+        and work.idle_share > most_idle
     }
     if not idle:
         return None
