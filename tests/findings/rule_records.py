@@ -240,6 +240,12 @@ def with_pauses(pause_ms: float) -> Record:
     return a_record(told={"observations": rows})
 
 
+def with_one_pause(pause_ms: float) -> Record:
+    """A record of observations of a hundredth of a second, one after the other but for one pause."""
+    starts = [T0_NS + round((index * 10 + (pause_ms if index > 12 else 0)) * 1e6) for index in range(20)]
+    return a_record(told={"observations": [Observed(start_ns, start_ns + 10_000_000, 384, 0) for start_ns in starts]})
+
+
 def audit_part(differences: object, after: object = 20, cost_ns: object = 10**9) -> dict[str, Any]:
     audit = {"differences": differences, "after": [after], "cost_ns": [cost_ns]}
     return a_part(observed={"dtype": "fp32", "audit": audit})
