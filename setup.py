@@ -6,7 +6,7 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
-SHIPPED = ("baselines.json", "profiles/*", "targets/*", "tasks/**/*.py", "tasks/**/*.sh")
+SHIPPED = ("baselines.json", "profiles/*", "targets/*", "targets/published/*", "tasks/**/*.py", "tasks/**/*.sh")
 
 
 class BuildWithSuite(build_py):

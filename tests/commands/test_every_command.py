@@ -74,7 +74,7 @@ TABLE = {
         (r"^run\.tar\.zst: \d+ files, journal ", r"^rules +yes ", r"^All of it holds\.$"),
         ("torch", "scipy", "matplotlib"),
     ),
-    "fleet report DIR": Shown((r"^node1 +ACCEPT ",), OF_TABLES),
+    "fleet report DIR": Shown((r"^2 nodes: NOT ACCEPTED \(2 UNTESTED\)",), OF_TABLES, status=1),
     "new my_field/my_model": Shown((r"^my_field/my_model/pytorch/main\.py$", r"--jobs my_model\.json$"), HEAVY),
     "completion fish": Shown((r"case 'report:-\*'", r"^complete -c cotenant -c run\.sh "), OF_TABLES),
     "completion bash": Shown((r"report:-\*\).*--html", r"^complete -o default -F _cotenant "), OF_TABLES),

@@ -16,7 +16,8 @@ from pathlib import Path
 import image
 import pytest
 
-from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE
+from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE, Buyer
+from cotenant.choices import TOKEN_VARIABLE
 from cotenant.commands.suite_flags import suite_parser
 from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
@@ -86,9 +87,11 @@ def test_an_engine_hands_on_where_the_buyer_is(tmp_path: Path, monkeypatch: pyte
     options = replace(options, image=Image("podman", "/usr/bin/podman", "image:1"))
     *_, start = Resolver(options, there, Chosen(NoIsolation())).starts()
     assert start.challenged
-    began, launch = in_front_of(start, "buyer:7000")
+    began, launch = in_front_of(start, Buyer("buyer:7000", "word"))
     for spec in began.specs:
-        assert {BUYER_VARIABLE, LAUNCH_VARIABLE} <= {name for flag, name in pairwise(spec.command) if flag == "--env"}
+        assert {BUYER_VARIABLE, LAUNCH_VARIABLE, TOKEN_VARIABLE} <= {
+            name for flag, name in pairwise(spec.command) if flag == "--env"
+        }
         assert [spec.environment[name] for name in (BUYER_VARIABLE, LAUNCH_VARIABLE)] == ["buyer:7000", launch]
 
 

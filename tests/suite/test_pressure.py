@@ -90,7 +90,7 @@ def test_sense_is_every_curve_of_the_jobs_and_of_a_probe_of_each_resource() -> N
     resources = {name.removeprefix("pressure_") for mix in every.mixes if "pressure" in (name := mix.labels[1])}
     assert resources == {"cpu", "llc", "dram", "disk", "memory"}
     assert [mix.name for mix in every.mixes][:3] == ["vae+vae", "vae+wlm", "wlm+wlm"]
-    assert every.baseline == "quick", "pairs are held against what each has alone"
+    assert every.baseline == "blocks", "pairs are held against what each has alone"
 
 
 def test_a_job_file_names_pairs_and_curves(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_job_file_names_pairs_and_curves(tmp_path: Path) -> None:
     path.write_text(json.dumps([*jobs, *entries]))
     made = options("--jobs", str(path))
     assert [mix.name for mix in made.mixes] == ["vae+wlm", "vae+loader", "wlm+loader", "probe_dram+dram", "vae+dram"]
-    assert (len(made.jobs), made.users, made.baseline) == (3, 2, "quick")
+    assert (len(made.jobs), made.users, made.baseline) == (3, 2, "blocks")
     assert flags(made.neighbours[0])["--number"] == 20
     assert [mix.name for mix in options("--jobs", str(path), "--name", "pairs").mixes] == [
         "vae+wlm",

@@ -57,7 +57,7 @@ def test_a_family_runs_in_seconds_without_a_device(job: Job, monkeypatch: pytest
     assert all(loss.isfinite() for loss in seen.losses)
     assert loop.auditor.dtype == precision
     assert [finding.rule for finding in run.findings if finding.severity != "info"] == []
-    operations = loop.operations()
+    operations = loop.auditor.operations()
     assert operations["flops_uncounted"] == []
     if operations["flops_closed"]:
         assert operations["flops_per_step"] == pytest.approx(operations["flops_closed"], rel=0.02)

@@ -66,7 +66,7 @@ def test_every_step_is_the_same_work_and_is_watched(place: str, precision: Any) 
     seen, rows = loop.observe(3), benchmark.batch_size
     assert (seen.items, seen.losses) == (3 * rows * (benchmark.context if place == PREFILL else 1), [])
     assert (loop.auditor.dtype, loop.updates, loop.promised) == (precision, 0, None)
-    operations = loop.operations()
+    operations = loop.auditor.operations()
     assert operations["flops_per_step"] == operations["flops_closed"]
     assert [finding for finding in run.findings if finding.severity != "info"] == []
     loop.load_until(lambda: True)

@@ -16,6 +16,7 @@ import torch
 
 from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.arguments import parse
+from cotenant.bench.auditor import Auditor
 from cotenant.bench.device import Device
 from cotenant.bench.loop import Loop
 from cotenant.bench.pressure import DevicePressure, levels_in_rounds
@@ -215,7 +216,7 @@ def test_of_a_step_that_lasts_a_time_an_audit_compares_no_operations(
 
     assert differences() == []
     monkeypatch.setattr(DevicePressure, "timed", False)
-    monkeypatch.setattr(Loop, "_refer", lambda loop, warm_up_ns: None)
+    monkeypatch.setattr(Auditor, "_refer", lambda auditor, warm_up_ns: None)
     assert differences() == ["no operations"]
 
 

@@ -195,7 +195,7 @@ class SuiteRun:
             self._open(stack, tell)
             coordinator = self._gather(stack, interruption)
             # What follows a launch that could not be one of blocks has its place.
-            places = itertools.accumulate(not start.without_blocks for start in self.starts)
+            places = itertools.accumulate(int(not start.without_blocks) for start in self.starts)
             positions = {start.key: place for start, place in zip(self.starts, places, strict=True)}
             starts = self._begin(tell)
             ready = data.prepare_data(self._options, starts, interruption, self._observer)
