@@ -170,7 +170,7 @@ PLANTED = {
     "cast": ("precision", "--precision", "bf16"),
     "quarter": ("credited",),
     "skips": ("credited",),
-    "zeros": ("constant_input",),
+    "zeros": ("benchmark:constant_input",),
 }
 """Of fp32 under a bf16 flag, steps that did not run and zeros the error that each is, and what its command says."""
 
