@@ -51,8 +51,9 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
     run.check()
     if others and (refusals := refused(run.starts, machine)):
         # What the file says is an error of its cells alone; what a person has typed ends all.
-        typed = set(refusals) - set(refused(SuiteRun(replace(options, extra=()), machine).starts, machine))
-        for sentence in sorted(typed):
+        of_file = refused(SuiteRun(replace(options, extra=()), machine).starts, machine)
+        typed = [sentence for sentence in refusals if sentence not in of_file]
+        for sentence in typed:
             warn(sentence)
         if typed:
             return EXIT_USAGE
