@@ -142,7 +142,7 @@ class Audits:
     differences: list[str] = field(default_factory=list)
 
     def add(self, after: int, cost_ns: int, differences: Sequence[str]) -> None:
-        """Take down an audit, and what is said of all of them: what a later one sees may explain an earlier one."""
+        """Take down an audit, and the differences of all so far: a later one may explain an earlier one."""
         self.after.append(after)
         self.cost_ns.append(cost_ns)
         self.differences = list(differences)

@@ -41,7 +41,7 @@ def parser_base(description: str | None = None, **more: Any) -> argparse.Argumen
 
 
 class _Arguments(Namespace):
-    """What a script was given. Who asks for `repeat` is about to train: the runner hears that it is ready."""
+    """The arguments of a script. Reading `repeat` tells the runner that it is ready: training is about to begin."""
 
     def __init__(self, experiment: Experiment, **values: Any) -> None:
         object.__setattr__(self, "_experiment", experiment)

@@ -39,7 +39,7 @@ _MANAGED = ("torch.nn.parallel.", "torch.distributed.", "torch._dynamo.")
 
 
 class Reached:
-    """What can be reached from a benchmark's attributes, and from `more`, each thing once."""
+    """Collects all that can be reached from a benchmark's attributes and from `more`, each thing once."""
 
     def __init__(self, run: Run, more: Iterable[Any] = ()) -> None:
         self.containers: list[Any] = []

@@ -44,7 +44,7 @@ def bytes_of(batch: Any) -> int:
 
 @dataclass(slots=True)
 class Sizes:
-    """What the batches that were looked at held; `filled` is of each how much it held for an item."""
+    """Adds up the contents of the batches that were looked at; `filled` has the amount for an item of each."""
 
     items: float = 0.0
     words: int = 0
@@ -73,7 +73,7 @@ class Sizes:
 
     @property
     def mean(self) -> float:
-        """What an item holds on the mean."""
+        """The mean content of an item."""
         return sum(self.filled) / len(self.filled) if self.filled else 0.0
 
 

@@ -33,7 +33,7 @@ class Conducted:
     schedule: Schedule
     held_by: str
     processor_ns: int = 0
-    """What conducting took of the runner's processor time."""
+    """The runner's processor time that conducting took."""
     passed: list[Passed] = field(default_factory=list)
     borders_ns: list[int] = field(default_factory=list)
     spent: dict[int, dict[str, Spent]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a tenant keeps of its rate beside others: its blocks beside them over its blocks alone, within one launch.
+"""Estimates the share of its rate that a tenant keeps beside others: its blocks beside them over those alone.
 
 Comparing what takes turns within one run is what Bulej et al. (Duet benchmarking, ICPE 2020) and Abedi and Brecht
 (Randomized multiple interleaved trials, ICPE 2017) do: what both have in common, drift and place in memory, drops out.

@@ -1,4 +1,4 @@
-"""What jobs keep in pairs, predicted from the pairs that were measured: kept = mean + victim + neighbour.
+"""Predicts the shares that jobs keep in pairs from the pairs that were measured: kept = mean + victim + neighbour.
 
 Both effects are held small by a penalty (ridge regression, Hoerl and Kennard, 1970). Candidates differ in the penalty,
 in one rank more (a victim's sensitivity times a neighbour's pressure) and in whether curves tell what is expected
