@@ -18,7 +18,7 @@ TARGETS = CHECKOUT / "targets"
 PUBLISHED = TARGETS / "published"
 """Curves that others have published."""
 PROGRAM = "cotenant" if INSTALLED or Path(sys.argv[0]).name == "cotenant" else "./run.sh"
-"""What a person types, for usage lines, hints and the next command."""
+"""The command as a person types it, for usage lines, hints and the next command."""
 
 
 def version() -> str:

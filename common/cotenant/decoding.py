@@ -1,4 +1,4 @@
-"""What msgspec decodes, of files and messages: one kind of error for whatever is wrong with it."""
+"""Decodes files and messages by msgspec, with one kind of error for whatever is wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Decoder(Protocol[T_co]):
-    """What msgspec decodes JSON or MessagePack by."""
+    """A decoder of JSON or MessagePack."""
 
     def decode(self, buf: bytes, /) -> T_co: ...
 

@@ -15,7 +15,7 @@ EXIT_USAGE = 2
 EXIT_SLOWER = 3
 EXIT_NOT_ISOLATED = 4
 EXIT_FOREIGN_FILES = 97
-"""Of what makes data sets alone: files that nobody here made stand in the place of one."""
+"""Exit status of data set commands alone: files that nobody here made stand in the place of a set."""
 EXIT_INTERRUPTED = 130
 
 
@@ -40,7 +40,7 @@ class NodeLostError(CotenantError):
 
 
 class UnwrittenError(CotenantError):
-    """What a suite keeps could not be written where it belongs, after it had begun."""
+    """A suite that had begun could not write its files where they belong."""
 
     exit_status = EXIT_FAILED
 

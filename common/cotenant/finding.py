@@ -22,7 +22,7 @@ class Finding:
     severity: Severity
     """An `error` makes a completed launch INVALID."""
     sentence: str
-    """What is the matter."""
+    """The finding in one sentence."""
     remedy: str = ""
     """How to mend it; may be empty."""
     value: float | None = None

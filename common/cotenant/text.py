@@ -9,7 +9,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _MOST_QUOTED = 80
 _SENDERS = {"SIGINT": "Ctrl-C", "SIGHUP": "a closed terminal"}
 FORMULA_BEGINNINGS = "=+-@\t\r\uff1d\uff0b\uff0d\uff20"
-"""What a spreadsheet takes for a formula at the beginning of a text (CWE-1236), in full width, too."""
+"""First characters by which a spreadsheet takes a text for a formula (CWE-1236), in full width, too."""
 _MARKDOWN = re.compile(r"[\\`*\[\]|~]")
 
 

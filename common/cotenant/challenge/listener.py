@@ -53,7 +53,7 @@ MOST_OF_AN_ADDRESS = 64
 """Connections of one address that have said nothing yet: others still find a place."""
 MOST_SESSIONS = 8
 MOST_BYTES = 256 << 20
-"""Of the losses of one launch: a hundred tenants with a hundred thousand steps each."""
+"""Limit for the losses of one launch: a hundred tenants with a hundred thousand steps each."""
 PART_BYTES = FRAME_BYTES // 2
 KEPT_OUTCOMES, KEPT_BYTES = 64, 1 << 29
 

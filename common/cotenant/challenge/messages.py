@@ -1,4 +1,4 @@
-"""What the two sides of a challenge send each other: typed messages in frames of limited length.
+"""Messages between the two sides of a challenge, typed, in frames of limited length.
 
 A frame is four bytes of length, big-endian, and one message in MessagePack. The first message of a connection is a
 `Join`, which names the protocol's version; whoever cannot be understood is refused with a reason, and disconnected.
@@ -19,10 +19,10 @@ HEADER_BYTES = 4
 LOSS_BYTES = 8
 MOST_STEPS = FRAME_BYTES // LOSS_BYTES - 1024
 LEAST_PIECES, MOST_PIECES = 5, 10_000
-"""Of fewer nobody could tell tenants in turn from tenants together."""
+"""With fewer pieces nobody could tell tenants that take turns from tenants that run together."""
 MOST_TENANTS, MOST_WORDS = 256, 256
 MOST_CLAIM_BYTES = 16 << 10
-"""Of the words of one tenant: they stand in a transcript, whatever comes of the launch."""
+"""Longest list of words of one tenant: they stand in a transcript, whatever comes of the launch."""
 SEED_BITS = 32
 """Every generator of a benchmark takes so many: numpy's no more."""
 
@@ -98,7 +98,7 @@ class Over(msgspec.Struct, frozen=True, tag="over"):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, tag="outcome"):
-    """What the buyer has written of a launch; its transcript is sent behind it, in as many parts."""
+    """The buyer's report of a launch; the transcript follows it, in as many parts."""
 
     parts: Annotated[int, msgspec.Meta(ge=1, le=4096)]
 
@@ -125,7 +125,7 @@ _OF_BUYER = msgspec.msgpack.Decoder(ToVendor)
 
 
 class NonsenseError(ValueError):
-    """What came is no message of this protocol."""
+    """The bytes received are no message of this protocol."""
 
 
 def framed(message: Message) -> bytes:

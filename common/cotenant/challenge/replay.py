@@ -24,7 +24,7 @@ TAIL = 300
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What a process is to make again: the benchmark's words with the seed of the buyer, and the pieces' nonces."""
+    """An order to repeat a launch in a process: the benchmark's words with the buyer's seed, and the pieces' nonces."""
 
     tenant: int
     words: list[str]

@@ -1,4 +1,4 @@
-"""What a transcript shows: reasons to refuse it, or a lower bound of the rate.
+"""Judges a transcript: reasons to refuse it, or a lower bound of the rate.
 
 The bound is of the items of all answers over the time from the first nonce to the last answer, by the buyer's clock:
 neither the vendor's clock nor its code is part of it.
@@ -21,7 +21,7 @@ LATE_TIMES, LATE_NS = 3, 500_000_000
 TOGETHER = 0.9
 """The part of each chain's working time in which all chains have to work."""
 POWER = 10
-"""By so many tolerances the losses of different pieces have to differ, or a replay within tolerance tells nothing."""
+"""The losses of different pieces have to differ by so many tolerances, or a replay within tolerance tells nothing."""
 PAIRS = 20
 MOST_OF_RATE = 1.1
 """So much of the rate a floor may be: that is the median of some observations, and this of every answer."""
@@ -50,7 +50,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What holds of a challenge. Rates are items per second; `floors` are by tenant, 0 where nothing is shown."""
+    """The result of a challenge. Rates are items per second; `floors` is by tenant, 0 where nothing is shown."""
 
     reasons: tuple[Reason, ...]
     floors: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""What a data set declares: the files that are made, the archives that are published, and what comes out of these.
+"""Declarations of a data set: the files that are made, the archives that are published, and the files out of these.
 
 Where a set stands, its manifest says so: that is written last.
 """
@@ -139,7 +139,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What stands in a set's folder: `files` and `bytes` without the manifest itself, `splits` in items.
+    """Contents of a set's folder: `files` and `bytes` without the manifest itself, `splits` in items.
 
     `kind` is `fake` or `real`; `half` is `all`, or `validation` for the smaller half of a real set. `sources` are the
     files that a real set was made from: later runs compare those with them of which nobody recorded a digest.

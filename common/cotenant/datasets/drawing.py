@@ -20,7 +20,7 @@ GRATINGS = 5
 
 @dataclass(frozen=True)
 class Style:
-    """What a class has in common: two colours (2, 3), gratings (GRATINGS, 2) in cycles per longer side."""
+    """The look of a class: two colours (2, 3), gratings (GRATINGS, 2) in cycles per longer side."""
 
     colours: NDArray[np.float64]
     gratings: NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""What is asked for: which set, of which size or half, where it shall stand, and where it may come from."""
+"""Requests for a data set: which one, its size or half, its place, and its permitted sources."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Request:
 
     @property
     def title(self) -> str:
-        """What is asked for, in words."""
+        """Describe the request in words."""
         return f"{self.dataset.name} (real, {self.half})" if self.half else f"{self.dataset.name} ({self.size})"
 
     @property

@@ -1,4 +1,4 @@
-"""What is taken out of archives: files of the names that a set's rules know, into the places that these give.
+"""Takes files out of archives: those whose names a set's rules know, into the places that the rules give.
 
 No permission, owner, link or device of an archive reaches the disk: only the bytes of regular files do.
 """

@@ -1,4 +1,4 @@
-"""What runs on a node of a Ray cluster: it starts our runner there, and hands over what that has written, as it comes.
+"""The actor on a node of a Ray cluster: it starts our runner there, and hands over the runner's files as they come.
 
 It is sent to the node by value and needs the standard library alone: the node's Ray may know nothing of us.
 """
@@ -21,7 +21,7 @@ KEPT = (".json", ".journal", ".resolved", "summary.txt")
 SET_ASIDE = ".unfinished"
 LOOK_S = 1.0
 MOST_BYTES = 64 << 20
-"""Of files in one answer: what is more comes with the next."""
+"""Most bytes of files in one answer; the rest comes with the next."""
 GRACE_S = 30.0
 TAIL_BYTES = 4096
 PR_SET_PDEATHSIG = 1
@@ -31,7 +31,7 @@ PORTS = range(20000, 32000, 2)
 
 @dataclass(frozen=True)
 class NodeOrder:
-    """What a node is to run: `words` behind our program, in `base`, with these variables.
+    """A node's order: run our program with `words`, in `base`, with these variables.
 
     `python` and `source` are those of whoever asks; where the node has no such file its own are taken. `files` lie in
     the base, and `{base}` in words is its path; records go to `output` there. `shown`: what the runner
@@ -49,7 +49,7 @@ class NodeOrder:
 
 @dataclass(frozen=True)
 class NodeNews:
-    """What is new on a node: files that were written, names that were set aside, and how the runner has ended.
+    """News from a node: files that were written, names that were set aside, and how the runner has ended.
 
     `status` is None while it runs; `tail` is the end of what it printed, of one that has ended. `printed` is what is
     new on its standard output and its standard error, where that is shown.

@@ -24,7 +24,7 @@ WAIT_S = 5.0
 CALM_S = 4.0
 """How long a node is left alone after its agent has come up."""
 UNHIDDEN = ("CUDA", "HIP", "ROCR")
-"""By which variables Ray would hide the devices of a vendor: older versions used ROCR for AMD's, newer ones HIP."""
+"""Variables by which Ray would hide a vendor's devices: older versions used ROCR for AMD's, newer ones HIP."""
 MISSING = "The package 'ray' is missing."
 INSTALL = "pip install ray"
 

@@ -25,7 +25,7 @@ STOPPING_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class DistributedPlan:
-    """What all nodes run together: below `base` there; the records come to `output` here.
+    """The command that all nodes run together below their `base`; the records come to `output` here.
 
     `words` are flags of `run`, `extra` is for the benchmarks; `files` are those that nodes lack, such as a job file.
     `resume`: `--resume` is among the words.

@@ -1,4 +1,4 @@
-"""What was gathered of a fleet: records by node and job, whoever brought them, each node in a class of equal hardware.
+"""Records gathered from a fleet by node and job, whoever brought them, each node in a class of equal hardware.
 
 The records of a node lie in a folder of its name; those that lie in no folder, and exported rows, are of their host.
 """
@@ -25,9 +25,9 @@ from cotenant.stats.fleet import Logs
 from cotenant.text import many
 
 OF_HARDWARE = ("device", "devices", "processors")
-"""What nodes of a class have in common: words of a launch's work."""
+"""Words of a launch's work that nodes of a class have in common."""
 OF_SOFTWARE = ("software", "kernels")
-"""What may differ between nodes of a class, and is named in the inventory."""
+"""Words that may differ between nodes of a class; the inventory names them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class NodeState(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What a fleet run was asked for, and its nodes by their names."""
+    """The request for a fleet run, and its nodes by their names."""
 
     suite: str
     tier: str

@@ -1,4 +1,4 @@
-"""What a node of a Ray cluster is told to run, and what of its news is kept: the same for a fleet and for one job."""
+"""Makes a Ray node's orders and keeps its news, for a fleet and for one job alike."""
 
 from __future__ import annotations
 

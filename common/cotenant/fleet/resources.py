@@ -1,4 +1,4 @@
-"""What a job leans on most: jobs of one resource, slow together, name it."""
+"""Maps jobs to the resource that each needs most: jobs of one resource, slow together, name it."""
 
 from __future__ import annotations
 

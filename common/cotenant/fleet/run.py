@@ -18,7 +18,7 @@ from cotenant.stats.confirmation import HEALTHY
 
 @dataclass(frozen=True, slots=True)
 class FleetPlan:
-    """What every node runs, and where: below `base` there; its records come to `output` here.
+    """The command that every node runs below its `base`; its records come to `output` here.
 
     `words` are flags of `run`, `extra` is for the benchmarks; `files` are those that nodes lack, such as a job file.
     """

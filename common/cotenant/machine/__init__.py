@@ -1,1 +1,1 @@
-"""What this host is: topology from sysfs, accelerators, software. Never imports torch."""
+"""Describes this host: topology from sysfs, accelerators, software. Never imports torch."""

@@ -1,4 +1,4 @@
-"""What an accelerator is, what it can do at most, and the variables that show a tenant its own ones only."""
+"""Describes accelerators, their peak rates, and the variables that show a tenant its own ones only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VISIBILITY = {
     "amd": ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"),
     "intel": ("ZE_AFFINITY_MASK",),
 }
-"""What to take out of an inherited environment before `visible_variables` goes in: an inherited
+"""Variables to take out of an inherited environment before `visible_variables` goes in: an inherited
 `HIP_VISIBLE_DEVICES=3` would hide the one device that `ROCR_VISIBLE_DEVICES` leaves."""
 
 _PEAKS = Path(__file__).with_name("peaks.csv")
@@ -42,7 +42,7 @@ class Accelerator:
     node: int
     """Its NUMA node, -1 where the host does not say."""
     memory_bytes: int
-    """What programs can have of it, without what its driver keeps; 0 where the driver does not say."""
+    """Memory that programs can have, without the driver's own; 0 where the driver does not say."""
     driver: str
 
     @property

@@ -78,7 +78,7 @@ _BEGINNING_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """What a read of the clock takes in ns: at the tenth fastest of a hundred moments, and at the tenth slowest."""
+    """Return the ns that a read of the clock takes: the tenth fastest of a hundred moments, and the tenth slowest."""
 
     fast_ns: float
     slow_ns: float

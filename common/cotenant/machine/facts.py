@@ -1,4 +1,4 @@
-"""What a record keeps of its machine: the hardware, the software, and the checkout's state."""
+"""Collects a record's facts on its machine: the hardware, the software, and the checkout's state."""
 
 from __future__ import annotations
 

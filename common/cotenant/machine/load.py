@@ -1,4 +1,4 @@
-"""What the kernel counts of the whole host: who keeps the processors busy, swap, steal, heat and memory kills."""
+"""Reads the kernel's counters of the whole host: busy processors and by whom, swap, steal, heat, memory kills."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Spender:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What others do. `busy` is in processors, `busiest` names who did it; both only of a window of time."""
+    """The load by others. `busy` is in processors, `busiest` names the process; both belong to a window of time."""
 
     average: float | None
     """Over the last minute; our own past work is in it."""
@@ -78,7 +78,7 @@ def load_over(window_s: float) -> Load:
 
 
 class Times(NamedTuple):
-    """What a process has used, in seconds of a processor; `waited_s` is that of children that have ended."""
+    """Processor time of a process in seconds; `waited_s` is that of children that have ended."""
 
     name: str
     used_s: float

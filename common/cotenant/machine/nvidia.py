@@ -53,7 +53,7 @@ class DeviceProcess:
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """What bears on a measurement: who uses the device, its modes, limits and errors; None is what it does not tell."""
+    """A device's state as it bears on a measurement: users, modes, limits, errors; None where it does not tell."""
 
     index: int
     processes: tuple[DeviceProcess, ...]

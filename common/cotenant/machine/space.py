@@ -1,4 +1,4 @@
-"""What is free on this host: memory and swap, /dev/shm, and the disks that our directories lie on."""
+"""Measures free space: memory and swap, /dev/shm, and the disks that our directories lie on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this host is, from sysfs, procfs and the drivers. Everything is read below a root path."""
+"""Reads the host's topology from sysfs, procfs and the drivers, everything below a root path."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Processor:
     package: int
     node: int
     kind: str = ""
-    """What sort of core, where this host has several: `core` and `atom` (Intel's names), or `capacity 446`."""
+    """The sort of core, where this host has several: `core` and `atom` (Intel's names), or `capacity 446`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the caller has of this host: `processors`, `nodes` and `accelerators` are those it may use."""
+    """The host as its caller may use it: `processors`, `nodes` and `accelerators` are those it may use."""
 
     hostname: str
     processors: tuple[Processor, ...]

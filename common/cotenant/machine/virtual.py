@@ -1,4 +1,4 @@
-"""What is around us: a hypervisor, a container, a batch system's job."""
+"""Recognises a hypervisor, a container or a batch system's job around us."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ INDEX = "https://download.pytorch.org/whl"
 ROCM = "rocm7.2"
 """The build for AMD's devices. Neither it nor any other folder of the index could be tried where this was written."""
 PINNED = "cu130"
-"""What requirements.txt brings on Linux; it also runs without any device."""
+"""The build that requirements.txt installs on Linux; it also runs without any device."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHost:
-    """What decides it: NVIDIA's compute capabilities as 10 * major + minor, their driver, a sign of AMD's devices.
+    """Facts that decide it: NVIDIA's compute capabilities as 10 * major + minor, their driver, signs of AMD's devices.
 
     `driver` is "" where it is not known; `nodes` tells that there are NVIDIA devices, also where nothing answers.
     """
@@ -44,7 +44,7 @@ class Wheel:
 
     @property
     def command(self) -> str:
-        """What installs its newest release."""
+        """Return the command that installs its newest release."""
         return f"pip install --force-reinstall torch torchvision --index-url {INDEX}/{self.build}"
 
 
@@ -53,7 +53,7 @@ class _CudaBuild:
     name: str
     cuda: str
     least_driver: int
-    """By CUDA's minor-version compatibility (table 3 of the CUDA toolkit's release notes)."""
+    """The oldest driver, by CUDA's minor-version compatibility (table 3 of the CUDA toolkit's release notes)."""
     kernels: dict[str, tuple[int, ...]]
     """Capabilities by architecture (PYTORCH_RELEASES_CODE_CC of torch.cuda, 2.14)."""
 

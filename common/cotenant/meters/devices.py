@@ -21,7 +21,7 @@ ENERGY_WINDOW_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one device says now; None is what it does not tell. `energy_j` counts since its driver was loaded."""
+    """One device's present readings; None where it has none. `energy_j` counts since its driver was loaded."""
 
     index: int
     load_percent: float | None = None

@@ -22,7 +22,7 @@ class _Reading:
     busy_s: float
     stolen_s: float
     ours_s: float | None
-    """Of the slices and the runner; None where a slice does not count."""
+    """Processor time of the slices and the runner; None where a slice does not count."""
 
 
 class ForeignLoad:

@@ -14,7 +14,7 @@ from cotenant.procfs import numbered, read_int, read_text
 
 
 class MemoryLeft:
-    """What could be had without swapping (the kernel's MemAvailable), and the free swap."""
+    """Memory that could be had without swapping (the kernel's MemAvailable), and the free swap."""
 
     name = "memory"
 
@@ -46,7 +46,7 @@ LACKS = "slices that count memory: --isolation v1, v2 or systemd"
 
 
 class SliceMemory:
-    """What the kernel charges to each slice: its processes, and the page cache of what they read."""
+    """Memory that the kernel charges to each slice: its processes, and the page cache of the files that they read."""
 
     name = "tenants"
 

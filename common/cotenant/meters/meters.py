@@ -81,7 +81,7 @@ def _device_sharers(slices: Sequence[Slice]) -> Counter[int]:
 LEAST_INTERVAL_NS = 500_000_000
 """Devices are never looked at more than twice a second."""
 MOST_SHARE = 0.005
-"""Of one processor: half of what the runner may use. Where a pass costs more than 5 ms, passes become rarer."""
+"""Share of one processor, half of the runner's allowance. Where a pass costs more than 5 ms, passes become rarer."""
 
 
 @dataclass(frozen=True, slots=True)

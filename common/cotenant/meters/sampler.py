@@ -1,4 +1,4 @@
-"""What every meter can be asked, and what a launch keeps of its looks: spreads and series, in bounded memory."""
+"""The interface of every meter, and a launch's samples as spreads and series, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Protocol
 from cotenant.isolation.backend import LiveSlice
 
 MOST_POINTS = 300
-"""Of a launch: five minutes of looks once a second, and more than a picture can show."""
+"""Most samples of a launch: five minutes once a second, and more than a picture can show."""
 
 Look = dict[tuple[str, ...], float]
-"""What one look saw: values by their place below `meters.series` of a record, whose last name ends with the unit."""
+"""One sample: values by their place below `meters.series` of a record, whose last name ends with the unit."""
 
 
 class Sampler(Protocol):

@@ -90,7 +90,7 @@ _HELD_SO_LONG = {
     "hbm_thm_residency_acc": "heat",
 }
 _NOT_AVAILABLE = (0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF)
-"""What older versions of the library say for `N/A`."""
+"""The value that older versions of the library return for `N/A`."""
 _NO_NUMBER = (0xFFFF, *_NOT_AVAILABLE)
 """The same of what is no set of bits and no count: loads, clocks, heat and power are words of 16 bits as well."""
 

@@ -1,4 +1,4 @@
-"""What each slice had of the last-level cache and moved to and from memory, where the processor counts it."""
+"""Meters each slice's last-level cache and memory traffic, where the processor counts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another host's monotonic clock is ahead of ours, from round trips (Cristian 1989): the smallest one is kept."""
+"""Estimates how far another host's monotonic clock is ahead of ours, from the shortest round trip (Cristian 1989)."""
 
 from __future__ import annotations
 

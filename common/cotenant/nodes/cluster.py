@@ -37,7 +37,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFlags:
-    """What the flags say of several hosts; None and "" where they say nothing."""
+    """The flags for several hosts; None and "" where they were not given."""
 
     launcher: Launcher = "auto"
     nodes: int | None = None

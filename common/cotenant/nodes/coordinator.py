@@ -55,7 +55,7 @@ class Node:
     late: Reason | None = None
     """It has not ended a launch in time: what it sends of that would be taken for the next one's."""
     pong_ns: int = -1
-    """What its clock showed in its last answer; below zero until that has come."""
+    """Its clock's reading in its last answer; below zero until one has come."""
 
     @property
     def name(self) -> str:

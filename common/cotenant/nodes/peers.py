@@ -1,4 +1,4 @@
-"""What a launch asks of the runners on other hosts; without any, the answer is its own."""
+"""Passes a launch's questions to the runners on other hosts; without any, the answer is its own."""
 
 from __future__ import annotations
 

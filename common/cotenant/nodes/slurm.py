@@ -15,7 +15,7 @@ FIRST_PORT, PORTS = 20000, 12000
 INTERACTIVE = "4294967290"
 """The step of the shell that salloc opens on the job's first node (SLURM_INTERACTIVE_STEP): it is no task of srun's."""
 PER_TASK = ("SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_TRES_PER_TASK")
-"""What sbatch was told of tasks, each a part of a node: srun would give our one task no more than that."""
+"""Variables of sbatch's own tasks, each a part of a node: srun would give our one task no more than that."""
 _HELD = {
     "SLURM_JOB_ID": "job",
     "SLURM_STEP_ID": "step",

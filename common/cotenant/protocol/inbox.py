@@ -1,4 +1,4 @@
-"""What comes over a socket: whole messages, read within limits. Standard library only."""
+"""Reads whole messages from a socket within limits. Standard library only."""
 
 from __future__ import annotations
 

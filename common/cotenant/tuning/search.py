@@ -33,7 +33,7 @@ class Knob:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What is searched: from `base`, which is the job as it is, over batch sizes (unless not `sized`) and knobs.
+    """The space of a search: from `base`, the job as it is, over batch sizes (unless not `sized`) and knobs.
 
     `tenants` share a rate; a batch of which a step takes longer than `longest_step_s` is not tried.
     """

@@ -22,7 +22,7 @@ ENOUGH = 0.0005
 
 @dataclass(frozen=True, slots=True)
 class SizeLimits:
-    """What no batch size may exceed: `below` did not fit; of `longest_step_s` a step would take longer.
+    """Upper bounds of a batch size: `below` did not fit; from `longest_step_s` on a step would take longer.
 
     `items` are what a step of all tenants counts for each one of its batch size: two rows of two tenants, or tokens.
     """

@@ -41,7 +41,7 @@ class Trial:
     message: str = ""
     seconds: float = 0.0
     items: float | None = None
-    """What all tenants together count in a step; None where nobody says."""
+    """Items that all tenants together count in a step; None where nobody says."""
 
     @property
     def too_large(self) -> bool:
