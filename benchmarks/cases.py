@@ -132,11 +132,11 @@ def atari(given: Given) -> Case:
 
 def recom(given: Given) -> Case:
     from cotenant.datasets.obtain import obtain
-    from cotenant.datasets.request import Request
+    from cotenant.datasets.request import SetRequest
     from cotenant.datasets.sets.ml_20m import DATASET
 
     folder = Path(given.stack.enter_context(TemporaryDirectory()))
-    obtain(Request(folder, DATASET, "small", processes=1))
+    obtain(SetRequest(folder, DATASET, "small", processes=1))
     benchmark, run, work = given.started("recom", data=folder / DATASET.folder)
     # So many batches are drawn at once. On a CPU a step takes a hundred times as long as the drawing for it.
     drawn, rows = 64, benchmark.batch_size

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from cotenant.layers.decoder import Size
+from cotenant.layers.decoder import DecoderSize
 
 OF_LAYER = {
     "attention_norm": ["input_layernorm"],
@@ -23,7 +23,7 @@ OF_LAYER = {
 class Model(nn.Module):
     """What `Decoder` is, by transformers; `ours` are its weights by that one's names."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: DecoderSize) -> None:
         super().__init__()
         config = LlamaConfig(
             vocab_size=size.words,

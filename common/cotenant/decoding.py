@@ -10,13 +10,13 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Decoder(Protocol[T_co]):
+class MessageDecoder(Protocol[T_co]):
     """A decoder of JSON or MessagePack."""
 
     def decode(self, buf: bytes, /) -> T_co: ...
 
 
-def decoded(decoder: Decoder[T], content: bytes) -> T:
+def decoded(decoder: MessageDecoder[T], content: bytes) -> T:
     """Return what `content` holds. Raises msgspec.DecodeError for any other content.
 
     Of texts that are not UTF-8, and of what is nested too deeply, msgspec raises errors of other kinds.

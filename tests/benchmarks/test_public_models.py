@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmarks.conftest import Load
-from cotenant.layers.decoder import Decoder, Size
+from cotenant.layers.decoder import Decoder, DecoderSize
 from tasks.loading import main_of
 
 REASONS = {
@@ -62,7 +62,7 @@ def test_gpt_is_transformers_gpt2(load: Load) -> None:
 @pytest.mark.parametrize(("tied", "kv_heads"), [(True, 2), (False, 4)])
 def test_the_decoder_is_transformers_llama_also_word_by_word(load: Load, tied: bool, kv_heads: int) -> None:
     package("transformers")
-    size = Size(3, 48, 4, kv_heads, 80, words=90, context=20, theta=500_000.0, tied=tied)
+    size = DecoderSize(3, 48, 4, kv_heads, 80, words=90, context=20, theta=500_000.0, tied=tied)
     theirs = load("public/llama").Model(size).eval()
     random_weights(theirs)
     ours = Decoder(size).eval()

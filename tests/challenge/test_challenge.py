@@ -36,10 +36,10 @@ from challenge.vendors import (
     losses_of,
     replays,
 )
-from cotenant.challenge.listener import MOST_OF_AN_ADDRESS, MOST_SESSIONS, Listener
+from cotenant.challenge.listener import MOST_OF_AN_ADDRESS, MOST_SESSIONS, ChallengeListener
 from cotenant.challenge.messages import FRAME_BYTES, NonsenseError, framed, length_of, of_vendor, seed_of
 from cotenant.challenge.transcript import Transcript, read, written
-from cotenant.challenge.vendor import BuyerError, Challenged, Connection, address_of, token_of, transcript_of
+from cotenant.challenge.vendor import BuyerConnection, BuyerError, ChallengedRun, address_of, token_of, transcript_of
 from cotenant.challenge.verdict import KINDS, summary, verdict
 from cotenant.commands.challenge import _lines
 from cotenant.errors import CotenantError
@@ -234,7 +234,7 @@ def test_nonsense_is_refused_and_an_honest_launch_still_passes() -> None:
                 stranger.shutdown(socket.SHUT_WR)
                 assert b"refused" in stranger.recv(4096)
         with pytest.raises(BuyerError, match="is another than here"):
-            Challenged(Connection(f"127.0.0.1:{port}"), join(0, version="another"))
+            ChallengedRun(BuyerConnection(f"127.0.0.1:{port}"), join(0, version="another"))
         with pytest.raises(BuyerError, match="no such launch"):
             transcript_of(f"127.0.0.1:{port}", "unknown", lambda: False)
         vendor.run(port)
@@ -249,9 +249,9 @@ def test_who_has_no_token_is_refused_and_uses_up_no_launch() -> None:
     with listening(vendor.clock, token="secret") as (port, kept):
         for token in ("", "guess", "s\xe9cret"):
             with pytest.raises(BuyerError, match="the token is not this buyer's"):
-                Challenged(Connection(f"127.0.0.1:{port}"), join(0, token=token))
+                ChallengedRun(BuyerConnection(f"127.0.0.1:{port}"), join(0, token=token))
         for launch in range(MOST_SESSIONS + 2):
-            half = Connection(f"127.0.0.1:{port}")
+            half = BuyerConnection(f"127.0.0.1:{port}")
             half.send(join(0, launch=f"half{launch}", token="secret"))
             half.close()
             with pytest.raises(BuyerError, match=r"no such launch|refuses|left"):
@@ -267,7 +267,7 @@ def test_a_claim_and_one_addresss_silence_are_limited() -> None:
     vendor = Vendor()
     with listening(vendor.clock) as (port, _):
         with pytest.raises(BuyerError, match="bytes of words"):
-            Challenged(Connection(f"127.0.0.1:{port}"), join(0, words=("x" * 4096,) * 5))
+            ChallengedRun(BuyerConnection(f"127.0.0.1:{port}"), join(0, words=("x" * 4096,) * 5))
         silent = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(MOST_OF_AN_ADDRESS + 1)]
         assert b"too many connections" in silent[-1].recv(4096)
         for each in silent:
@@ -317,8 +317,8 @@ def test_a_launch_that_breaks_off_is_kept_with_the_reason(what: str) -> None:
     class Breaking(Vendor):
         def _tenant(self, port: int, tenant: int) -> None:
             if tenant == 1 and "to replay" not in what:
-                connection = Connection(f"127.0.0.1:{port}")
-                buyer = Challenged(connection, join(1))
+                connection = BuyerConnection(f"127.0.0.1:{port}")
+                buyer = ChallengedRun(connection, join(1))
                 if what == "answers twice":
                     connection.send(join(1))
                 assert buyer.seed
@@ -343,7 +343,7 @@ def test_a_transcript_that_cannot_be_kept_ends_the_listener() -> None:
         raise CotenantError("Nothing can be written there.")
 
     vendor, ports = Vendor(), queue.Queue[int]()
-    listener = Listener({TASK: VERSION}, replays, full, clock_ns=vendor.clock, patience=QUICK)
+    listener = ChallengeListener({TASK: VERSION}, replays, full, clock_ns=vendor.clock, patience=QUICK)
     with ThreadPoolExecutor(1) as pool:
         ended = pool.submit(asyncio.run, listener.serve("127.0.0.1", 0, 0, ports.put))
         port = ports.get(timeout=10)
@@ -363,4 +363,4 @@ def test_addresses() -> None:
         with pytest.raises(CotenantError, match="no address"):
             address_of(wrong)
     with pytest.raises(BuyerError, match="No buyer listens"):
-        Connection("127.0.0.1:1")
+        BuyerConnection("127.0.0.1:1")

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from cotenant.challenge.listener import Listener, Patience
+from cotenant.challenge.listener import ChallengeListener, Patience
 from cotenant.challenge.messages import PROTOCOL, Join, Ready
 from cotenant.challenge.transcript import Chain, Replay, Transcript, read
-from cotenant.challenge.vendor import BuyerError, Challenged, Connection, transcript_of
+from cotenant.challenge.vendor import BuyerConnection, BuyerError, ChallengedRun, transcript_of
 
 TASK, VERSION = "regression/polynome/pytorch/main.py", "0123456789abcdef"
 NUMBER, PIECES, ITEMS = 6, 5, 60.0
@@ -105,7 +105,7 @@ class Vendor:
 
     def _tenant(self, port: int, tenant: int) -> None:
         try:
-            buyer = Challenged(Connection(f"127.0.0.1:{port}"), join(tenant, token=self.token))
+            buyer = ChallengedRun(BuyerConnection(f"127.0.0.1:{port}"), join(tenant, token=self.token))
             buyer.ready(Ready(state=state_of(buyer.seed), number=NUMBER, pieces=PIECES, software=SOFTWARE))
             while (nonce := buyer.nonce()) is not None:
                 index = buyer.answers
@@ -131,7 +131,7 @@ def listening(clock: Clock, **options: Any) -> Iterator[tuple[int, list[Transcri
     kept: list[Transcript] = []
     ports: queue.Queue[int] = queue.Queue()
     replayer, token = options.pop("replayer", replays), options.pop("token", "")
-    listener = Listener({TASK: VERSION}, replayer, kept.append, clock_ns=clock, patience=QUICK, token=token)
+    listener = ChallengeListener({TASK: VERSION}, replayer, kept.append, clock_ns=clock, patience=QUICK, token=token)
     thread = threading.Thread(target=lambda: asyncio.run(listener.serve("127.0.0.1", 0, 1, ports.put)), daemon=True)
     thread.start()
     yield ports.get(timeout=10), kept

@@ -12,7 +12,7 @@ import pytest
 
 from cotenant.datasets import fetch
 from cotenant.datasets.dataset import Dataset
-from cotenant.datasets.request import Request
+from cotenant.datasets.request import SetRequest
 from cotenant.datasets.sets.imagenet import DATASET, recipe
 from datasets import loopback
 from datasets.miniature import miniature
@@ -28,13 +28,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from cotenant.datasets.obtain import obtain
-from cotenant.datasets.request import Request
+from cotenant.datasets.request import SetRequest
 from cotenant.datasets.sets.imagenet import DATASET, recipe
 from cotenant.errors import CotenantError
 if __name__ == "__main__":
     dataset = replace(DATASET, sizes={"small": recipe(10, int(sys.argv[2]), 10, 200, 150)})
     try:
-        obtain(Request(Path(sys.argv[1]), dataset, "small", processes=2))
+        obtain(SetRequest(Path(sys.argv[1]), dataset, "small", processes=2))
     except CotenantError as error:
         sys.exit(str(error))
 """
@@ -107,12 +107,12 @@ def server():
 
 
 @pytest.fixture
-def real(server, tmp_path: Path) -> Callable[..., Request]:
+def real(server, tmp_path: Path) -> Callable[..., SetRequest]:
     """Returns a request for a small real set that the server has."""
 
-    def requested(name: str = "mnist", half: str = "all", size: str = "small", **more) -> Request:
+    def requested(name: str = "mnist", half: str = "all", size: str = "small", **more) -> SetRequest:
         dataset, contents = miniature(name, server.url)
         server.files.update(contents)
-        return Request(tmp_path / "data", dataset, size, half, **more)
+        return SetRequest(tmp_path / "data", dataset, size, half, **more)
 
     return requested

@@ -12,7 +12,7 @@ import pytest
 from cotenant.datasets import disk, fake, obtain
 from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.obtain import standing
-from cotenant.datasets.request import Request
+from cotenant.datasets.request import SetRequest
 from cotenant.errors import EXIT_FOREIGN_FILES, CotenantError
 from cotenant.text import size_words
 
@@ -22,11 +22,11 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def make(root, dataset, size="small", processes=1):
-    obtain.obtain(Request(root, dataset, size, processes=processes))
+    obtain.obtain(SetRequest(root, dataset, size, processes=processes))
 
 
 def present(root, dataset, size="small"):
-    return standing(Request(root, dataset, size)) is not None
+    return standing(SetRequest(root, dataset, size)) is not None
 
 
 def failing(dataset, error, after):

@@ -11,7 +11,7 @@ import pytest
 from cotenant.datasets import disk, obtain
 from cotenant.datasets import real as real_sets
 from cotenant.datasets.dataset import read_manifest
-from cotenant.datasets.request import Request
+from cotenant.datasets.request import SetRequest
 from cotenant.datasets.sets.mnist import DATASET, recipe
 from cotenant.errors import CotenantError
 from datasets import loopback
@@ -34,7 +34,7 @@ def standing(request):
 
 
 def fake(root, size="small"):
-    return Request(root, FAKE, size, processes=1)
+    return SetRequest(root, FAKE, size, processes=1)
 
 
 def test_a_set_is_fetched_once_and_its_manifest_tells_it_all(real, server, capsys):

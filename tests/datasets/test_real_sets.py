@@ -9,7 +9,7 @@ import pytest
 from cotenant.bench.images import class_folders, images_below
 from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.obtain import obtain
-from cotenant.datasets.request import Request
+from cotenant.datasets.request import SetRequest
 from cotenant.datasets.sets import NAMES, find_dataset
 from cotenant.datasets.sets.mnist import read_idx
 from cotenant.datasets.sets.wmt16 import words_of
@@ -48,7 +48,7 @@ def standing(tmp_path):
         for path, content in contents.items():
             (archives / path[1:]).write_bytes(content)
         root = tmp_path / half
-        obtain(Request(root, dataset, "small", half, local=tmp_path / "archives"))
+        obtain(SetRequest(root, dataset, "small", half, local=tmp_path / "archives"))
         return root / dataset.folder
 
     return get

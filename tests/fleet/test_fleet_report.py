@@ -13,8 +13,8 @@ import pytest
 
 from commands.calling import Capture, call, check_refusals
 from cotenant.errors import CotenantError
-from cotenant.fleet.gathered import Gathered, Node
-from cotenant.fleet.manifest import Manifest, NodeState, write_manifest
+from cotenant.fleet.gathered import FleetNode, Gathered
+from cotenant.fleet.manifest import FleetManifest, NodeState, write_manifest
 from cotenant.fleet.resources import read_resources, resource_of, witnesses
 from cotenant.report.fleet_groups import chosen
 from fleet.invented import COMPUTE, JOBS, fields_of, machine, write_fleet
@@ -147,7 +147,7 @@ def test_failures_losses_and_shared_hosts(tmp_path: Path, capsys: Capture) -> No
     (place / "node04" / "s.vae.R0.D0.json").unlink()
     states = {node: NodeState("one", "finished") for node in NODES[:9]}
     states["node04"] = NodeState("one", "lost", "its process ended.")
-    write_manifest(place, Manifest("s", "3m", states | {"node10": NodeState("two", "failed", "No space.")}))
+    write_manifest(place, FleetManifest("s", "3m", states | {"node10": NodeState("two", "failed", "No space.")}))
     status, text, _ = report(capsys, place)
     lines = {line.split()[0]: line for line in text[: text.index("Tested")].splitlines()}
     assert status == 1
@@ -220,7 +220,7 @@ def test_groups_are_compared_by_their_nodes(tmp_path: Path, capsys: Capture) -> 
 
 
 def test_groups_are_of_nodes_that_there_are() -> None:
-    nodes = {name: Node(name, name, "") for name in NODES}
+    nodes = {name: FleetNode(name, name, "") for name in NODES}
     gathered = Gathered(pl.DataFrame(), nodes, [], [], [])
     assert chosen(["a=node0[12]", "b=node1?,node09"], gathered) == {
         "a": ["node01", "node02"],

@@ -14,12 +14,12 @@ from cotenant.errors import CotenantError
 from cotenant.layers import output
 from cotenant.layers.attention import Attention
 from cotenant.layers.data import scattered, zipf
-from cotenant.layers.decoder import Decoder, Size
+from cotenant.layers.decoder import Decoder, DecoderSize
 from cotenant.layers.layers import FeedForward, PreNormLayer, SwiGLU, decayed, initialised
 from cotenant.layers.patches import patches
 from cotenant.layers.rotary import Rotary, rotated
 
-SMALL = Size(layers=2, width=32, heads=4, kv_heads=2, inner=48, words=50, context=12)
+SMALL = DecoderSize(layers=2, width=32, heads=4, kv_heads=2, inner=48, words=50, context=12)
 
 
 @pytest.fixture(autouse=True)
@@ -117,8 +117,8 @@ def test_a_layer_adds_what_its_parts_make() -> None:
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_a_decoder_looks_back_only_and_learns_from_small_weights(tied: bool) -> None:
-    values: dict[str, Any] = {name: getattr(SMALL, name) for name in Size.__slots__}
-    model = initialised(Decoder(Size(**values | {"tied": tied})))
+    values: dict[str, Any] = {name: getattr(SMALL, name) for name in DecoderSize.__slots__}
+    model = initialised(Decoder(DecoderSize(**values | {"tied": tied})))
     tokens = torch.randint(50, (2, 12))
     logits = model(tokens)
     changed = tokens.clone()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cotenant.machine.accelerators import Accelerator
-from cotenant.machine.topology import Machine, Node, Processor
+from cotenant.machine.topology import Machine, NumaNode, Processor
 
 GIB = 1 << 30
 
@@ -34,7 +34,7 @@ def machine(
         hostname="invented",
         processors=processors,
         processor_total=total * threads,
-        nodes=tuple(Node(n, (node_bytes or (memory_bytes // nodes,) * nodes)[n]) for n in range(nodes)),
+        nodes=tuple(NumaNode(n, (node_bytes or (memory_bytes // nodes,) * nodes)[n]) for n in range(nodes)),
         memory_bytes=memory_bytes,
         quota_processors=quota,
         accelerators=devices,
@@ -45,5 +45,5 @@ def machine(
 def of_cores(*cores: tuple[int, ...], memory_bytes: int = 64 * GIB) -> Machine:
     """A machine of one node with exactly these cores."""
     processors = sorted((Processor(number, min(core), 0, 0) for core in cores for number in core), key=lambda p: p.id)
-    nodes = (Node(0, memory_bytes),)
+    nodes = (NumaNode(0, memory_bytes),)
     return Machine("invented", tuple(processors), len(processors), nodes, memory_bytes, None, (), "invented")

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cotenant.machine.topology import Node, Processor, discover
+from cotenant.machine.topology import NumaNode, Processor, discover
 from machine import fleet
 from machine.fakehost import Board, FakeNvml, mount, node, processors, write
 
@@ -29,7 +29,7 @@ def test_two_sockets_with_siblings(tmp_path: Path) -> None:
     assert machine.hostname == "big"
     assert machine.model_name == "Xeon E5-2698 v4"
     assert machine.memory_bytes == 16 << 30
-    assert machine.nodes == (Node(0, 8 << 30), Node(1, 8 << 30))
+    assert machine.nodes == (NumaNode(0, 8 << 30), NumaNode(1, 8 << 30))
     assert machine.processor_total == 8
     assert machine.quota_processors is None
     assert machine.accelerators == ()
@@ -46,7 +46,7 @@ def test_nodes_whose_memory_is_denied(tmp_path: Path) -> None:
     node(tmp_path, 1, "1", 12 << 20)
     write(tmp_path, {"proc/meminfo": "MemTotal: 16777216 kB", "proc/self/status": "Mems_allowed_list:\t1"})
     machine = discover(tmp_path, environ={})
-    assert machine.nodes == (Node(1, 12 << 30),)
+    assert machine.nodes == (NumaNode(1, 12 << 30),)
     assert machine.memory_bytes == 12 << 30
     assert [processor.node for processor in machine.processors] == [0, 1]
 
@@ -56,7 +56,7 @@ def test_a_container_without_topology_files(tmp_path: Path) -> None:
     machine = discover(tmp_path, affinity={4, 5}, environ={})
     assert machine.processors == (Processor(4, 4, 0, 0), Processor(5, 5, 0, 0))
     assert machine.processor_total == 2
-    assert machine.nodes == (Node(0, 1 << 20),)
+    assert machine.nodes == (NumaNode(0, 1 << 20),)
     assert machine.model_name == os.uname().machine
     assert machine.hostname == os.uname().nodename
 

@@ -10,7 +10,7 @@ import pytest
 
 from cotenant.isolation.backend import LiveSlice
 from cotenant.meters.meters import MOST_SHARE, Clocks, Meters
-from cotenant.meters.sampler import Look, Spread
+from cotenant.meters.sampler import Look, SampleSpread
 
 MS = 1_000_000
 
@@ -112,7 +112,7 @@ def test_what_is_absent_is_named_and_leaves_no_empty_meter() -> None:
 
 
 def test_the_spread_of_values() -> None:
-    spread = Spread()
+    spread = SampleSpread()
     assert spread.result() is None
     for value in (-2.0, -4.0, -3.0):
         spread.add(value)

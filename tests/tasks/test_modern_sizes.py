@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from cotenant.layers.decoder import Decoder, Size
+from cotenant.layers.decoder import Decoder, DecoderSize
 from tasks.loading import main_of, of
 
 
@@ -25,7 +25,7 @@ def of_class(place: str, *names: str) -> list[Any]:
 
 def decoder(place: str, **more: bool) -> Decoder:
     names = ("layers", "width", "heads", "kv_heads", "inner", "words", "context")
-    return Decoder(Size(*of_class(place, *names), **more))
+    return Decoder(DecoderSize(*of_class(place, *names), **more))
 
 
 def gpt() -> nn.Module:
@@ -57,7 +57,7 @@ def moe() -> nn.Module:
     layers, width, heads, inner, words, context = of_class(
         place, "layers", "width", "heads", "inner", "words", "context"
     )
-    size = Size(layers, width, heads, heads, inner, words, context, tied=True)
+    size = DecoderSize(layers, width, heads, heads, inner, words, context, tied=True)
     return Decoder(size, lambda size: main_of(place).Experts(size, *of_class(place, "experts", "active")))
 
 

@@ -20,7 +20,7 @@ from torchvision.ops import box_convert, box_iou
 
 from cotenant.bench import Run
 from cotenant.datasets.obtain import obtain
-from cotenant.datasets.request import Request
+from cotenant.datasets.request import SetRequest
 from cotenant.datasets.sets.coco import DATASET, recipe
 from tasks.loading import built, decodes, losses, main_of
 
@@ -35,7 +35,7 @@ def ssd() -> Any:
 @pytest.fixture(scope="module")
 def coco(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("data")
-    obtain(Request(root, replace(DATASET, sizes={"small": recipe(6, 1)}), "small", processes=1))
+    obtain(SetRequest(root, replace(DATASET, sizes={"small": recipe(6, 1)}), "small", processes=1))
     return root / "coco"
 
 

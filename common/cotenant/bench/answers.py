@@ -6,13 +6,13 @@ from cotenant.bench.chrono import Observation
 from cotenant.bench.outcome import UnsupportedError
 from cotenant.bench.pieces import Pieces
 from cotenant.challenge.messages import LEAST_PIECES, Ready
-from cotenant.challenge.vendor import BuyerError, Challenged
+from cotenant.challenge.vendor import BuyerError, ChallengedRun
 
 
 class Answers:
     """Observes pieces and answers them, before the runner hears of them: the buyer's clock runs."""
 
-    def __init__(self, buyer: Challenged, pieces: Pieces) -> None:
+    def __init__(self, buyer: ChallengedRun, pieces: Pieces) -> None:
         self._buyer = buyer
         self._pieces = pieces
 

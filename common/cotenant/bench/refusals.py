@@ -30,7 +30,7 @@ LOOKS = ("os.listdir", "os.scandir", "subprocess.Popen", "socket.connect")
 
 
 @dataclass(slots=True)
-class Answer:
+class Refusals:
     """What a task says of its launches: of each what it `refused`, "" where nothing; or why that is `unknown`.
 
     It `lasts` as long as the task's own files and what is installed: the task looked at nothing else.
@@ -104,9 +104,9 @@ class Lookout:
             self.elsewhere = True
 
 
-def refusals(task: str, launches: Sequence[Sequence[str]], lookout: Lookout) -> Answer:
+def refusals(task: str, launches: Sequence[Sequence[str]], lookout: Lookout) -> Refusals:
     """Return what the benchmark in this file refuses. The file is run as a program, up to its `main()`."""
-    answer = Answer()
+    answer = Refusals()
     folder = str(Path(task).parent)
 
     def main(cls: type[Benchmark], argv: object = None) -> None:
@@ -118,9 +118,9 @@ def refusals(task: str, launches: Sequence[Sequence[str]], lookout: Lookout) -> 
             with lookout.over(folder):
                 runpy.run_path(task, run_name="__main__")
         except (Exception, SystemExit) as error:
-            return Answer(unknown=f"{type(error).__name__}: {error}")
+            return Refusals(unknown=f"{type(error).__name__}: {error}")
     if not answer.refused:
-        return Answer(unknown="it calls no main() of a benchmark")
+        return Refusals(unknown="it calls no main() of a benchmark")
     answer.lasts = not lookout.elsewhere
     return answer
 
@@ -140,7 +140,7 @@ def _refusal(cls: type[Benchmark], words: Sequence[str]) -> str:
 
 
 def main() -> None:
-    """Answer what standard input asks."""
+    """Answer the questions on standard input."""
     gc.disable()  # What is imported stays: to look for garbage in it takes a fifth of the time.
     tempfile.gettempdir()  # It tries the place with a file, once.
     lookout = Lookout()

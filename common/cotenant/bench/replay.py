@@ -14,7 +14,7 @@ from cotenant.bench.contract import Benchmark
 from cotenant.bench.loop import Loop
 from cotenant.bench.pieces import Pieces
 from cotenant.bench.run import Run
-from cotenant.challenge.replay import Request
+from cotenant.challenge.replay import ReplayRequest
 from cotenant.challenge.transcript import Replay
 from cotenant.errors import EXIT_PASSED, CotenantError
 
@@ -23,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
     """Make the pieces of a request, and write them. Returns 0, 1 or 2."""
     task, request_file, replays_file = map(Path, argv)
     try:
-        request = msgspec.msgpack.decode(request_file.read_bytes(), type=Request)
+        request = msgspec.msgpack.decode(request_file.read_bytes(), type=ReplayRequest)
         replays_file.write_bytes(msgspec.msgpack.encode(replays(benchmark_in(task), request)))
     except CotenantError as error:
         print(error, file=sys.stderr)
@@ -47,7 +47,7 @@ def benchmark_in(task: Path) -> type[Benchmark]:
     return made_here[-1]
 
 
-def replays(cls: type[Benchmark], request: Request) -> list[Replay]:
+def replays(cls: type[Benchmark], request: ReplayRequest) -> list[Replay]:
     """Make the pieces again, each from the saved state. Raises CotenantError for words that it does not take.
 
     What a vendor says opens no file here: paths are dropped, but for those without which the work would be other work.

@@ -21,7 +21,7 @@ from cotenant.bench.outcome import outcome_of
 from cotenant.bench.pieces import Pieces
 from cotenant.bench.run import Run
 from cotenant.bench.world import World
-from cotenant.challenge.vendor import Challenged
+from cotenant.challenge.vendor import ChallengedRun
 from cotenant.confidential import arguments_without, words_without
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.protocol.client import Rendezvous, wait_until
@@ -72,7 +72,9 @@ def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
     try:
         parsed = parse(cls, argv)
         task = Path(inspect.getfile(cls))
-        buyer = Challenged.from_environment(os.environ, task_name(task), version_of(task), tuple(words_without(argv)))
+        buyer = ChallengedRun.from_environment(
+            os.environ, task_name(task), version_of(task), tuple(words_without(argv))
+        )
         benchmark = cls(**parsed.values | ({} if buyer is None else {"seed": buyer.seed}))
         # As it was asked for: DataParallel makes one large batch of it.
         batch_size = parsed.values["batch_size"]
@@ -99,7 +101,9 @@ def _runner_gone(cls: type[Benchmark], error: OSError) -> int:
     return EXIT_FAILED
 
 
-def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: World, buyer: Challenged | None) -> int:
+def _measure(
+    benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: World, buyer: ChallengedRun | None
+) -> int:
     arguments = arguments_of(benchmark)
     version = version_of(Path(inspect.getfile(type(benchmark))))
     work = {"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version}

@@ -26,19 +26,19 @@ from cotenant.challenge.messages import (
     MOST_CLAIM_BYTES,
     MOST_PIECES,
     PROTOCOL,
-    Answer,
     Ask,
     Begin,
     Join,
     NonsenseError,
     Outcome,
     Over,
-    Part,
     Piece,
+    PieceAnswer,
     Ready,
     Refused,
     ToBuyer,
     ToVendor,
+    TranscriptPart,
     framed,
     length_of,
     of_vendor,
@@ -104,7 +104,7 @@ class Session:
     """All tenants have joined."""
 
 
-class Listener:
+class ChallengeListener:
     """Challenges every launch that joins, and gives its transcript to `keep`, and to the vendor that asks for it.
 
     `versions` has the hash of the buyer's own source of each benchmark: other work is refused. `replays` pieces of each
@@ -304,7 +304,7 @@ class Listener:
             await _send(seat.writer, Piece(index=index, nonce=nonce))
             answer = await _received(seat.reader, self._patience.answer_s)
             came_ns = self._clock_ns()
-            if not isinstance(answer, Answer) or answer.index != index:
+            if not isinstance(answer, PieceAnswer) or answer.index != index:
                 raise NonsenseError(f"where the answer to piece {index} was due")
             session.loss_bytes += len(answer.losses)
             if session.loss_bytes > MOST_BYTES:
@@ -343,7 +343,7 @@ class Listener:
         parts = [content[at : at + PART_BYTES] for at in range(0, len(content), PART_BYTES)]
         await _send(writer, Outcome(parts=len(parts)))
         for part in parts:
-            await _send(writer, Part(part))
+            await _send(writer, TranscriptPart(part))
         self._last_asked.set()
 
 

@@ -62,7 +62,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
     """Device, torch, threads: where all of it is equal a replay has the same bits."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
+class PieceAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
     """A piece is done: its losses as doubles, little-endian, one of each step; the weights' digest after the last."""
 
     index: Annotated[int, msgspec.Meta(ge=0, le=MOST_PIECES)]
@@ -103,7 +103,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, tag="outcome"):
     parts: Annotated[int, msgspec.Meta(ge=1, le=4096)]
 
 
-class Part(msgspec.Struct, frozen=True, tag="part"):
+class TranscriptPart(msgspec.Struct, frozen=True, tag="part"):
     """Some bytes of a transcript."""
 
     content: bytes
@@ -115,8 +115,8 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     reason: Annotated[str, msgspec.Meta(max_length=1024)]
 
 
-ToBuyer = Join | Ready | Answer | Ask
-ToVendor = Begin | Piece | Over | Outcome | Part | Refused
+ToBuyer = Join | Ready | PieceAnswer | Ask
+ToVendor = Begin | Piece | Over | Outcome | TranscriptPart | Refused
 Message = ToBuyer | ToVendor
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -23,7 +23,7 @@ SLOWER, START_S = 20, 900
 TAIL = 300
 
 
-class Request(msgspec.Struct, frozen=True):
+class ReplayRequest(msgspec.Struct, frozen=True):
     """An order to repeat a launch in a process: the benchmark's words with the buyer's seed, and the pieces' nonces."""
 
     tenant: int
@@ -36,7 +36,7 @@ class Request(msgspec.Struct, frozen=True):
 def replayed(chain: Chain, indices: Sequence[int]) -> list[Replay]:
     """Make pieces of a tenant again. Raises CotenantError where the benchmark does not run here."""
     assert chain.ready is not None
-    request = Request(
+    request = ReplayRequest(
         tenant=chain.join.tenant,
         words=list(chain.join.words),
         seed=chain.seed,

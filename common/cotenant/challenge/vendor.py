@@ -14,19 +14,19 @@ import msgspec
 from cotenant.challenge.messages import (
     HEADER_BYTES,
     PROTOCOL,
-    Answer,
     Ask,
     Begin,
     Join,
     NonsenseError,
     Outcome,
     Over,
-    Part,
     Piece,
+    PieceAnswer,
     Ready,
     Refused,
     ToBuyer,
     ToVendor,
+    TranscriptPart,
     first_link,
     framed,
     length_of,
@@ -87,7 +87,7 @@ def token_of(given: str | None, environ: Mapping[str, str]) -> str:
     return token
 
 
-class Connection:
+class BuyerConnection:
     """Messages to and from a buyer. Raises BuyerError where it is not there, leaves, or refuses."""
 
     def __init__(self, address: str) -> None:
@@ -147,10 +147,10 @@ class Connection:
         return bytes(content)
 
 
-class Challenged:
+class ChallengedRun:
     """A tenant in front of its buyer: joined at once, with a `seed` once all tenants of its launch have."""
 
-    def __init__(self, connection: Connection, join: Join) -> None:
+    def __init__(self, connection: BuyerConnection, join: Join) -> None:
         self._connection = connection
         # Without its token: what it is chained to may be shown to everybody.
         self._join = msgspec.structs.replace(join, token="")
@@ -165,7 +165,7 @@ class Challenged:
     @classmethod
     def from_environment(
         cls, environ: Mapping[str, str], task: str, version: str, words: tuple[str, ...]
-    ) -> Challenged | None:
+    ) -> ChallengedRun | None:
         """Join where a runner's environment names a buyer; None where it names none."""
         if not environ.get(BUYER_VARIABLE):
             return None
@@ -180,7 +180,7 @@ class Challenged:
             words=words,
             token=environ.get(TOKEN_VARIABLE, ""),
         )
-        return cls(Connection(environ[BUYER_VARIABLE]), join)
+        return cls(BuyerConnection(environ[BUYER_VARIABLE]), join)
 
     def ready(self, ready: Ready) -> None:
         """Commit to the saved state; the first nonce comes once all tenants have."""
@@ -201,7 +201,9 @@ class Challenged:
     def answer(self, items: float, losses: bytes, weights: bytes) -> None:
         """Answer the piece of the last nonce."""
         self._head = link(self._head, self._nonce, losses, weights)
-        self._connection.send(Answer(index=self.answers, items=items, losses=losses, weights=weights, chain=self._head))
+        self._connection.send(
+            PieceAnswer(index=self.answers, items=items, losses=losses, weights=weights, chain=self._head)
+        )
         self.answers += 1
 
     def facts(self) -> dict[str, object]:
@@ -211,7 +213,7 @@ class Challenged:
 
 def transcript_of(address: str, launch: str, interrupted: Callable[[], object]) -> bytes:
     """Return what the buyer has written of a launch, once it has made pieces again. Raises BuyerError."""
-    connection = Connection(address)
+    connection = BuyerConnection(address)
     try:
         connection.send(Ask(protocol=PROTOCOL, launch=launch))
         connection.wait(interrupted)
@@ -221,4 +223,4 @@ def transcript_of(address: str, launch: str, interrupted: Callable[[], object]) 
         parts = [connection.receive() for _ in range(outcome.parts)]
     finally:
         connection.close()
-    return b"".join(part.content for part in parts if isinstance(part, Part))
+    return b"".join(part.content for part in parts if isinstance(part, TranscriptPart))

@@ -28,7 +28,7 @@ MOST_OF_RATE = 1.1
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class Objection:
     """Why a challenge is refused: `kind` is one of `KINDS`."""
 
     kind: str
@@ -49,10 +49,10 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ChallengeVerdict:
     """The result of a challenge. Rates are items per second; `floors` is by tenant, 0 where nothing is shown."""
 
-    reasons: tuple[Reason, ...]
+    reasons: tuple[Objection, ...]
     floors: tuple[float, ...]
     pieces: int
     replayed: int
@@ -72,20 +72,20 @@ class Verdict:
         return sum(self.floors) if self.holds else 0.0
 
 
-def verdict(transcript: Transcript) -> Verdict:
+def verdict(transcript: Transcript) -> ChallengeVerdict:
     """Judge a transcript: the same of the same, whoever asks."""
     chains = transcript.chains
     complete = bool(chains) and all(chain.ready is not None and chain.exchanges for chain in chains)
-    reasons = [Reason("broken", sentence) for sentence in transcript.broken]
+    reasons = [Objection("broken", sentence) for sentence in transcript.broken]
     if complete:
         together = _together(chains)
         reasons += [*_of_claims(transcript), *_of_chains(chains), *_of_times(chains, together)]
         reasons += _of_replays(transcript)
     else:
         together = 0.0
-        reasons = reasons or [Reason("broken", "Not every tenant has answered a piece.")]
+        reasons = reasons or [Objection("broken", "Not every tenant has answered a piece.")]
     seconds = max((chain.span_ns for chain in chains), default=0) / 1e9
-    return Verdict(
+    return ChallengeVerdict(
         reasons=tuple(reasons),
         floors=tuple(_floor(chain) for chain in chains),
         pieces=sum(len(chain.exchanges) for chain in chains),
@@ -102,18 +102,18 @@ def _floor(chain: Chain) -> float:
     return sum(each.items for each in chain.exchanges) * 1e9 / chain.span_ns
 
 
-def _of_claims(transcript: Transcript) -> Iterator[Reason]:
+def _of_claims(transcript: Transcript) -> Iterator[Objection]:
     """Tenants of one launch do one work, each with the seed of its own that the nonce gives."""
     chains = transcript.chains
     works = {(chain.join.task, chain.join.version, chain.join.tenants) for chain in chains}
     numbers = sorted(chain.join.tenant for chain in chains)
     if len(works) > 1 or numbers != list(range(chains[0].join.tenants)):
-        yield Reason("claim", "The tenants are not all those of one launch of one benchmark.")
+        yield Objection("claim", "The tenants are not all those of one launch of one benchmark.")
     if len({without_seed(chain.join.words) for chain in chains}) > 1:
-        yield Reason("claim", "The tenants say different words: they did not do the same work.")
+        yield Objection("claim", "The tenants say different words: they did not do the same work.")
     for chain in chains:
         if chain.seed != seed_of(transcript.nonce, chain.join.tenant):
-            yield Reason("claim", f"Tenant {chain.join.tenant} has another seed than the buyer's nonce gives.")
+            yield Objection("claim", f"Tenant {chain.join.tenant} has another seed than the buyer's nonce gives.")
 
 
 def without_seed(words: Iterable[str]) -> tuple[str, ...]:
@@ -129,35 +129,35 @@ def without_seed(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _of_chains(chains: Sequence[Chain]) -> Iterator[Reason]:
+def _of_chains(chains: Sequence[Chain]) -> Iterator[Objection]:
     for chain in chains:
         assert chain.ready is not None
         tenant, number, head = chain.join.tenant, chain.ready.number, first_link(chain.join, chain.seed, chain.ready)
         if len({each.nonce for each in chain.exchanges}) < len(chain.exchanges) or not chain.in_order:
-            yield Reason("chain", f"Tenant {tenant}: pieces overlap, or have one nonce.")
+            yield Objection("chain", f"Tenant {tenant}: pieces overlap, or have one nonce.")
         if len(chain.exchanges) < chain.ready.pieces:
             sentence = f"Tenant {tenant} answered {len(chain.exchanges)} of {chain.ready.pieces} pieces."
-            yield Reason("broken", sentence)
+            yield Objection("broken", sentence)
         for index, each in enumerate(chain.exchanges):
             steps = len(each.losses) / LOSS_BYTES
             if steps != number:
-                yield Reason("skipped", f"Tenant {tenant}, piece {index}: {steps:g} losses of {number} steps.")
+                yield Objection("skipped", f"Tenant {tenant}, piece {index}: {steps:g} losses of {number} steps.")
             head = link(head, each.nonce, each.losses, each.weights)
             if head != each.chain:
-                yield Reason("chain", f"Tenant {tenant}, piece {index}: its digest does not match the answers.")
+                yield Objection("chain", f"Tenant {tenant}, piece {index}: its digest does not match the answers.")
                 break
 
 
-def _of_times(chains: Sequence[Chain], together: float) -> Iterator[Reason]:
+def _of_times(chains: Sequence[Chain], together: float) -> Iterator[Objection]:
     for chain in chains:
         usual = median(each.took_ns for each in chain.exchanges)
         for index, each in enumerate(chain.exchanges):
             if each.took_ns > LATE_TIMES * usual + LATE_NS:
                 took = f"{each.took_ns / 1e9:.2f} s, where {usual / 1e9:.2f} s are usual"
-                yield Reason("late", f"Tenant {chain.join.tenant}, piece {index}: the answer took {took}.")
+                yield Objection("late", f"Tenant {chain.join.tenant}, piece {index}: the answer took {took}.")
     if together < TOGETHER:
         sentence = f"All tenants worked in {together:.0%} of the time of each: at least {TOGETHER:.0%} are needed."
-        yield Reason("in turn", sentence)
+        yield Objection("in turn", sentence)
 
 
 def _together(chains: Sequence[Chain]) -> float:
@@ -174,24 +174,24 @@ def _together(chains: Sequence[Chain]) -> float:
     return min(1.0, *(max(0.0, min(common + border, span)) / span for span in spans if span > 0), 1.0)
 
 
-def _of_replays(transcript: Transcript) -> Iterator[Reason]:
+def _of_replays(transcript: Transcript) -> Iterator[Objection]:
     """Compare what was answered with what the buyer computed of the same nonce."""
     chains = {chain.join.tenant: chain for chain in transcript.chains}
     missing = sorted(chains.keys() - {replay.tenant for replay in transcript.replays})
     if missing:
-        yield Reason("unchecked", f"No piece of {many(len(missing), 'tenant')} was made again.")
+        yield Objection("unchecked", f"No piece of {many(len(missing), 'tenant')} was made again.")
     for replay in transcript.replays:
         chain = chains.get(replay.tenant)
         if chain is None or not 0 <= replay.index < len(chain.exchanges):
-            yield Reason("unchecked", "A piece was made again that nobody answered.")
+            yield Objection("unchecked", "A piece was made again that nobody answered.")
             continue
         exact = _is_exact(transcript.chains, replay)
         difference = _difference(chain, chain.exchanges[replay.index], replay, 0.0 if exact else transcript.tolerance)
         if difference is not None:
             kind, sentence = difference
-            yield Reason(kind, f"Tenant {replay.tenant}, piece {replay.index}: {sentence}")
+            yield Objection(kind, f"Tenant {replay.tenant}, piece {replay.index}: {sentence}")
         if not exact and _spread(chain) < POWER * transcript.tolerance:
-            yield Reason(
+            yield Objection(
                 "no power",
                 f"Tenant {replay.tenant}: losses of different pieces differ by {_spread(chain):.2g}, and a replay on "
                 f"other software or another device may by {transcript.tolerance:g}.",

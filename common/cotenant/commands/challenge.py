@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cotenant.challenge.listener import Listener
+from cotenant.challenge.listener import ChallengeListener
 from cotenant.challenge.replay import replayed
 from cotenant.challenge.transcript import SUFFIX, Transcript, written
 from cotenant.challenge.vendor import address_of, token_of
@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
 
             tell(f"{sign(path, given.key)}: signed.")
 
-    listener = Listener(shipped_versions(), replayed, keep, given.replays, given.tolerance, token=token)
+    listener = ChallengeListener(shipped_versions(), replayed, keep, given.replays, given.tolerance, token=token)
     said = "" if known else token
     try:
         asyncio.run(listener.serve(host, port, given.launches, lambda port: _announce(host, port, said)))

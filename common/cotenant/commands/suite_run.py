@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cotenant.challenge.vendor import Connection
+from cotenant.challenge.vendor import BuyerConnection
 from cotenant.checkout import PROGRAM, output_directory
 from cotenant.commands.on_ray import as_node_0, run_on_ray
 from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_grid, warn
@@ -58,7 +58,7 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
         if typed:
             return EXIT_USAGE
     if options.challenge is not None:
-        Connection(options.challenge.address).close()  # Who is not there is missed before the first launch.
+        BuyerConnection(options.challenge.address).close()  # Who is not there is missed before the first launch.
     # Not before: a wrong usage is answered at once, also while another suite runs.
     with SuiteLock(lock_path()):
         return _run(run, options, given)

@@ -12,7 +12,7 @@ from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.files import open_regular
 from cotenant.proof.archive import unpack
 from cotenant.proof.signature import SUFFIX, wrong_signature
-from cotenant.proof.verify import Check, challenges, checks_of
+from cotenant.proof.verify import ProofCheck, challenges, checks_of
 from cotenant.suite.task_source import shipped_versions
 from cotenant.text import printable
 
@@ -44,7 +44,7 @@ def parser() -> Parser:
     return parser
 
 
-def _transcript(path: Path) -> Check:
+def _transcript(path: Path) -> ProofCheck:
     """Judge the transcript of a challenge. Raises CotenantError where it cannot be read."""
     try:
         with open_regular(path, follow=True) as file:
@@ -53,20 +53,20 @@ def _transcript(path: Path) -> Check:
         raise CotenantError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _signature(archive: Path, key: Path | None) -> Check:
+def _signature(archive: Path, key: Path | None) -> ProofCheck:
     if key is not None:
         wrong = wrong_signature(archive, key)
-        return Check("signature", f"by {key}", (wrong,) if wrong else ())
+        return ProofCheck("signature", f"by {key}", (wrong,) if wrong else ())
     there = archive.with_name(archive.name + SUFFIX).exists()
     note = (
         "There is one; --key checks it."
         if there
         else "There is none: whoever changed it may have made all hashes anew."
     )
-    return Check("signature", "not checked", note=note)
+    return ProofCheck("signature", "not checked", note=note)
 
 
-def _lines(check: Check) -> Iterator[str]:
+def _lines(check: ProofCheck) -> Iterator[str]:
     yield f"{check.name:10} {'NO ' if check.wrong else 'yes' if not check.note else '-  '}  {check.looked_at}"
     yield from (f"           {printable(sentence)}" for sentence in check.wrong[:SHOWN])
     if len(check.wrong) > SHOWN:

@@ -20,7 +20,7 @@ from cotenant.datasets.fetch import check_mirror
 from cotenant.datasets.obtain import ForeignFilesError, needed_bytes, obtain, standing
 from cotenant.datasets.progress import say
 from cotenant.datasets.real import UNASKED_BYTES
-from cotenant.datasets.request import Request
+from cotenant.datasets.request import SetRequest
 from cotenant.datasets.sets import NAMES, find_dataset
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
 from cotenant.protocol.messages import RUN_VARIABLE
@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _requests(arguments: argparse.Namespace) -> list[Request]:
+def _requests(arguments: argparse.Namespace) -> list[SetRequest]:
     """Return what is asked for by the flags, else by the environment; raises CotenantError for what makes no sense."""
     fake = _switch("FAKE_DATASET", "1", "1 for fake sets, 0 for real ones")
     if fake and (arguments.mirror or arguments.local):
@@ -106,11 +106,11 @@ def _requests(arguments: argparse.Namespace) -> list[Request]:
     root = Path(arguments.root or below).absolute()
     datasets = map(find_dataset, names)
     if fake:
-        return [Request(root, dataset, size) if size else _usual(root, dataset) for dataset in datasets]
+        return [SetRequest(root, dataset, size) if size else _usual(root, dataset) for dataset in datasets]
     mirror = arguments.mirror or os.environ.get("COTENANT_MIRROR")
     local = arguments.local or os.environ.get("COTENANT_DATA_FROM")
     return [
-        Request(
+        SetRequest(
             root,
             dataset,
             size or SIZES[0],
@@ -123,14 +123,14 @@ def _requests(arguments: argparse.Namespace) -> list[Request]:
     ]
 
 
-def _usual(root: Path, dataset: Dataset) -> Request:
+def _usual(root: Path, dataset: Dataset) -> SetRequest:
     """Return the fake set of a size that nobody has named: beside an accelerator the one that outgrows caches.
 
     What a suite's start makes has no more than UNASKED_BYTES.
     """
     from cotenant.machine.topology import discover
 
-    small, full = (Request(root, dataset, size) for size in SIZES)
+    small, full = (SetRequest(root, dataset, size) for size in SIZES)
     if not discover().accelerators:
         return small
     full_bytes = dataset.sizes[full.size].estimated_bytes
@@ -149,7 +149,7 @@ def _switch(variable: str, default: str, meaning: str) -> bool:
     return value == "1"
 
 
-def _print_list(requests: Sequence[Request]) -> None:
+def _print_list(requests: Sequence[SetRequest]) -> None:
     print(f"{'set':<10} {'small':>8} {'full':>8} {'real':>8} {'to fetch':>8}  {f'in {requests[0].root}':<30} what")
     for request in requests:
         dataset = request.dataset

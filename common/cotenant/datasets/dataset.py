@@ -138,7 +138,7 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class FolderManifest:
     """Contents of a set's folder: `files` and `bytes` without the manifest itself, `splits` in items.
 
     `kind` is `fake` or `real`; `half` is `all`, or `validation` for the smaller half of a real set. `sources` are the
@@ -159,10 +159,10 @@ class Manifest:
     taken_from: str | None = None
 
 
-_MANIFEST = msgspec.json.Decoder(Manifest)
+_MANIFEST = msgspec.json.Decoder(FolderManifest)
 
 
-def read_manifest(folder: Path) -> Manifest | None:
+def read_manifest(folder: Path) -> FolderManifest | None:
     """Return the manifest of the set in `folder`; None where there is none, or the folder is a link."""
     try:
         return None if folder.is_symlink() else decoded(_MANIFEST, (folder / FILE_NAME).read_bytes())
@@ -170,7 +170,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         return None
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Path, manifest: FolderManifest) -> None:
     """Write the manifest into `folder`, durably and in one step."""
     write_file(folder / FILE_NAME, [msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"])
 

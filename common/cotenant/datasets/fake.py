@@ -13,10 +13,10 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
 
-from cotenant.datasets.dataset import FAKE, File, Manifest
+from cotenant.datasets.dataset import FAKE, File, FolderManifest
 from cotenant.datasets.disk import TEMPORARY_SUFFIX, bytes_below, write_file
 from cotenant.datasets.progress import shown
-from cotenant.datasets.request import Request
+from cotenant.datasets.request import SetRequest
 from cotenant.errors import CotenantError
 from cotenant.machine.limits import cgroup_mounts, quota_processors
 from cotenant.text import size_words
@@ -24,7 +24,7 @@ from cotenant.text import size_words
 _MOST_PER_TASK = 8
 
 
-def plan(request: Request) -> tuple[str, int]:
+def plan(request: SetRequest) -> tuple[str, int]:
     """Return what will be done, and the bytes that it writes in all."""
     recipe = request.dataset.sizes[request.size]
     count, there = sum(1 for _ in recipe.files()), size_words(bytes_below(request.staging))
@@ -32,7 +32,7 @@ def plan(request: Request) -> tuple[str, int]:
     return f"making {count:,} files, about {about} ({there} there)", recipe.estimated_bytes
 
 
-def fill(request: Request) -> Manifest:
+def fill(request: SetRequest) -> FolderManifest:
     """Make all files of the set in its staging folder, but for complete ones of a run that ended."""
     dataset, staging = request.dataset, request.staging
     files = tuple(dataset.sizes[request.size].files())
@@ -51,7 +51,7 @@ def fill(request: Request) -> Manifest:
     splits = dict.fromkeys((file.split for file in files), 0)
     for file in files:
         splits[file.split] += file.items
-    return Manifest(dataset.name, request.size, FAKE, dataset.version, splits)
+    return FolderManifest(dataset.name, request.size, FAKE, dataset.version, splits)
 
 
 def _processors() -> int:

@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from cotenant.datasets import fake, real
-from cotenant.datasets.dataset import FAKE, FILE_NAME, REAL, Manifest, read_manifest, write_manifest
+from cotenant.datasets.dataset import FAKE, FILE_NAME, REAL, FolderManifest, read_manifest, write_manifest
 from cotenant.datasets.disk import ELSEWHERE, bytes_below, check_space, explained, locked, swap_in
 from cotenant.datasets.progress import say
-from cotenant.datasets.request import Request
+from cotenant.datasets.request import SetRequest
 from cotenant.errors import EXIT_FOREIGN_FILES, CotenantError
 from cotenant.protocol.messages import RUN_VARIABLE
 from cotenant.text import size_words
@@ -27,13 +27,13 @@ class ForeignFilesError(CotenantError):
     exit_status = EXIT_FOREIGN_FILES
 
 
-def standing(request: Request) -> Manifest | None:
+def standing(request: SetRequest) -> FolderManifest | None:
     """Return the manifest of the set, if it stands there and serves."""
     manifest = read_manifest(request.folder)
     return manifest if manifest is not None and request.accepts(manifest) else None
 
 
-def obtain(request: Request) -> None:
+def obtain(request: SetRequest) -> None:
     """Make or get the set, unless it stands there; raises CotenantError for what a person can mend.
 
     Nothing is written before it is known to be allowed, and to find room.
@@ -53,7 +53,7 @@ def obtain(request: Request) -> None:
                 _build(request)
 
 
-def needed_bytes(request: Request) -> int:
+def needed_bytes(request: SetRequest) -> int:
     """Return what obtaining the set writes beside what is there; 0 of one that will be refused."""
     if standing(request) is None:
         with suppress(CotenantError):
@@ -61,7 +61,7 @@ def needed_bytes(request: Request) -> int:
     return 0
 
 
-def _plan(request: Request) -> tuple[str, int]:
+def _plan(request: SetRequest) -> tuple[str, int]:
     """Return what will be done, and the bytes it writes beside what runs that were killed left: that is used or goes.
 
     Raises CotenantError for a real set that may not be got.
@@ -70,7 +70,7 @@ def _plan(request: Request) -> tuple[str, int]:
     return words, max(written_bytes - sum(map(bytes_below, request.leftovers())), 0)
 
 
-def _stands(request: Request) -> bool:
+def _stands(request: SetRequest) -> bool:
     """Tell whether the set stands there and serves, and print it."""
     manifest = standing(request)
     # A runner asks once per benchmark, and several read the same set: that it is there is no news then.
@@ -80,7 +80,7 @@ def _stands(request: Request) -> bool:
     return manifest is not None
 
 
-def _refuse_foreign(request: Request) -> None:
+def _refuse_foreign(request: SetRequest) -> None:
     """Raise CotenantError where the set's folder holds what this one must not replace.
 
     That is what nobody here made (ForeignFilesError), since it may be a person's own, and a real set, where a fake one
@@ -109,7 +109,7 @@ def _refuse_foreign(request: Request) -> None:
         )
 
 
-def _build(request: Request) -> None:
+def _build(request: SetRequest) -> None:
     """Fill the staging folder, complete it with the manifest once all else is on the disk, and swap it in."""
     start_s = time.monotonic()
     _refuse_foreign(request)

@@ -13,11 +13,22 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from cotenant.datasets.dataset import ALL, FAKE, RAW, REAL, SIZES, Archive, Half, Manifest, Received, read_manifest
+from cotenant.datasets.dataset import (
+    ALL,
+    FAKE,
+    RAW,
+    REAL,
+    SIZES,
+    Archive,
+    FolderManifest,
+    Half,
+    Received,
+    read_manifest,
+)
 from cotenant.datasets.disk import existing, file_size
 from cotenant.datasets.fetch import WrongBytesError, fetch, refuse_no_curl, sources, verified
 from cotenant.datasets.progress import say
-from cotenant.datasets.request import Request
+from cotenant.datasets.request import SetRequest
 from cotenant.datasets.unpack import DamagedArchiveError, unpack
 from cotenant.errors import CotenantError
 from cotenant.text import size_words
@@ -26,7 +37,7 @@ UNASKED_BYTES = 2_000_000_000
 """More is written for nobody who has not asked for it."""
 
 
-def plan(request: Request) -> tuple[str, int]:
+def plan(request: SetRequest) -> tuple[str, int]:
     """Return what will be done, and the bytes that it writes; raises CotenantError where that may not be."""
     half, dataset = _half(request), request.dataset
     own, unpacked = _own_files(request)
@@ -49,7 +60,7 @@ def plan(request: Request) -> tuple[str, int]:
     return f"{fetching}, about {size_words(half.unpacked_bytes)}", fetched_bytes - arrived + half.unpacked_bytes
 
 
-def fill(request: Request) -> Manifest:
+def fill(request: SetRequest) -> FolderManifest:
     """Lay the half out in the staging folder."""
     half, dataset, staging = _half(request), request.dataset, request.staging
     own, unpacked = _own_files(request)
@@ -69,7 +80,7 @@ def fill(request: Request) -> Manifest:
         splits = _laid_out(request, own)
     for name, target in half.links.items():
         (staging / name).symlink_to(target)
-    return Manifest(
+    return FolderManifest(
         dataset.name,
         SIZES[-1],
         REAL,
@@ -81,7 +92,7 @@ def fill(request: Request) -> Manifest:
     )
 
 
-def clear(request: Request) -> None:
+def clear(request: SetRequest) -> None:
     """Remove the archives; what has arrived for the set's other half stays."""
     for archive in _half(request).archives:
         (request.arriving / archive.name).unlink(missing_ok=True)
@@ -90,12 +101,12 @@ def clear(request: Request) -> None:
             folder.rmdir()
 
 
-def _half(request: Request) -> Half:
+def _half(request: SetRequest) -> Half:
     """Return what the half that is asked for is made of."""
     return request.dataset.halves[request.half or ALL]
 
 
-def _own_files(request: Request) -> tuple[Mapping[str, Path], Path | None]:
+def _own_files(request: SetRequest) -> tuple[Mapping[str, Path], Path | None]:
     """Return what a person has of the half: archives by their names, or the folder of the unpacked set.
 
     Looked for in the person's folder, or in one below it of the set's name; a fake set is none.
@@ -122,7 +133,7 @@ def _same_disk(source: Path, root: Path) -> bool:
     return source.stat().st_dev == existing(root).stat().st_dev
 
 
-def _refuse_large(request: Request, written_bytes: int) -> None:
+def _refuse_large(request: SetRequest, written_bytes: int) -> None:
     """Raise CotenantError where more would be written than may be without being asked."""
     if written_bytes > UNASKED_BYTES and request.size != SIZES[-1]:
         instead = f" {request.smaller} takes the smaller half." if request.smaller else ""
@@ -133,7 +144,7 @@ def _refuse_large(request: Request, written_bytes: int) -> None:
         )
 
 
-def _received(request: Request, archive: Archive, own: Mapping[str, Path]) -> Received:
+def _received(request: SetRequest, archive: Archive, own: Mapping[str, Path]) -> Received:
     """Get the archive unless it is there, and compare it with what is known of it."""
     manifest = read_manifest(request.folder)
     for earlier in manifest.sources if manifest is not None else ():
@@ -158,7 +169,7 @@ def _received(request: Request, archive: Archive, own: Mapping[str, Path]) -> Re
     return received
 
 
-def _laid_out(request: Request, own: Mapping[str, Path]) -> dict[str, int]:
+def _laid_out(request: SetRequest, own: Mapping[str, Path]) -> dict[str, int]:
     """Unpack the archives, and return the items per split; an unverified one that proves to be wrong is removed."""
     half, dataset, staging = _half(request), request.dataset, request.staging
     paths = [own.get(archive.name, request.arriving / archive.name) for archive in half.archives]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.datasets.dataset import ALL, FAKE, REAL, SIZES, VALIDATION, Dataset, Manifest
+from cotenant.datasets.dataset import ALL, FAKE, REAL, SIZES, VALIDATION, Dataset, FolderManifest
 
 
 @dataclass(frozen=True)
-class Request:
+class SetRequest:
     """A set to stand below `root`: a fake one of a size, or the `half` of the real one.
 
     The size `full` allows a real one to write more than `real.UNASKED_BYTES`. `mirror` is a base URL that is tried
@@ -66,7 +66,7 @@ class Request:
         """Return what runs left of this set, in any variant, where it is made."""
         return list(self.staging.parent.glob(f"{self.dataset.name}-*"))
 
-    def accepts(self, manifest: Manifest) -> bool:
+    def accepts(self, manifest: FolderManifest) -> bool:
         """Tell whether the set of this manifest serves."""
         if (manifest.name, manifest.kind, manifest.version) != (self.dataset.name, self.kind, self.dataset.version):
             return False

@@ -46,7 +46,7 @@ class ClusterNode:
     address: str = ""
 
 
-class Cluster(Protocol):
+class FleetCluster(Protocol):
     """Nodes that can be given orders."""
 
     @property

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED
 from cotenant.fleet.agent import NodeNews
-from cotenant.fleet.cluster import Cluster, Lost
+from cotenant.fleet.cluster import FleetCluster, Lost
 from cotenant.fleet.orders import FINISHED, failure_of, keep_files, runner_order
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.text import endpoint, listed
@@ -45,7 +45,7 @@ class DistributedJob:
     def __init__(
         self,
         plan: DistributedPlan,
-        cluster: Cluster,
+        cluster: FleetCluster,
         show: Callable[[bytes, bytes], None],
         tell: Callable[[str], None],
     ) -> None:
@@ -134,6 +134,6 @@ class DistributedJob:
         self._status = self._status or status
 
 
-def heading(cluster: Cluster, output: Path) -> str:
+def heading(cluster: FleetCluster, output: Path) -> str:
     """Return which nodes run, and where the records come to."""
     return f"Ray nodes: {listed(cluster.nodes, 12)}. The records come to {output}."

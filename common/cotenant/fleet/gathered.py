@@ -31,7 +31,7 @@ OF_SOFTWARE = ("software", "kernels")
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class FleetNode:
     """A node by its name, its `host`, its class of equal `hardware`; `shared`: another node is of the same host."""
 
     name: str
@@ -49,7 +49,7 @@ class NodeClass:
     (1 + K, N, J) is the row of its record, -1 without one.
     """
 
-    nodes: Sequence[Node]
+    nodes: Sequence[FleetNode]
     jobs: Sequence[str]
     screening: Logs
     rounds: Logs
@@ -67,7 +67,7 @@ class Gathered:
     """
 
     frame: pl.DataFrame
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, FleetNode]
     launches: Sequence[LaunchRecords]
     classes: Sequence[NodeClass]
     resources: Sequence[str]
@@ -123,14 +123,14 @@ def _below(path: str, roots: Sequence[str]) -> str:
     return next((absolute.removeprefix(root) for root in roots if absolute.startswith(root)), "")
 
 
-def _nodes(launches: Sequence[LaunchRecords], hosts: Mapping[str, str]) -> dict[str, Node]:
+def _nodes(launches: Sequence[LaunchRecords], hosts: Mapping[str, str]) -> dict[str, FleetNode]:
     shared = Counter(hosts.values())
     nodes = {}
     for name, of_node in sorted(
         grouped(launches, lambda launch: launch.host).items(), key=lambda item: natural(item[0])
     ):
         host = hosts[name]
-        nodes[name] = Node(name, host, _hardware([launch for launch in of_node if launch.rate]), shared[host] > 1)
+        nodes[name] = FleetNode(name, host, _hardware([launch for launch in of_node if launch.rate]), shared[host] > 1)
     return nodes
 
 
@@ -167,7 +167,7 @@ def _same_work(launches: Sequence[LaunchRecords]) -> tuple[list[LaunchRecords], 
 
 def _node_class(
     launches: Sequence[LaunchRecords],
-    nodes: Mapping[str, Node],
+    nodes: Mapping[str, FleetNode],
     rows: pl.DataFrame,
     patterns: Mapping[str, str],
     resources: Sequence[str],

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from cotenant.fleet.gathered import Gathered, Node, NodeClass, digest_groups
+from cotenant.fleet.gathered import FleetNode, Gathered, NodeClass, digest_groups
 from cotenant.fleet.manifest import NodeState
 from cotenant.results.launches import LaunchRecords, grouped
 from cotenant.results.record import INTERRUPTED
@@ -43,7 +43,7 @@ SENTENCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class Grounds:
     """One thing that is held against a node: `what` it is of, the rate over that of healthy nodes with its 95 %
     interval, in how many of how many repeats it showed again, a sentence, and the `record` that shows it."""
 
@@ -61,8 +61,8 @@ class Reason:
 class NodeJudgement:
     """One node, with its worst reason first; none of a node that is accepted."""
 
-    node: Node
-    reasons: Sequence[Reason]
+    node: FleetNode
+    reasons: Sequence[Grounds]
     launches: int
 
     @property
@@ -112,7 +112,7 @@ class Judged:
 
 def judge(gathered: Gathered, expected: Mapping[str, NodeState]) -> Judged:
     """Return a verdict on every node that ran or was expected to."""
-    reasons: dict[str, list[Reason]] = defaultdict(list)
+    reasons: dict[str, list[Grounds]] = defaultdict(list)
     classes = []
     for members in gathered.classes:
         bins = bins_of(members.screening, members.resources)
@@ -130,7 +130,7 @@ def judge(gathered: Gathered, expected: Mapping[str, NodeState]) -> Judged:
     for node, reason in (*_failures(gathered), *_absences(gathered, expected)):
         reasons[node].append(reason)
     counts = Counter(launch.host for launch in gathered.launches)
-    nodes = {**{name: Node(name, state.host, "") for name, state in expected.items()}, **gathered.nodes}
+    nodes = {**{name: FleetNode(name, state.host, "") for name, state in expected.items()}, **gathered.nodes}
     judged = [
         NodeJudgement(node, sorted(reasons[name], key=lambda reason: ORDER.index(reason.verdict)), counts[name])
         for name, node in nodes.items()
@@ -139,7 +139,7 @@ def judge(gathered: Gathered, expected: Mapping[str, NodeState]) -> Judged:
     return Judged(gathered, judged, classes, sorted(compared))
 
 
-def _of_bins(of: JudgedClass, gathered: Gathered) -> Iterator[tuple[str, Reason]]:
+def _of_bins(of: JudgedClass, gathered: Gathered) -> Iterator[tuple[str, Grounds]]:
     """Yield the nodes that are of a slower bin."""
     columns = [(ALL_JOBS, of.bins.levels), *zip(gathered.resources, of.bins.resources.T, strict=False)]
     for what, below in columns:
@@ -148,11 +148,11 @@ def _of_bins(of: JudgedClass, gathered: Gathered) -> Iterator[tuple[str, Reason]
             sentence = f"one of {many(equal, 'node')} alike, with a gap to faster ones of equal hardware"
             yield (
                 of.members.nodes[int(node)].name,
-                Reason(NodeVerdict.BIN, what, float(np.exp(below[node])), sentence=sentence),
+                Grounds(NodeVerdict.BIN, what, float(np.exp(below[node])), sentence=sentence),
             )
 
 
-def _of_charge(charge: Charge, of: JudgedClass, gathered: Gathered) -> Reason:
+def _of_charge(charge: Charge, of: JudgedClass, gathered: Gathered) -> Grounds:
     members, effects = of.members, of.screening.effects
     jobs = np.arange(len(members.jobs))
     what = ALL_JOBS
@@ -164,7 +164,7 @@ def _of_charge(charge: Charge, of: JudgedClass, gathered: Gathered) -> Reason:
     ran = [job for job in jobs if members.at[0, charge.node, job] >= 0]
     worst = min(ran, key=lambda job: effects.rest[charge.node, job], default=None)
     sentence = SENTENCES.get(charge.verdict, "").format(f"{100 * (1 - charge.ratio):.0f}")
-    return Reason(
+    return Grounds(
         verdict=charge.verdict,
         what=what,
         ratio=None if charge.verdict is NodeVerdict.UNTESTED else charge.ratio,
@@ -176,7 +176,7 @@ def _of_charge(charge: Charge, of: JudgedClass, gathered: Gathered) -> Reason:
     )
 
 
-def _corrupt(gathered: Gathered, compared: set[str]) -> Iterator[tuple[str, Reason]]:
+def _corrupt(gathered: Gathered, compared: set[str]) -> Iterator[tuple[str, Grounds]]:
     """Yield the nodes that computed something else than nearly all others, and add the jobs that were `compared`."""
     seen: dict[str, list[tuple[str, bool, int]]] = defaultdict(list)
     for (job, *_), of_nodes in digest_groups(gathered.frame).items():
@@ -197,7 +197,7 @@ def _corrupt(gathered: Gathered, compared: set[str]) -> Iterator[tuple[str, Reas
             )
             yield (
                 name,
-                Reason(
+                Grounds(
                     NodeVerdict.DEFECT,
                     f"losses of {listed(jobs, 3)}",
                     rounds=sum(differs for _, differs, _ in launches),
@@ -208,7 +208,7 @@ def _corrupt(gathered: Gathered, compared: set[str]) -> Iterator[tuple[str, Reas
             )
 
 
-def _failures(gathered: Gathered) -> Iterator[tuple[str, Reason]]:
+def _failures(gathered: Gathered) -> Iterator[tuple[str, Grounds]]:
     """Yield the launches that failed on a node where most others completed the same.
 
     One that failed once is repeated before it is held against the node, and forgotten where it completes then.
@@ -226,14 +226,14 @@ def _failures(gathered: Gathered) -> Iterator[tuple[str, Reason]]:
             verdict = NodeVerdict.UNSTABLE if times > 1 else NodeVerdict.SUSPECT
             sentence = f"{launch.job}, repetition {launch.run_id}: {launch.flaw or launch.failure}"
             record = gathered.path_of(launch.at[0])
-            yield launch.host, Reason(verdict, launch.job, sentence=sentence, record=record)
+            yield launch.host, Grounds(verdict, launch.job, sentence=sentence, record=record)
 
 
 def _has_failed(launch: LaunchRecords) -> bool:
     return launch.rate is None and launch.failure != INTERRUPTED
 
 
-def _absences(gathered: Gathered, expected: Mapping[str, NodeState]) -> Iterator[tuple[str, Reason]]:
+def _absences(gathered: Gathered, expected: Mapping[str, NodeState]) -> Iterator[tuple[str, Grounds]]:
     """Yield the nodes that did not end, or have no rate that is compared, or lack a job that most others have."""
     counts = Counter(launch.host for launch in gathered.launches if launch.rate is not None)
     compared = {
@@ -245,16 +245,16 @@ def _absences(gathered: Gathered, expected: Mapping[str, NodeState]) -> Iterator
             none = "none of its launches has a rate" if name in gathered.nodes else "no record of it came"
             records = f"{many(counts[name], 'launch', 'es')} of it are kept" if counts[name] else none
             why = "" if state.state == "finished" else f"{state.state}: {state.message or 'it did not end'}; "
-            yield name, Reason(NodeVerdict.ABSENT, "", sentence=f"{why}{records}")
+            yield name, Grounds(NodeVerdict.ABSENT, "", sentence=f"{why}{records}")
         elif name not in compared:
             sentence = "none of its launches is of the repetition and the work in which most nodes are compared"
-            yield name, Reason(NodeVerdict.ABSENT, "", sentence=sentence)
+            yield name, Grounds(NodeVerdict.ABSENT, "", sentence=sentence)
     by_hardware = grouped(gathered.launches, lambda launch: gathered.nodes[launch.host].hardware)
     for of in gathered.classes:
         screened = [launch for launch in by_hardware[of.nodes[0].hardware] if launch.run_id == of.screened]
         for name, missing in _missing(screened):
             if name not in expected or expected[name].state == "finished":
-                yield name, Reason(NodeVerdict.ABSENT, "", sentence=f"no record of {listed(missing)}")
+                yield name, Grounds(NodeVerdict.ABSENT, "", sentence=f"no record of {listed(missing)}")
 
 
 def _missing(launches: Sequence[LaunchRecords]) -> Iterator[tuple[str, list[str]]]:

@@ -25,7 +25,7 @@ class NodeState(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class FleetManifest(msgspec.Struct, frozen=True):
     """The request for a fleet run, and its nodes by their names."""
 
     suite: str
@@ -34,15 +34,15 @@ class Manifest(msgspec.Struct, frozen=True):
     schema: Literal["cotenant-fleet-1"] = "cotenant-fleet-1"
 
 
-_MANIFEST = msgspec.json.Decoder(Manifest)
+_MANIFEST = msgspec.json.Decoder(FleetManifest)
 
 
-def write_manifest(directory: Path, manifest: Manifest) -> None:
+def write_manifest(directory: Path, manifest: FleetManifest) -> None:
     """Write it whole or not at all. Raises CotenantError."""
     write_whole(directory / FILE, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
 
 
-def read_manifest(directory: Path) -> Manifest | None:
+def read_manifest(directory: Path) -> FleetManifest | None:
     """Return the manifest of a directory; None where there is none. Raises CotenantError for a damaged one."""
     try:
         with open_regular(directory / FILE) as file:

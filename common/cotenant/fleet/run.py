@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cotenant.fleet.agent import NodeNews, NodeOrder
-from cotenant.fleet.cluster import Cluster, ClusterNode, Lost
-from cotenant.fleet.manifest import Manifest, NodeState, State, read_manifest, write_manifest
+from cotenant.fleet.cluster import ClusterNode, FleetCluster, Lost
+from cotenant.fleet.manifest import FleetManifest, NodeState, State, read_manifest, write_manifest
 from cotenant.fleet.orders import FINISHED, failure_of, keep_files, runner_order
 from cotenant.results.store import prepare_directory
 from cotenant.stats.confirmation import HEALTHY
@@ -35,7 +35,7 @@ class FleetPlan:
 class FleetRun:
     """One fleet run. Whatever happens, the manifest says of each node how it stands."""
 
-    def __init__(self, plan: FleetPlan, cluster: Cluster, tell: Callable[[str], None]) -> None:
+    def __init__(self, plan: FleetPlan, cluster: FleetCluster, tell: Callable[[str], None]) -> None:
         """Raises CotenantError where nothing can be kept."""
         self._plan, self._cluster, self._tell = plan, cluster, tell
         prepare_directory(plan.output, "--outdir names another directory.")
@@ -100,4 +100,4 @@ class FleetRun:
         self._write()
 
     def _write(self) -> None:
-        write_manifest(self._plan.output, Manifest(self._plan.suite, self._plan.tier, self.nodes))
+        write_manifest(self._plan.output, FleetManifest(self._plan.suite, self._plan.tier, self.nodes))

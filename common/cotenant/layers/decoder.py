@@ -15,7 +15,7 @@ from cotenant.layers.rotary import Rotary, Rotation
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class DecoderSize:
     """What makes one decoder another: `inner` units of the feed-forward layers, `theta` of the rotary positions."""
 
     layers: int
@@ -42,7 +42,7 @@ class Size:
 class DecoderLayer(nn.Module):
     """Causal attention and a feed-forward layer, each behind an RMSNorm and added to what it was given."""
 
-    def __init__(self, size: Size, feed_forward: nn.Module) -> None:
+    def __init__(self, size: DecoderSize, feed_forward: nn.Module) -> None:
         super().__init__()
         self.attention_norm = RMSNorm(size.width, eps=size.eps)
         self.attention = Attention(size.width, size.heads, size.kv_heads, bias=False, causal=True)
@@ -65,7 +65,7 @@ class DecoderLayer(nn.Module):
 class Decoder(nn.Module):
     """Words to logits of the word after each one; `feed_forward` makes another feed-forward part than SwiGLU."""
 
-    def __init__(self, size: Size, feed_forward: Callable[[Size], nn.Module] | None = None) -> None:
+    def __init__(self, size: DecoderSize, feed_forward: Callable[[DecoderSize], nn.Module] | None = None) -> None:
         super().__init__()
         make = feed_forward or (lambda size: SwiGLU(size.width, size.inner))
         self.size = size

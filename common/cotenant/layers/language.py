@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from cotenant.bench import Benchmark, Distributed, Run, flag
 from cotenant.layers.data import zipf
-from cotenant.layers.decoder import Size
+from cotenant.layers.decoder import DecoderSize
 from cotenant.layers.layers import decayed
 
 CLIP_NORM = 1.0
@@ -38,8 +38,8 @@ class DecoderModel(LanguageModel):
     inner: int = flag(11_008, help="units of a feed-forward layer")
 
     @property
-    def size(self) -> Size:
-        return Size(
+    def size(self) -> DecoderSize:
+        return DecoderSize(
             self.layers,
             self.width,
             self.heads,

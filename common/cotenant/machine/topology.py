@@ -33,7 +33,7 @@ class Processor:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NumaNode:
     """A NUMA node whose memory the caller may use."""
 
     id: int
@@ -48,7 +48,7 @@ class Machine:
     processors: tuple[Processor, ...]
     processor_total: int
     """The processors online, whether the caller may use them or not."""
-    nodes: tuple[Node, ...]
+    nodes: tuple[NumaNode, ...]
     memory_bytes: int
     """The smallest of the host's memory, the nodes the caller may use, and every limit above us."""
     quota_processors: float | None
@@ -131,17 +131,17 @@ def _kinds(root: Path, usable: Sequence[int]) -> dict[int, str]:
     return kinds if len({kinds.get(number, "") for number in usable}) > 1 else {}
 
 
-def _nodes(root: Path, host_bytes: int) -> tuple[dict[int, int], tuple[Node, ...], bool]:
+def _nodes(root: Path, host_bytes: int) -> tuple[dict[int, int], tuple[NumaNode, ...], bool]:
     """Return each processor's node, the nodes whose memory we may use, and whether others are denied us."""
     node_of: dict[int, int] = {}
-    every: list[Node] = []
+    every: list[NumaNode] = []
     for number in numbered(root / _NODE, "node"):
         directory = root / _NODE / f"node{number}"
         node_of |= dict.fromkeys(read_list(directory / "cpulist"), number)
         memory = fields(read_text(directory / "meminfo"), ":").get(f"Node {number} MemTotal", "")
-        every.append(Node(number, kilobytes(memory)))
+        every.append(NumaNode(number, kilobytes(memory)))
     if not every:
-        return {}, (Node(0, host_bytes),), False
+        return {}, (NumaNode(0, host_bytes),), False
     listed = fields(read_text(root / "proc/self/status"), ":").get("Mems_allowed_list", "")
     allowed = to_list(listed)
     nodes = tuple(node for node in every if node.id in allowed) or tuple(every)

@@ -13,7 +13,7 @@ import psutil
 
 from cotenant.isolation.backend import LiveSlice
 from cotenant.machine.nvidia import DeviceProcess
-from cotenant.meters.sampler import Look, Spread
+from cotenant.meters.sampler import Look, SampleSpread
 
 ENERGY_WINDOW_S = 10.0
 """A device's energy counter moves in steps of up to 0.1 s: over 10 s that is one percent."""
@@ -61,7 +61,7 @@ class _Device:
     sharers: int
     energy_from: tuple[float, float] | None
     """Joules, and when they were read in seconds."""
-    spreads: dict[str, Spread] = field(default_factory=lambda: {name: Spread() for name in QUANTITIES})
+    spreads: dict[str, SampleSpread] = field(default_factory=lambda: {name: SampleSpread() for name in QUANTITIES})
     samples: int = 0
     idle_samples: int = 0
     slowed: dict[str, int] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import Any
 
 from cotenant.isolation.backend import LiveSlice
 from cotenant.machine.space import host_memory
-from cotenant.meters.sampler import Look, Spread
+from cotenant.meters.sampler import Look, SampleSpread
 from cotenant.procfs import numbered, read_int, read_text
 
 
@@ -20,7 +20,7 @@ class MemoryLeft:
 
     def __init__(self, root: Path = Path("/")) -> None:
         self._root = root
-        self._available, self._swap_free = Spread(), Spread()
+        self._available, self._swap_free = SampleSpread(), SampleSpread()
 
     def start(self, slices: Sequence[LiveSlice]) -> None:
         """There is nothing to count from."""
@@ -54,7 +54,7 @@ class SliceMemory:
         """`tenants`: the numbers of those whose slices `start` is given, in that order."""
         self._numbers = tuple(map(str, tenants))
         self._slices: Sequence[LiveSlice] = ()
-        self._spreads: dict[str, Spread] = {}
+        self._spreads: dict[str, SampleSpread] = {}
 
     def start(self, slices: Sequence[LiveSlice]) -> None:
         self._slices = slices
@@ -63,7 +63,7 @@ class SliceMemory:
         seen: Look = {}
         for number, slice_ in zip(self._numbers, self._slices, strict=True):
             if (used_bytes := slice_.memory_used_bytes()) is not None:
-                self._spreads.setdefault(number, Spread()).add(used_bytes)
+                self._spreads.setdefault(number, SampleSpread()).add(used_bytes)
                 seen[self.name, number, "memory_used_bytes"] = used_bytes
         return seen
 

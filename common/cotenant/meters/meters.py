@@ -16,7 +16,7 @@ from cotenant.machine.topology import Machine
 from cotenant.meters.devices import DeviceLoad, DeviceSource
 from cotenant.meters.foreign import ForeignLoad
 from cotenant.meters.host import MemoryLeft, PackageEnergy, SliceMemory
-from cotenant.meters.sampler import Look, Sampler, Spread, TimeSeries
+from cotenant.meters.sampler import Look, Sampler, SampleSpread, TimeSeries
 from cotenant.meters.sources import amd_source, nvidia_source
 from cotenant.meters.traffic import CacheTraffic
 
@@ -104,7 +104,7 @@ class Meters:
         self._samplers = tuple(samplers)
         self._absent = absent or {}
         self._clocks = clocks or Clocks()
-        self._processor, self._wall = Spread(), Spread()
+        self._processor, self._wall = SampleSpread(), SampleSpread()
         self._series = TimeSeries()
         self._start_ns = self._due_ns = 0
 

@@ -35,7 +35,7 @@ class Sampler(Protocol):
 
 
 @dataclass(slots=True)
-class Spread:
+class SampleSpread:
     """Count, least, mean and most of a quantity, in constant memory however long a launch is."""
 
     n: int = 0

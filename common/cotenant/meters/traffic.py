@@ -10,7 +10,7 @@ from typing import Any
 from cotenant.isolation import resctrl
 from cotenant.isolation.backend import LiveSlice
 from cotenant.isolation.runs import RunName
-from cotenant.meters.sampler import Look, Spread
+from cotenant.meters.sampler import Look, SampleSpread
 from cotenant.procfs import read_text
 
 LACKS = "a processor with monitoring of cache and bandwidth, bare, and: mount -t resctrl resctrl /sys/fs/resctrl"
@@ -29,7 +29,7 @@ class CacheTraffic:
         self._run = str(RunName())
         self._groups: dict[int, Path] = {}
         self._first: dict[int, dict[str, int]] = {}
-        self._occupied: dict[int, Spread] = {}
+        self._occupied: dict[int, SampleSpread] = {}
         self._lacks = LACKS
 
     def start(self, slices: Sequence[LiveSlice]) -> None:
@@ -53,7 +53,7 @@ class CacheTraffic:
         seen: Look = {}
         for tenant, group in self._groups.items():
             if (occupied := resctrl.counters(group).get(OCCUPANCY)) is not None:
-                self._occupied.setdefault(tenant, Spread()).add(occupied)
+                self._occupied.setdefault(tenant, SampleSpread()).add(occupied)
                 seen[self.name, str(tenant), OCCUPANCY] = occupied
         return seen
 

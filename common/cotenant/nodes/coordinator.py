@@ -40,7 +40,7 @@ MOST_NAME = 64
 
 
 @dataclass(slots=True)
-class Node:
+class PeerNode:
     """Another node as node 0 knows it: its connection, and how far it is with the launch."""
 
     number: int
@@ -126,8 +126,8 @@ class Coordinator:
     def __init__(self, cluster: Cluster, silence_s: float) -> None:
         """Listen at the endpoint. Raises CotenantError where that cannot be had."""
         self._cluster, self._silence_s = cluster, silence_s
-        self._nodes: list[Node] = []
-        self._launched: list[Node] = []
+        self._nodes: list[PeerNode] = []
+        self._launched: list[PeerNode] = []
         self._waiting: list[tuple[Connection, float]] = []
         sixth = all(":" in address for address in addresses_of(cluster.host))
         family = socket.AF_INET6 if sixth else socket.AF_INET
@@ -197,7 +197,7 @@ class Coordinator:
             return
         connection.send("welcome")
         hostname = printable(fields["hostname"][:MOST_NAME])
-        self._nodes.append(Node(number, hostname, fields["boot"] == boot_id(), connection))
+        self._nodes.append(PeerNode(number, hostname, fields["boot"] == boot_id(), connection))
 
     def begin(self, key: str, nodes: int) -> None:
         """Have a launch begin on the first `nodes` of all nodes."""
@@ -283,7 +283,7 @@ class Coordinator:
         return tuple(results)
 
 
-def _by_our_clock(node: Node, result: dict[str, Any]) -> NodeResult:
+def _by_our_clock(node: PeerNode, result: dict[str, Any]) -> NodeResult:
     """Return a node's result with its times by our clock; without a GO there are none."""
     offset = node.offset or Offset(0, 0)
     observations = {

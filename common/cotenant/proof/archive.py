@@ -42,7 +42,7 @@ RECORD = ".json"
 SUFFIXES = (RECORD, ".resolved", ".unfinished", CHALLENGE)
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class ArchiveManifest(msgspec.Struct, frozen=True):
     """What an archive holds: the SHA-256 of each member by its name, and of the journal's last line."""
 
     cotenant: str
@@ -52,7 +52,7 @@ class Manifest(msgspec.Struct, frozen=True):
     schema: str = "cotenant-archive-1"
 
 
-_MANIFEST = msgspec.json.Decoder(Manifest)
+_MANIFEST = msgspec.json.Decoder(ArchiveManifest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class Unpacked:
     `members` are those before it, where what is behind it cannot be unpacked.
     """
 
-    manifest: Manifest
+    manifest: ArchiveManifest
     members: dict[str, bytes]
     damage: str
 
 
-def make_archive(directory: Path, target: Path, version: str) -> tuple[Manifest, list[str]]:
+def make_archive(directory: Path, target: Path, version: str) -> tuple[ArchiveManifest, list[str]]:
     """Write what a directory of records holds into `target`; also return the names of what is left out.
 
     No launch in the journal wrote that: it is of another program, or of a launch that has not ended. Raises
@@ -86,7 +86,7 @@ def make_archive(directory: Path, target: Path, version: str) -> tuple[Manifest,
     # A suite that still runs goes on writing: behind these lines are launches whose records are not here.
     members[JOURNAL] = b"".join(members[JOURNAL].splitlines(keepends=True)[: len(journal.entries)])
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
-    manifest = Manifest(version, datetime.now(UTC).isoformat(timespec="seconds"), hashes, journal.head)
+    manifest = ArchiveManifest(version, datetime.now(UTC).isoformat(timespec="seconds"), hashes, journal.head)
     blocks = [_block(name, content) for name, content in {MANIFEST: msgspec.json.encode(manifest), **members}.items()]
     if sum(map(len, [*blocks, END])) > MOST_BYTES:
         raise _too_much(directory)
@@ -233,7 +233,7 @@ def _member(block: bytes) -> tuple[str, bytes]:
         raise tarfile.TarError(str(error)) from error
 
 
-def _first_difference(manifest: Manifest, members: dict[str, bytes]) -> str:
+def _first_difference(manifest: ArchiveManifest, members: dict[str, bytes]) -> str:
     for name, digest in manifest.members.items():
         if name not in members:
             return f"{name} is missing"

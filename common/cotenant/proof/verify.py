@@ -35,7 +35,7 @@ UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErro
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ProofCheck:
     """What was looked at; `wrong` has a sentence for each thing that does not hold, `note` what else is to be known."""
 
     name: str
@@ -44,14 +44,14 @@ class Check:
     note: str = ""
 
 
-def checks_of(archive: Unpacked, versions: Collection[str]) -> list[Check]:
+def checks_of(archive: Unpacked, versions: Collection[str]) -> list[ProofCheck]:
     """Return all checks. `versions`: the hashes of the sources of this checkout's benchmarks."""
     damage = (f"The archive is damaged: {archive.damage}.",) if archive.damage else ()
-    checks = [Check("archive", many(len(archive.manifest.members), "member"), damage)]
+    checks = [ProofCheck("archive", many(len(archive.manifest.members), "member"), damage)]
     records, unread = _records(archive)
     launches = _launches(records)
     none = () if records or unread else ("It holds no record: there is nothing that could hold.",)
-    checks.append(Check("records", many(len(records), "record"), (*unread, *none)))
+    checks.append(ProofCheck("records", many(len(records), "record"), (*unread, *none)))
     checks += [_class(records), _journal(archive), _numbers(launches), _rules(launches), _sources(records, versions)]
     held = {name: content for name, content in archive.members.items() if name.endswith(SUFFIX)}
     return [*checks, challenges(held, records)] if held or any(map(_chain_of, records)) else checks
@@ -68,19 +68,19 @@ def _records(archive: Unpacked) -> tuple[list[Record], list[str]]:
     return records, unread
 
 
-def _class(records: Sequence[Record]) -> Check:
+def _class(records: Sequence[Record]) -> ProofCheck:
     classes = sorted({record.run_class for record in records})
     note = "No table may hold results of both." if len(classes) > 1 else ""
-    return Check("class", " and ".join(classes) or "none", note=note)
+    return ProofCheck("class", " and ".join(classes) or "none", note=note)
 
 
-def _journal(archive: Unpacked) -> Check:
+def _journal(archive: Unpacked) -> ProofCheck:
     """Every launch that the journal has left its records, unchanged, and no record came by another way."""
     lines = archive.members.get(JOURNAL, b"")
     try:
         journal = parsed(lines, JOURNAL)
     except CotenantError as error:
-        return Check("journal", "chained by hashes", (str(error),))
+        return ProofCheck("journal", "chained by hashes", (str(error),))
     wrong, known = [], set[str]()
     if not journal.entries:
         wrong.append("There is no journal: nothing says which launches there were.")
@@ -109,7 +109,7 @@ def _journal(archive: Unpacked) -> Check:
     starts = sum(isinstance(entry, Started) for entry in journal.entries)
     ended = sum(launch.finished for launch in launches)
     looked_at = f"{many(starts, 'start')}, {many(len(launches), 'launch', 'es')}, {ended} of them finished"
-    return Check("journal", looked_at, tuple(wrong), _unlaunched(journal.entries, launches))
+    return ProofCheck("journal", looked_at, tuple(wrong), _unlaunched(journal.entries, launches))
 
 
 def _unlaunched(entries: Sequence[object], launches: Sequence[Launched]) -> str:
@@ -122,7 +122,7 @@ def _unlaunched(entries: Sequence[object], launches: Sequence[Launched]) -> str:
     return f"Announced, and never finished: {listed(names, SHOWN)}." if names else ""
 
 
-def _numbers(launches: Sequence[Sequence[Record]]) -> Check:
+def _numbers(launches: Sequence[Sequence[Record]]) -> ProofCheck:
     """Make every statistic, and every overlap, anew from raw observations."""
     records = [record for launch in launches for record in launch]
     wrong = list[str]()
@@ -137,7 +137,7 @@ def _numbers(launches: Sequence[Sequence[Record]]) -> Check:
                 wrong += [f"{_name(record)}: {sentence}" for record, sentence in _wrong_overlaps(launch)]
             except UNREADABLE as error:
                 wrong.append(f"{_name(launch[0])}: there is no overlap of its observations: {error}.")
-    return Check("numbers", f"{many(len(records), 'record')}, made anew from raw observations", tuple(wrong))
+    return ProofCheck("numbers", f"{many(len(records), 'record')}, made anew from raw observations", tuple(wrong))
 
 
 def _wrong_statistics(record: Record) -> Iterator[str]:
@@ -181,7 +181,7 @@ def _wrong_overlaps(launch: Sequence[Record]) -> Iterator[tuple[Record, str]]:
             yield record, f"its overlap is {meeting.overlap}, and {now} by its observations."
 
 
-def _rules(launches: Sequence[Sequence[Record]]) -> Check:
+def _rules(launches: Sequence[Sequence[Record]]) -> ProofCheck:
     """Ask every rule again of every launch: what a rule finds has to stand in the record."""
     from cotenant.findings.rules import with_findings
 
@@ -200,7 +200,7 @@ def _rules(launches: Sequence[Sequence[Record]]) -> Check:
             scaling, recorded = (_plain(each.meters.get("scaling", {})) for each in (again, record))
             wrong += [f"{_name(record)}: {sentence}" for sentence in _other_values(scaling, recorded, "scaling ")]
         earlier += launch
-    return Check("rules", f"{many(len(launches), 'launch', 'es')}, every rule asked again", tuple(wrong))
+    return ProofCheck("rules", f"{many(len(launches), 'launch', 'es')}, every rule asked again", tuple(wrong))
 
 
 def _without_efficiency(record: Record) -> Record:
@@ -209,17 +209,17 @@ def _without_efficiency(record: Record) -> Record:
     return msgspec.structs.replace(record, meters=meters)
 
 
-def _sources(records: Sequence[Record], versions: Collection[str]) -> Check:
+def _sources(records: Sequence[Record], versions: Collection[str]) -> ProofCheck:
     """Whether benchmarks ran as they stand in this checkout. Other sources are no damage: they are named."""
     other = {record.name for record in records if record.version and record.version not in versions}
     note = f"Other sources than this checkout's: {listed(sorted(other), SHOWN)}." if other else ""
     harnesses = {record.harness for record in records if record.harness} - {harness_version()}
     note += f" Another cotenant.bench than this checkout's: {listed(sorted(harnesses), SHOWN)}." if harnesses else ""
     looked_at = f"{many(len(records), 'record')} beside {many(len(versions), 'benchmark')} of this checkout"
-    return Check("sources", looked_at, note=note.lstrip())
+    return ProofCheck("sources", looked_at, note=note.lstrip())
 
 
-def challenges(held: Mapping[str, bytes], records: Sequence[Record] | None = None) -> Check:
+def challenges(held: Mapping[str, bytes], records: Sequence[Record] | None = None) -> ProofCheck:
     """Judge transcripts of challenges anew, and compare them with what their tenants' `records` say, where there are.
 
     Whether nonces were new, and replays the buyer's, is known to the buyer alone, or by its signature.
@@ -239,7 +239,7 @@ def challenges(held: Mapping[str, bytes], records: Sequence[Record] | None = Non
     without = [_name(record) for record in records or () if (chain := _chain_of(record)) and chain not in heads]
     if without:
         shown.append(f"Challenged, and without a transcript here: {listed(without, SHOWN)}.")
-    return Check("challenge", f"{many(len(held), 'transcript')}, judged anew", tuple(wrong), " ".join(shown))
+    return ProofCheck("challenge", f"{many(len(held), 'transcript')}, judged anew", tuple(wrong), " ".join(shown))
 
 
 def _unlike_records(transcript: Transcript, records: Sequence[Record]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from cotenant.fleet.inventory import Minority
-from cotenant.fleet.judgement import AGAIN, ORDER, SOUND, Judged, JudgedClass, NodeJudgement, Reason, coverage
+from cotenant.fleet.judgement import AGAIN, ORDER, SOUND, Grounds, Judged, JudgedClass, NodeJudgement, coverage
 from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Value, row, word
 from cotenant.report.numbers import change
 from cotenant.results.launches import grouped
@@ -37,7 +37,7 @@ FIELDS = (
     "hardware", "launches", "shared",
 )  # fmt: skip
 
-Line = tuple[NodeJudgement, Reason | None]
+Line = tuple[NodeJudgement, Grounds | None]
 
 
 def fleet_grids(judged: Judged, odd: Sequence[Minority]) -> list[Grid]:
@@ -106,7 +106,7 @@ def commands(judged: Judged) -> list[str]:
     return lines
 
 
-def reason_words(reason: Reason) -> str:
+def reason_words(reason: Grounds) -> str:
     """Return `SLOW compute -4.1 %`."""
     size = "" if reason.ratio is None else f"{change(reason.ratio)} %"
     return " ".join(filter(None, (reason.verdict, reason.what, size)))

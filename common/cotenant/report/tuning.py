@@ -20,7 +20,7 @@ from cotenant.report.renderers import terminal
 from cotenant.results.record import Record
 from cotenant.text import printable
 from cotenant.tuning.search import Search
-from cotenant.tuning.trial import Estimate, Setting, estimates, gain
+from cotenant.tuning.trial import Setting, StepEstimate, estimates, gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class SettingLine:
     """A setting with its rate, and that over the job's own; `note` says why there is none, or that it is the best."""
 
     setting: Setting
-    estimate: Estimate | None
-    gain: Estimate | None
+    estimate: StepEstimate | None
+    gain: StepEstimate | None
     note: str
 
 

@@ -27,7 +27,7 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(25)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Curve:
+class SizeCurve:
     """The expected logarithm of the rate at each of the `sizes`, and the covariance of its errors."""
 
     sizes: tuple[int, ...]
@@ -56,7 +56,7 @@ class Curve:
         return worth
 
 
-def curve(logs: Mapping[int, Sequence[float]], sizes: Sequence[int], spread: float) -> Curve:
+def curve(logs: Mapping[int, Sequence[float]], sizes: Sequence[int], spread: float) -> SizeCurve:
     """Return the curve through the launches' log rates by batch size, at `sizes`; `spread` is that between launches.
 
     Length and amplitude are the most probable pair of those above. Raises ValueError where there is no launch.
@@ -81,7 +81,7 @@ def curve(logs: Mapping[int, Sequence[float]], sizes: Sequence[int], spread: flo
     expected = level + across @ inverse @ (means - level)
     covariance = _kernel(at, at, length, amplitude) - across @ inverse @ across.T
     np.fill_diagonal(covariance, np.maximum(np.diag(covariance), 0.0))
-    return Curve(tuple(sizes), expected, covariance, spread)
+    return SizeCurve(tuple(sizes), expected, covariance, spread)
 
 
 def _kernel(a: Numbers, b: Numbers, length: float, amplitude: float) -> Numbers:

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from cotenant.suite.variables import Value
 from cotenant.tuning.sizes import CLIMB, LAUNCHES, REACH, SizeLimits, best_size, next_size
-from cotenant.tuning.trial import Estimate, Setting, Trial, assumed_spread, gain, logs_by_setting, spread_of
+from cotenant.tuning.trial import Setting, StepEstimate, Trial, assumed_spread, gain, logs_by_setting, spread_of
 
 REFINEMENT = 4
 """Launches of the second search for a batch size, where a knob has changed what a step takes."""
@@ -69,7 +69,7 @@ class Search:
         self.leader = self.space.base
 
     @property
-    def gain(self) -> Estimate | None:
+    def gain(self) -> StepEstimate | None:
         """The leader's rate over that of the job's own setting, by the launches that did not choose it; None before."""
         base = self.space.base
         return None if self._searched is None else gain(self.trials[self._searched :], base, self.leader)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from cotenant.tuning.curve import Curve, curve
+from cotenant.tuning.curve import SizeCurve, curve
 
 LAUNCHES = 10
 """How many launches a search for a batch size takes at most."""
@@ -75,7 +75,7 @@ def _most(logs: Mapping[int, Sequence[float]]) -> int:
 
 def _curve(
     logs: Mapping[int, Sequence[float]], most: int, limits: SizeLimits, spread: float, without_rate: Collection[int]
-) -> Curve:
+) -> SizeCurve:
     """Return the curve at every size that may be launched, those with a rate included."""
     rates = {size: math.exp(fmean(of)) for size, of in logs.items()}
     new = [

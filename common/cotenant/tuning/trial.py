@@ -50,7 +50,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class StepEstimate:
     """The geometric mean of `n` launches of a setting; its 95 % interval is None where no setting was repeated."""
 
     rate: float
@@ -85,7 +85,7 @@ def assumed_spread(logs: dict[Setting, list[float]]) -> float:
     return math.sqrt(squares / (WEIGHT + freedom))
 
 
-def estimates(trials: Sequence[Trial]) -> dict[Setting, Estimate]:
+def estimates(trials: Sequence[Trial]) -> dict[Setting, StepEstimate]:
     """Return the rate of each setting that has one; their intervals share the spread of all repeated settings."""
     logs = logs_by_setting(trials)
     spread, freedom = spread_of(logs)
@@ -94,11 +94,11 @@ def estimates(trials: Sequence[Trial]) -> dict[Setting, Estimate]:
         half = None if spread is None else t_quantile(freedom) * spread / math.sqrt(len(of))
         middle = fmean(of)
         interval = None if half is None else (math.exp(middle - half), math.exp(middle + half))
-        by_setting[setting] = Estimate(math.exp(middle), len(of), interval)
+        by_setting[setting] = StepEstimate(math.exp(middle), len(of), interval)
     return by_setting
 
 
-def gain(trials: Sequence[Trial], base: Setting, best: Setting) -> Estimate | None:
+def gain(trials: Sequence[Trial], base: Setting, best: Setting) -> StepEstimate | None:
     """Return the rate of `best` over that of `base` with Welch's interval, `n` being the launches of both.
 
     None where one has no rate.
@@ -107,7 +107,7 @@ def gain(trials: Sequence[Trial], base: Setting, best: Setting) -> Estimate | No
     if base not in logs or best not in logs:
         return None
     if base == best:
-        return Estimate(1.0, len(logs[base]), None)
+        return StepEstimate(1.0, len(logs[base]), None)
     sides = logs[best], logs[base]
     middle = fmean(sides[0]) - fmean(sides[1])
-    return Estimate(math.exp(middle), sum(map(len, sides)), interval_around(middle, *sides))
+    return StepEstimate(math.exp(middle), sum(map(len, sides)), interval_around(middle, *sides))

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from cotenant.bench import Run, flag
 from cotenant.errors import CotenantError
-from cotenant.layers.decoder import Decoder, Size
+from cotenant.layers.decoder import Decoder, DecoderSize
 from cotenant.layers.language import NextToken
 from cotenant.layers.layers import initialised
 
@@ -19,7 +19,7 @@ BALANCE = 0.01
 class Experts(nn.Module):
     """Gated layers of which a router chooses some for each token; those of one expert are one product of a group."""
 
-    def __init__(self, size: Size, experts: int, active: int) -> None:
+    def __init__(self, size: DecoderSize, experts: int, active: int) -> None:
         super().__init__()
         self.experts, self.active = experts, active
         self.router = nn.Linear(size.width, experts, bias=False)
@@ -69,7 +69,9 @@ class MixtureOfExperts(NextToken):
     def build(self, run: Run) -> None:
         if self.active > self.experts:
             raise CotenantError(f"--active {self.active} are more than --experts {self.experts}.")
-        size = Size(self.layers, self.width, self.heads, self.heads, self.inner, self.words, self.context, tied=True)
+        size = DecoderSize(
+            self.layers, self.width, self.heads, self.heads, self.inner, self.words, self.context, tied=True
+        )
         with run.device:
             model = initialised(Decoder(size, lambda size: Experts(size, self.experts, self.active)))
         self.routed = [layer.feed_forward for layer in model.layers]
