@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -75,22 +76,45 @@ def test_what_the_loop_itself_takes_is_no_read(monkeypatch: pytest.MonkeyPatch) 
     assert clock_read_ns() == pytest.approx(50, rel=0.01)
 
 
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[float], float]], tuple[Speed, float, float]]:
+    """A look of 2 s at a processor that reads the clock in so many ns at a time: found, busy for, lasted, in s."""
+
+    def look(speed_ns: Callable[[float], float]) -> tuple[Speed, float, float]:
+        now_s, busy_s, readings = [100.0], [0.0], itertools.count()
+
+        def read_ns() -> float:
+            now_s[0] += 0.002
+            busy_s[0] += 0.002
+            return 5000.0 if next(readings) % 5 == 0 else speed_ns(now_s[0] - 100)
+
+        def sleep(seconds: float) -> None:
+            now_s[0] += seconds
+
+        monkeypatch.setattr(speed, "time", SimpleNamespace(monotonic=lambda: now_s[0], sleep=sleep))
+        monkeypatch.setattr(speed, "clock_read_ns", read_ns)
+        return speed_over(2.0), busy_s[0], now_s[0] - 100
+
+    return look
+
+
 @pytest.mark.parametrize(
-    ("slow_of_ten", "speed_seen"), [(0, Speed(50, 50)), (4, Speed(50, 80)), (10, Speed(80, 80))], ids=str
+    ("speed_ns", "seen"),
+    [
+        (lambda at_s: 50, Speed(50, 50)),
+        (lambda at_s: 80, Speed(80, 80)),
+        (lambda at_s: 80 if at_s % 0.1 < 0.04 else 50, Speed(50, 80)),
+        (lambda at_s: 80 if at_s > 1.5 else 50, Speed(50, 80)),
+        (lambda at_s: 80 if 0.7 < at_s < 1.3 else 50, Speed(50, 80)),
+    ],
+    ids=["fast", "slow", "from moment to moment", "slower at the end", "slower in the middle"],
 )
 def test_two_speeds_are_both_seen_and_an_interrupt_is_not(
-    slow_of_ten: int, speed_seen: Speed, monkeypatch: pytest.MonkeyPatch
+    speed_ns: Callable[[float], float],
+    seen: Speed,
+    looks: Callable[[Callable[[float], float]], tuple[Speed, float, float]],
 ) -> None:
-    now_s, readings = [100.0], itertools.count()
-
-    def read_ns() -> float:
-        now_s[0] += 0.002
-        if next(readings) % 5 == 0:
-            return 5000.0
-        return 80.0 if int(now_s[0] / 0.1) % 10 < slow_of_ten else 50.0
-
-    monkeypatch.setattr(speed, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
-    monkeypatch.setattr(speed, "clock_read_ns", read_ns)
-    seen = speed_over(2.0)
-    assert seen == speed_seen
-    assert now_s[0] - 100 == pytest.approx(2.0, abs=0.02)
+    found, busy_s, lasted_s = looks(speed_ns)
+    assert found == seen
+    assert lasted_s == pytest.approx(2.0, abs=0.05)
+    assert busy_s < 0.7, "a look that takes the processor for as long as it lasts is most of a command's time"
