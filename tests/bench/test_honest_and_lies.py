@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from cotenant.bench import Run, alone, auditor, chrono, loop, session
+from cotenant.bench import Run, loop, session
 from cotenant.bench.loop import Loop
 from tenants.honest import KINDS, Plain
 from tenants.lies import JUDGED_BY_LAUNCHES, LIES
@@ -32,8 +31,6 @@ FOUND: dict[str, tuple[str, str]] = {
     "BeginsLate": ("untimed", "no clock has seen it"),
 }
 """The error that each lie is, and a part of its sentence."""
-OF_TIME = {"WorksBefore", "BeginsLate"}
-"""Lies judged by their times: their observations are as short as one interruption by a busy host."""
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +55,7 @@ def test_there_are_many_kinds() -> None:
     assert LIES.keys() == FOUND.keys() | JUDGED_BY_LAUNCHES
 
 
+@pytest.mark.usefixtures("own_clock")
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_honest_program_passes(kind: str, tmp_path: Path) -> None:
     assert errors_of(KINDS[kind], tmp_path) == {}
@@ -70,12 +68,10 @@ def test_an_honest_program_passes_every_time(kind: str, tmp_path: Path) -> None:
     assert found == [{}] * TIMES
 
 
+@pytest.mark.usefixtures("own_clock")
 @pytest.mark.parametrize("kind", FOUND)
 def test_a_lie_is_found(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "observe", loop.observe)  # One of them puts its own there.
-    if kind in OF_TIME:
-        for module in (alone, auditor, chrono, loop):
-            monkeypatch.setattr(module, "clock_ns", time.thread_time_ns)
     rule, words = FOUND[kind]
     assert words in errors_of(LIES[kind], tmp_path).get(rule, "")
 

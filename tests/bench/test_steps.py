@@ -29,6 +29,7 @@ class Serving(Small):
         return super().step(run, batch)
 
 
+@pytest.mark.usefixtures("own_clock")
 def test_every_step_of_an_observation_is_timed_and_no_other() -> None:
     loop = Loop(benchmark := Serving(), Run(benchmark))
     loop.warm_up()

@@ -25,7 +25,7 @@ from challenge.vendors import (
     NUMBER,
     PIECE_NS,
     PIECES,
-    QUICK,
+    PATIENT,
     SOFTWARE,
     TASK,
     VERSION,
@@ -96,9 +96,9 @@ def in_turn(vendor: Vendor) -> Callable[[int, int], None]:
     def wait(tenant: int, index: int) -> None:
         if tenant == 0 and index == PIECES:
             first.set()
-            second.wait(10)
+            second.wait(60)
         elif tenant == 1:
-            first.wait(10)
+            first.wait(60)
         vendor.clock.go_on()
         if tenant == 1 and index == PIECES - 1:
             second.set()
@@ -229,7 +229,7 @@ def test_nonsense_is_refused_and_an_honest_launch_still_passes() -> None:
     vendor = Vendor()
     with listening(vendor.clock) as (port, kept):
         for content in NONSENSE:
-            with socket.create_connection(("127.0.0.1", port), 5) as stranger:
+            with socket.create_connection(("127.0.0.1", port), 60) as stranger:
                 stranger.sendall(content)
                 stranger.shutdown(socket.SHUT_WR)
                 assert b"refused" in stranger.recv(4096)
@@ -268,7 +268,7 @@ def test_a_claim_and_one_addresss_silence_are_limited() -> None:
     with listening(vendor.clock) as (port, _):
         with pytest.raises(BuyerError, match="bytes of words"):
             ChallengedRun(BuyerConnection(f"127.0.0.1:{port}"), join(0, words=("x" * 4096,) * 5))
-        silent = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(MOST_OF_AN_ADDRESS + 1)]
+        silent = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(MOST_OF_AN_ADDRESS + 1)]
         assert b"too many connections" in silent[-1].recv(4096)
         for each in silent:
             each.close()
@@ -343,14 +343,14 @@ def test_a_transcript_that_cannot_be_kept_ends_the_listener() -> None:
         raise CotenantError("Nothing can be written there.")
 
     vendor, ports = Vendor(), queue.Queue[int]()
-    listener = ChallengeListener({TASK: VERSION}, replays, full, clock_ns=vendor.clock, patience=QUICK)
+    listener = ChallengeListener({TASK: VERSION}, replays, full, clock_ns=vendor.clock, patience=PATIENT)
     with ThreadPoolExecutor(1) as pool:
         ended = pool.submit(asyncio.run, listener.serve("127.0.0.1", 0, 0, ports.put))
-        port = ports.get(timeout=10)
+        port = ports.get(timeout=60)
         vendor.run(port)
         transcript_of(f"127.0.0.1:{port}", "one", lambda: False)
         with pytest.raises(CotenantError, match="Nothing can be written there"):
-            ended.result(30)
+            ended.result(60)
 
 
 def test_addresses() -> None:

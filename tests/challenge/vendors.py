@@ -21,7 +21,7 @@ TASK, VERSION = "regression/polynome/pytorch/main.py", "0123456789abcdef"
 NUMBER, PIECES, ITEMS = 6, 5, 60.0
 SOFTWARE = {"device": "a processor", "torch": "2", "threads": "1"}
 PIECE_NS = 1_000_000_000
-QUICK = Patience(greeting_s=2.0, joining_s=2.0, ready_s=5.0, answer_s=5.0, whole_s=20.0)
+PATIENT = Patience(greeting_s=60.0, joining_s=60.0, ready_s=60.0, answer_s=60.0, whole_s=60.0)
 
 
 class Clock:
@@ -101,7 +101,7 @@ class Vendor:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
 
     def _tenant(self, port: int, tenant: int) -> None:
         try:
@@ -113,9 +113,9 @@ class Vendor:
                     self.before(tenant, index)
                 elif index < PIECES:
                     with suppress(threading.BrokenBarrierError):  # The other tenant was refused.
-                        self.step.wait(10)
+                        self.step.wait(60)
                 else:
-                    self.ended[1 - tenant].wait(10)
+                    self.ended[1 - tenant].wait(60)
                 buyer.answer(ITEMS, *self.answer(buyer.seed, index, nonce))
                 if index == PIECES - 1:
                     self.ended[tenant].set()
@@ -131,11 +131,11 @@ def listening(clock: Clock, **options: Any) -> Iterator[tuple[int, list[Transcri
     kept: list[Transcript] = []
     ports: queue.Queue[int] = queue.Queue()
     replayer, token = options.pop("replayer", replays), options.pop("token", "")
-    listener = ChallengeListener({TASK: VERSION}, replayer, kept.append, clock_ns=clock, patience=QUICK, token=token)
+    listener = ChallengeListener({TASK: VERSION}, replayer, kept.append, clock_ns=clock, patience=PATIENT, token=token)
     thread = threading.Thread(target=lambda: asyncio.run(listener.serve("127.0.0.1", 0, 1, ports.put)), daemon=True)
     thread.start()
-    yield ports.get(timeout=10), kept
-    thread.join(30)
+    yield ports.get(timeout=60), kept
+    thread.join(60)
     assert not thread.is_alive()
 
 

@@ -44,7 +44,7 @@ def tree(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def wait_for(condition, seconds=20.0):
+def wait_for(condition, seconds=60.0):
     end = time.monotonic() + seconds
     while not (result := condition()):
         assert time.monotonic() < end, "it never came"

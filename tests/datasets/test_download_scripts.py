@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -95,16 +94,18 @@ def test_what_is_wrong_is_named(walk):
 def test_an_interrupt_ends_every_script(tmp_path, environment):
     shutil.copy(WALKER, tmp_path)
     body = (
-        f"echo $$ > {tmp_path}/$(basename $(dirname $0)); trap 'echo bye; exit 130' INT; while :; do sleep 0.02; done"
+        "trap 'echo bye; exit 130' INT; "
+        f"echo $$ > {tmp_path}/$(basename $(dirname $0)); echo up; while :; do sleep 0.02; done"
     )
     for model in ("a/first", "b/second"):
         script(tmp_path, model, body)
     walker = subprocess.Popen([tmp_path / WALKER.name], env=environment, stderr=subprocess.PIPE, text=True)
     pids = [tmp_path / "first", tmp_path / "second"]
-    wait_for(lambda: all(path.exists() and path.read_text().endswith("\n") for path in pids))
-    time.sleep(0.1)  # Their traps are set by then.
+    assert walker.stderr is not None
+    # By then all traps are set, also that of what shows the words.
+    assert {walker.stderr.readline() for _ in pids} == {"[a/first] up\n", "[b/second] up\n"}
     walker.send_signal(signal.SIGINT)
-    _, said = walker.communicate(timeout=20)
+    _, said = walker.communicate(timeout=60)
     assert walker.returncode == 130
     assert "[a/first] bye" in said
     assert "[b/second] bye" in said

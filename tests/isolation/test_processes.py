@@ -143,7 +143,7 @@ def test_reapers_of_dead_runs_are_waited_for_but_not_for_ever(
     with sleeper(of_the_dead) as stopped:
         stopped.send_signal(signal.SIGSTOP)
         await_reapers()
-        assert stopped.wait(5) == -signal.SIGKILL
+        assert stopped.wait(PATIENCE_S) == -signal.SIGKILL
 
 
 def test_a_runner_that_was_started_inside_a_tenant_does_not_end_itself(run: str) -> None:

@@ -41,8 +41,9 @@ def test_a_failed_tenant_is_waited_for_once() -> None:
     """What its other ranks say of it later gives nobody more time."""
     soon = time.monotonic() + 0.5
     for several, limit_s in ((True, RANKS_GRACE_S), (False, GRACE_S)):
+        begin_s = time.monotonic()
         until_s, reason = grace(tenant(several=several, deadline=None), REASON)
-        assert until_s - time.monotonic() == pytest.approx(limit_s, abs=0.4)
+        assert begin_s + limit_s <= until_s <= time.monotonic() + limit_s
         assert reason == REASON
         assert grace(tenant(several=several, deadline=(soon, ("nan", ""))), REASON) == (soon, REASON)
 
@@ -51,8 +52,9 @@ def test_after_stop_the_longest_batch_of_any_rank_counts() -> None:
     ranks = {
         rank: SimpleNamespace(longest_batch_s=lambda number, rank=rank: 100 * (rank + 1) / number) for rank in (0, 1)
     }
+    begin_s, limit_s = time.monotonic(), STOP_LIMIT_S + 60
     until_s, (outcome, message) = after_stop(tenant(ranks=ranks), 10)
-    assert until_s - time.monotonic() == pytest.approx(STOP_LIMIT_S + 60, abs=0.4)
+    assert begin_s + limit_s <= until_s <= time.monotonic() + limit_s
     assert (outcome, message) == ("timeout", "It did not end within 120 s after STOP.")
 
 

@@ -10,7 +10,7 @@ from cotenant.nodes.cluster import Cluster
 from cotenant.nodes.coordinator import Coordinator
 from cotenant.nodes.member import Member
 
-SILENCE_S, LIMIT_S, PLANTED_NS = 2.0, 10.0, 5_000_000
+SILENCE_S, LIMIT_S, PLANTED_NS = 60.0, 60.0, 5_000_000
 RESULT = {
     "outcome": "completed",
     "message": "",

@@ -21,7 +21,8 @@ from nodes.pairs import LIMIT_S, RESULT, Pair, never, pair
 from tenants.suites import job, until
 
 __all__ = ["pair"]
-SOON_S, EVERY_S = 1.0, 0.1
+SOON_S, EVERY_S = 20.0, 0.1
+"""Soon is far from the limits of a minute that strangers would hold us for, and from what a busy host takes."""
 BEAT = encode("beat")
 DRIBBLES = {"beats": itertools.repeat(BEAT), "bytes": itertools.repeat(b"x"), "nothing": itertools.repeat(b"")}
 """What a peer sends again and again that says nothing."""

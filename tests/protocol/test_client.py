@@ -16,7 +16,7 @@ class Runner:
 
     def __init__(self, listener: socket.socket) -> None:
         self.connection = listener.accept()[0]
-        self.connection.settimeout(5)
+        self.connection.settimeout(60)
         self._lines = Lines()
 
     def say(self, *pieces: bytes) -> None:
@@ -141,19 +141,18 @@ def test_the_wait_ends_at_its_moment_and_not_before() -> None:
         t0_ns = time.perf_counter_ns() + 10_000_000
         wait_until(t0_ns)
         assert t0_ns <= time.perf_counter_ns()
-    late_ns = []
-    for _ in range(20):
-        t0_ns = time.perf_counter_ns() + 5_000_000
-        wait_until(t0_ns)
-        late_ns.append(time.perf_counter_ns() - t0_ns)
-    assert min(late_ns) < 1_000_000
 
 
-def test_a_sleep_that_ends_late_makes_no_start_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_ns, spin_ns = [0], 1000
+SPIN_NS = 1000
+
+
+@pytest.fixture
+def now_ns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A clock of which a read takes a microsecond, and whose sleeps end late."""
+    now_ns = [0]
 
     def read() -> int:
-        now_ns[0] += spin_ns
+        now_ns[0] += SPIN_NS
         return now_ns[0]
 
     def sleep(seconds: float) -> None:
@@ -161,11 +160,15 @@ def test_a_sleep_that_ends_late_makes_no_start_late(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(time, "perf_counter_ns", read)
     monkeypatch.setattr(time, "sleep", sleep)
+    return now_ns
+
+
+def test_a_sleep_that_ends_late_makes_no_start_late(now_ns: list[int]) -> None:
     wait_until(50_000_000)
-    assert 50_000_000 <= now_ns[0] <= 50_000_000 + spin_ns
+    assert 50_000_000 <= now_ns[0] <= 50_000_000 + SPIN_NS
 
 
-def test_a_moment_that_has_passed_is_not_waited_for() -> None:
-    begin_ns = time.perf_counter_ns()
-    wait_until(begin_ns - 1_000_000_000)
-    assert time.perf_counter_ns() - begin_ns < 100_000_000
+def test_a_moment_that_has_passed_is_not_waited_for(now_ns: list[int]) -> None:
+    now_ns[0] = 1_000_000_000
+    wait_until(50_000_000)
+    assert now_ns[0] == 1_000_000_000 + SPIN_NS

@@ -23,7 +23,7 @@ def has_v1() -> bool:
     return os.geteuid() == 0 and all(os.access(CGROUPS / name, os.W_OK) for name in ("cpuset", "memory"))
 
 
-def until(true: Callable[[], Any], what: str, limit_s: float = 20.0, seen: Callable[[], object] = lambda: "") -> Any:
+def until(true: Callable[[], Any], what: str, limit_s: float = 60.0, seen: Callable[[], object] = lambda: "") -> Any:
     """Poll until `true()`, and return its value."""
     deadline = time.monotonic() + limit_s
     while not (value := true()):
