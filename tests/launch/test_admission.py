@@ -169,6 +169,7 @@ import socket, sys, time
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
 s.sendall(sys.argv[2].encode())
+print("sent", flush=True)
 s.recv(1) if len(sys.argv) > 3 else time.sleep(0.2)
 """
 
@@ -183,12 +184,15 @@ def test_a_marker_that_anybody_can_carry_gives_way_to_the_tenants_own_process(tm
     def forge(path: Path) -> None:
         waiting = [] if said != HELLO else ["until it is closed"]
         command = [sys.executable, "-S", "-c", FORGER, str(path), said.decode(), *waiting]
-        forgers.append(subprocess.Popen(command, env=environment))
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            forgers[0].wait(0.4 if waiting else 10)
+        forgers.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE))
+        assert forgers[0].stdout is not None
+        assert forgers[0].stdout.readline() == b"sent\n"
+        if not waiting:
+            forgers[0].wait(60)
 
     assert outcomes(attacked(tmp_path, forge)) == ["completed", "completed"]
-    assert forgers[0].wait(10) == 0
+    forgers[0].communicate(timeout=60)
+    assert forgers[0].returncode == 0
 
 
 def tenant_of(index: int, pid: int, *procs: Path) -> Tenant:

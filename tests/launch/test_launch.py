@@ -58,6 +58,18 @@ time.sleep(0.9)
 runner.record({})
 """
 
+ONE_AFTER_THE_OTHER = """
+from pathlib import Path
+first = Path(os.environ["COTENANT_SOCKET"]).with_name("first")
+if os.environ["COTENANT_TENANT"] == "0":
+    first.with_suffix(".part").write_text(str(os.getpid()))
+    first.with_suffix(".part").rename(first)
+else:
+    while not first.exists() or Path("/proc", first.read_text()).exists():
+        time.sleep(0.01)
+"""
+"""The second tenant's observation ends when the runner has seen the first one's end."""
+
 HANGS = SLOW_STEPS.replace(
     "start_ns = ",
     """if os.environ["COTENANT_TENANT"] == "1":
@@ -152,7 +164,7 @@ def test_slices_are_verified_again_after_the_last_done_and_at_the_end(
     tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tenants.fakes.FakeSlice", Changed)
-    program = SLOW_STEPS.replace("time.sleep(0.8)", 'time.sleep(0.4 * int(os.environ["COTENANT_TENANT"]))')
+    program = SLOW_STEPS.replace("time.sleep(0.8)", ONE_AFTER_THE_OTHER)
     backend = FakeBackend(tmp_path / "procs")
     (tmp_path / "procs").touch()
     planned = specs(tmp_path, sys.executable, "-c", program.replace("0.9", "0.1"))

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from cotenant.isolation.backend import Counters, ReadBack, SliceEntry
-from cotenant.launch.memory import HostKills, out_of_memory
+from cotenant.launch.memory import HostKills, KillWatch, out_of_memory
 from cotenant.launch.tenant import Tenant, TenantSpec
 from cotenant.machine.kernel_log import MemoryKill
 
@@ -136,3 +136,24 @@ def test_where_there_is_a_device_half_the_batch_is_no_remedy_for_the_hosts_memor
     slice_ = cast("Any", SimpleNamespace(tenant=1, accelerators=("a device",)))
     full = cast("Tenant", SimpleNamespace(**vars(full) | {"spec": replace(full.spec, slice=slice_)}))
     assert end_of(full, logged(OWN))[1].endswith("Give it less to hold, or fewer tenants with --users.")
+
+
+@pytest.mark.parametrize(
+    ("killed", "outside"),
+    [
+        (logged("/docker/4af", victim="/docker/4af/x"), 0),
+        (logged("/cotenant.root", victim="/cotenant.root/41-7/t2"), 1),
+        (logged(None, victim="/system.slice/cron.service"), 1),
+        (HostKills(), 1),
+    ],
+    ids=["another cgroup was full", "one above the slices was", "the host was", "no log says"],
+)
+def test_who_reached_the_limit_of_a_cgroup_of_its_own_pressed_nobody(
+    killed: HostKills, outside: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel's count has two more than before: one of the slice's own, and one elsewhere."""
+    counts = iter((7, 9))
+    monkeypatch.setattr("cotenant.launch.memory.memory_kills", lambda: next(counts))
+    watch = KillWatch()
+    monkeypatch.setattr(watch, "_log", SimpleNamespace(kills=lambda: list(killed.logged)))
+    assert watch.so_far([tenant(killed=1)]) == HostKills(outside, killed.logged)

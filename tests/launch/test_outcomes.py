@@ -41,7 +41,7 @@ def every_end(folder: Path) -> list[dict[str, Any]]:
         rogue("leaves", "--at", "done", "--do", "exit", 0),
         rogue("signal-40", "--at", "go", "--do", "die", 40),
         rogue("nan", "--nan"),
-        *(rogue(f"hang-{at}", "--at", at, "--do", "hang", timeout=2) for at in ("start", "hello", "observed")),
+        *(rogue(f"hang-{at}", "--at", at, "--do", "hang", timeout=3) for at in ("start", "hello", "observed")),
         job("plain.sh", "1000", name="plain-hangs", timeout=1),
         scripted(folder, "bare", "exec env -i /bin/sleep 1000", timeout=1),
         rogue("fails", "--at", "go", "--do", "fail", "device_out_of_memory", "no", "room"),

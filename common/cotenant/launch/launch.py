@@ -84,6 +84,7 @@ class Launch:
     _load: MeasuredLoad | None = field(default=None, init=False)
     _refusal: str = field(default="", init=False)
     """Why they are not measured by blocks."""
+    _killed_outside: int = field(default=0, init=False)
     _changes: dict[str, None] = field(default_factory=dict, init=False)
     _told: bool = field(default=False, init=False)
     """Do the other nodes know that it ends here?"""
@@ -117,7 +118,10 @@ class Launch:
             left_behind = str(error)
         load, ended, changes = self._load, datetime.now(UTC), tuple(self._changes)
         if load is None:
-            return LaunchResult(results, started, ended, left_behind=left_behind, changes=changes)
+            killed = self._killed_outside
+            return LaunchResult(
+                results, started, ended, left_behind=left_behind, changes=changes, killed_outside=killed
+            )
         return LaunchResult(
             results,
             started,
@@ -130,6 +134,7 @@ class Launch:
             work=load.work.of_tenants,
             conducted=None if load.conductor is None else load.conductor.conducted,
             unconducted=self._refusal,
+            killed_outside=self._killed_outside,
         )
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
@@ -176,6 +181,7 @@ class Launch:
                 self._poll()
             self._end_those_due(now_s, now_s - start_s)
         host = self._kills.so_far(self._tenants)
+        self._killed_outside = host.outside
         return tuple(result_of(tenant, host) for tenant in self._tenants)
 
     def _wake(self) -> None:

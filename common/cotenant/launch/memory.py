@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from cotenant.isolation.backend import Counters, ReadBack
@@ -21,7 +21,10 @@ OWN, HOST = "out_of_memory", "host_out_of_memory"
 
 @dataclass(frozen=True, slots=True)
 class HostKills:
-    """What the kernel killed for memory during a launch: how many outside the slices, and whom by its log."""
+    """What the kernel killed for memory during a launch: how many outside the slices, and whom by its log.
+
+    Those of a cgroup that was full itself, and holds no slice, are not among the outside: they pressed nobody else.
+    """
 
     outside: int = 0
     logged: tuple[MemoryKill, ...] = ()
@@ -34,11 +37,12 @@ class KillWatch:
         self._log, self._logged = KernelLog(), list[MemoryKill]()
         self._before = memory_kills()
 
-    def so_far(self, tenants: Iterable[Tenant]) -> HostKills:
+    def so_far(self, tenants: Collection[Tenant]) -> HostKills:
         """Return what was killed; the kernel's count holds those of the slices of `tenants`, too."""
         self._logged += self._log.kills()
         own = sum(tenant.after.oom_kills or 0 for tenant in tenants)
-        return HostKills(memory_kills() - self._before - own, tuple(self._logged))
+        elsewhere = sum(_elsewhere(kill, tenants) for kill in self._logged)
+        return HostKills(max(0, memory_kills() - self._before - own - elsewhere), tuple(self._logged))
 
     def close(self) -> None:
         self._log.close()
@@ -81,6 +85,14 @@ def _inside(cgroup: str, tenant: Tenant) -> bool:
     Only the path's end is compared, `<run>/t<i>`: from inside a container our paths begin elsewhere.
     """
     return any(f"/{'/'.join(file.parts[-3:-1])}/" in f"{cgroup}/" for file in tenant.live.entry.procs_files[:1])
+
+
+def _elsewhere(kill: MemoryKill, tenants: Collection[Tenant]) -> bool:
+    """Whether the limit of a cgroup was reached that holds no tenant's slice, as far as our paths tell."""
+    places = [f"{file.parent}/" for tenant in tenants for file in tenant.live.entry.procs_files[:1]]
+    if kill.limited is None or not places or any(_inside(kill.victim, tenant) for tenant in tenants):
+        return False
+    return not any(f"{kill.limited}/" in place for place in places)
 
 
 def _by_the_log(tenant: Tenant, kill: MemoryKill) -> Reason:

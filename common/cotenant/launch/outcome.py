@@ -43,7 +43,8 @@ class LaunchResult:
 
     Of several nodes the tenant is that of node 0, and `nodes` are the others.
     `left_behind` names what could not be removed after the last of them; `changes` what was no longer as planned at
-    the last DONE, or before the tenants' end. Both are empty as a rule. `work` are the readings of each tenant's
+    the last DONE, or before the tenants' end. Both are empty as a rule. `killed_outside` processes were killed for
+    memory outside of the slices. `work` are the readings of each tenant's
     processor time until `stop_ns`, when STOP was sent: 0 where none was.
     """
 
@@ -61,6 +62,7 @@ class LaunchResult:
     """Its schedule of blocks as it was; None where it had none."""
     unconducted: str = ""
     """Why it had none, though one was wanted."""
+    killed_outside: int = 0
 
 
 def result_of(tenant: Tenant, host: HostKills) -> TenantResult:

@@ -414,8 +414,7 @@ class SuiteRun:
             )
             counts = self._counts()
             result = launch.run()
-            own_kills = sum(tenant.after.oom_kills or 0 for tenant in result.tenants)
-            meters = result.meters | {"host": since(counts, self._counts(), own_kills)}
+            meters = result.meters | {"host": since(counts, self._counts(), result.killed_outside)}
             left_behind, changes = result.left_behind, result.changes
             try:
                 orphans = end_orphans(self._own_children | self._reaper.pids, begin_ticks)

@@ -160,8 +160,6 @@ class HostCounts:
 
     swapped_in_bytes: int
     swapped_out_bytes: int
-    memory_kills: int
-    """Processes killed for memory, anywhere on this host, those of slices included."""
     processor_s: float
     stolen_s: float
     processor_throttles: int | None
@@ -179,7 +177,6 @@ def host_counts(
     return HostCounts(
         swapped_in_bytes=_count(seen, "pswpin") * page_bytes,
         swapped_out_bytes=_count(seen, "pswpout") * page_bytes,
-        memory_kills=_count(seen, "oom_kill"),
         processor_s=processor_s,
         stolen_s=stolen_s,
         processor_throttles=thermal_throttles(processors, root),
@@ -192,13 +189,13 @@ def memory_kills(root: Path = Path("/")) -> int:
     return _count(fields(read_text(root / "proc/vmstat")), "oom_kill")
 
 
-def since(before: HostCounts, after: HostCounts, own_kills: int) -> dict[str, Any]:
-    """Return what happened between two readings, as records keep it; `own_kills` are those in the slices."""
+def since(before: HostCounts, after: HostCounts, killed_outside: int) -> dict[str, Any]:
+    """Return what happened between two readings, as records keep it, with the kills for memory outside of the slices."""
     processor_s = after.processor_s - before.processor_s
     return {
         "swapped_in_bytes": after.swapped_in_bytes - before.swapped_in_bytes,
         "swapped_out_bytes": after.swapped_out_bytes - before.swapped_out_bytes,
-        "memory_kills_outside": max(0, after.memory_kills - before.memory_kills - own_kills),
+        "memory_kills_outside": killed_outside,
         "stolen_share": (after.stolen_s - before.stolen_s) / processor_s if processor_s > 0 else 0.0,
         "processor_throttles": _difference(before.processor_throttles, after.processor_throttles),
         "devices": [
