@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import queue
 import socket
 import struct
@@ -23,9 +24,9 @@ from msgspec.structs import replace
 from challenge.vendors import (
     ITEMS,
     NUMBER,
+    PATIENT,
     PIECE_NS,
     PIECES,
-    PATIENT,
     SOFTWARE,
     TASK,
     VERSION,
@@ -37,7 +38,7 @@ from challenge.vendors import (
     replays,
 )
 from cotenant.challenge.listener import MOST_OF_AN_ADDRESS, MOST_SESSIONS, ChallengeListener
-from cotenant.challenge.messages import FRAME_BYTES, NonsenseError, framed, length_of, of_vendor, seed_of
+from cotenant.challenge.messages import FRAME_BYTES, Begin, NonsenseError, Piece, framed, length_of, of_vendor, seed_of
 from cotenant.challenge.transcript import Transcript, read, written
 from cotenant.challenge.vendor import BuyerConnection, BuyerError, ChallengedRun, address_of, token_of, transcript_of
 from cotenant.challenge.verdict import KINDS, summary, verdict
@@ -351,6 +352,18 @@ def test_a_transcript_that_cannot_be_kept_ends_the_listener() -> None:
         transcript_of(f"127.0.0.1:{port}", "one", lambda: False)
         with pytest.raises(CotenantError, match="Nothing can be written there"):
             ended.result(60)
+
+
+def test_a_tenant_knows_how_long_it_waited_for_each_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(perf_counter_ns=itertools.count(0, 7).__next__)
+    monkeypatch.setattr("cotenant.challenge.vendor.time", clock)
+    said = iter([Begin(seed=3), Piece(index=0, nonce=bytes(32)), Piece(index=1, nonce=bytes(32))])
+    connection: Any = SimpleNamespace(send=lambda message: None, receive=lambda: next(said))
+    buyer = ChallengedRun(connection, join(0))
+    for _ in range(2):
+        assert buyer.nonce()
+        buyer.answer(ITEMS, b"", b"")
+    assert buyer.facts()["waited_ns"] == [7, 7]
 
 
 def test_addresses() -> None:

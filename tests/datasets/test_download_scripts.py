@@ -12,7 +12,6 @@ import pytest
 
 from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.sets import NAMES, find_dataset
-from datasets.conftest import wait_for
 from datasets.miniature import bsds500
 
 CHECKOUT = Path(__file__).parents[2]

@@ -240,6 +240,12 @@ def with_pauses(pause_ms: float) -> Record:
     return a_record(told={"observations": rows})
 
 
+def challenged(pause_ms: float, waited_ms: float, name: str = "vae.challenge") -> Record:
+    """A record of pauses, for a part of which its tenant waited for a buyer's nonces, as it says."""
+    part = a_part(observed={"challenge": {"waited_ns": [round(waited_ms * 1e6)] * 21}})
+    return a_record(place={"name": name}, told={"observations": with_pauses(pause_ms).observations, "part": part})
+
+
 def with_one_pause(pause_ms: float) -> Record:
     """A record of observations of a hundredth of a second, one after the other but for one pause."""
     starts = [T0_NS + round((index * 10 + (pause_ms if index > 12 else 0)) * 1e6) for index in range(20)]

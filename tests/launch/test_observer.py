@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
@@ -80,6 +78,7 @@ def test_nothing_is_told_between_go_and_the_last_done(tmp_path: Path, interrupti
 
 def test_a_slow_build_ticks(tmp_path: Path, interruption: Interruption) -> None:
     """Every second; the tenants build until they have been told of two."""
+
     class Patient(Heard):
         def tick(self) -> None:
             self.__getattr__("tick")()

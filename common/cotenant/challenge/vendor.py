@@ -156,6 +156,7 @@ class ChallengedRun:
         self._join = msgspec.structs.replace(join, token="")
         self._head = b""
         self.answers = 0
+        self._waited_ns: list[int] = []
         connection.send(join)
         begin = connection.receive()
         if not isinstance(begin, Begin):
@@ -189,7 +190,9 @@ class ChallengedRun:
 
     def nonce(self) -> bytes | None:
         """Return the nonce of the piece to do, once it comes; None where the buyer has seen enough."""
+        begin_ns = time.perf_counter_ns()
         message = self._connection.receive()
+        self._waited_ns.append(time.perf_counter_ns() - begin_ns)
         if isinstance(message, Over):
             self._connection.close()
             return None
@@ -207,8 +210,14 @@ class ChallengedRun:
         self.answers += 1
 
     def facts(self) -> dict[str, object]:
-        """Return what its record keeps: by these it is known in the transcript."""
-        return {"launch": self._join.launch, "seed": self.seed, "answers": self.answers, "chain": self._head.hex()}
+        """Return what its record keeps: by these it is known in the transcript, and how long it waited for nonces."""
+        return {
+            "launch": self._join.launch,
+            "seed": self.seed,
+            "answers": self.answers,
+            "chain": self._head.hex(),
+            "waited_ns": self._waited_ns,
+        }
 
 
 def transcript_of(address: str, launch: str, interrupted: Callable[[], object]) -> bytes:

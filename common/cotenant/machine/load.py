@@ -190,7 +190,7 @@ def memory_kills(root: Path = Path("/")) -> int:
 
 
 def since(before: HostCounts, after: HostCounts, killed_outside: int) -> dict[str, Any]:
-    """Return what happened between two readings, as records keep it, with the kills for memory outside of the slices."""
+    """Return what happened between two readings, as records keep it, with the kills outside of the slices."""
     processor_s = after.processor_s - before.processor_s
     return {
         "swapped_in_bytes": after.swapped_in_bytes - before.swapped_in_bytes,

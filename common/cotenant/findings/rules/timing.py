@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import record_rule
 from cotenant.findings.rules.host import kept_busy
-from cotenant.results.decoded import list_of
+from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.record import Observed, Record, counted, counts
 from cotenant.stats.tenants import WorkBeside
+from cotenant.suite.cells import CHALLENGE
 from cotenant.text import listed
 
 if TYPE_CHECKING:
@@ -73,6 +74,17 @@ def audits_after(record: Record) -> dict[int, int]:
         if isinstance(after, int) and isinstance(cost_ns, int) and 0 < after < len(record.observations):
             costs[after] = costs.get(after, 0) + max(0, cost_ns)
     return costs
+
+
+def _nonces_after(record: Record) -> dict[int, int]:
+    """Return the nanoseconds of a challenged tenant's waits for nonces behind so many observations.
+
+    The buyer's clock runs meanwhile, and its verdict is on that.
+    """
+    if not record.name.endswith(CHALLENGE):
+        return {}
+    waits = list_of(mapping_of(record.observed.get("challenge")).get("waited_ns"))
+    return {after: wait_ns for after, wait_ns in enumerate(waits) if isinstance(wait_ns, int) and wait_ns > 0}
 
 
 def audits_ns(record: Record) -> int:
@@ -167,10 +179,10 @@ def impossible_observation(record: Record) -> Finding | None:
 def untimed(record: Record) -> Finding | None:
     """Time between observations that no clock has seen: work may have been moved there, to the neighbours' relief."""
     observations = kept_observations(record)
-    audits, usual_ns = audits_after(record), GAP_NS * record.sharers
+    audits, nonces, usual_ns = audits_after(record), _nonces_after(record), GAP_NS * record.sharers
     flags, pairs = counts(record.observations, record.skip), pairwise(record.observations)
     gaps_ns = sorted(
-        max(0, later.start_ns - earlier.end_ns - audits.get(after, 0) - usual_ns)
+        max(0, later.start_ns - earlier.end_ns - audits.get(after, 0) - nonces.get(after, 0) - usual_ns)
         for after, (earlier, later) in enumerate(pairs, 1)
         if flags[after - 1] and flags[after] and earlier.block == later.block
     )
