@@ -63,6 +63,22 @@ def test_a_box_is_predicted_where_it_lies(ssd: Any) -> None:
     torch.testing.assert_close(boxes[2:, 2, 0, 0], torch.tensor([21 * 2**0.5, 21 / 2**0.5]) / 300)
 
 
+@pytest.mark.parametrize(("pixels", "maps"), [(300, (38, 19, 10, 5, 3, 1)), (64, (8, 4, 2, 1)), (32, (4, 2, 1))])
+def test_smaller_images_have_fewer_maps_and_a_box_at_each_of_their_places(
+    ssd: Any, pixels: int, maps: tuple[int, ...]
+) -> None:
+    assert tuple(ssd.boxes.maps_of(pixels)) == maps
+    places = sum(side**2 * shapes for side, shapes in zip(maps, ssd.boxes.SHAPES, strict=False))
+    defaults = ssd.boxes.default_boxes(pixels)
+    net = ssd.SSD300(81, "resnet34", pixels).eval()
+    with torch.no_grad():
+        offsets, scores = net(torch.rand(1, 3, pixels, pixels))
+    assert (defaults.shape, offsets.shape, scores.shape) == ((4, places), (1, 4, places), (1, 81, places))
+    # The last map's one place is the middle of the image, and its boxes are as large there as in any other.
+    assert defaults[:2, -1].tolist() == pytest.approx([0.5, 0.5])
+    assert defaults[2, 0] == pytest.approx(21 / 300)
+
+
 def test_matching_is_that_of_a_loop_over_objects(ssd: Any) -> None:
     matcher = ssd.Matcher(CPU)
     boxes_bo4, labels_bo = ssd.random_objects(6)
@@ -129,13 +145,13 @@ def test_random_objects_are_as_cocos(ssd: Any) -> None:
 
 
 @decodes
-@pytest.mark.parametrize("workers", [0, 1])
-def test_batches_come_from_cocos_files(ssd: Any, coco: Path, workers: int) -> None:
-    benchmark = ssd.SingleStageDetector(cuda=False, batch_size=4, workers=workers, data=coco)
+@pytest.mark.parametrize(("workers", "size", "places"), [(0, 300, 8732), (1, 64, 382)])
+def test_batches_come_from_cocos_files(ssd: Any, coco: Path, workers: int, size: int, places: int) -> None:
+    benchmark = ssd.SingleStageDetector(cuda=False, batch_size=4, workers=workers, data=coco, size=size)
     run = Run(benchmark)
     images, offsets, classes = next(iter(benchmark.batches(run)))
-    assert (images.shape, images.dtype) == ((4, 3, 300, 300), torch.float32)
-    assert (offsets.shape, classes.shape) == ((4, 4, 8732), (4, 8732))
+    assert (images.shape, images.dtype) == ((4, 3, size, size), torch.float32)
+    assert (offsets.shape, classes.shape) == ((4, 4, places), (4, places))
     assert -2.2 < images.min() < images.max() < 2.7
     assert (classes > 0).any(1).all()
     assert offsets.isfinite().all()

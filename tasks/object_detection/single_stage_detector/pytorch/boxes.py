@@ -1,4 +1,5 @@
-"""The 8,732 default boxes of SSD300 and how objects are matched to them, a whole batch at once and without host reads.
+"""The default boxes of SSD, 8,732 in 300 x 300 pixels, and how objects are matched to them, a whole batch at once and
+without host reads.
 
 Boxes are (left, top, right, bottom) as fractions of the image's sides. b images, o objects, a default boxes.
 """
@@ -9,8 +10,10 @@ import math
 import torch
 
 SIDE = 300
-MAPS = (38, 19, 10, 5, 3, 1)
-STEPS = (8, 16, 32, 64, 100, 300)
+STRIDE = 8
+"""Pixels from one place of the first map to the next."""
+HALVED = 3
+"""So many maps have half the side of the one before; behind them a map lacks its border."""
 SCALES = (21, 45, 99, 153, 207, 261, 315)
 RATIOS = ((2,), (2, 3), (2, 3), (2, 3), (2,), (2,))
 SHAPES = tuple(2 + 2 * len(ratios) for ratios in RATIOS)
@@ -21,27 +24,38 @@ OVERLAP = 0.5
 BACKGROUND = 0
 
 
-def default_boxes() -> torch.Tensor:
-    """Return centre x, centre y, width and height of every default box, (4, 8732), clamped to the image.
+def maps_of(side: int) -> list[int]:
+    """Return the sides of the maps of a picture: those of 300 pixels are 38, 19, 10, 5, 3 and 1; of fewer, fewer."""
+    maps = [-(-side // STRIDE)]
+    while len(maps) < len(SHAPES) and maps[-1] > (1 if len(maps) <= HALVED else 2):
+        maps.append(-(-maps[-1] // 2) if len(maps) <= HALVED else maps[-1] - 2)
+    return maps
+
+
+def default_boxes(pixels: int = SIDE) -> torch.Tensor:
+    """Return centre x, centre y, width and height of every default box, (4, a), clamped to the image.
 
     Of one map, all boxes of one shape come first, row by row: the order in which a convolution writes them.
     """
-    boxes = []
-    for side, step, (scale, larger), ratios in zip(MAPS, STEPS, itertools.pairwise(SCALES), RATIOS, strict=True):
+    boxes, scales = [], [scale / SIDE for scale in SCALES]
+    for index, (side, (scale, larger), ratios) in enumerate(
+        zip(maps_of(pixels), itertools.pairwise(scales), RATIOS, strict=False)
+    ):
+        step = STRIDE * 2**index / pixels if index <= HALVED else 1 / side
         between = math.sqrt(scale * larger)
         shapes = [(scale, scale), (between, between)]
         for root in map(math.sqrt, ratios):
             shapes += [(scale * root, scale / root), (scale / root, scale * root)]
         for (width, height), row, column in itertools.product(shapes, range(side), range(side)):
             boxes.append(((column + 0.5) * step, (row + 0.5) * step, width, height))
-    return (torch.tensor(boxes) / SIDE).clamp(0, 1).T.contiguous()
+    return torch.tensor(boxes).clamp(0, 1).T.contiguous()
 
 
 class Matcher:
     """Says for each default box what it should learn: a class, and the offset to its object."""
 
-    def __init__(self, device: torch.device) -> None:
-        self.defaults_4a = default_boxes().to(device)
+    def __init__(self, device: torch.device, pixels: int = SIDE) -> None:
+        self.defaults_4a = default_boxes(pixels).to(device)
         centre, size = self.defaults_4a.split(2)
         self.corners_4a = torch.cat([centre - size / 2, centre + size / 2])
 

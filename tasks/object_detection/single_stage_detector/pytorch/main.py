@@ -27,7 +27,7 @@ Sample = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class SingleStageDetector(Distributed):
-    """One step = one SGD update on a batch of 300 x 300 images whose objects are matched to the default boxes."""
+    """One step = one SGD update on a batch of images whose objects are matched to the default boxes."""
 
     item = "image"
     same_shapes = True
@@ -36,21 +36,22 @@ class SingleStageDetector(Distributed):
 
     batch_size: int = 128
     backbone: Backbone = flag("resnet34", help="the network below the six maps")
+    size: int = flag(SIDE, help="pixels of an image's side; smaller ones have fewer maps")
     lr: float = flag(2.6e-3, help="learning rate")
     momentum: float = flag(0.9, help="of SGD")
     decay: float = flag(5e-4, "--weight-decay", help="of SGD")
 
     def build(self, run: Run) -> None:
-        self.model = self.distribute(run, SSD300(CLASSES, self.backbone))
+        self.model = self.distribute(run, SSD300(CLASSES, self.backbone, self.size))
         self.optimizer = run.sgd(self.model.parameters(), lr=self.lr, momentum=self.momentum, weight_decay=self.decay)
 
     def batches(self, run: Run) -> Iterator[Sample]:
-        """Return normalised images (b, 3, 300, 300), offsets (b, 4, 8732) and classes (b, 8732)."""
-        matcher = Matcher(run.device)
+        """Return normalised images (b, 3, size, size), offsets (b, 4, a) and classes (b, a)."""
+        matcher = Matcher(run.device, self.size)
         if self.data is None:
             boxes, labels = (part.to(run.device) for part in random_objects(self.batch_size))
-            return run.resident(torch.randn(self.batch_size, 3, SIDE, SIDE), *matcher(boxes, labels))
-        coco = partial(Coco, folder=run.files("train2017"), remedy=run.remedy)
+            return run.resident(torch.randn(self.batch_size, 3, self.size, self.size), *matcher(boxes, labels))
+        coco = partial(Coco, folder=run.files("train2017"), remedy=run.remedy, size=self.size)
         images = run.read(coco, "annotations", "instances_train2017.json")
         normalise = Normalise(run.device)
         # Images travel as bytes and objects as they are: on the device they become larger.
@@ -116,13 +117,13 @@ def read_annotations(path: Path) -> Annotations:
 
 
 class Coco(torch.utils.data.Dataset[Sample]):
-    """Random patches of images as (3, 300, 300) bytes, in other colours and flipped at random; the boxes of what is in
+    """Random patches of images as (3, size, size) bytes, in other colours and flipped at random; the boxes of what is in
     them as fractions (o, 4), their labels 1 to 80 (o).
 
     Raises ValueError for annotations that are no such JSON, or whose categories are not COCO's.
     """
 
-    def __init__(self, annotations: Path, folder: Path, remedy: str) -> None:
+    def __init__(self, annotations: Path, folder: Path, remedy: str, size: int = SIDE) -> None:
         found = read_annotations(annotations)
         # The ids of the 80 categories have gaps.
         label_of = {identity: 1 + n for n, identity in enumerate(sorted({one.id for one in found.categories}))}
@@ -134,6 +135,7 @@ class Coco(torch.utils.data.Dataset[Sample]):
                 objects.setdefault(thing.image_id, []).append(row)
         seen = [one for one in found.images if one.id in objects]
         self.images = Images(Paths(str(folder / one.file_name) for one in seen), decode, remedy)
+        self.size = size
         self.jitter = ColorJitter(brightness=0.125, contrast=0.5, saturation=0.5, hue=0.05)
         self.extents = torch.tensor([(one.width, one.height) * 2 for one in seen])
         # One tensor: of many objects each loader process would come to own a copy, by counting references to them.
@@ -151,7 +153,7 @@ class Coco(torch.utils.data.Dataset[Sample]):
             patch, inside = found
             image, boxes, labels = cut(image, patch), seen_in(patch, boxes[inside]), labels[inside]
         # By Pillow, as the original did: a third faster than on tensors.
-        image = pil_to_tensor(self.jitter(to_pil_image(resize(image, [SIDE, SIDE], antialias=True))))
+        image = pil_to_tensor(self.jitter(to_pil_image(resize(image, [self.size, self.size], antialias=True))))
         if torch.rand(()) < 0.5:
             image, boxes = image.flip(2), boxes[:, [2, 1, 0, 3]]
             boxes[:, ::2] = 1 - boxes[:, ::2]

@@ -3,7 +3,7 @@
 from typing import Literal
 
 import torch
-from boxes import BACKGROUND, SHAPES
+from boxes import BACKGROUND, HALVED, SHAPES, SIDE, maps_of
 from torch import nn
 from torch.nn import functional as F
 from torchvision.models import resnet34, resnet50
@@ -13,7 +13,6 @@ Backbone = Literal["resnet34", "resnet50"]
 FIRST_CHANNELS = {"resnet34": 256, "resnet50": 1024}
 CHANNELS = (512, 512, 256, 256, 256)
 INNER = (256, 256, 128, 128, 128)
-SHRINKING_BLOCKS = 3
 NEGATIVES_PER_POSITIVE = 3
 
 
@@ -28,7 +27,7 @@ def resnet(name: Backbone) -> nn.Sequential:
 
 def extra_block(index: int, channels: int, normalised: bool) -> nn.Sequential:
     """Return the block from a map of so many channels to the next: three halve its side, the others take 2 from it."""
-    stride, padding = (2, 1) if index < SHRINKING_BLOCKS else (1, 0)
+    stride, padding = (2, 1) if index < HALVED else (1, 0)
     convolutions = (
         nn.Conv2d(channels, INNER[index], 1, bias=not normalised),
         nn.Conv2d(INNER[index], CHANNELS[index], 3, stride=stride, padding=padding, bias=not normalised),
@@ -41,29 +40,30 @@ def extra_block(index: int, channels: int, normalised: bool) -> nn.Sequential:
 
 
 class SSD300(nn.Module):
-    """Six maps from 38 x 38 to 1 x 1; at each of their places 4 or 6 boxes, each with an offset and a class.
+    """Six maps from 38 x 38 to 1 x 1, of smaller pictures fewer; at each of their places 4 or 6 boxes, each with an
+    offset and a class.
 
     19,972,534 parameters with 81 classes on ResNet-34, 22,894,902 on ResNet-50, whose extra blocks are normalised.
     """
 
-    def __init__(self, classes: int, backbone: Backbone) -> None:
+    def __init__(self, classes: int, backbone: Backbone, pixels: int = SIDE) -> None:
         super().__init__()
         self.values = (4, classes)
         self.backbone = resnet(backbone)
-        channels = (FIRST_CHANNELS[backbone], *CHANNELS)
+        channels = (FIRST_CHANNELS[backbone], *CHANNELS)[: len(maps_of(pixels))]
         normalised = backbone == "resnet50"
-        self.extra = nn.ModuleList(extra_block(index, channels[index], normalised) for index in range(len(CHANNELS)))
+        self.extra = nn.ModuleList(extra_block(index, into, normalised) for index, into in enumerate(channels[:-1]))
         # One convolution a map predicts both, so each map is read once.
         self.heads = nn.ModuleList(
             nn.Conv2d(width, shapes * sum(self.values), 3, padding=1)
-            for width, shapes in zip(channels, SHAPES, strict=True)
+            for width, shapes in zip(channels, SHAPES, strict=False)
         )
         for parameter in [*self.extra.parameters(), *self.heads.parameters()]:
             if parameter.dim() > 1:
                 nn.init.xavier_uniform_(parameter)
 
     def forward(self, x_b3hw: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return offsets (b, 4, a) and class scores (b, classes, a) for a = 8732 boxes."""
+        """Return offsets (b, 4, a) and class scores (b, classes, a)."""
         maps = [self.backbone(x_b3hw)]
         for block in self.extra:
             maps.append(block(maps[-1]))
