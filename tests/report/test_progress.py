@@ -81,6 +81,14 @@ def test_what_remains_is_known_by_the_last_run_or_by_this_ones_pace(
     assert progress.done == len(took)
 
 
+def test_what_is_estimated_says_so() -> None:
+    planned = [Planned("a", seconds=5.0), Planned("b", seconds=7.0, estimated=True)]
+    assert Progress(planned).remaining_s() == (12.0, "by a calibration of half a second")
+    # Of whom nothing is known, others tell.
+    planned = [Planned("a", seconds=5.0), Planned("b", estimated=True)]
+    assert Progress(planned).remaining_s() == (10.0, "by the last run here")
+
+
 def test_what_follows_a_launch_without_blocks_has_its_place() -> None:
     progress = Progress([Planned("lab"), Planned("vae alone", alone=True)])
     seen = []

@@ -70,7 +70,7 @@ def test_smaller_images_have_fewer_maps_and_a_box_at_each_of_their_places(
     assert tuple(ssd.boxes.maps_of(pixels)) == maps
     places = sum(side**2 * shapes for side, shapes in zip(maps, ssd.boxes.SHAPES, strict=False))
     defaults = ssd.boxes.default_boxes(pixels)
-    net = ssd.SSD300(81, "resnet34", pixels).eval()
+    net = ssd.SSD300(81, "resnet18", pixels).eval()
     with torch.no_grad():
         offsets, scores = net(torch.rand(1, 3, pixels, pixels))
     assert (defaults.shape, offsets.shape, scores.shape) == ((4, places), (1, 4, places), (1, 81, places))

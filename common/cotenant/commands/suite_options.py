@@ -16,6 +16,7 @@ from cotenant.errors import CotenantError
 from cotenant.isolation.plan import tenants_by_default
 from cotenant.isolation.runs import RunName
 from cotenant.launch.containers import image_of
+from cotenant.launch.duration import MOST_S
 from cotenant.launch.limits import Limits
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.start import Options
@@ -52,6 +53,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     jobs, mixes, neighbours = _chosen(given, suite, len(machine.accelerators))
     check_one_class(jobs)
     baseline = _baseline(given, mixes, neighbours)
+    counted_by = _says_how_many(given, extra) if baseline == "blocks" else ""
     base = base_directory()
     output = (given.outdir or output_directory()).absolute()
     data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
@@ -86,7 +88,8 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         image=image_of(given.singularity, given.docker),
         cache=given.cache,
         baseline=baseline,
-        counted_by=_says_how_many(given, extra) if baseline == "blocks" else "",
+        counted_by=counted_by,
+        within_s=MOST_S if baseline == "blocks" and not counted_by and _is_bare(given, machine) else None,
         challenge=given.challenge and Buyer(given.challenge, token_of(given.challenge_token, os.environ)),
         raise_error=given.raise_error,
         resume=given.resume,
@@ -220,6 +223,12 @@ def _baseline(given: argparse.Namespace, mixes: Sequence[Mix], neighbours: Seque
         return "none"  # What a job keeps is over its rate beside a neighbour of level 0.
     asked = given.jobs is None or given.users is not None or mixes
     return "blocks" if asked and given.isolation != "none" else "none"
+
+
+def _is_bare(given: argparse.Namespace, machine: Machine) -> bool:
+    """Whether nobody says which job file or how many users: such a run keeps its time on any processor."""
+    said = (given.jobs, given.users, given.budget, given.nnodes, given.mix, given.pairs, given.sense, given.pressure)
+    return not machine.accelerators and not any(said) and not given.free_for_all
 
 
 def _says_how_many(given: argparse.Namespace, extra: Sequence[str]) -> str:

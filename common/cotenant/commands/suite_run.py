@@ -6,8 +6,9 @@ import argparse
 import contextlib
 import shlex
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from cotenant.challenge.vendor import BuyerConnection
@@ -21,7 +22,7 @@ from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USA
 from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.plan import ranks_of_all
-from cotenant.launch.start import Options, Start
+from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import discover
 from cotenant.nodes.cluster import Cluster, launcher_of, needs_srun
@@ -102,9 +103,10 @@ def _run(run: SuiteRun, options: Options, given: argparse.Namespace) -> int:
         tell_folded(run.heading())
     if options.cluster is not None and options.cluster.node:
         return _follow(run, options.cluster)
-    planned = _planned(run.expected, options)
-    if not options.resume and (expected := Progress(planned).remaining_s()) is not None:
-        say(f"expected: {duration_words(expected[0])}, {expected[1]}")
+    planned = _planned(run, options)
+    if not options.resume:
+        for sentence in _expected(run, options, planned):
+            say(sentence)
     try:
         with contextlib.nullcontext(PlainView(planned, note)) if whole else shown(planned) as view:
             report = run.run(view.tell, view)
@@ -128,13 +130,28 @@ def _follow(run: SuiteRun, cluster: Cluster) -> int:
     return EXIT_INTERRUPTED if result.interrupted else EXIT_PASSED
 
 
-def _planned(starts: Sequence[Start], options: Options) -> list[Planned]:
-    """Return the launches for who watches them, with what each took last time here."""
-    seconds = last_seconds(options.paths.output, options.suite.name)
+def _planned(run: SuiteRun, options: Options) -> list[Planned]:
+    """Return the launches for who watches them, with what each took last time here, else about what it will take."""
+    last = last_seconds(options.paths.output, options.suite.name)
+    seconds = [last.get(start.names[0]) for start in run.expected]
+    estimated = [None] * len(seconds) if all(seconds) else run.estimates_s()
     return [
-        Planned(f"{start.cell.label} alone" if start.solo else start.label, start.solo, seconds.get(start.names[0]))
-        for start in starts
+        Planned(f"{start.cell.label} alone" if start.solo else start.label, start.solo, took or estimate, took is None)
+        for start, took, estimate in zip(run.expected, seconds, estimated, strict=True)
     ]
+
+
+def _expected(run: SuiteRun, options: Options, planned: Sequence[Planned]) -> Iterator[str]:
+    """Yield how long the suite will take, where that is known, and when users that share processors are ready."""
+    if (expected := Progress(planned).remaining_s()) is None:
+        return
+    seconds, how = expected
+    end = datetime.now() + timedelta(seconds=seconds)
+    yield f"expected: {duration_words(seconds)}, until {end:%H:%M}, {how}"
+    if options.within_s is not None and seconds > options.within_s:
+        yield f"That is more than {duration_words(options.within_s)}: --name chooses fewer jobs."
+    if crowd := run.crowd_words():
+        yield crowd
 
 
 def _is_doubtful(record: Record, strict: str | None) -> bool:

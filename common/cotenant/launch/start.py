@@ -78,6 +78,8 @@ class Options:
     image: Image | None = None
     cache: CachePolicy = "none"
     baseline: BaselineKind = "none"
+    within_s: float | None = None
+    """How long all may take, where nobody says how much a launch measures."""
     counted_by: str = ""
     """The flag that says how many observations there are, where the baseline is no longer one of blocks for that."""
     challenge: Buyer | None = None

@@ -33,6 +33,7 @@ from cotenant.launch.across import node_part, whole
 from cotenant.launch.baseline import QUICK_KEPT_S, limits_alone
 from cotenant.launch.challenge import in_front_of, keep_transcript
 from cotenant.launch.device_sharing import check_share
+from cotenant.launch.duration import Pace, crowd_words, estimates_s, slowness
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.mps import MpsDaemon
@@ -55,7 +56,6 @@ from cotenant.nodes.member import Member
 from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.nodes.slurm import held
 from cotenant.results.journal import Challenged, Ended, Launched, now
-from cotenant.results.last import last_seconds
 from cotenant.results.record import NO_BLOCKS, cell_of
 from cotenant.results.store import check_place, launch_line, prepare_directory, total_line
 from cotenant.text import listed, many, quoted
@@ -98,6 +98,7 @@ class SuiteRun:
             check_share(options.share, machine.accelerators, self.chosen.backend)
         self._started, self._conceal = datetime.now(UTC), by_new_key()
         self.records: list[Record] = []
+        self._limits = options.limits
         self.starts = self._resolver.starts()
         check_memory(options, machine, self.chosen.backend, self.starts)
         self.left_out = self._resolver.left_out()
@@ -124,11 +125,9 @@ class SuiteRun:
         """Return what is about to happen, in a few lines."""
         devices = many(len(self._machine.accelerators), "accelerator")
         grave = [finding for finding in self.before if finding.severity != "info"]
-        made, took_s = self._resolver.plans["student"], last_seconds(self._paths.output, self._options.suite.name)
         strangers = any(finding.rule == "device_in_use" for finding in self.before)
-        on_devices = device_line(
-            made, self.expected, self._options.limits, self._options.memory_class, took_s, strangers
-        )
+        made, class_name = self._resolver.plans["student"], self._options.memory_class
+        on_devices = device_line(made, len(self.expected), class_name, strangers)
         return [
             *([on_devices] if on_devices else []),
             f"{self._options.suite.name} on {self._machine.hostname}: {self._launches()}, {devices}",
@@ -170,6 +169,33 @@ class SuiteRun:
         """The launches there are where all that are to be of blocks can be."""
         return tuple(start for start in self.starts if not start.without_blocks)
 
+    def estimates_s(self) -> list[float | None]:
+        """Return how long each of the expected launches will take, None where its job counts what it measures.
+
+        Seeing how slow this host is takes half a second: of short suites on their own processors nobody asks it.
+        """
+        if self._pace is None and not self._crowded and not self._machine.accelerators:
+            return [None] * len(self.expected)
+        return estimates_s(self.expected, self._options.limits, self._slowness, self._pace)
+
+    def crowd_words(self) -> str:
+        """How long users that share processors take until GO; "" where none does."""
+        return crowd_words(self.expected, self._slowness) if self._crowded else ""
+
+    @property
+    def _crowded(self) -> bool:
+        return any(start.sharers > 1 for start in self.expected)
+
+    @functools.cached_property
+    def _slowness(self) -> float:
+        return slowness()
+
+    @functools.cached_property
+    def _pace(self) -> Pace | None:
+        """What keeps the suite within its time, from when it is asked first on."""
+        within_s = self._options.within_s
+        return None if within_s is None else Pace(within_s, self._slowness)
+
     @functools.cached_property
     def before(self) -> tuple[Finding, ...]:
         """The findings on this host before anything runs on it: made once, and kept in every record."""
@@ -209,6 +235,9 @@ class SuiteRun:
                     continue
                 launched.add(start.key)
                 position = positions[start.key]
+                if self._pace is not None:
+                    left = [other for other in starts if other.key not in launched and not other.without_blocks]
+                    self._limits = self._pace.limits(self._options.limits, [start, *left])
                 records = self._launch(position, start, missing, interruption, coordinator)
                 if self._options.raise_error and not all(record.completed for record in records):
                     break
@@ -350,6 +379,9 @@ class SuiteRun:
             coordinator.begin(start.key, start.cell.nodes or coordinator.nodes)
             own = self._measure(start, interruption, coordinator)
             result = whole(own, coordinator.results(lambda: interruption.requested))
+        if self._pace is not None and result.stop_ns:
+            loaded_s = (result.stop_ns - min(go.t0_ns for go in result.gos.values())) / 1e9
+            self._pace.took(start, time.monotonic() - begin_s - loaded_s)
         left = cleared(spec.temporary for spec in start.specs)
         found = (*start.findings, *left, *self._output.put_right())
         records = self._keep(dataclasses.replace(start, findings=found), result)
@@ -396,7 +428,7 @@ class SuiteRun:
         cached = data.prepare_cache(options.cache, inputs, lambda: bool(interruption.requested))
         begin_ticks = now_ticks()
         with meters_of(self._machine, slices) as sampling, self._output.logs() as logs, _isolation_errors():
-            limits = limits_alone(start.baseline, options.limits).of_job(start.timeout_s)
+            limits = limits_alone(start.baseline, self._limits).of_job(start.timeout_s)
             backend, upkeep = self.chosen.backend, self._reaper.ensure
             daemon = self._daemon(start)
             launch = Launch(
@@ -447,7 +479,7 @@ class SuiteRun:
         from cotenant.launch.records import SuiteFacts, records_of
 
         options = self._options
-        policies = {"cache": options.cache, **limits_alone(start.baseline, options.limits).policies()}
+        policies = {"cache": options.cache, **limits_alone(start.baseline, self._limits).policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *survived(self.before))))
         seen = (self._facts, backend, policies, findings, self._conceal)
         facts = SuiteFacts(options.suite.name, self._started, options.uid, *seen)

@@ -21,11 +21,15 @@ LEAST_NAME, BESIDE_NAME = 8, 43
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A launch of a suite: its name for people, whether one tenant is alone in it, and how long it took last time."""
+    """A launch of a suite: its name for people, whether one tenant is alone in it, and how long it will take.
+
+    That is what it took last time, or an estimate by half a second's calibration.
+    """
 
     name: str
     alone: bool = False
     seconds: float | None = None
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +126,10 @@ class Progress:
             if not alike:
                 return None
             seconds += fmean(alike)
-        return seconds, "at this pace" if by_pace else "by the last run here"
+        if by_pace:
+            return seconds, "at this pace"
+        by_estimate = any(launch.estimated and launch.seconds is not None for launch in self.planned)
+        return seconds, "by a calibration of half a second" if by_estimate else "by the last run here"
 
 
 def verdict(records: Sequence[Record]) -> str:

@@ -117,8 +117,8 @@ def read_annotations(path: Path) -> Annotations:
 
 
 class Coco(torch.utils.data.Dataset[Sample]):
-    """Random patches of images as (3, size, size) bytes, in other colours and flipped at random; the boxes of what is in
-    them as fractions (o, 4), their labels 1 to 80 (o).
+    """Random patches of images as (3, size, size) bytes, in other colours and flipped at random; the boxes of what is
+    in them as fractions (o, 4), their labels 1 to 80 (o).
 
     Raises ValueError for annotations that are no such JSON, or whose categories are not COCO's.
     """

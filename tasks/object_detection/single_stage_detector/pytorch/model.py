@@ -1,4 +1,4 @@
-"""SSD300 (Liu et al. 2016, arXiv:1512.02325) on ResNet-34 or ResNet-50 (He et al. 2015, 1512.03385), and its loss."""
+"""SSD300 (Liu et al. 2016, arXiv:1512.02325) on a ResNet (He et al. 2015, 1512.03385), and its loss."""
 
 from typing import Literal
 
@@ -6,11 +6,12 @@ import torch
 from boxes import BACKGROUND, HALVED, SHAPES, SIDE, maps_of
 from torch import nn
 from torch.nn import functional as F
-from torchvision.models import resnet34, resnet50
+from torchvision.models import resnet18, resnet34, resnet50
 
-Backbone = Literal["resnet34", "resnet50"]
+Backbone = Literal["resnet18", "resnet34", "resnet50"]
+RESNETS = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
 # Channels of the backbone's map, of the five maps behind it, and within the block that leads to each of these.
-FIRST_CHANNELS = {"resnet34": 256, "resnet50": 1024}
+FIRST_CHANNELS = {"resnet18": 256, "resnet34": 256, "resnet50": 1024}
 CHANNELS = (512, 512, 256, 256, 256)
 INNER = (256, 256, 128, 128, 128)
 NEGATIVES_PER_POSITIVE = 3
@@ -18,9 +19,9 @@ NEGATIVES_PER_POSITIVE = 3
 
 def resnet(name: Backbone) -> nn.Sequential:
     """Return a ResNet up to conv4, whose stride is 1 here: 300 x 300 pixels become maps of 38 x 38."""
-    net = resnet34() if name == "resnet34" else resnet50()
+    net = RESNETS[name]()
     first = net.layer3[0]
-    strided = first.conv1 if name == "resnet34" else first.conv2
+    strided = first.conv2 if name == "resnet50" else first.conv1
     strided.stride = first.downsample[0].stride = (1, 1)
     return nn.Sequential(net.conv1, net.bn1, net.relu, net.maxpool, net.layer1, net.layer2, net.layer3)
 
