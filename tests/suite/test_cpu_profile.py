@@ -28,9 +28,9 @@ STEP_MS: dict[str, tuple[float, dict[str, object]]] = {
     "convnet_fp16": (55.2, {"--batch-size": 2, "--arch": "squeezenet1_1", "--size": 64, "--channels-last": ""}),
     "recom": (8.5, {"--batch-size": 512, "--layers": "64 32 16 8", "-f": 8}),
 }
-"""Milliseconds of a step on one processor of a busy host (AMD EPYC, Zen 5), by the processor's time and, of those that read
-pictures, their decoding; in bf16 as on a processor without bf16 units (ONEDNN_MAX_CPU_ISA=AVX2). And the arguments that
-it depends on: who changes one measures the step again.
+"""Milliseconds of a step on one processor of a busy host (AMD EPYC, Zen 5), by the processor's time and, of those that
+read pictures, their decoding; in bf16 as on a processor without bf16 units (ONEDNN_MAX_CPU_ISA=AVX2). And the arguments
+that it depends on: who changes one measures the step again.
 """
 MS = 1_000_000
 
