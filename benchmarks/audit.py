@@ -1,4 +1,4 @@
-"""What an audit step takes, beside a step of the same task, and of a launch of the CPU profile.
+"""What an audit step takes, beside a step of the same task, and of a launch by blocks of two users.
 
 python benchmarks/run.py audit [JOB ...] [--times N]
 
@@ -8,13 +8,11 @@ One thread on one processor; an audit is what docs/method.md calls one, garbage 
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from statistics import median
 
 from jobs import JOBS, pictures
@@ -24,10 +22,10 @@ from sides import benchmark_of, one_processor
 
 from cotenant.bench import Run
 from cotenant.bench.loop import Loop
+from cotenant.launch.schedule import BUDGET_NS
 from cotenant.protocol.messages import audit_borders
 
 TIMES = 5
-PROFILE = Path(__file__).resolve().parents[1] / "profiles" / "cpu.json"
 OF_ONE_RANK = [name for name, job in JOBS.items() if job.ranks == 1]
 
 
@@ -45,12 +43,12 @@ def row(name: str, times: int) -> list[str]:
             steps_ns.append((seen.end_ns - seen.start_ns) / job.number)
             loop.audit(count)
     audit_ns, step_ns = median(loop.auditor.audits.cost_ns), median(steps_ns)
-    (given,) = (cell["args"] for cell in json.loads(PROFILE.read_text()) if cell["name"] == name)
-    number, repeat = given["--number"], given["--repeat"]
-    share = len(audit_borders(number, repeat)) * audit_ns / (number * repeat * step_ns)
+    repeat = max(1, round(2 * BUDGET_NS / (job.number * step_ns)))
+    audits = len(audit_borders(job.number, repeat))
+    share = audits * audit_ns / (job.number * repeat * step_ns)
     told = "; ".join(loop.auditor.audits.differences) or "the same work"
     cells = [f"{step_ns / 1e6:.3g}", f"{audit_ns / 1e6:.3g}", f"{audit_ns / step_ns:.2g}"]
-    return [name, *cells, f"{len(audit_borders(number, repeat))}", f"{100 * share:.2g} %", told]
+    return [name, *cells, f"{audits}", f"{100 * share:.2g} %", told]
 
 
 def main(argv: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""The reference suite's jobs at a size that one processor steps through: as in profiles/cpu.json, or smaller."""
+"""The reference suite's jobs at a size that one processor steps through within a second."""
 
 from __future__ import annotations
 

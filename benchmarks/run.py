@@ -22,6 +22,7 @@ NAMED = (
     "fleets",
     "ray_node",
     "within",
+    "kept",
     "asked",
     "aa",
     "audit",

@@ -7,7 +7,7 @@ import pytest
 from cotenant.report.page import page
 from cotenant.report.renderers import terminal
 from cotenant.report.suite_end import suite_grids
-from cotenant.report.time_share import observed_share, observed_words
+from cotenant.report.time_share import observed_words, spent_of
 from report.making import launch, lost, quick, summary_of
 
 
@@ -17,19 +17,23 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
         max(sum(seen.end_ns - seen.start_ns for seen in record.observations) / 1e9 for record in records)
         for records in (together, alone)
     ]
+    loads = [
+        max((record.rendezvous.load_end_ns - record.rendezvous.t0_ns) / 1e9 for record in records)
+        for records in (together, alone)
+    ]
     records = [*together, *alone, *failed]
-    found = observed_share(summary_of(records))
-    assert found is not None
-    share, lasted = found
+    spent = spent_of(summary_of(records))
+    assert spent is not None
     # Each lasted half a minute, also the one that failed, whose time is spent all the same.
-    assert lasted == pytest.approx(60 + 30 * bool(failed[0].start_time != failed[0].end_time))
-    assert share == pytest.approx(sum(seconds) / lasted)
-    words = f"{100 * share:.0f} % lay inside observations"
+    assert spent.lasted_s == pytest.approx(60 + 30 * bool(failed[0].start_time != failed[0].end_time))
+    assert (spent.loaded_s, spent.observed_s) == pytest.approx((sum(loads), sum(seconds)))
+    starts_s, share = spent.lasted_s - sum(loads), sum(seconds) / sum(loads)
+    words = f"{starts_s:.0f} s lay before GO and behind STOP, and of the rest {100 * share:.0f} % inside observations"
     assert words in observed_words(summary_of(records))
     assert words in "\n".join(line.plain for grid in suite_grids(summary_of(records)) for line in terminal(grid, 120))
     assert words in page("A page", summary_of(records), {})
 
 
 def test_without_observations_there_is_no_share() -> None:
-    assert observed_share(summary_of(failed := lost("ssd", 0))) is None
+    assert spent_of(summary_of(failed := lost("ssd", 0))) is None
     assert observed_words(summary_of(failed)) == ""

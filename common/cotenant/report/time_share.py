@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from cotenant.report.progress import duration_words
@@ -12,26 +14,41 @@ from cotenant.results.table import Rows
 _LAUNCH = ("hostname", "suite", "launch", "baseline", "start_time")
 
 
-def observed_share(summary: Summary) -> tuple[float, float] | None:
-    """Return the share of the launches' seconds that lies inside observations, and these seconds.
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The seconds that launches lasted, those between their GO and STOP, and of these the ones inside observations."""
 
-    A launch lasts from its begin to its last tenant's end; inside observations is its tenant that observed longest. All
-    launches count that are in the summary: together and alone, kept observations and those that are not. None where
-    nothing was observed, or more than can be.
+    lasted_s: float
+    loaded_s: float
+    observed_s: float
+
+
+def spent_of(summary: Summary) -> Spent | None:
+    """Return the time of all launches in the summary: together and alone; None where no time between can be known.
+
+    A launch lasts from its begin to its last tenant's end, and its load from GO to the end of the last tenant's; inside
+    observations, kept or not, is its tenant that observed longest.
     """
     whole = Rows(summary.records.table, [*summary.records.at, *summary.solos.at])
-    rows = whole.columns("hostname", "suite", "baseline", "start_time", "end_time", "observed_s", launch=LAUNCH)
+    names = ("hostname", "suite", "baseline", "start_time", "end_time", "loaded_s", "observed_s")
     begin, end = (pl.col(name).str.to_datetime(strict=False, time_zone="UTC") for name in ("start_time", "end_time"))
-    lasted_s = (end - begin).dt.total_microseconds() / 1e6
-    launches = rows.with_columns(lasted_s=lasted_s).group_by(_LAUNCH).agg(pl.col("lasted_s", "observed_s").max())
-    known = launches.filter(pl.col("lasted_s") > 0).select(pl.col("observed_s").fill_null(0), "lasted_s").sum()
-    observed, lasted = known.row(0)
-    return (observed / lasted, lasted) if 0 < observed <= lasted else None
+    rows = whole.columns(*names, launch=LAUNCH).with_columns(
+        lasted_s=(end - begin).dt.total_microseconds() / 1e6, loaded_s=pl.col("loaded_s").fill_null(0)
+    )
+    launches = rows.group_by(_LAUNCH).agg(pl.col("lasted_s", "loaded_s", "observed_s").max())
+    known = launches.filter(pl.col("lasted_s") > 0).select(
+        pl.col("lasted_s"), pl.col("loaded_s"), pl.col("observed_s").fill_null(0)
+    )
+    spent = Spent(*known.sum().row(0))
+    return spent if 0 < spent.observed_s <= spent.loaded_s <= spent.lasted_s else None
 
 
 def observed_words(summary: Summary) -> str:
-    """Return `of 9 min of launches 52 % lay inside observations`; nothing where that is not known."""
-    if (observed := observed_share(summary)) is None:
+    """Return how long launches took to start, and how much of the rest lies in observations; "" where nobody knows."""
+    if (spent := spent_of(summary)) is None:
         return ""
-    share, seconds = observed
-    return f"of {duration_words(seconds)} of launches {100 * share:.0f} % lay inside observations"
+    starts, share = duration_words(spent.lasted_s - spent.loaded_s), spent.observed_s / spent.loaded_s
+    return (
+        f"of {duration_words(spent.lasted_s)} of launches {starts} lay before GO and behind STOP, and of the rest "
+        f"{100 * share:.0f} % inside observations"
+    )

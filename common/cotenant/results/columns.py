@@ -137,6 +137,12 @@ def _observed_s(record: Decoded) -> float | None:
     return sum(end - start for start, end in known if 0 <= start <= end < MOST) / 1e9
 
 
+def _loaded_s(record: Decoded) -> float | None:
+    go, end = record.at("rendezvous", "t0_ns"), record.at("rendezvous", "load_end_ns")
+    known = isinstance(go, int) and isinstance(end, int) and 0 <= go <= end < MOST
+    return (end - go) / 1e9 if known else None
+
+
 def _settled_s(record: Decoded) -> float | None:
     made = (row for row in observations_of(record.fields) if row.kind == "all")
     seen = [row for row in made if row.possible and row.items is not None]
@@ -269,6 +275,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     whole("n", "kept observations", "statistics.n|train.count"),
     number("mean_s", "mean seconds of an observation", "train.avg"),
     number("observed_s", "seconds inside its observations, kept or not", of=_observed_s),
+    number("loaded_s", "seconds from GO to the end of its load", of=_loaded_s),
     number(
         "settled_s",
         "seconds after its first observation until its rate stayed within 5 % of its final one",
