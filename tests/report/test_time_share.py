@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from cotenant.report.page import page
@@ -32,6 +33,24 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
     assert words in observed_words(summary_of(records))
     assert words in "\n".join(line.plain for grid in suite_grids(summary_of(records)) for line in terminal(grid, 120))
     assert words in page("A page", summary_of(records), {})
+
+
+def test_an_observation_across_a_border_holds_the_rest_of_its_tenant_and_counts_nowhere() -> None:
+    records = [
+        msgspec.structs.replace(
+            record,
+            observations=[
+                msgspec.structs.replace(made, kind="" if at % 2 else "all")
+                for at, made in enumerate(record.observations)
+            ],
+        )
+        for record in launch("vae")
+    ]
+    found = spent_of(summary_of(records))
+    assert found is not None
+    assert found.observed_s == pytest.approx(
+        max(sum(made.end_ns - made.start_ns for made in record.observations if made.kind) / 1e9 for record in records)
+    )
 
 
 def test_without_observations_there_is_no_share() -> None:

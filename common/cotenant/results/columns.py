@@ -132,7 +132,9 @@ def _stands_for(record: Decoded) -> str:
 
 
 def _observed_s(record: Decoded) -> float | None:
-    spans = [(row.get("start_ns"), row.get("end_ns")) for row in map(mapping_of, list_of(record.at("observations")))]
+    """Return the seconds of all observations but those across a border, in which its tenant may have rested."""
+    rows = (row for row in map(mapping_of, list_of(record.at("observations"))) if row.get("kind") != "")
+    spans = [(row.get("start_ns"), row.get("end_ns")) for row in rows]
     known = [(start, end) for start, end in spans if isinstance(start, int) and isinstance(end, int)]
     return sum(end - start for start, end in known if 0 <= start <= end < MOST) / 1e9
 
@@ -274,7 +276,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     number("rate_max_items_s", "and of the fastest", "train_item.max", measured=True),
     whole("n", "kept observations", "statistics.n|train.count"),
     number("mean_s", "mean seconds of an observation", "train.avg"),
-    number("observed_s", "seconds inside its observations, kept or not", of=_observed_s),
+    number("observed_s", "seconds inside its observations, kept or not, across no border of blocks", of=_observed_s),
     number("loaded_s", "seconds from GO to the end of its load", of=_loaded_s),
     number(
         "settled_s",
