@@ -163,6 +163,7 @@ def row(one: Tenant) -> dict[str, Any]:
         "loss_digest": None,
         "kernels": None,
         "observed_s": None if lost else 10.0,
+        "loaded_s": None if lost else 10.0,
         "settled_s": None if lost else 0.0,
         "rows": 64,
         "items_per_row": 1.0,

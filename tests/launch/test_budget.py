@@ -1,8 +1,12 @@
 """Launches that are given less than they asked for, and launches that have shown enough, through the real runner."""
 
+import os
+import re
+import subprocess
+
 import pytest
 
-from tenants.suites import Suites, job
+from tenants.suites import ROOT, Suites, job
 
 USUAL = {"number": 50, "repeat": 40, "skip": 5}
 
@@ -122,3 +126,33 @@ def test_load_settles_before_observations_that_last_long_enough(loose: Suites) -
             "at_least_s": 1.0,
         }
         assert record["rendezvous"]["overlap"] >= 0.99
+
+
+BARE = """
+import sys
+sys.path.insert(0, {common!r})
+from cotenant.__main__ import start
+from cotenant.commands import suite_options
+suite_options.MOST_S = 61.0
+suite_options._is_bare = lambda *_: True
+sys.exit(start(sys.argv[1:]))
+"""
+
+
+def test_a_bare_run_that_lacks_time_says_so_and_gives_its_launches_less(loose: Suites) -> None:
+    line = loose.line([job(group="all")], "--users", 2, "--baseline", "blocks")
+    line[1:2] = ["-c", BARE.format(common=str(ROOT / "common"))]
+    ended = subprocess.run(line, env=loose.environment, cwd=loose.folder, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    assert re.search(r"^expected: \d+ s, until \d\d:\d\d, by a calibration of half a second$", ended.stdout, re.M)
+    (record,) = loose.records()
+    # Two fifths of 7.5 s.
+    assert record["isolation"]["policies"]["budget_s"] == pytest.approx(3.0)
+
+
+def test_users_that_share_a_processor_hear_when_go_comes(loose: Suites) -> None:
+    usable = len(os.sched_getaffinity(0))
+    ended = loose.run([job()], "--users", 2 * usable, "--budget", "2s")
+    assert ended.returncode == 0, ended.stderr
+    told = r"^2 users import torch on each processor: some \d+ s until GO in each launch\.$"
+    assert re.search(told, ended.stdout, re.M)

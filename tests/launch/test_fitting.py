@@ -14,6 +14,7 @@ from cotenant.isolation.choose import Chosen
 from cotenant.isolation.plan import plan
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.baseline import alone_of
+from cotenant.launch.duration import MOST_S
 from cotenant.launch.start import Resolver
 from cotenant.machine.topology import Machine
 from machine.invented import device, machine
@@ -94,6 +95,17 @@ def test_blocks_are_the_default_of_a_suite_that_nobody_names_and_of_counted_user
     assert asked("--solo") == asked("--jobs", "cpu", "--baseline", "whole") == "whole"
     with pytest.raises(CotenantError, match="not allowed with"):
         asked("--solo", "--baseline", "quick")
+
+
+def test_a_bare_run_on_processors_keeps_to_ten_minutes() -> None:
+    def within_s(*words: str, extra: tuple[str, ...] = (), devices: int = 0) -> float | None:
+        there = machine(devices=tuple(map(device, range(devices))))
+        return options_of(suite_parser("", "", "").parse_words(words), extra, there).within_s
+
+    assert within_s() == within_s("--name", "vae", "--uid", "3") == MOST_S == 600
+    for said in (("--budget", "9"), ("--users", "2"), ("--jobs", "cpu"), ("--mix", "vae,wlm"), ("--solo",)):
+        assert within_s(*said) is None
+    assert within_s(extra=("--repeat", "9")) is within_s(devices=1) is None
 
 
 def test_a_launch_by_blocks_needs_no_other_unless_it_cannot_be_had_or_observations_are_counted() -> None:
