@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import chain, combinations, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.launch.schedule import (
+    BUDGET_NS,
+    HOME,
     LEAST_ROUNDS,
     NOWHERE,
     WANTED_ROUNDS,
@@ -32,29 +35,30 @@ def test_each_round_has_everybody_alone_once_between_blocks_of_all(
 ) -> None:
     schedule = Schedule(steps_ns, False, rounds)
     blocks = list(schedule.blocks(random.Random(seed)))
-    assert [block.index for block in blocks] == list(range(schedule.length))
-    assert [block.awake is None for block in blocks] == [index % 2 == 0 for index in range(schedule.length)]
+    assert [block.index for block in blocks] == list(range(len(blocks)))
+    assert [len(block.awake) > 1 for block in blocks] == [index % 2 == 0 for index in range(len(blocks))]
     for number in range(rounds + 1):
-        turns = [block.awake for block in blocks if block.round == number and block.awake is not None]
+        turns = [*chain.from_iterable(block.awake for block in blocks if block.round == number and len(block.awake) == 1)]
         assert sorted(turns) == sorted(steps_ns)
     assert sum(block.lasting_ns for block in blocks) == schedule.total_ns
+    assert {slot for block in blocks for slot in block.awake.values()} == {HOME}
     # Nobody rests for longer than one block.
     for tenant in steps_ns:
-        rests = [block.awake not in (None, tenant) for block in blocks]
+        rests = [tenant not in block.awake for block in blocks]
         assert not any(one and following for one, following in pairwise(rests))
 
 
 def test_the_order_is_drawn_anew_in_each_round() -> None:
     blocks = Schedule(dict.fromkeys(range(4), MS), False, 20).blocks(random.Random(0))
-    turns = [block.awake for block in blocks if block.awake is not None]
+    turns = [tuple(block.awake) for block in blocks if len(block.awake) == 1]
     orders = {tuple(turns[at : at + 4]) for at in range(0, len(turns), 4)}
     assert len(orders) > 10
 
 
 def test_a_block_holds_its_leave_out_and_ten_steps_or_two_tenths_of_a_second() -> None:
     schedule = Schedule({0: 2 * MS, 1: 50 * MS}, False, 8)
-    lasting = {block.awake: block.lasting_ns // MS for block in schedule.blocks(random.Random(0))}
-    assert lasting == {None: 150 + 50 + 500, 0: 50 + 200, 1: 50 + 500}
+    lasting = {tuple(block.awake): block.lasting_ns // MS for block in schedule.blocks(random.Random(0))}
+    assert lasting == {(0, 1): 150 + 50 + 500, (0,): 50 + 200, (1,): 50 + 500}
     on_devices = Schedule({0: 2 * MS, 1: 2 * MS}, True, 8)
     assert {block.lasting_ns // MS for block in on_devices.blocks(random.Random(0))} == {300 + 2 + 200, 50 + 200}
 
@@ -79,14 +83,15 @@ def test_a_budget_is_of_whole_rounds_and_refused_where_the_least_take_twice_as_l
     assert rounds(1000) == WANTED_ROUNDS
 
 
-def passed(*spans_ms: tuple[int, int, int, int | None], void: int | None = None) -> list[Passed]:
+def passed(*spans_ms: tuple[int, int, int, Sequence[int]], void: int | None = None) -> list[Passed]:
     return [
-        Passed(Block(index, number, awake, 0), start * MS, end * MS, index == void)
+        Passed(Block(index, number, dict.fromkeys(awake, HOME), 0), start * MS, end * MS, index == void)
         for index, (number, start, end, awake) in enumerate(spans_ms)
     ]
 
 
-BLOCKS = ((0, 0, 100, None), (1, 100, 400, 0), (1, 400, 900, None), (1, 900, 1200, 1), (1, 1200, 1700, None))
+BOTH = (0, 1)
+BLOCKS = ((0, 0, 100, BOTH), (1, 100, 400, (0,)), (1, 400, 900, BOTH), (1, 900, 1200, (1,)), (1, 1200, 1700, BOTH))
 
 
 def placed(tenant: int, *spans_ms: tuple[int, int], void: int | None = None) -> list[Place]:
@@ -129,10 +134,70 @@ def test_kept_observations_lie_wholly_in_a_block_in_which_their_tenant_ran(gaps:
             if place.kept:
                 number, begin, until, awake = BLOCKS[place.block or 0]
                 assert number > 0
-                assert awake in (None, tenant)
+                assert tenant in awake
                 assert begin + 50 <= start < end <= until
 
 
 def test_a_block_that_lasts_a_second_longer_than_planned_is_late() -> None:
-    block = Block(0, 1, None, 300 * MS)
+    block = Block(0, 1, {0: HOME}, 300 * MS)
     assert [is_late(block, lasted * MS) for lasted in (300, 1300, 1301)] == [False, False, True]
+
+
+PAIRS = (
+    st.integers(2, 7)
+    .flatmap(lambda count: st.sets(st.sampled_from([*combinations(range(count), 2)]), min_size=1))
+    .map(lambda pairs: tuple(sorted(pairs)))
+)
+
+
+@given(PAIRS, st.integers(1, 3), st.integers())
+def test_each_round_each_pair_meets_once_between_both_of_it_alone_in_the_same_slots(
+    pairs: tuple[tuple[int, int], ...], rounds: int, seed: int
+) -> None:
+    steps_ns = dict.fromkeys(chain.from_iterable(pairs), MS)
+    first, *blocks = Schedule(steps_ns, False, rounds, pairs).blocks(random.Random(seed))
+    assert (first.round, first.awake) == (0, dict.fromkeys(sorted(steps_ns), HOME))
+    assert [block.index for block in blocks] == list(range(1, len(blocks) + 1))
+    for number in range(rounds + 1):
+        met = [tuple(sorted(block.awake)) for block in blocks if block.round == number and len(block.awake) > 1]
+        assert tuple(sorted(met)) == pairs
+    for before, block, behind in zip(blocks, blocks[1:], blocks[2:], strict=False):
+        if len(block.awake) == 2:
+            assert before.awake | behind.awake == block.awake
+            assert sorted(block.awake.values()) == [0, 1]
+            assert (len(before.awake), len(behind.awake)) == (1, 1)
+            # Who goes on stays where it is, and rests for nothing.
+            assert before.awake.items() <= block.awake.items() >= behind.awake.items()
+
+
+def test_six_jobs_each_beside_itself_are_some_45_blocks_a_round_and_five_minutes() -> None:
+    """21 pairs, in as few walks as may be."""
+    pairs = (*combinations(range(6), 2), *((at, 6 + at) for at in range(6)))
+    schedule = schedule_within(dict.fromkeys(range(12), 5 * MS), False, 42 * BUDGET_NS, pairs)
+    assert schedule is not None
+    lengths = [sum(1 for _ in Schedule(schedule.steps_ns, False, 1, pairs).blocks(random.Random(seed))) for seed in range(9)]
+    assert all(2 * 45 < length <= 2 * 50 + 1 for length in lengths)
+    assert 4 * 60 < schedule.total_ns / 1e9 < 6 * 60
+    assert schedule.rounds >= LEAST_ROUNDS
+
+
+def test_of_a_pair_blocks_count_in_which_it_met_and_those_of_one_of_it_beside_them() -> None:
+    """0 meets 1, then 2; alone behind 2 it is beside no block of the first pair."""
+    walk = [{0: 0}, {0: 0, 1: 1}, {1: 1}, {0: 1}, {0: 1, 2: 0}, {0: 1}]
+    made = [Passed(Block(at, 1, awake, 0), 1000 * MS * at, 1000 * MS * (at + 1)) for at, awake in enumerate(walk)]
+    schedule = Schedule(dict.fromkeys(range(3), 10 * MS), False, 8, ((0, 1), (0, 2)))
+    spans = [(1000 * MS * at + 500 * MS, 1000 * MS * at + 600 * MS) for at in range(len(walk))]
+    kinds = {
+        (tenant, members): [place.kind for place in places(spans, made, tenant, schedule, members)]
+        for tenant, members in ((0, (0, 1)), (1, (0, 1)), (0, (0, 2)), (2, (0, 2)))
+    }
+    assert kinds == {
+        (0, (0, 1)): ["only", "all", "", "", "", ""],
+        (1, (0, 1)): ["", "all", "only", "", "", ""],
+        (0, (0, 2)): ["", "", "", "only", "all", "only"],
+        (2, (0, 2)): ["", "", "", "", "all", ""],
+    }
+    # Who has changed its slot was held still, and is left alone for as long as who rested.
+    turned = [Passed(Block(at, 1, {0: at, 1: 1 - at}, 0), 1000 * MS * at, 1000 * MS * (at + 1)) for at in (0, 1)]
+    early = [(1055 * MS, 1100 * MS), (1161 * MS, 1200 * MS)]
+    assert [place.kept for place in places(early, turned, 0, schedule, (0, 1))] == [False, True]

@@ -145,7 +145,7 @@ def _chosen(given: argparse.Namespace, suite: Suite, devices: int) -> Chosen:
     if given.mix is not None:
         mixes.append(mix_named(given.mix))
     if given.pairs is not None:
-        mixes += pairs_named(given.pairs)
+        mixes.append(pairs_named(given.pairs))
     if given.sense is not None:
         sense = sense_named(given.sense, given.pressure or pressable(devices))
         mixes, neighbours = [*mixes, *sense.mixes], sense.neighbours

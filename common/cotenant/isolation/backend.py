@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -172,6 +172,10 @@ class LiveSlice(Protocol):
 
     def thaw(self) -> None:
         """Let every process inside go on, also of a slice that nobody has frozen. Raises OSError."""
+
+    def move(self, processors: Sequence[int]) -> None:
+        """Have everybody inside, who is held still, run on these processors from now on. Raises NotIsolatedError where
+        the kernel does not say that they do."""
 
     def kill(self) -> None:
         """Kill every process inside and wait until none is left. Raises NotIsolatedError if some survive."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
@@ -79,6 +79,19 @@ class CgroupSlice(LiveSlice):
     def thaw(self) -> None:
         if self._group.can_freeze:
             self._group.thaw()
+
+    def move(self, processors: Sequence[int]) -> None:
+        planned = format_list(processors)
+        try:
+            found = self._move(processors)
+        except OSError as error:
+            raise NotIsolatedError(f"tenant {self._slice.tenant} cannot be moved to {planned}: {error}") from error
+        if found != planned:
+            raise NotIsolatedError(f"tenant {self._slice.tenant} was to run on {planned}, and is on {found}")
+
+    def _move(self, processors: Sequence[int]) -> str:
+        """Write the processors; return those that hold. Raises OSError."""
+        raise NotImplementedError
 
     def kill(self) -> None:
         self._group.kill()

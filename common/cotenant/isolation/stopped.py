@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cotenant.isolation.processes import marked
@@ -45,6 +45,10 @@ class Family:
         for pid in self._living:
             _signal(pid, signal.SIGCONT)
 
+    def bind(self, processors: Sequence[int]) -> list[int]:
+        """Bind every thread of theirs to these processors; return those that hold."""
+        return bind(self._living, processors)
+
     def _send(self, pids: Iterable[int]) -> None:
         for pid in pids:
             if (ticks := start_ticks(pid)) is not None:
@@ -56,6 +60,17 @@ class Family:
         """The processes that are known; none whose number has passed to another."""
         self._since_ticks = {pid: ticks for pid, ticks in self._since_ticks.items() if start_ticks(pid) == ticks}
         return [*self._since_ticks]
+
+
+def bind(pids: Iterable[int], processors: Sequence[int]) -> list[int]:
+    """Bind every thread of these processes, which are held still, to these processors; return those that hold of all of
+    them, in order."""
+    held = {*processors}
+    for thread in [thread for pid in pids for thread in numbered(Path(f"/proc/{pid}/task"))]:
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(thread, processors)
+            held |= os.sched_getaffinity(thread)
+    return sorted(held)
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

@@ -5,7 +5,18 @@ Neither limits memory, and both find a tenant's processes by the marker in their
 
 from __future__ import annotations
 
-from cotenant.isolation.backend import Backend, Counters, Holder, LiveSlice, ReadBack, Refusal, SliceEntry
+from collections.abc import Sequence
+
+from cotenant.isolation.backend import (
+    Backend,
+    Counters,
+    Holder,
+    LiveSlice,
+    NotIsolatedError,
+    ReadBack,
+    Refusal,
+    SliceEntry,
+)
 from cotenant.isolation.entry import entry_of
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.processes import kill_marked
@@ -40,6 +51,16 @@ class UnenforcedSlice(LiveSlice):
 
     def thaw(self) -> None:
         self._family.go_on()
+
+    def move(self, processors: Sequence[int]) -> None:
+        if not self.entry.set_affinity:
+            return
+        try:
+            found = self._family.bind(processors)
+        except OSError as error:
+            raise NotIsolatedError(f"tenant {self._tenant} cannot be moved: {error}") from error
+        if found != sorted(processors):
+            raise NotIsolatedError(f"tenant {self._tenant} was to run on {sorted(processors)}, and is on {found}")
 
     def kill(self) -> None:
         kill_marked(self._run, self._tenant)

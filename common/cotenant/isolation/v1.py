@@ -103,6 +103,10 @@ class V1Slice(CgroupSlice):
             cpu_weight=cgroupfs.read_or_none(at["cpu"] / "cpu.shares") if "cpu" in at else None,
         )
 
+    def _move(self, processors: Sequence[int]) -> str:
+        cgroupfs.write(self._at["cpuset"] / "cpuset.cpus", format_list(processors))
+        return self._effective("cpus")
+
     def _effective(self, what: str) -> str:
         cpuset = self._at["cpuset"]
         effective = cgroupfs.read_or_none(cpuset / f"cpuset.effective_{what}")

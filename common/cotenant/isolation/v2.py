@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs, dmem, slices
@@ -17,6 +17,7 @@ from cotenant.isolation.group import V2Group
 from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import OURS, checked_base, default_base
 from cotenant.isolation.slices import CgroupBackend, CgroupSlice, pids_share
+from cotenant.isolation.stopped import bind
 from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes, is_marked, systemd_runs
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.limits import V2 as V2_HIERARCHY
@@ -119,6 +120,12 @@ class V2Slice(CgroupSlice):
             oom_group=cgroupfs.read_or_none(at / "memory.oom.group"),
             device_memory=dmem.limits_of(at, self._device_limits) if self._device_limits else None,
         )
+
+    def _move(self, processors: Sequence[int]) -> str:
+        if "cpuset" not in self._controllers:
+            return format_list(bind(self._group.pids(), processors))
+        self._write("cpuset.cpus", format_list(processors))
+        return cgroupfs.read(self._directory / "cpuset.cpus.effective")
 
     def _place_of(self, controller: str) -> Path:
         return self._directory

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cotenant.launch.limits import USUAL_LIMITS, Limits
+from cotenant.launch.pairing import Pair
 from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, Schedule, schedule_within
 from cotenant.launch.tenant import Tenant
 from cotenant.stats.budget import Amount, fastest_ns, lasting, slowest_ns, steady_ns
@@ -69,8 +70,11 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
     return allowances
 
 
-def by_blocks(tenants: Sequence[Tenant], budget_s: float | None) -> tuple[Schedule, dict[int, Allowance]] | str:
-    """Return the schedule of tenants that take turns, and what each measures meanwhile; or why they cannot take turns.
+def by_blocks(
+    tenants: Sequence[Tenant], budget_s: float | None, pairs: tuple[Pair, ...] = ()
+) -> tuple[Schedule, dict[int, Allowance]] | str:
+    """Return the schedule of tenants that take turns, all of them or `pairs`, and what each measures meanwhile; or why
+    they cannot take turns.
 
     Nobody counts to the end: observations are as short as several in a block are, and there are more than the schedule
     has time for. Raises ProtocolError where the tenants of one cell disagree.
@@ -85,8 +89,9 @@ def by_blocks(tenants: Sequence[Tenant], budget_s: float | None) -> tuple[Schedu
     if len(steps_ns) < len(tenants):
         return "a tenant has timed none of its steps"
     on_devices = any(tenant.spec.slice.accelerators for tenant in tenants)
-    budget_ns = len(tenants) * BUDGET_NS if budget_s is None else round(budget_s * 1e9)
-    schedule = schedule_within(steps_ns, on_devices, budget_ns)
+    turns = 2 * len(pairs) or len(tenants)
+    budget_ns = turns * BUDGET_NS if budget_s is None else round(budget_s * 1e9)
+    schedule = schedule_within(steps_ns, on_devices, budget_ns, pairs)
     if schedule is None:
         rounds, longest_s = LEAST_ROUNDS, max(steps_ns.values()) / 1e9
         return f"{rounds} rounds of steps of {longest_s:.2g} s take more than twice the budget"

@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cotenant.launch.schedule import ALL, ONLY, WARM_UP_ROUNDS, Block, Passed, Schedule, is_late
+from cotenant.isolation.plan import Slice
+from cotenant.launch.schedule import ALL, HOME, ONLY, WARM_UP_ROUNDS, Block, Passed, Schedule, is_late
 from cotenant.launch.tenant import Tenant
 from cotenant.stats.kept import Spent
 
@@ -24,26 +25,39 @@ REST = "rest"
 
 @dataclass(slots=True)
 class Conducted:
-    """A schedule as it was: its blocks in order, what a border took, what each tenant spent in blocks of each kind.
+    """A schedule as it was: its blocks in order, what a border took, what each tenant spent beside whom.
 
-    `spent` is empty where nobody counts processor time. `unheld` names tenants that were not frozen in time, with how
-    often.
+    `planned` blocks there were to be. `spent` is by tenant and by who ran, and empty where nobody counts processor
+    time. `unheld` names tenants that were not frozen in time, with how often. `members` are the tenants whose meeting
+    is looked at: one pair of several, else all.
     """
 
     schedule: Schedule
     held_by: str
+    planned: int
+    members: frozenset[int]
     processor_ns: int = 0
     """The runner's processor time that conducting took."""
     passed: list[Passed] = field(default_factory=list)
     borders_ns: list[int] = field(default_factory=list)
-    spent: dict[int, dict[str, Spent]] = field(default_factory=dict)
+    spent: dict[int, dict[frozenset[int], Spent]] = field(default_factory=dict)
     unheld: dict[int, int] = field(default_factory=dict)
+
+    def spent_of(self, tenant: int) -> dict[str, Spent]:
+        """Return what a tenant spent by kind of block: beside all other members, alone, and at rest."""
+        kinds: dict[str, Spent] = {}
+        for awake, spent in self.spent.get(tenant, {}).items():
+            kind = REST if tenant not in awake else ALL if awake == self.members else ONLY if len(awake) == 1 else ""
+            if kind:
+                kinds.setdefault(kind, Spent()).add(spent.processor_ns, spent.lasted_ns)
+        return kinds
 
 
 class Conductor:
-    """Takes the tenants of a launch through the blocks of a schedule, from t0 on.
+    """Takes the tenants of a launch through the blocks of a schedule, from t0 on, each to the slot that a block has it
+    in.
 
-    `over` once the last block is; `stop` lets everybody go on at once, whatever the moment.
+    `over` once the last block is; `stop` lets everybody go on at once, at home, whatever the moment.
     """
 
     def __init__(
@@ -54,17 +68,22 @@ class Conductor:
         count: Callable[[], Mapping[int, int]],
         chance: random.Random | None = None,
         clock_ns: Callable[[], int] = time.perf_counter_ns,
+        slots: Sequence[Slice] = (),
     ) -> None:
         """`count` returns the processor time of each tenant in ns, of those that are counted."""
         self._tenants = {tenant.index: tenant for tenant in tenants}
-        self._blocks = schedule.blocks(chance or random.SystemRandom())
+        self._homes, self._slots = {tenant.index: tenant.spec.slice for tenant in tenants}, slots
+        self._at = dict.fromkeys(self._tenants, HOME)
+        blocks = [*schedule.blocks(chance or random.SystemRandom())]
+        self._blocks = iter(blocks)
         self._clock_ns = clock_ns
         self._block: Block | None = next(self._blocks)
         self._start_ns, self._is_void = t0_ns, False
         self._frozen: dict[int, int] = {}
         self._count, self._counted = count, count()
         held_by = {tenant.live.held_by for tenant in tenants}
-        self.conducted = Conducted(schedule, str(*held_by) if len(held_by) == 1 else "")
+        named = str(*held_by) if len(held_by) == 1 else ""
+        self.conducted = Conducted(schedule, named, len(blocks), frozenset(self._tenants))
 
     @property
     def over(self) -> bool:
@@ -98,8 +117,11 @@ class Conductor:
         self._blocks = iter(())
 
     def stop(self) -> None:
-        """End the schedule now, and let everybody go on. Never raises."""
+        """End the schedule now, and let everybody go on at home. Never raises."""
         self._block = None
+        for index in [index for index, slot in self._at.items() if slot != HOME]:
+            with contextlib.suppress(OSError):  # Whoever is not at home is found when limits are verified.
+                self._move(index, HOME)
         self._thaw(list(self._frozen))
 
     def _cross(self, block: Block) -> None:
@@ -107,18 +129,23 @@ class Conductor:
         following = next(self._blocks, None)
         end_ns = self._clock_ns()
         self._pass(block, end_ns)
-        running = self._running(following)
-        resting = [index for index in self._tenants if index not in running and index not in self._frozen]
-        unheld = self._freeze(resting, end_ns)
+        running = dict.fromkeys(self._tenants, HOME) if following is None else following.awake
+        moving = [index for index, slot in running.items() if self._at[index] != slot]
+        resting = [index for index in self._tenants if index not in running or index in moving]
+        unheld = self._freeze([index for index in resting if index not in self._frozen], end_ns)
         self._add_up(block, end_ns)
-        self._thaw(running & self._frozen.keys())
+        for index in moving:
+            self._move(index, running[index])
+        self._thaw(running.keys() & self._frozen.keys())
         self._block, self._is_void = following, bool(unheld)
         self._start_ns = self._clock_ns()
         self.conducted.borders_ns.append(self._start_ns - end_ns)
         self.conducted.processor_ns += time.process_time_ns() - began_ns
 
-    def _running(self, block: Block | None) -> set[int]:
-        return {*self._tenants} if block is None or block.awake is None else {block.awake}
+    def _move(self, index: int, slot: int) -> None:
+        """Have a tenant run in a slot. Raises OSError where the kernel refuses that."""
+        self._tenants[index].live.move((self._homes[index] if slot == HOME else self._slots[slot]).processors)
+        self._at[index] = slot
 
     def _pass(self, block: Block, end_ns: int) -> None:
         void = self._is_void or is_late(block, end_ns - self._start_ns)
@@ -155,15 +182,14 @@ class Conductor:
                 rank.rests.append(rest)
 
     def _add_up(self, block: Block, end_ns: int) -> None:
-        """Add what each slice has used since the last border to the kind of block that it was for its tenant.
+        """Add what each slice has used since the last border to what it has used while those ran.
 
         Read while those of both sides of the border rest that may: what a frozen slice uses is its own.
         """
         before, self._counted = self._counted, self._count()
         if self._is_void:
             return
+        awake = frozenset(block.awake)
         for index in before.keys() & self._counted.keys():
-            kind = ALL if block.awake is None else ONLY if block.awake == index else REST
-            spent = self.conducted.spent.setdefault(index, {}).setdefault(kind, Spent())
-            spent.processor_ns += self._counted[index] - before[index]
-            spent.lasted_ns += end_ns - self._start_ns
+            spent = self.conducted.spent.setdefault(index, {}).setdefault(awake, Spent())
+            spent.add(self._counted[index] - before[index], end_ns - self._start_ns)

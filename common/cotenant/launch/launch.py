@@ -31,6 +31,7 @@ from cotenant.launch.mps import MpsDaemon
 from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.origin import origin_of
 from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
+from cotenant.launch.pairing import Pairing
 from cotenant.launch.rendezvous import Link, Rank, TakenError
 from cotenant.launch.schedule import Schedule
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, start_tenant
@@ -76,6 +77,8 @@ class Launch:
     """Where the tenants' logs are; by default in the directory that they name."""
     takes_turns: bool = False
     """Whether its tenants are measured by blocks, if that can be had."""
+    pairing: Pairing | None = None
+    """Which of its tenants meet, two at a time; None where all are beside each other."""
     _events: Events = field(default_factory=Events, init=False)
     _kills: KillWatch = field(default_factory=KillWatch, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
@@ -256,7 +259,8 @@ class Launch:
             return
         self.observer.measuring(self._expected_s(schedule, given))
         self._phase = Phase.LOAD
-        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, self.peers, schedule)
+        slots = self.pairing.slots if self.pairing else ()
+        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, self.peers, schedule, slots)
         for tenant in self._tenants:
             go = self._load.gos[tenant.index]
             # All are here that there are.
@@ -271,9 +275,11 @@ class Launch:
     def _amounts(self) -> tuple[Schedule | None, dict[int, Allowance]]:
         """Return the schedule of blocks, if there is one, and how much each measures. Raises ProtocolError."""
         if self.takes_turns:
-            planned = by_blocks(self._tenants, self.limits.budget_s)
+            planned = by_blocks(self._tenants, self.limits.budget_s, self.pairing.pairs if self.pairing else ())
             if not isinstance(planned, str):
                 return planned
+            if self.pairing is not None:
+                raise ProtocolError(f"Pairs cannot take turns: {planned}. --baseline quick launches each by itself.")
             self._refusal = planned
         return None, allowances(self._tenants, self.limits)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from cotenant.isolation.plan import Slice
 from cotenant.launch.allowances import Allowance
 from cotenant.launch.conductor import Conductor
 from cotenant.launch.limits import Limits, after_stop
@@ -45,6 +46,7 @@ class MeasuredLoad:
         tenants: Collection[Tenant],
         peers: Peers = NO_PEERS,
         schedule: Schedule | None = None,
+        slots: Sequence[Slice] = (),
     ) -> None:
         self._peers, common = peers, peers.go()
         if common is not None:
@@ -69,7 +71,7 @@ class MeasuredLoad:
         self.work = WorkReadings(tenants)
         self.conductor: Conductor | None = None
         if schedule is not None:
-            self.conductor = Conductor(schedule, tenants, self.t0_ns + settle_ns, self.work.read)
+            self.conductor = Conductor(schedule, tenants, self.t0_ns + settle_ns, self.work.read, slots=slots)
         peers.started(self.t0_ns, next(iter(given.values())).most)
 
     def due_s(self) -> float:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -23,7 +24,10 @@ from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.schedule import places
 from cotenant.launch.start import Start
+from cotenant.launch.tenant import TenantSpec
+from cotenant.procfs import format_list
 from cotenant.results.build import Common, Placement, Statement, build_record, kept_by_blocks, observed_by_ranks
+from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.pressure import pressures
 from cotenant.results.record import NO_BLOCKS, Blocks, Enclosed, Observed, Record
 from cotenant.stats.tenants import Span, common_load, work_beside
@@ -41,6 +45,26 @@ class SuiteFacts:
     policies: dict[str, Any]
     findings: tuple[Finding, ...]
     conceal: Conceal
+
+
+def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult, Start]]:
+    """Yield a launch; of one in which pairs met each of them as a launch of two."""
+    if start.pairing is None:
+        yield result, start
+        return
+    for pair, own in zip(start.pairing.pairs, start.met, strict=True):
+        tenants = (_in_slot(result.tenants[at], spec) for at, spec in zip(pair, own.specs, strict=True))
+        conducted = result.conducted and dataclasses.replace(result.conducted, members=frozenset(pair))
+        yield dataclasses.replace(result, tenants=tuple(tenants), conducted=conducted), own
+
+
+def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
+    """Return a tenant as it is in one of its slots: the kernel was asked for these processors at each move."""
+    bound = tenant.read_back.processors is not None
+    processors = format_list(spec.slice.processors) if bound else None
+    return dataclasses.replace(
+        tenant, spec=spec, read_back=dataclasses.replace(tenant.read_back, processors=processors)
+    )
 
 
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
@@ -133,13 +157,13 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
     borders_ns = conducted.borders_ns or [0]
     return Blocks(
         rounds=conducted.schedule.rounds,
-        planned=conducted.schedule.length,
+        planned=conducted.planned,
         passed=len(conducted.passed),
         void=sum(one.void for one in conducted.passed),
         held_by=conducted.held_by,
         border_p50_ns=round(median(borders_ns)),
         border_longest_ns=max(borders_ns),
-        spent=conducted.spent.get(tenant, {}),
+        spent=conducted.spent_of(tenant),
         unheld=conducted.unheld.get(tenant, 0),
     )
 
@@ -147,7 +171,7 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
 def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int) -> list[Observed]:
     """Return the observations with the block that each lies in."""
     spans = [(made.start_ns, made.end_ns) for made in observations]
-    found = places(spans, conducted.passed, tenant, conducted.schedule)
+    found = places(spans, conducted.passed, tenant, conducted.schedule, conducted.members)
     return [
         msgspec.structs.replace(made, block=place.block, kind=place.kind, kept=place.kept)
         for made, place in zip(observations, found, strict=True)
@@ -169,10 +193,13 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
     elsewhere = {number: rows for node in nodes for number, rows in node.observations.items()}
     own = {number: rank.observations for number, rank in ranks.items()}
     observations, by_rank = observed_by_ranks(elsewhere | own)
-    blocks = None
+    blocks, part = None, first.work | (first.record or {})
     if conducted is not None:
         blocks = _blocks(conducted, tenant.spec.slice.tenant)
         observations = _placed(observations, conducted, tenant.spec.slice.tenant)
+        if conducted.schedule.pairs:
+            in_pair = [made.block is not None for made in observations]
+            observations, part = [*itertools.compress(observations, in_pair)], _part_of(part, in_pair)
     return Statement(
         ready_ns=first.ready_ns,
         skip=amount.skip if amount else 0,
@@ -182,11 +209,22 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
         late_ns=max([rank.late_ns for rank in ranks.values()] + [node.late_ns for node in nodes]),
         observations=observations,
         rank_observations=by_rank,
-        part=first.work | (first.record or {}),
+        part=part,
         stop_ns=result.stop_ns,
         blocks=blocks,
         kept=kept_by_blocks(observations),
     )
+
+
+def _part_of(part: dict[str, Any], own: Sequence[bool]) -> dict[str, Any]:
+    """Return what a tenant states, of its observations only what it has of its `own`."""
+
+    def shorter(of: Mapping[str, Any], name: str) -> dict[str, Any]:
+        rows = list_of(of.get(name))
+        return {name: [*itertools.compress(rows, own)]} if len(rows) == len(own) else {}
+
+    observed = mapping_of(part.get("observed"))
+    return part | shorter(part, "epoch_loss") | {"observed": {**observed, **shorter(observed, "steps_ns")}}
 
 
 def _place(

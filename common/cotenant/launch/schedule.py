@@ -1,16 +1,19 @@
 """One launch as a schedule of blocks: in each some tenants run, and the kernel holds the others still.
 
 Blocks of `all` alternate with blocks in which one tenant is awake, so that what a tenant does alone is compared with
-what it does beside the others just before and just after. Everything here is pure: who freezes and thaws is the
-conductor.
+what it does beside the others just before and just after. Where pairs of many tenants meet, each walks on by turns:
+`only a`, `a and b`, `only b`, `b and c`, `only c`, so that both of a pair are alone beside it, each on the slice that
+it has in it. Everything here is pure: who freezes and thaws is the conductor.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+
+from cotenant.launch.pairing import Pair, trails
 
 WANTED_ROUNDS, LEAST_ROUNDS = 20, 8
 WARM_UP_ROUNDS = 1
@@ -26,13 +29,19 @@ LATEST_NS = 1_000_000_000
 """A block that lasted so much longer than planned was disturbed: the runner was stopped, or starved."""
 
 
+HOME = -1
+"""The slice that a tenant was planned for; others are the slots of a pair."""
+Turn = tuple[Mapping[int, int], bool]
+"""Who runs, and where; and whether any of them rested before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a launch in which all tenants run, or the one that is `awake`. Round 0 is the warm-up."""
+    """A part of a launch in which those run that are `awake`, each with where. Round 0 is the warm-up."""
 
     index: int
     round: int
-    awake: int | None
+    awake: Mapping[int, int]
     lasting_ns: int
 
 
@@ -65,39 +74,37 @@ ALL, ONLY = "all", "only"
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The rounds of a launch; `steps_ns` is what a step takes, by tenant, and `rounds` those behind the warm-up."""
+    """The rounds of a launch; `steps_ns` is what a step takes, by tenant, and `rounds` those behind the warm-up.
+
+    Of `pairs` two meet at a time; without any all are beside each other.
+    """
 
     steps_ns: Mapping[int, int]
     on_devices: bool
     rounds: int
+    pairs: tuple[Pair, ...] = ()
 
     @property
     def round_ns(self) -> int:
-        """How long a round takes: everybody's turn, and a block of all before each."""
-        return sum(self._lasting_ns(None) + self._lasting_ns(tenant) for tenant in self.steps_ns)
-
-    @property
-    def length(self) -> int:
-        """How many blocks there are."""
-        return 2 * len(self.steps_ns) * (self.rounds + WARM_UP_ROUNDS) + 1
+        """How long a round takes; of pairs about as long, as each is drawn anew."""
+        return sum(self._lasting_ns(*turn) for turn in self._round(random.Random(0)))
 
     @property
     def total_ns(self) -> int:
         """How long all rounds take, the warm-up and the last block of all included."""
-        return (self.rounds + WARM_UP_ROUNDS) * self.round_ns + self._lasting_ns(None)
+        return (self.rounds + WARM_UP_ROUNDS) * self.round_ns + self._lasting_ns(*self._all)
 
     def blocks(self, chance: random.Random) -> Iterator[Block]:
         """Yield the blocks: in each round every tenant alone once, in an order drawn anew, all of them between any two.
 
-        The last one is of all: no turn is without one behind it. Nobody rests for longer than one block.
+        The last one is of all: no turn is without one behind it. Nobody rests for longer than one block. Of pairs the
+        first one is of all, as is what precedes it: nobody is to be moved before it was frozen.
         """
-        index = 0
-        for number in range(self.rounds + WARM_UP_ROUNDS):
-            for tenant in chance.sample(sorted(self.steps_ns), len(self.steps_ns)):
-                for awake in (None, tenant):
-                    yield Block(index, number, awake, self._lasting_ns(awake))
-                    index += 1
-        yield Block(index, number, None, self._lasting_ns(None))
+        rounds = range(self.rounds + WARM_UP_ROUNDS)
+        turns = [(number, turn) for number in rounds for turn in self._round(chance)]
+        turns = [(0, self._all), *turns] if self.pairs else [*turns, (self.rounds, self._all)]
+        for index, (number, (awake, thawed)) in enumerate(turns):
+            yield Block(index, number, awake, self._lasting_ns(awake, thawed))
 
     def number(self, tenants: Sequence[int], requested: int) -> int:
         """Return how many steps make an observation of these tenants, so that enough of them lie in a block."""
@@ -110,21 +117,40 @@ class Schedule:
             return AFTER_BORDER_NS
         return (AFTER_THAW_ON_DEVICES_NS if self.on_devices else AFTER_THAW_NS) + self.steps_ns[tenant]
 
-    def _lasting_ns(self, awake: int | None) -> int:
+    @property
+    def _all(self) -> Turn:
+        return dict.fromkeys(sorted(self.steps_ns), HOME), True
+
+    def _round(self, chance: random.Random) -> Iterator[Turn]:
+        if not self.pairs:
+            for tenant in chance.sample(sorted(self.steps_ns), len(self.steps_ns)):
+                yield self._all
+                yield {tenant: HOME}, False
+        for trail in trails(self.pairs, chance):
+            slots = itertools.cycle(chance.sample((0, 1), 2))
+            before: dict[int, int] = {}
+            for here in ({tenant: next(slots)} for tenant in trail):
+                if before:
+                    yield before | here, True
+                yield here, not before
+                before = here
+
+    def _lasting_ns(self, awake: Mapping[int, int], thawed: bool) -> int:
         """Return the length of a block: its longest leave-out, and then what is measured."""
-        running = self.steps_ns if awake is None else {awake: self.steps_ns[awake]}
-        left_out_ns = max(self.left_out_ns(tenant, thawed=awake is None) for tenant in running)
-        return left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * max(running.values()))
+        left_out_ns = max(self.left_out_ns(tenant, thawed) for tenant in awake)
+        return left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * max(self.steps_ns[tenant] for tenant in awake))
 
 
-def schedule_within(steps_ns: Mapping[int, int], on_devices: bool, budget_ns: int) -> Schedule | None:
+def schedule_within(
+    steps_ns: Mapping[int, int], on_devices: bool, budget_ns: int, pairs: tuple[Pair, ...] = ()
+) -> Schedule | None:
     """Return the schedule of as many rounds as fit a budget, LEAST_ROUNDS at least; None where these take twice as
     long."""
-    least = Schedule(steps_ns, on_devices, LEAST_ROUNDS)
+    least = Schedule(steps_ns, on_devices, LEAST_ROUNDS, pairs)
     if least.total_ns > 2 * budget_ns:
         return None
     more = (budget_ns - least.total_ns) // least.round_ns
-    return Schedule(steps_ns, on_devices, min(WANTED_ROUNDS, LEAST_ROUNDS + max(0, more)))
+    return Schedule(steps_ns, on_devices, min(WANTED_ROUNDS, LEAST_ROUNDS + max(0, more)), pairs)
 
 
 def is_late(block: Block, lasted_ns: int) -> bool:
@@ -132,12 +158,20 @@ def is_late(block: Block, lasted_ns: int) -> bool:
     return lasted_ns > block.lasting_ns + LATEST_NS
 
 
-def places(spans: Sequence[tuple[int, int]], passed: Sequence[Passed], tenant: int, schedule: Schedule) -> list[Place]:
+def places(
+    spans: Sequence[tuple[int, int]],
+    passed: Sequence[Passed],
+    tenant: int,
+    schedule: Schedule,
+    members: Collection[int] = (),
+) -> list[Place]:
     """Return where each observation of a tenant lies, in the order of time: `spans` are their first and last moment.
 
     Those wholly behind a block's leave-out and before its end are kept; of the warm-up's round and of void blocks none.
+    `members` are those whose meeting counts, by default all: no other block of theirs is a place but those of one of
+    them beside it.
     """
-    windows = list(_windows(passed, tenant, schedule))
+    windows = list(_windows(passed, tenant, schedule, {*members} or schedule.steps_ns.keys()))
     found: list[Place] = []
     at = 0
     for start_ns, end_ns in spans:
@@ -148,13 +182,20 @@ def places(spans: Sequence[tuple[int, int]], passed: Sequence[Passed], tenant: i
             found.append(NOWHERE)
             continue
         kept = start_ns >= from_ns and one.block.round >= WARM_UP_ROUNDS and not one.void
-        found.append(Place(one.block.index, ALL if one.block.awake is None else ONLY, kept))
+        found.append(Place(one.block.index, ALL if len(one.block.awake) > 1 else ONLY, kept))
     return found
 
 
-def _windows(passed: Sequence[Passed], tenant: int, schedule: Schedule) -> Iterator[tuple[Passed, int]]:
-    """Yield the blocks in which a tenant ran, with the moment from which its observations count."""
-    rested = [False, *(before.block.awake not in (None, tenant) for before, _ in pairwise(passed))]
-    for one, thawed in zip(passed, rested, strict=False):
-        if one.block.awake in (None, tenant):
+def _windows(
+    passed: Sequence[Passed], tenant: int, schedule: Schedule, members: Collection[int]
+) -> Iterator[tuple[Passed, int]]:
+    """Yield the blocks that count in which a tenant ran, with the moment from which its observations do."""
+    met = [one.block.awake.keys() == {*members} for one in passed]
+    beside = [any(met[max(0, at - 1) : at + 2]) for at in range(len(met))]
+    before: Mapping[int, int] = dict.fromkeys(schedule.steps_ns, HOME)
+    for at, one in enumerate(passed):
+        awake = one.block.awake
+        if tenant in awake and (met[at] or (beside[at] and len(awake) == 1)):
+            thawed = before.get(tenant) != awake[tenant]
             yield one, one.start_ns + schedule.left_out_ns(tenant, thawed)
+        before = awake

@@ -23,6 +23,7 @@ from cotenant.launch.command import interpreter, nocache_prefix, resolve_command
 from cotenant.launch.containers import Image
 from cotenant.launch.environment import added_environment, free_ports, job_variables, node_variables, seed_of
 from cotenant.launch.limits import USUAL_LIMITS, Limits
+from cotenant.launch.pairing import USUAL_BYTES, Pair, Pairing, groups_of
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.sizing import Sizing, check_axis
 from cotenant.launch.tenant import TenantSpec
@@ -30,6 +31,7 @@ from cotenant.machine.space import is_in_memory
 from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import Cluster
 from cotenant.procfs import format_list
+from cotenant.results.last import last_peaks
 from cotenant.results.record import SOLO, Baseline, name_of
 from cotenant.suite.cells import (
     ON_PROCESSORS,
@@ -45,7 +47,7 @@ from cotenant.suite.cells import (
 )
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Suite
-from cotenant.suite.mixes import Mix
+from cotenant.suite.mixes import JOINED, Mix
 from cotenant.suite.pressure import PREFIX, why_unpressed
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
@@ -139,6 +141,8 @@ class Start:
     """Its tenants are measured by blocks, alone and beside each other in one launch, if that can be had."""
     without_blocks: bool = False
     """It is launched only where its tenants could not be measured by blocks."""
+    pairing: Pairing | None = None
+    """Which of its tenants meet, two at a time, each pair as a mix of its own; None where all are beside each other."""
 
     @property
     def cell(self) -> JobCell:
@@ -162,8 +166,24 @@ class Start:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of each tenant's record: that of its cell, and of its mix or that it is alone."""
+        """The name of each record: that of a tenant's cell, and of its mix or that it is alone."""
+        if self.pairing is not None:
+            return tuple(name for pair in self.met for name in pair.names)
         return tuple(name_of(program.cell.label, self.solo, self.mix) for program in self.programs)
+
+    @property
+    def met(self) -> tuple[Start, ...]:
+        """Its pairs, as the launches that they would be by themselves: each of two tenants, one in each slot."""
+        if self.pairing is None:
+            return (self,)
+        return tuple(self._of_pair(pair, self.pairing.slots) for pair in self.pairing.pairs)
+
+    def _of_pair(self, pair: Pair, slots: Sequence[Slice]) -> Start:
+        programs = tuple(self.programs[tenant] for tenant in pair)
+        there = [replace(slot, tenant=tenant) for tenant, slot in zip(pair, slots, strict=True)]
+        specs = tuple(replace(self.specs[slice_.tenant], slice=slice_) for slice_ in there)
+        name = JOINED.join(program.cell.label for program in programs)
+        return replace(self, label=name, mix=name, programs=programs, specs=specs, pairing=None)
 
     @property
     def solo(self) -> bool:
@@ -177,17 +197,19 @@ class Start:
 
     @property
     def sharers(self) -> int:
-        """How many of its tenants have the same processors: as many everywhere, and alone it is one."""
-        return max(Counter(spec.slice.processors for spec in self.specs).values())
+        """How many that run at once have the same processors: as many everywhere, and alone it is one."""
+        return max(Counter(spec.slice.processors for spec in self.met[0].specs).values())
 
 
 @dataclass(frozen=True, slots=True)
 class _Launch:
-    """The programs of all tenants; of a mix its name."""
+    """The programs of all tenants and their slices; of a mix its name."""
 
     programs: tuple[Program, ...]
+    slices: tuple[Slice, ...]
     mix: str = ""
     timeout_s: float | None = None
+    pairing: Pairing | None = None
 
 
 class Resolver:
@@ -203,7 +225,8 @@ class Resolver:
         }
         self.tenants = len(self.plans["student"].slices)
         self.ranks = ranks_of_all(machine, self.plans["student"])
-        self._port = free_ports(self.tenants)
+        most = max((len(mix.labels) for mix in options.mixes if mix.pairs), default=0)
+        self._port = free_ports(max(self.tenants, most))
         for job in options.jobs:
             check_axis(job, options.extra)
         tables = (options.suite.path.parent, options.checkout / "profiles")
@@ -224,7 +247,7 @@ class Resolver:
                 if cell.nodes <= self._nodes
                 if not self._sizing.is_too_large(cell)
             ),
-            ((mix.name, self._of_mix(mix)) for mix in self._options.mixes if not self._why_not(mix)),
+            ((launch.mix, launch) for mix in self._mixes if not self._why_not(mix) for launch in self._of_mix(mix)),
         )
         starts: dict[tuple[str, tuple[int, ...]], Start] = {}
         for label, programs in together:
@@ -256,7 +279,9 @@ class Resolver:
                 sentences.append(
                     f"{job.stem}: cells of --nodes {format_list(beyond)} are left out: there are {self._nodes}."
                 )
-        sentences += [f"{mix.name}: left out, as {why}" for mix in self._options.mixes if (why := self._why_not(mix))]
+        sentences += [f"{mix.name}: left out, as {why}" for mix in self._mixes if (why := self._why_not(mix))]
+        if self._why_apart and any(mix.pairs for mix in self._options.mixes):
+            sentences.append(f"Each pair is a launch by itself: {self._why_apart}.")
         if self._options.challenge is not None:
             every = [cell for job in self._jobs for cell in fitting(job, self.ranks)]
             whys = ((cell.label, why_unchallenged(cell, self._options.extra)) for cell in every)
@@ -271,7 +296,7 @@ class Resolver:
         """Return why a mix does not fit this machine; "" where it does."""
         if self._options.cluster is not None:
             return "over several nodes only jobs of the group all run."
-        if len(mix.labels) > self.tenants:
+        if len(mix.labels) > self.tenants and not mix.pairs:
             there = many(self.tenants, "tenant")
             return f"it is of {len(mix.labels)} tenants and there are {there}: --users {len(mix.labels)}."
         if why := why_unpressed(mix.labels, self._devices, self._in_memory):
@@ -298,16 +323,52 @@ class Resolver:
         """Every cell of the suite by its label."""
         return {cell.label: cell for job in self._every_job for cell in expand(job)}
 
+    @functools.cached_property
+    def _mixes(self) -> tuple[Mix, ...]:
+        """The mixes; of pairs that cannot meet in one launch each by itself."""
+        own = self._options.mixes
+        return tuple(chain.from_iterable(mix.apart if mix.pairs and self._is_apart(mix) else (mix,) for mix in own))
+
+    def _is_apart(self, mix: Mix) -> bool:
+        return len(mix.pairs) == 1 or self._options.baseline != "blocks" or bool(self._why_apart)
+
+    @functools.cached_property
+    def _why_apart(self) -> str:
+        """Why pairs that are to be measured by blocks are launches of their own; "" where they meet in one."""
+        options = self._options
+        if options.baseline != "blocks":
+            return ""
+        if options.counted_by:
+            return f"{options.counted_by} says how much is observed"
+        return "what a job holds of a device stays there" if any(self._devices) else ""
+
     def _of_equals(self, cell: JobCell) -> _Launch:
-        return _Launch((self._program(cell),) * len(self.plans[cell.job.group].slices), timeout_s=cell.job.timeout_s)
+        slices = self.plans[cell.job.group].slices
+        return _Launch((self._program(cell, slices),) * len(slices), slices, timeout_s=cell.job.timeout_s)
 
-    def _of_mix(self, mix: Mix) -> _Launch:
-        programs = {label: self._program(self._cells[label]) for label in dict.fromkeys(mix.labels)}
-        of_tenants = tuple(programs[label] for label in mix.of_tenants(self.tenants))
-        longest = max((program.cell.job.timeout_s or 0.0 for program in of_tenants), default=0.0)
-        return _Launch(of_tenants, mix.name, mix.timeout_s or longest or None)
+    def _of_mix(self, mix: Mix) -> Iterator[_Launch]:
+        """Yield the launch of a mix; of pairs that memory cannot hold at once those of their groups."""
+        groups = self._groups(mix) if mix.pairs else [()]
+        for number, pairs in enumerate(groups, start=1):
+            there = sorted({*chain.from_iterable(pairs)})
+            labels = [mix.labels[at] for at in there] if pairs else mix.of_tenants(self.tenants)
+            slots = self.plans["student"].slices
+            pairing = Pairing(tuple((there.index(a), there.index(b)) for a, b in pairs), slots) if pairs else None
+            slices = _residents(slots, len(labels)) if pairs else slots
+            programs = {label: self._program(self._cells[label], slices) for label in dict.fromkeys(labels)}
+            of_tenants = tuple(programs[label] for label in labels)
+            longest = max((program.cell.job.timeout_s or 0.0 for program in of_tenants), default=0.0)
+            name = f"{mix.name}.{number}" if len(groups) > 1 else mix.name
+            yield _Launch(of_tenants, slices, name, mix.timeout_s or longest or None, pairing)
 
-    def _program(self, cell: JobCell) -> Program:
+    def _groups(self, mix: Mix) -> list[tuple[Pair, ...]]:
+        """Return the pairs that meet in one launch, by what each job had of memory last time here."""
+        slots = self.plans["student"].slices
+        peaks = last_peaks(self._options.paths.output, self._options.suite.name)
+        needs = [min(peaks.get(label, USUAL_BYTES), slots[0].memory_bytes) for label in mix.labels]
+        return groups_of(mix.pairs, needs, sum(slot.memory_bytes for slot in slots))
+
+    def _program(self, cell: JobCell, slices: Sequence[Slice]) -> Program:
         cell, size = self._sizing.sized(cell)
         job, options = cell.job, self._options
         suite, uid, port = options.suite.name, options.uid, self._port
@@ -315,7 +376,7 @@ class Resolver:
         variables = tuple(
             job_variables(cell, suite, uid, total, slice_, self._machine, options.paths, port + slice_.tenant)
             | self._sizing.variables(job, size)
-            for slice_ in self.plans[job.group].slices
+            for slice_ in slices
         )
         cmd = expand_variables(job.cmd, variables[0])
         return Program(cell, resolve_command(cmd, job.name, options.suite.path, options.checkout), size, variables)
@@ -325,9 +386,20 @@ class Resolver:
         programs, options = launch.programs, self._options
         planned = self.plans[programs[0].cell.job.group]
         findings = (*self._chosen.findings, *planned.findings)
-        specs = [self._spec(program, label, slice_) for program, slice_ in zip(programs, planned.slices, strict=True)]
+        specs = [self._spec(program, label, slice_) for program, slice_ in zip(programs, launch.slices, strict=True)]
         takes_turns = self._takes_turns(launch)
-        yield Start(label, programs, tuple(specs), findings, launch.mix, launch.timeout_s, takes_turns=takes_turns)
+        yield Start(
+            label,
+            programs,
+            tuple(specs),
+            findings,
+            launch.mix,
+            launch.timeout_s,
+            takes_turns=takes_turns,
+            pairing=launch.pairing,
+        )
+        if launch.pairing is not None:
+            return
         if any(program.cell.job in options.neighbours for program in programs):
             return  # What a job keeps beside a neighbour of known pressure is over its rate beside level 0.
         cells = [program.cell.label for program in programs]
@@ -402,6 +474,15 @@ class Resolver:
         return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, presses)
 
 
+def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:
+    """Return the slices of so many tenants of which two meet at a time: each is planned as one of a pair, and has
+    memory where either slot has it."""
+    nodes = tuple(sorted({node for slot in slots for node in slot.nodes}))
+    return tuple(
+        replace(slots[number % len(slots)], tenant=number, nodes=nodes, slices=count) for number in range(count)
+    )
+
+
 def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
     """Yield a sentence for the families that lack the same precisions on a processor."""
     precisions_of: dict[str, tuple[object, ...]] = {}
@@ -419,7 +500,7 @@ def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
 def _check_labels(starts: Collection[Start]) -> None:
     """Refuse a job that is called like a tenant of another alone, or in a mix: both would write the same files."""
     jobs = {start.label for start in starts if not start.solo and not start.mix}
-    for start in starts:
+    for start in chain.from_iterable(start.met for start in starts):
         for name, program in zip(start.names, start.programs, strict=True):
             if (start.solo or start.mix) and name in jobs:
                 where = f"in the mix '{start.mix}'" if start.mix else "alone"

@@ -443,6 +443,7 @@ class SuiteRun:
                 peers,
                 logs,
                 start.takes_turns,
+                start.pairing,
             )
             counts = self._counts()
             result = launch.run()
@@ -476,14 +477,16 @@ class SuiteRun:
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
         # Not before: what makes numbers takes its time to import, and until now nothing needed any.
         from cotenant.findings.rules import with_findings
-        from cotenant.launch.records import SuiteFacts, records_of
+        from cotenant.launch.records import SuiteFacts, parts_of, records_of
 
         options = self._options
         policies = {"cache": options.cache, **limits_alone(start.baseline, self._limits).policies()}
         backend, findings = self.chosen.backend, tuple(dict.fromkeys((*start.findings, *survived(self.before))))
         seen = (self._facts, backend, policies, findings, self._conceal)
         facts = SuiteFacts(options.suite.name, self._started, options.uid, *seen)
-        records = with_findings(records_of(result, start, facts), self.records)
+        records: list[Record] = []
+        for part, own in parts_of(result, start):
+            records += with_findings(records_of(part, own, facts), [*self.records, *records])
         self.records += records
         files = self._output.keep(records, result.ended)
         if len(files) == len(records):

@@ -12,19 +12,22 @@ from pathlib import Path
 
 from cotenant.files import open_regular
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of
-from cotenant.results.record import Whole
+from cotenant.results.record import IN_MIX, SOLO, Whole
 
 
 @dataclass(frozen=True, slots=True)
 class LastLaunch:
-    """A launch that completed: its `seconds` from its begin to its last tenant's end, and what its optimizers step.
+    """A launch that completed: its `seconds` from its begin to its last tenant's end, what its optimizers step, and the
+    most memory that its slice had, page cache included.
 
     `parameters` is None where that was not counted: nothing is trained, or the program is no benchmark of ours.
+    `memory_peak_bytes` is None where no slice counts it.
     """
 
     start: str
     seconds: float
     parameters: int | None
+    memory_peak_bytes: int | None = None
 
 
 def last_launches(records: Iterable[Decoded], suite: str) -> dict[str, LastLaunch]:
@@ -37,14 +40,30 @@ def last_launches(records: Iterable[Decoded], suite: str) -> dict[str, LastLaunc
             lasted = datetime.fromisoformat(record.end_time) - datetime.fromisoformat(record.start_time)
         except (ValueError, TypeError):  # TypeError: one has a time zone, the other has none
             continue
-        launch = LastLaunch(record.start_time, lasted.total_seconds(), _parameters(record))
+        peak_bytes = part_of(record.at("isolation", "counters", "memory_peak_bytes"), Whole)
+        launch = LastLaunch(record.start_time, lasted.total_seconds(), _parameters(record), peak_bytes)
         before = newest.get(record.name, launch)
         newest[record.name] = max(before, launch, key=lambda each: (each.start, each.seconds))
     return newest
 
 
 def last_seconds(output: Path, suite: str) -> dict[str, float]:
-    """Return how long the newest launch of each label took whose records lie in a directory, by the label.
+    """Return how long the newest launch of each label took whose records lie in a directory, by the label."""
+    return {label: launch.seconds for label, launch in _last(output, suite).items()}
+
+
+def last_peaks(output: Path, suite: str) -> dict[str, int]:
+    """Return the most memory that a tenant of each cell had in the newest launches there, by the cell's label."""
+    peaks: dict[str, int] = {}
+    for name, launch in _last(output, suite).items():
+        label = name.partition(IN_MIX)[0].removesuffix(SOLO)
+        if launch.memory_peak_bytes is not None:
+            peaks[label] = max(peaks.get(label, 0), launch.memory_peak_bytes)
+    return peaks
+
+
+def _last(output: Path, suite: str) -> dict[str, LastLaunch]:
+    """Return the newest launch of each label whose records lie in a directory.
 
     One file is read for each: a suite that is about to start does not wait for a report's reading of all.
     """
@@ -57,7 +76,7 @@ def last_seconds(output: Path, suite: str) -> dict[str, float]:
     for _, path in newest.values():
         with suppress(OSError, ValueError, RecursionError), open_regular(path) as file:
             records.append(Decoded(json.loads(file.read()), str(path)))
-    return {label: launch.seconds for label, launch in last_launches(records, suite).items()}
+    return last_launches(records, suite)
 
 
 def _parameters(record: Decoded) -> int | None:

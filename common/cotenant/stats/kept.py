@@ -45,6 +45,11 @@ class Spent:
     lasted_ns: int = 0
     """Time from border to border."""
 
+    def add(self, processor_ns: int, lasted_ns: int) -> None:
+        """Count one block more."""
+        self.processor_ns += processor_ns
+        self.lasted_ns += lasted_ns
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:

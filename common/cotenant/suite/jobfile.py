@@ -137,7 +137,7 @@ def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix | Sense, ...]:
         if "mix" in raw and "cmd" not in raw:
             return (mix_of(raw),)
         if "pairs" in raw and "cmd" not in raw:
-            return pairs_of(raw)
+            return (pairs_of(raw),)
         if "sense" in raw and "cmd" not in raw:
             return (sense_of(raw),)
         return _jobs(raw)

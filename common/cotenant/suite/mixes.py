@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, combinations_with_replacement
+from itertools import chain, combinations
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.suite.decode import kind
@@ -19,17 +19,25 @@ JOINED = "+"
 class Mix:
     """A launch whose tenant i runs the i-th of `labels`, cells of the same job file; these repeat round the tenants.
 
-    One of several that an entry or a flag makes is of two tenants; `family` names that entry or flag, else it is empty.
+    Of `pairs` two meet at a time, without any all are beside each other. A mix of two tenants, or of such pairs, that
+    an entry or a flag makes has the name of that as `family`, else it is empty.
     """
 
     name: str
     labels: tuple[str, ...]
     timeout_s: float | None = None
     family: str = ""
+    pairs: tuple[tuple[int, int], ...] = ()
 
     @property
     def stem(self) -> str:
         return self.name
+
+    @property
+    def apart(self) -> tuple[Mix, ...]:
+        """Its pairs as launches of their own."""
+        labels = [(self.labels[first], self.labels[second]) for first, second in self.pairs]
+        return tuple(Mix(JOINED.join(pair), pair, self.timeout_s, self.family) for pair in labels)
 
     def of_tenants(self, tenants: int) -> tuple[str, ...]:
         """Return the cell of each tenant."""
@@ -44,7 +52,7 @@ def mix_of(entry: Mapping[str, object]) -> Mix:
     return Mix(name_of(dict(entry)), tuple(texts_of(entry, "mix")), positive_of(dict(entry), "timeout"))
 
 
-def pairs_of(entry: Mapping[str, object]) -> tuple[Mix, ...]:
+def pairs_of(entry: Mapping[str, object]) -> Mix:
     """Return every pair of different jobs of an entry of a job file: a job beside itself is the job's own entry.
 
     Raises CotenantError, its cells not yet looked up.
@@ -54,7 +62,21 @@ def pairs_of(entry: Mapping[str, object]) -> tuple[Mix, ...]:
     labels = dict.fromkeys(texts_of(entry, "pairs"))
     if len(labels) < 2:
         raise CotenantError("'pairs' names one job.", "A job beside itself is the job's own entry: name others.")
-    return tuple(Mix(checked_name(JOINED.join(pair)), pair, timeout_s, name) for pair in combinations(labels, 2))
+    return _paired(name, tuple(labels), timeout_s, name, itself=False)
+
+
+def _paired(name: str, labels: tuple[str, ...], timeout_s: float | None, family: str, itself: bool) -> Mix:
+    """Return the pairs of these cells, each beside `itself` where that is wanted: then it is there twice.
+
+    Raises CotenantError for cells whose names make none for a pair.
+    """
+    count = len(labels)
+    own = [(at, count + at) for at in range(count)] if itself else []
+    pairs = tuple(sorted([*combinations(range(count), 2), *own], key=lambda pair: (pair[0], pair[1] % count)))
+    mix = Mix(name, labels + labels[: len(own)], timeout_s, family, pairs)
+    for pair in mix.apart:
+        checked_name(pair.name)
+    return mix
 
 
 def check_keys_of(entry: Mapping[str, object], keys: Sequence[str]) -> None:
@@ -86,11 +108,9 @@ def mix_named(text: str) -> Mix:
     return Mix(checked_name(JOINED.join(labels)), tuple(labels))
 
 
-def pairs_named(text: str) -> tuple[Mix, ...]:
+def pairs_named(text: str) -> Mix:
     """Return every pair of the cells of `--pairs a,b,c`, each cell beside itself included. Raises CotenantError."""
-    labels = list(dict.fromkeys(labels_named(text, "--pairs")))
-    pairs = combinations_with_replacement(labels, 2)
-    return tuple(Mix(checked_name(JOINED.join(pair)), pair, family="--pairs") for pair in pairs)
+    return _paired("pairs", tuple(dict.fromkeys(labels_named(text, "--pairs"))), None, "--pairs", itself=True)
 
 
 def check_mixes(mixes: Iterable[Mix], cells: Mapping[str, Group], jobs: Mapping[str, Sequence[str]]) -> None:
@@ -99,7 +119,7 @@ def check_mixes(mixes: Iterable[Mix], cells: Mapping[str, Group], jobs: Mapping[
     `cells` are the file's labels with their groups; `jobs` are the labels of each job of several cells.
     """
     names: set[str] = set()
-    for mix in mixes:
+    for mix in chain.from_iterable((mix, *mix.apart) for mix in mixes):
         if mix.name in names or mix.name in cells or mix.name in jobs:
             raise CotenantError(f"{quoted(mix.name)} is the name of a mix and of another entry.", "Rename one.")
         names.add(mix.name)

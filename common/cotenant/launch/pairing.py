@@ -1,0 +1,64 @@
+"""Pairs of many jobs in one launch: which jobs are there at once, and in which order their pairs meet. Pure."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cotenant.isolation.plan import Slice
+
+Pair = tuple[int, int]
+USUAL_BYTES = 3 << 29
+"""Memory of a job of which nobody knows what it takes: 1.5 GiB, four times an import of torch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The pairs of a launch's tenants that meet, and the `slots`, a pair's two slices, which they have by turns."""
+
+    pairs: tuple[Pair, ...]
+    slots: tuple[Slice, ...]
+
+
+def trails(pairs: Sequence[Pair], chance: random.Random) -> Iterator[list[int]]:
+    """Yield walks over tenants in which each of the pairs meets once, as neighbours, in an order drawn anew.
+
+    They are few: one begins where an odd number of pairs is left, as long as there are such tenants.
+    """
+    left: dict[int, list[int]] = defaultdict(list)
+    for first, second in pairs:
+        left[first].append(second)
+        left[second].append(first)
+    while beginnings := [tenant for tenant, others in left.items() if others]:
+        trail = [chance.choice([tenant for tenant in beginnings if len(left[tenant]) % 2] or beginnings)]
+        while others := left[trail[-1]]:
+            following = others.pop(chance.randrange(len(others)))
+            left[following].remove(trail[-1])
+            trail.append(following)
+        yield trail
+
+
+def groups_of(pairs: Sequence[Pair], needs: Sequence[int], room: int) -> list[tuple[Pair, ...]]:
+    """Return the pairs in groups: the tenants of each fit `room` together, by what each of them `needs`.
+
+    Every pair is in one group. A pair that does not fit is a group by itself, as it would be a launch by itself. A
+    group grows by the tenant that brings most pairs for what it needs.
+    """
+    left, groups = list(dict.fromkeys(pairs)), []
+    while left:
+        there = {*left[0]}
+        while candidates := _candidates(left, there, needs, room):
+            there.add(max(candidates, key=lambda tenant: (candidates[tenant] / max(1, needs[tenant]), -tenant)))
+        group = tuple(pair for pair in left if there.issuperset(pair))
+        left = [pair for pair in left if pair not in group]
+        groups.append(group)
+    return groups
+
+
+def _candidates(left: Sequence[Pair], there: set[int], needs: Sequence[int], room: int) -> dict[int, int]:
+    """Return who still fits, with how many pairs it would bring; who brings none alone may with the next."""
+    free = room - sum(needs[tenant] for tenant in there)
+    fitting = {tenant for pair in left for tenant in pair if tenant not in there and needs[tenant] <= free}
+    return {tenant: sum(tenant in pair and not there.isdisjoint(pair) for pair in left) for tenant in fitting}
