@@ -48,7 +48,7 @@ def groups_of(pairs: Sequence[Pair], needs: Sequence[int], room: int) -> list[tu
     """
     left, groups = list(dict.fromkeys(pairs)), []
     while left:
-        there = {*left[0]}
+        there = {*min(left, key=lambda pair: needs[pair[0]] + needs[pair[1]])}
         while candidates := _candidates(left, there, needs, room):
             there.add(max(candidates, key=lambda tenant: (candidates[tenant] / max(1, needs[tenant]), -tenant)))
         group = tuple(pair for pair in left if there.issuperset(pair))
