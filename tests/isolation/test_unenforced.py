@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.backend import Backend, Counters, ReadBack, SliceEntry
+from cotenant.isolation.backend import Backend, Counters, NotIsolatedError, ReadBack, SliceEntry
 from cotenant.isolation.leftovers import new_shared_files, shared_files, thaw
 from cotenant.isolation.processes import marked
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import Affinity, NoIsolation
-from cotenant.procfs import process_of
+from cotenant.procfs import numbered, process_of
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 from isolation.entering import MIB, eventually, slice_of, started
 
@@ -111,6 +111,37 @@ def test_a_tenant_is_stopped_with_all_that_it_has_forked_and_its_neighbour_goes_
         first.kill()
         assert one.result()[0] == -signal.SIGKILL
         assert two.alive
+
+
+THREADS = """
+import os, threading, time
+children = [os.fork() for _ in range(2)]
+for _ in range(3):
+    threading.Thread(target=time.sleep, args=(1000,)).start()
+"""
+
+
+def test_a_tenant_is_moved_with_every_thread_while_it_is_stopped_and_none_leaves_it(backend: Backend) -> None:
+    live = backend.create(slice_of(0, OWN[:1]))
+    with started(live.entry, sys.executable, "-c", THREADS, environment=environment(0)) as one:
+        assert one.says() == "in"
+        one.release()
+        eventually(lambda: len(threads()) == 4 * 4, "four processes of four threads")
+        for there in (OWN[-1:], OWN[:1]):
+            live.freeze()
+            eventually(live.frozen, "all of it is stopped")
+            live.move(there)
+            bound = {tuple(sorted(os.sched_getaffinity(thread))) for thread in threads()}
+            assert bound == {there if backend.name == "affinity" else OWN}
+            live.thaw()
+        if backend.name == "affinity":
+            with pytest.raises(NotIsolatedError, match="cannot be moved"):
+                live.move([4095])
+        live.kill()
+
+
+def threads() -> list[int]:
+    return [thread for pid in marked(str(RunName()), 0) for thread in numbered(Path(f"/proc/{pid}/task"))]
 
 
 def test_who_waits_for_a_child_that_is_stopped_before_it_is_another_program_is_still(

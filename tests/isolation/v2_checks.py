@@ -248,6 +248,26 @@ def a_frozen_slice_does_nothing_until_it_is_thawed_or_killed(backend: CgroupBack
     live.remove()
 
 
+def a_frozen_slice_is_moved_with_every_process_and_back(backend: CgroupBackend, pair: Pair) -> None:
+    home, away = (slice_.processors for slice_ in pair)
+    live = backend.create(pair[0])
+    with started(live.entry, "sh", "-c", FORKS) as shim:
+        assert shim.says() == "in"
+        shim.release()
+        eventually(lambda: len(live._group.pids()) == 9, "a shell and its children")
+        for there in (away, home):
+            live.freeze()
+            eventually(live.frozen, "it is frozen")
+            live.move(there)
+            assert {os.sched_getaffinity(pid) == {*there} for pid in live._group.pids()} == {True}
+            changes = live.changes([])
+            assert bool(changes) == (there == away), changes
+            live.thaw()
+        refused(lambda: live.move([4095]), "cannot be moved to 4095")
+        live.kill()
+    live.remove()
+
+
 OF_V1_TOO = (
     slices_are_what_was_planned,
     a_memory_hog_dies_alone_and_is_counted,
@@ -256,6 +276,7 @@ OF_V1_TOO = (
     a_tenant_of_root_cannot_write_to_its_slice,
     tenants_of_the_same_processors_have_equal_time_of_them,
     a_frozen_slice_does_nothing_until_it_is_thawed_or_killed,
+    a_frozen_slice_is_moved_with_every_process_and_back,
 )
 CHECKS: tuple[Callable[[CgroupBackend, Pair], None], ...] = (
     *OF_V1_TOO,

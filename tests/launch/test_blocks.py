@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -12,19 +13,23 @@ from pathlib import Path
 
 import pytest
 
+from cotenant.isolation.plan import Slice
 from cotenant.isolation.processes import marked
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import Affinity
+from cotenant.isolation.v1 import V1
 from cotenant.launch import allowances, load, schedule
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
+from cotenant.launch.pairing import Pairing
+from cotenant.machine.limits import cgroup_mounts
 from cotenant.procfs import process_of
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 from tenants.fakes import specs
-from tenants.suites import TENANTS, Suites, job
+from tenants.suites import TENANTS, Suites, has_v1, job
 
 MS = 1_000_000
 SUMS = (str(TENANTS / "sums.py"), "--number", "1", "--repeat", "9")
@@ -47,6 +52,19 @@ def affinity() -> Iterator[Affinity]:
     backend.open(RunName())
     yield backend
     backend.close()
+
+
+@pytest.fixture
+def v1_backend() -> Iterator[V1]:
+    if not has_v1():
+        pytest.skip("v1 cgroups cannot be made here")
+    backend = V1(cgroup_mounts().v1, f"cotenant-test-pairs.{os.getpid()}")
+    backend.open(RunName())
+    yield backend
+    backend.close()
+    for mount in cgroup_mounts().v1.values():
+        with contextlib.suppress(FileNotFoundError):
+            (mount / f"cotenant-test-pairs.{os.getpid()}").rmdir()
 
 
 def by_blocks(
@@ -93,6 +111,38 @@ def test_tenants_observe_until_the_last_block_and_are_stopped_by_signals_without
         rests = [one for one in made.passed if tenant.spec.slice.tenant not in one.block.awake]
         for one in rests:
             assert not [span for span in spans if one.start_ns < span[0] and span[1] < one.end_ns]
+
+
+@pytest.mark.v1
+@pytest.mark.usefixtures("short")
+def test_pairs_of_three_meet_in_one_launch_each_in_its_slot_and_are_at_home_in_the_end(
+    tmp_path: Path, v1_backend: V1, interruption: Interruption
+) -> None:
+    """Limits are verified behind the last block: who was not put back would be a change."""
+    own = sorted(os.sched_getaffinity(0))
+    slots = tuple(Slice(slot, (own[-slot],), (0,), 64 << 20, ()) for slot in (0, 1))
+    planned = [
+        dataclasses.replace(spec, slice=dataclasses.replace(slots[index % 2], tenant=index), cell="sums")
+        for index, spec in enumerate(specs(tmp_path, *SUMS, tenants=3))
+    ]
+    pairing = Pairing(((0, 1), (1, 2)), slots)
+    result = Launch(planned, v1_backend, interruption, Limits(timeout_s=30), takes_turns=True, pairing=pairing).run()
+    assert [(tenant.outcome, tenant.message) for tenant in result.tenants] == [("completed", "")] * 3
+    assert (result.changes, result.left_behind) == ((), "")
+    made = conducted(result)
+    assert (made.held_by, len(made.passed), made.unheld) == ("freezer", made.planned, {})
+    for pair in pairing.pairs:
+        own_view = dataclasses.replace(made, members=frozenset(pair))
+        for tenant in pair:
+            rows = result.tenants[tenant].ranks[0].observations
+            spans = [(row["start_ns"], row["end_ns"]) for row in rows]
+            kinds = [
+                place.kind for place in schedule.places(spans, made.passed, tenant, made.schedule, pair) if place.kept
+            ]
+            assert {"all", "only"} == {*kinds}
+            spent = own_view.spent_of(tenant)
+            assert spent["rest"].processor_ns < 0.05 * spent["rest"].lasted_ns
+            assert spent["all"].processor_ns > 0
 
 
 @pytest.mark.usefixtures("short")

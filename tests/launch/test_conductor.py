@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from cotenant.isolation.plan import Slice as Planned
 from cotenant.launch import conductor as module
 from cotenant.launch.conductor import Conductor
+from cotenant.launch.pairing import Pair, PairSchedule
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.schedule import Schedule
 from cotenant.launch.tenant import Tenant
@@ -36,6 +40,8 @@ class Slice:
     used_ns: int = 0
     since_ns: int = 0
     deeds: list[str] = field(default_factory=list)
+    processors: tuple[int, ...] = ()
+    ended: bool = False
 
     def _pass(self) -> None:
         self.used_ns += 0 if self.asleep else self.clock.now_ns - self.since_ns
@@ -59,25 +65,42 @@ class Slice:
         self.asleep = False
         self.deeds.append("thaw")
 
+    def move(self, processors: tuple[int, ...]) -> None:
+        assert self.asleep or self.ended
+        self.processors = processors
+
 
 def tenant(index: int, live: Slice) -> Tenant:
     made: Any = object.__new__(Tenant)
-    made.spec = type("Spec", (), {"slice": type("Planned", (), {"tenant": index})})
+    made.spec = SimpleNamespace(slice=planned(index, 7 + index))
     made.live = live
     made.ranks = {0: Rank(cast(Any, None), 0, 1)}
     return cast(Tenant, made)
 
 
-class Play:
-    """Two tenants of steps of a millisecond and their conductor."""
+def planned(index: int, processor: int) -> Planned:
+    return Planned(index, (processor,), (0,), 1 << 20, ())
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, rounds: int = 2, stubborn: bool = False) -> None:
+
+class Play:
+    """Tenants of steps of a millisecond and their conductor; at home tenant i is on processor 7 + i, slot s on s."""
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        rounds: int = 2,
+        stubborn: bool = False,
+        tenants: int = 2,
+        pairs: tuple[Pair, ...] = (),
+    ) -> None:
         monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
         self.clock = Clock()
-        self.slices = [Slice(self.clock), Slice(self.clock, stubborn)]
+        self.slices = [Slice(self.clock, stubborn and index == 1) for index in range(tenants)]
         self.tenants = [tenant(index, live) for index, live in enumerate(self.slices)]
-        schedule = Schedule({0: MS, 1: MS}, False, rounds)
-        self.conductor = Conductor(schedule, self.tenants, 0, self.count, random.Random(1), self.clock)
+        steps_ns = dict.fromkeys(range(tenants), MS)
+        schedule = PairSchedule(steps_ns, False, rounds, pairs) if pairs else Schedule(steps_ns, False, rounds)
+        slots = [planned(slot, slot) for slot in (0, 1)]
+        self.conductor = Conductor(schedule, self.tenants, 0, self.count, random.Random(1), self.clock, slots)
 
     def count(self) -> dict[int, int]:
         return {index: live.processor_ns() for index, live in enumerate(self.slices)}
@@ -178,3 +201,51 @@ def test_a_schedule_that_is_ended_early_ends_with_a_block_of_all(monkeypatch: py
     assert play.conductor.over
     assert [*passed[-1].block.awake] == [0, 1]
     assert len(passed) == 4 * (3 + 1) + 1
+
+
+FOUR = tuple(combinations(range(4), 2))
+
+
+def test_each_of_a_pair_runs_in_its_slot_and_at_home_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch, tenants=4, pairs=FOUR)
+    places, seen = [], []
+    while not play.conductor.over:
+        play.next()
+        places.append([live.processors for live in play.slices])
+        seen.append(play.asleep)
+    blocks = [one.block for one in play.conductor.conducted.passed]
+    assert len(blocks) == play.conductor.conducted.planned
+    for block, there, asleep in zip(blocks[1:], places, seen, strict=False):
+        assert asleep == [index not in block.awake for index in range(4)]
+        assert all(there[index] == (slot,) for index, slot in block.awake.items())
+    assert places[-1] == [(7,), (8,), (9,), (10,)]
+    assert play.asleep == [False] * 4
+
+
+@pytest.mark.parametrize("borders", range(1, 30, 4))
+def test_stopped_in_the_midst_of_pairs_everybody_is_at_home(monkeypatch: pytest.MonkeyPatch, borders: int) -> None:
+    play = Play(monkeypatch, tenants=4, pairs=FOUR)
+    for _ in range(borders):
+        play.next()
+    moved = [live for live in play.slices if live.processors]
+    for live in play.slices:
+        live.ended = True
+    play.conductor.stop()
+    assert moved
+    assert all(live.processors == (7 + index,) for index, live in enumerate(play.slices) if live in moved)
+    assert play.asleep == [False] * 4
+
+
+def test_what_a_pair_spent_is_that_beside_each_other_and_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch, tenants=4, pairs=FOUR)
+    while not play.conductor.over:
+        play.next()
+    conducted = replace(play.conductor.conducted, members=frozenset((1, 2)))
+    together = [one for one in conducted.passed if one.block.awake.keys() == {1, 2}]
+    alone = [one for one in conducted.passed if one.block.awake.keys() == {1}]
+    spent = conducted.spent_of(1)
+    for kind, passed in (("all", together), ("only", alone)):
+        assert spent[kind].lasted_ns == pytest.approx(sum(one.end_ns - one.start_ns for one in passed), rel=0.01)
+        assert spent[kind].processor_ns == pytest.approx(spent[kind].lasted_ns, rel=0.02)
+    assert spent["rest"].processor_ns == 0
+    assert spent["rest"].lasted_ns > 0

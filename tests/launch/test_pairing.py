@@ -9,7 +9,10 @@ from itertools import chain, combinations, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.launch.pairing import groups_of, trails
+from cotenant.launch.pairing import PairSchedule, groups_of, trails
+from cotenant.launch.schedule import ALL, BUDGET_NS, HOME, LEAST_ROUNDS, ONLY, Block, Passed, places, within
+
+MS = 1_000_000
 
 GRAPHS = st.integers(2, 12).flatmap(
     lambda count: st.tuples(
@@ -19,7 +22,9 @@ GRAPHS = st.integers(2, 12).flatmap(
 
 
 @given(GRAPHS, st.integers())
-def test_walks_take_each_pair_once_and_begin_where_one_has_to(graph: tuple[int, list[tuple[int, int]]], seed: int) -> None:
+def test_walks_take_each_pair_once_and_begin_where_one_has_to(
+    graph: tuple[int, list[tuple[int, int]]], seed: int
+) -> None:
     _, pairs = graph
     walks = [*trails(pairs, random.Random(seed))]
     met = [tuple(sorted(step)) for walk in walks for step in pairwise(walk)]
@@ -51,3 +56,61 @@ def test_what_fits_at_once_is_one_group_and_what_does_not_is_few() -> None:
     groups = groups_of(pairs, [60, *[10] * 7], 80)
     assert max(map(len, groups)) == 21
     assert sum(0 in chain.from_iterable(group) for group in groups) == 4
+
+
+@given(GRAPHS.map(lambda graph: tuple(graph[1])), st.integers(1, 3), st.integers())
+def test_each_round_each_pair_meets_once_between_both_of_it_alone_in_the_same_slots(
+    pairs: tuple[tuple[int, int], ...], rounds: int, seed: int
+) -> None:
+    steps_ns = dict.fromkeys(chain.from_iterable(pairs), MS)
+    first, *blocks = PairSchedule(steps_ns, False, rounds, pairs).blocks(random.Random(seed))
+    assert (first.round, first.awake) == (0, dict.fromkeys(sorted(steps_ns), HOME))
+    assert [block.index for block in blocks] == list(range(1, len(blocks) + 1))
+    for number in range(rounds + 1):
+        met = [tuple(sorted(block.awake)) for block in blocks if block.round == number and len(block.awake) > 1]
+        assert tuple(sorted(met)) == pairs
+    for before, block, behind in zip(blocks, blocks[1:], blocks[2:], strict=False):
+        if len(block.awake) == 2:
+            assert before.awake | behind.awake == block.awake
+            assert sorted(block.awake.values()) == [0, 1]
+            assert (len(before.awake), len(behind.awake)) == (1, 1)
+            # Who goes on stays where it is, and rests for nothing.
+            assert before.awake.items() <= block.awake.items() >= behind.awake.items()
+
+
+def test_six_jobs_each_beside_itself_are_some_45_blocks_a_round_and_five_minutes() -> None:
+    """21 pairs, in as few walks as may be."""
+    pairs = (*combinations(range(6), 2), *((at, 6 + at) for at in range(6)))
+    steps_ns = dict.fromkeys(range(12), 5 * MS)
+    schedule = within(PairSchedule(steps_ns, False, LEAST_ROUNDS, pairs), 42 * BUDGET_NS)
+    assert schedule is not None
+    one = PairSchedule(steps_ns, False, 1, pairs)
+    lengths = [sum(1 for _ in one.blocks(random.Random(seed))) for seed in range(9)]
+    assert all(2 * 45 < length <= 2 * 50 + 1 for length in lengths)
+    assert 4 * 60 < schedule.total_ns / 1e9 < 6 * 60
+    assert schedule.rounds >= LEAST_ROUNDS
+
+
+def test_of_a_pair_blocks_count_in_which_it_met_and_those_of_one_of_it_beside_them() -> None:
+    """0 meets 1, then 2; alone behind 2 it is beside no block of the first pair."""
+    walk = [{0: 0}, {0: 0, 1: 1}, {1: 1}, {0: 1}, {0: 1, 2: 0}, {0: 1}]
+    made = [
+        Passed(Block(at, 1, ALL if len(awake) > 1 else ONLY, awake, 0), 1000 * MS * at, 1000 * MS * (at + 1))
+        for at, awake in enumerate(walk)
+    ]
+    schedule = PairSchedule(dict.fromkeys(range(3), 10 * MS), False, 8, ((0, 1), (0, 2)))
+    spans = [(1000 * MS * at + 500 * MS, 1000 * MS * at + 600 * MS) for at in range(len(walk))]
+    kinds = {
+        (tenant, members): [place.kind for place in places(spans, made, tenant, schedule, members)]
+        for tenant, members in ((0, (0, 1)), (1, (0, 1)), (0, (0, 2)), (2, (0, 2)))
+    }
+    assert kinds == {
+        (0, (0, 1)): ["only", "all", "", "", "", ""],
+        (1, (0, 1)): ["", "all", "only", "", "", ""],
+        (0, (0, 2)): ["", "", "", "only", "all", "only"],
+        (2, (0, 2)): ["", "", "", "", "all", ""],
+    }
+    # Who has changed its slot was held still, and is left alone for as long as who rested.
+    turned = [Passed(Block(at, 1, ALL, {0: at, 1: 1 - at}, 0), 1000 * MS * at, 1000 * MS * (at + 1)) for at in (0, 1)]
+    early = [(1055 * MS, 1100 * MS), (1161 * MS, 1200 * MS)]
+    assert [place.kept for place in places(early, turned, 0, schedule, (0, 1))] == [False, True]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from itertools import chain, combinations, pairwise
+from itertools import chain, pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.launch.schedule import (
-    BUDGET_NS,
+    ALL,
     HOME,
     LEAST_ROUNDS,
     NOWHERE,
+    ONLY,
     WANTED_ROUNDS,
     Block,
     Passed,
@@ -22,7 +23,7 @@ from cotenant.launch.schedule import (
     Schedule,
     is_late,
     places,
-    schedule_within,
+    within,
 )
 
 MS = 1_000_000
@@ -36,9 +37,11 @@ def test_each_round_has_everybody_alone_once_between_blocks_of_all(
     schedule = Schedule(steps_ns, False, rounds)
     blocks = list(schedule.blocks(random.Random(seed)))
     assert [block.index for block in blocks] == list(range(len(blocks)))
-    assert [len(block.awake) > 1 for block in blocks] == [index % 2 == 0 for index in range(len(blocks))]
+    assert [block.kind == ALL for block in blocks] == [index % 2 == 0 for index in range(len(blocks))]
     for number in range(rounds + 1):
-        turns = [*chain.from_iterable(block.awake for block in blocks if block.round == number and len(block.awake) == 1)]
+        turns = [
+            *chain.from_iterable(block.awake for block in blocks if block.round == number and len(block.awake) == 1)
+        ]
         assert sorted(turns) == sorted(steps_ns)
     assert sum(block.lasting_ns for block in blocks) == schedule.total_ns
     assert {slot for block in blocks for slot in block.awake.values()} == {HOME}
@@ -50,7 +53,7 @@ def test_each_round_has_everybody_alone_once_between_blocks_of_all(
 
 def test_the_order_is_drawn_anew_in_each_round() -> None:
     blocks = Schedule(dict.fromkeys(range(4), MS), False, 20).blocks(random.Random(0))
-    turns = [tuple(block.awake) for block in blocks if len(block.awake) == 1]
+    turns = [tuple(block.awake) for block in blocks if block.kind == ONLY]
     orders = {tuple(turns[at : at + 4]) for at in range(0, len(turns), 4)}
     assert len(orders) > 10
 
@@ -74,7 +77,7 @@ def test_a_budget_is_of_whole_rounds_and_refused_where_the_least_take_twice_as_l
     assert round_ns == 2 * (152 + 200 + 50 + 200) * MS
 
     def rounds(budget_s: float) -> int | None:
-        schedule = schedule_within(steps_ns, False, round(budget_s * 1e9))
+        schedule = within(Schedule(steps_ns, False, LEAST_ROUNDS), round(budget_s * 1e9))
         return schedule and schedule.rounds
 
     least_s = Schedule(steps_ns, False, LEAST_ROUNDS).total_ns / 1e9
@@ -85,7 +88,12 @@ def test_a_budget_is_of_whole_rounds_and_refused_where_the_least_take_twice_as_l
 
 def passed(*spans_ms: tuple[int, int, int, Sequence[int]], void: int | None = None) -> list[Passed]:
     return [
-        Passed(Block(index, number, dict.fromkeys(awake, HOME), 0), start * MS, end * MS, index == void)
+        Passed(
+            Block(index, number, ALL if len(awake) > 1 else ONLY, dict.fromkeys(awake, HOME), 0),
+            start * MS,
+            end * MS,
+            index == void,
+        )
         for index, (number, start, end, awake) in enumerate(spans_ms)
     ]
 
@@ -139,65 +147,5 @@ def test_kept_observations_lie_wholly_in_a_block_in_which_their_tenant_ran(gaps:
 
 
 def test_a_block_that_lasts_a_second_longer_than_planned_is_late() -> None:
-    block = Block(0, 1, {0: HOME}, 300 * MS)
+    block = Block(0, 1, ONLY, {0: HOME}, 300 * MS)
     assert [is_late(block, lasted * MS) for lasted in (300, 1300, 1301)] == [False, False, True]
-
-
-PAIRS = (
-    st.integers(2, 7)
-    .flatmap(lambda count: st.sets(st.sampled_from([*combinations(range(count), 2)]), min_size=1))
-    .map(lambda pairs: tuple(sorted(pairs)))
-)
-
-
-@given(PAIRS, st.integers(1, 3), st.integers())
-def test_each_round_each_pair_meets_once_between_both_of_it_alone_in_the_same_slots(
-    pairs: tuple[tuple[int, int], ...], rounds: int, seed: int
-) -> None:
-    steps_ns = dict.fromkeys(chain.from_iterable(pairs), MS)
-    first, *blocks = Schedule(steps_ns, False, rounds, pairs).blocks(random.Random(seed))
-    assert (first.round, first.awake) == (0, dict.fromkeys(sorted(steps_ns), HOME))
-    assert [block.index for block in blocks] == list(range(1, len(blocks) + 1))
-    for number in range(rounds + 1):
-        met = [tuple(sorted(block.awake)) for block in blocks if block.round == number and len(block.awake) > 1]
-        assert tuple(sorted(met)) == pairs
-    for before, block, behind in zip(blocks, blocks[1:], blocks[2:], strict=False):
-        if len(block.awake) == 2:
-            assert before.awake | behind.awake == block.awake
-            assert sorted(block.awake.values()) == [0, 1]
-            assert (len(before.awake), len(behind.awake)) == (1, 1)
-            # Who goes on stays where it is, and rests for nothing.
-            assert before.awake.items() <= block.awake.items() >= behind.awake.items()
-
-
-def test_six_jobs_each_beside_itself_are_some_45_blocks_a_round_and_five_minutes() -> None:
-    """21 pairs, in as few walks as may be."""
-    pairs = (*combinations(range(6), 2), *((at, 6 + at) for at in range(6)))
-    schedule = schedule_within(dict.fromkeys(range(12), 5 * MS), False, 42 * BUDGET_NS, pairs)
-    assert schedule is not None
-    lengths = [sum(1 for _ in Schedule(schedule.steps_ns, False, 1, pairs).blocks(random.Random(seed))) for seed in range(9)]
-    assert all(2 * 45 < length <= 2 * 50 + 1 for length in lengths)
-    assert 4 * 60 < schedule.total_ns / 1e9 < 6 * 60
-    assert schedule.rounds >= LEAST_ROUNDS
-
-
-def test_of_a_pair_blocks_count_in_which_it_met_and_those_of_one_of_it_beside_them() -> None:
-    """0 meets 1, then 2; alone behind 2 it is beside no block of the first pair."""
-    walk = [{0: 0}, {0: 0, 1: 1}, {1: 1}, {0: 1}, {0: 1, 2: 0}, {0: 1}]
-    made = [Passed(Block(at, 1, awake, 0), 1000 * MS * at, 1000 * MS * (at + 1)) for at, awake in enumerate(walk)]
-    schedule = Schedule(dict.fromkeys(range(3), 10 * MS), False, 8, ((0, 1), (0, 2)))
-    spans = [(1000 * MS * at + 500 * MS, 1000 * MS * at + 600 * MS) for at in range(len(walk))]
-    kinds = {
-        (tenant, members): [place.kind for place in places(spans, made, tenant, schedule, members)]
-        for tenant, members in ((0, (0, 1)), (1, (0, 1)), (0, (0, 2)), (2, (0, 2)))
-    }
-    assert kinds == {
-        (0, (0, 1)): ["only", "all", "", "", "", ""],
-        (1, (0, 1)): ["", "all", "only", "", "", ""],
-        (0, (0, 2)): ["", "", "", "only", "all", "only"],
-        (2, (0, 2)): ["", "", "", "", "all", ""],
-    }
-    # Who has changed its slot was held still, and is left alone for as long as who rested.
-    turned = [Passed(Block(at, 1, {0: at, 1: 1 - at}, 0), 1000 * MS * at, 1000 * MS * (at + 1)) for at in (0, 1)]
-    early = [(1055 * MS, 1100 * MS), (1161 * MS, 1200 * MS)]
-    assert [place.kept for place in places(early, turned, 0, schedule, (0, 1))] == [False, True]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cotenant.launch.limits import USUAL_LIMITS, Limits
-from cotenant.launch.pairing import Pair
-from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, Schedule, schedule_within
+from cotenant.launch.pairing import Pair, PairSchedule
+from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, Schedule, within
 from cotenant.launch.tenant import Tenant
 from cotenant.stats.budget import Amount, fastest_ns, lasting, slowest_ns, steady_ns
 
@@ -91,7 +91,8 @@ def by_blocks(
     on_devices = any(tenant.spec.slice.accelerators for tenant in tenants)
     turns = 2 * len(pairs) or len(tenants)
     budget_ns = turns * BUDGET_NS if budget_s is None else round(budget_s * 1e9)
-    schedule = schedule_within(steps_ns, on_devices, budget_ns, pairs)
+    shape = (steps_ns, on_devices, LEAST_ROUNDS)
+    schedule = within(PairSchedule(*shape, pairs) if pairs else Schedule(*shape), budget_ns)
     if schedule is None:
         rounds, longest_s = LEAST_ROUNDS, max(steps_ns.values()) / 1e9
         return f"{rounds} rounds of steps of {longest_s:.2g} s take more than twice the budget"

@@ -129,7 +129,7 @@ class Conductor:
         following = next(self._blocks, None)
         end_ns = self._clock_ns()
         self._pass(block, end_ns)
-        running = dict.fromkeys(self._tenants, HOME) if following is None else following.awake
+        running = self.conducted.schedule.everybody if following is None else following.awake
         moving = [index for index, slot in running.items() if self._at[index] != slot]
         resting = [index for index in self._tenants if index not in running or index in moving]
         unheld = self._freeze([index for index in resting if index not in self._frozen], end_ns)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cotenant.isolation.plan import Slice
+from cotenant.launch.schedule import ALL, ONLY, Schedule, Turn
 
 Pair = tuple[int, int]
 USUAL_BYTES = 3 << 29
@@ -20,6 +22,34 @@ class Pairing:
 
     pairs: tuple[Pair, ...]
     slots: tuple[Slice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PairSchedule(Schedule):
+    """Two tenants meet at a time, on walks: `only a`, `a and b`, `only b`, `b and c`, `only c`, and so on.
+
+    In each round every pair meets once, between both of it alone, each of them on the slot that it has beside the
+    other: who goes on stays where it is, and who comes has the other slot.
+    """
+
+    pairs: tuple[Pair, ...]
+
+    def _turns(self, chance: random.Random) -> Sequence[Turn]:
+        turns: list[Turn] = []
+        for trail in trails(self.pairs, chance):
+            slots = itertools.cycle(chance.sample((0, 1), 2))
+            walk = [{tenant: slot} for tenant, slot in zip(trail, slots, strict=False)]
+            turns.append((ONLY, walk[0]))
+            for here, there in itertools.pairwise(walk):
+                turns += [(ALL, here | there), (ONLY, there)]
+        return turns
+
+    def _first(self) -> Sequence[Turn]:
+        # At GO everybody runs, and nobody is moved before it was frozen.
+        return [(ALL, self.everybody)]
+
+    def _last(self) -> Sequence[Turn]:
+        return []
 
 
 def trails(pairs: Sequence[Pair], chance: random.Random) -> Iterator[list[int]]:

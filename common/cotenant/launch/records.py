@@ -21,6 +21,7 @@ from cotenant.launch.across import described, load_of
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.schedule import places
 from cotenant.launch.start import Start
@@ -197,7 +198,7 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
     if conducted is not None:
         blocks = _blocks(conducted, tenant.spec.slice.tenant)
         observations = _placed(observations, conducted, tenant.spec.slice.tenant)
-        if conducted.schedule.pairs:
+        if isinstance(conducted.schedule, PairSchedule):
             in_pair = [made.block is not None for made in observations]
             observations, part = [*itertools.compress(observations, in_pair)], _part_of(part, in_pair)
     return Statement(

@@ -1,9 +1,8 @@
 """One launch as a schedule of blocks: in each some tenants run, and the kernel holds the others still.
 
 Blocks of `all` alternate with blocks in which one tenant is awake, so that what a tenant does alone is compared with
-what it does beside the others just before and just after. Where pairs of many tenants meet, each walks on by turns:
-`only a`, `a and b`, `only b`, `b and c`, `only c`, so that both of a pair are alone beside it, each on the slice that
-it has in it. Everything here is pure: who freezes and thaws is the conductor.
+what it does beside the others just before and just after. Everything here is pure: who freezes and thaws is the
+conductor.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-
-from cotenant.launch.pairing import Pair, trails
+from dataclasses import dataclass, replace
+from typing import Literal
 
 WANTED_ROUNDS, LEAST_ROUNDS = 20, 8
 WARM_UP_ROUNDS = 1
@@ -29,18 +27,24 @@ LATEST_NS = 1_000_000_000
 """A block that lasted so much longer than planned was disturbed: the runner was stopped, or starved."""
 
 
+Kind = Literal["all", "only"]
+ALL: Kind = "all"
+ONLY: Kind = "only"
 HOME = -1
 """The slice that a tenant was planned for; others are the slots of a pair."""
-Turn = tuple[Mapping[int, int], bool]
-"""Who runs, and where; and whether any of them rested before."""
+Turn = tuple[Kind, Mapping[int, int]]
+"""Who is awake in a block: all that are beside each other or one only, and in which slot each."""
+_ANY = random.Random(0)
+"""For what is about the same in any order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a launch in which those run that are `awake`, each with where. Round 0 is the warm-up."""
+    """A part of a launch in which the tenants that are `awake` run, each in a slot. Round 0 is the warm-up."""
 
     index: int
     round: int
+    kind: Kind
     awake: Mapping[int, int]
     lasting_ns: int
 
@@ -60,51 +64,49 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an observation lies: in the block `index`, which is of all tenants or of this `only`; nowhere across a
-    border."""
+    """Where an observation lies: in which block, and of what kind that is; nowhere across a border."""
 
     block: int | None
-    kind: str
+    kind: Kind | Literal[""]
     kept: bool
 
 
 NOWHERE = Place(None, "", False)
-ALL, ONLY = "all", "only"
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """The rounds of a launch; `steps_ns` is what a step takes, by tenant, and `rounds` those behind the warm-up.
 
-    Of `pairs` two meet at a time; without any all are beside each other.
+    In each round every tenant is alone once, in an order drawn anew, with a block of all before each. The last block is
+    of all: no turn is without one behind it. Nobody rests for longer than one block.
     """
 
     steps_ns: Mapping[int, int]
     on_devices: bool
     rounds: int
-    pairs: tuple[Pair, ...] = ()
 
     @property
     def round_ns(self) -> int:
-        """How long a round takes; of pairs about as long, as each is drawn anew."""
-        return sum(self._lasting_ns(*turn) for turn in self._round(random.Random(0)))
+        """How long a round takes, about that where it is drawn."""
+        return sum(lasting_ns for *_, lasting_ns in self._lasting(self._turns(_ANY)))
 
     @property
     def total_ns(self) -> int:
-        """How long all rounds take, the warm-up and the last block of all included."""
-        return (self.rounds + WARM_UP_ROUNDS) * self.round_ns + self._lasting_ns(*self._all)
+        """How long all blocks take, those of the warm-up included."""
+        ends = (*self._lasting(self._first()), *self._lasting(self._last()))
+        return (self.rounds + WARM_UP_ROUNDS) * self.round_ns + sum(lasting_ns for *_, lasting_ns in ends)
 
     def blocks(self, chance: random.Random) -> Iterator[Block]:
-        """Yield the blocks: in each round every tenant alone once, in an order drawn anew, all of them between any two.
-
-        The last one is of all: no turn is without one behind it. Nobody rests for longer than one block. Of pairs the
-        first one is of all, as is what precedes it: nobody is to be moved before it was frozen.
-        """
-        rounds = range(self.rounds + WARM_UP_ROUNDS)
-        turns = [(number, turn) for number in rounds for turn in self._round(chance)]
-        turns = [(0, self._all), *turns] if self.pairs else [*turns, (self.rounds, self._all)]
-        for index, (number, (awake, thawed)) in enumerate(turns):
-            yield Block(index, number, awake, self._lasting_ns(awake, thawed))
+        """Yield all blocks, in their order."""
+        indices = itertools.count()
+        for turn in self._lasting(self._first()):
+            yield Block(next(indices), 0, *turn)
+        for number in range(self.rounds + WARM_UP_ROUNDS):
+            for turn in self._lasting(self._turns(chance)):
+                yield Block(next(indices), number, *turn)
+        for turn in self._lasting(self._last()):
+            yield Block(next(indices), self.rounds, *turn)
 
     def number(self, tenants: Sequence[int], requested: int) -> int:
         """Return how many steps make an observation of these tenants, so that enough of them lie in a block."""
@@ -118,39 +120,42 @@ class Schedule:
         return (AFTER_THAW_ON_DEVICES_NS if self.on_devices else AFTER_THAW_NS) + self.steps_ns[tenant]
 
     @property
-    def _all(self) -> Turn:
-        return dict.fromkeys(sorted(self.steps_ns), HOME), True
+    def everybody(self) -> Mapping[int, int]:
+        """All tenants, at home."""
+        return dict.fromkeys(sorted(self.steps_ns), HOME)
 
-    def _round(self, chance: random.Random) -> Iterator[Turn]:
-        if not self.pairs:
-            for tenant in chance.sample(sorted(self.steps_ns), len(self.steps_ns)):
-                yield self._all
-                yield {tenant: HOME}, False
-        for trail in trails(self.pairs, chance):
-            slots = itertools.cycle(chance.sample((0, 1), 2))
-            before: dict[int, int] = {}
-            for here in ({tenant: next(slots)} for tenant in trail):
-                if before:
-                    yield before | here, True
-                yield here, not before
-                before = here
+    def _turns(self, chance: random.Random) -> Sequence[Turn]:
+        """Return who is awake in the blocks of a round."""
+        order = chance.sample(sorted(self.steps_ns), len(self.steps_ns))
+        return [turn for tenant in order for turn in ((ALL, self.everybody), (ONLY, {tenant: HOME}))]
 
-    def _lasting_ns(self, awake: Mapping[int, int], thawed: bool) -> int:
-        """Return the length of a block: its longest leave-out, and then what is measured."""
-        left_out_ns = max(self.left_out_ns(tenant, thawed) for tenant in awake)
-        return left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * max(self.steps_ns[tenant] for tenant in awake))
+    def _first(self) -> Sequence[Turn]:
+        """Return who is awake before the first round."""
+        return []
+
+    def _last(self) -> Sequence[Turn]:
+        """Return who is awake behind the last round."""
+        return [(ALL, self.everybody)]
+
+    def _lasting(self, turns: Sequence[Turn]) -> Iterator[tuple[Kind, Mapping[int, int], int]]:
+        """Yield turns with what each needs: its longest leave-out, and then what is measured.
+
+        Rounds follow each other, so that before the first turn lies one like the last; before a single one all rested.
+        """
+        for place, (kind, awake) in enumerate(turns):
+            before = turns[place - 1][1] if len(turns) > 1 else {}
+            left_out_ns = max(self.left_out_ns(tenant, before.get(tenant) != awake[tenant]) for tenant in awake)
+            step_ns = max(self.steps_ns[tenant] for tenant in awake)
+            yield kind, awake, left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * step_ns)
 
 
-def schedule_within(
-    steps_ns: Mapping[int, int], on_devices: bool, budget_ns: int, pairs: tuple[Pair, ...] = ()
-) -> Schedule | None:
-    """Return the schedule of as many rounds as fit a budget, LEAST_ROUNDS at least; None where these take twice as
+def within(least: Schedule, budget_ns: int) -> Schedule | None:
+    """Return a schedule of as many rounds as fit a budget, and at least its own; None where these take twice as
     long."""
-    least = Schedule(steps_ns, on_devices, LEAST_ROUNDS, pairs)
     if least.total_ns > 2 * budget_ns:
         return None
-    more = (budget_ns - least.total_ns) // least.round_ns
-    return Schedule(steps_ns, on_devices, min(WANTED_ROUNDS, LEAST_ROUNDS + max(0, more)), pairs)
+    more = max(0, budget_ns - least.total_ns) // least.round_ns
+    return replace(least, rounds=min(WANTED_ROUNDS, least.rounds + more))
 
 
 def is_late(block: Block, lasted_ns: int) -> bool:
@@ -182,7 +187,7 @@ def places(
             found.append(NOWHERE)
             continue
         kept = start_ns >= from_ns and one.block.round >= WARM_UP_ROUNDS and not one.void
-        found.append(Place(one.block.index, ALL if len(one.block.awake) > 1 else ONLY, kept))
+        found.append(Place(one.block.index, one.block.kind, kept))
     return found
 
 
@@ -192,10 +197,10 @@ def _windows(
     """Yield the blocks that count in which a tenant ran, with the moment from which its observations do."""
     met = [one.block.awake.keys() == {*members} for one in passed]
     beside = [any(met[max(0, at - 1) : at + 2]) for at in range(len(met))]
-    before: Mapping[int, int] = dict.fromkeys(schedule.steps_ns, HOME)
+    before = schedule.everybody
     for at, one in enumerate(passed):
         awake = one.block.awake
-        if tenant in awake and (met[at] or (beside[at] and len(awake) == 1)):
+        if tenant in awake and (met[at] or (beside[at] and one.block.kind == ONLY)):
             thawed = before.get(tenant) != awake[tenant]
             yield one, one.start_ns + schedule.left_out_ns(tenant, thawed)
         before = awake
