@@ -29,7 +29,7 @@ from cotenant.machine.limits import cgroup_mounts
 from cotenant.procfs import process_of
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 from tenants.fakes import specs
-from tenants.suites import TENANTS, Suites, has_v1, job
+from tenants.suites import CGROUPS, TENANTS, Suites, has_v1, job, until
 
 MS = 1_000_000
 SUMS = (str(TENANTS / "sums.py"), "--number", "1", "--repeat", "9")
@@ -264,6 +264,29 @@ def test_the_records_of_a_suite_by_blocks(v1: Suites) -> None:
 
 @pytest.mark.slow
 @pytest.mark.v1
+def test_the_records_of_pairs_are_those_of_launches_of_two(v1: Suites) -> None:
+    jobs = [job("sums.py", "--number", 1, "--repeat", 8, name=name) for name in ("a", "b")]
+    ended = v1.run(jobs, "--pairs", "a,b", "--budget", 20, limit_s=120)
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(record["name"] for record in v1.records()) == [
+        *["a.in.a+a"] * 2,
+        "a.in.a+b",
+        "b.in.a+b",
+        *["b.in.b+b"] * 2,
+    ]
+    for record in v1.records():
+        blocks, kept = record["blocks"], record["kept"]
+        assert (record["tenants"], record["sharers"], blocks["residents"], blocks["held_by"]) == (2, 1, 4, "freezer")
+        assert record["isolation"]["planned"]["processors"] == record["isolation"]["read_back"]["processors"]
+        assert kept["rounds"] >= 8 - blocks["void"]
+        assert {row["kind"] for row in record["observations"]} == {"all", "only"}
+        assert blocks["spent"]["rest"]["processor_ns"] < 0.01 * blocks["spent"]["rest"]["lasted_ns"]
+        assert not [found for found in record["findings"] if found["severity"] == "error"]
+    assert "pairs of jobs" in ended.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.v1
 @pytest.mark.parametrize("moment", range(20))
 @pytest.mark.parametrize("end", ["runner", "tenant", "interrupt"])
 def test_at_any_moment_of_a_schedule_nothing_is_left_frozen(v1: Suites, end: str, moment: int) -> None:
@@ -279,4 +302,18 @@ def test_at_any_moment_of_a_schedule_nothing_is_left_frozen(v1: Suites, end: str
     else:
         runner.send_signal(signal.SIGKILL if end == "runner" else signal.SIGINT)
         runner.wait(10)
+    v1.gone(2.0)
+
+
+@pytest.mark.slow
+@pytest.mark.v1
+@pytest.mark.parametrize("moment", range(10))
+@pytest.mark.parametrize("end", ["runner", "interrupt"])
+def test_in_the_midst_of_pairs_nothing_is_left_frozen_or_moved(v1: Suites, end: str, moment: int) -> None:
+    runner = v1.start([job("sums.py", "--repeat", 8, name=name) for name in ("a", "b", "c")], "--pairs", "a,b,c")
+    states = f"freezer/{v1.name}/*/t*/freezer.state"
+    until(lambda: any("FROZEN" in path.read_text() for path in CGROUPS.glob(states)), "somebody is frozen", 30)
+    time.sleep(0.237 * moment)
+    runner.send_signal(signal.SIGKILL if end == "runner" else signal.SIGINT)
+    runner.wait(10)
     v1.gone(2.0)

@@ -130,6 +130,53 @@ def test_pairs_share_their_baselines() -> None:
     assert len(alone) == len(set(alone)) == 6
 
 
+def test_pairs_meet_in_one_launch_of_slices_of_a_pair() -> None:
+    made = resolver("--pairs", "vae,wlm,loader")
+    (start,) = made.starts()
+    assert (start.key, start.takes_turns, start.sharers) == ("pairs", True, 1)
+    slots = made.plans["student"].slices
+    assert [spec.cell for spec in start.specs] == ["vae", "wlm", "loader"] * 2
+    assert [spec.slice.processors for spec in start.specs] == [slots[number % 2].processors for number in range(6)]
+    assert {spec.slice.memory_bytes for spec in start.specs} == {slots[0].memory_bytes}
+    assert {spec.environment["OMP_NUM_THREADS"] for spec in start.specs if "OMP_NUM_THREADS" in spec.environment} <= {
+        "3"
+    }
+    assert len({spec.environment["MASTER_PORT"] for spec in start.specs}) == 6
+    # Its records are those of the pairs, each in both slots.
+    assert [met.names for met in start.met] == [
+        ("vae.in.vae+vae", "vae.in.vae+vae"),
+        ("vae.in.vae+wlm", "wlm.in.vae+wlm"),
+        ("vae.in.vae+loader", "loader.in.vae+loader"),
+        ("wlm.in.wlm+wlm", "wlm.in.wlm+wlm"),
+        ("wlm.in.wlm+loader", "loader.in.wlm+loader"),
+        ("loader.in.loader+loader", "loader.in.loader+loader"),
+    ]
+    assert [spec.slice.processors for spec in start.met[1].specs] == [slot.processors for slot in slots]
+    assert [spec.slice.tenant for spec in start.met[4].specs] == [1, 2]
+
+
+def test_pairs_that_memory_cannot_hold_at_once_are_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    half = resolver("--pairs", "vae,wlm,loader").plans["student"].slices[0].memory_bytes
+    peaks = {"vae": half // 2, "wlm": half // 2, "loader": half // 2}
+    monkeypatch.setattr("cotenant.launch.start.last_peaks", lambda output, suite: peaks)
+    starts = resolver("--pairs", "vae,wlm,loader").starts()
+    assert [start.key for start in starts] == [f"pairs.{number}" for number in range(1, len(starts) + 1)]
+    assert 1 < len(starts) < 6
+    assert all(len(start.specs) <= 4 for start in starts)
+    met = [pair.mix for start in starts for pair in start.met]
+    assert sorted(met) == sorted(
+        f"{pair}" for pair in ("vae+vae", "vae+wlm", "vae+loader", "wlm+wlm", "wlm+loader", "loader+loader")
+    )
+
+
+def test_pairs_that_cannot_meet_in_one_launch_are_launches_and_a_line_says_why() -> None:
+    on_devices = resolver("--pairs", "vae,wlm", devices=2)
+    together = [start.key for start in on_devices.starts() if not start.solo]
+    assert together == ["vae+vae", "vae+wlm", "wlm+wlm"]
+    assert on_devices.left_out() == ("Each pair is a launch by itself: what a job holds of a device stays there.",)
+    assert resolver("--pairs", "vae,wlm", "--baseline", "quick").left_out() == ()
+
+
 def test_who_runs_where_is_a_condition_of_going_on() -> None:
     there, conditions = machine(cores=6), []
     for words in ("vae,wlm,vae", "vae,wlm,wlm"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cotenant.report.page import page
 from cotenant.report.renderers import terminal
@@ -56,3 +57,15 @@ def test_an_observation_across_a_border_holds_the_rest_of_its_tenant_and_counts_
 def test_without_observations_there_is_no_share() -> None:
     assert spent_of(summary_of(failed := lost("ssd", 0))) is None
     assert observed_words(summary_of(failed)) == ""
+
+
+def test_a_launch_in_which_several_pairs_met_is_left_out() -> None:
+    """Each of its records has the whole launch's time, and observed a part of it."""
+    alone = quick("vae")
+    met = [
+        replace(record, mix=mix, name=f"{record.name}.in.{mix}")
+        for mix in ("vae+wlm", "vae+ssd")
+        for record in launch("vae")
+    ]
+    assert observed_share(summary_of([*alone, *met])) == observed_share(summary_of(alone))
+    assert observed_share(summary_of([*alone, *met[: len(met) // 2]])) != observed_share(summary_of(alone))

@@ -59,7 +59,9 @@ def test_a_wrong_mix_is_refused(tmp_path: Path, mix: dict[str, Any], sentence: s
 
 def test_flags_name_a_mix_and_every_pair_once() -> None:
     assert (mix_named("a, b,a").name, mix_named("a,b,a").labels) == ("a+b+a", ("a", "b", "a"))
-    assert [mix.name for mix in pairs_named("a,b,c,a")] == ["a+a", "a+b", "a+c", "b+b", "b+c", "c+c"]
+    pairs = pairs_named("a,b,c,a")
+    assert [mix.name for mix in pairs.apart] == ["a+a", "a+b", "a+c", "b+b", "b+c", "c+c"]
+    assert pairs.labels == ("a", "b", "c", "a", "b", "c"), "who is beside itself is there twice"
     with pytest.raises(CotenantError, match="all tenants would run 'a'"):
         mix_named("a")
     for text in ("", " , "):

@@ -70,7 +70,8 @@ def _entry(job: Job, suite: Suite, last: Mapping[str, LastLaunch]) -> CatalogueE
 
 
 def _of_mix(mix: Mix, last: Mapping[str, LastLaunch]) -> CatalogueEntry:
-    launch = last.get(name_of(mix.labels[0], solo=False, mix=mix.name))
+    first = mix.apart[0] if mix.pairs else mix
+    launch = last.get(name_of(mix.labels[0], solo=False, mix=first.name))
     return CatalogueEntry(
         job=mix.name,
         group="student",
@@ -79,7 +80,7 @@ def _of_mix(mix: Mix, last: Mapping[str, LastLaunch]) -> CatalogueEntry:
         parameters=None,
         data="",
         seconds=None if launch is None else launch.seconds,
-        trains=f"{', '.join(mix.labels)} beside each other",
+        trains=f"{', '.join(dict.fromkeys(mix.labels) if mix.pairs else mix.labels)} beside each other",
         cmd="",
     )
 

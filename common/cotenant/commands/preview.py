@@ -21,7 +21,7 @@ def show_lines(
     jobs: Iterable[Job], mixes: Iterable[Mix], tenants: int, ranks: int, baseline: BaselineKind = "none"
 ) -> Iterator[str]:
     """Yield a line per job: its name, group, how many cells run, command; and what of it also runs alone. Then the
-    mixes, with the cell of each tenant.
+    mixes, with the cell of each tenant, or their pairs.
 
     `ranks`: of a job that owns the machine.
     """
@@ -33,7 +33,8 @@ def show_lines(
             alone = f" + {cells * tenants} alone" if baseline == "whole" else " + quick"
         yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{of}{alone}  {job.cmd}"
     for mix in mixes:
-        yield f"{mix.name:28} {'mix':8} {', '.join(mix.of_tenants(max(tenants, len(mix.labels))))}"
+        met = [pair.name for pair in mix.apart] or mix.of_tenants(max(tenants, len(mix.labels)))
+        yield f"{mix.name:28} {'pairs' if mix.pairs else 'mix':8} {', '.join(met)}"
 
 
 def show_document(jobs: Iterable[Job], mixes: Iterable[Mix], ranks: int) -> Document:
@@ -42,7 +43,10 @@ def show_document(jobs: Iterable[Job], mixes: Iterable[Mix], ranks: int) -> Docu
         {"job": job.stem, "group": job.group, "cells": len(fitting(job, ranks)), "cmd": job.cmd}
         for job in (swept(job, ranks) for job in jobs)
     ]
-    of_mixes = [{"mix": mix.name, "cells": list(mix.labels)} for mix in mixes]
+    of_mixes = [
+        {"mix": mix.name, "cells": list(mix.labels), "pairs": [list(pair.labels) for pair in mix.apart]}
+        for mix in mixes
+    ]
     return {"schema": "cotenant-show-1", "jobs": cells, "mixes": of_mixes}
 
 

@@ -166,6 +166,7 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
         border_longest_ns=max(borders_ns),
         spent=conducted.spent_of(tenant),
         unheld=conducted.unheld.get(tenant, 0),
+        residents=len(conducted.schedule.steps_ns) if isinstance(conducted.schedule, PairSchedule) else None,
     )
 
 

@@ -11,7 +11,7 @@ from cotenant.report.summary import Summary
 from cotenant.results.columns import LAUNCH
 from cotenant.results.table import Rows
 
-_LAUNCH = ("hostname", "suite", "launch", "baseline", "start_time")
+_LAUNCH = ("hostname", "suite", "launch", "mix", "baseline", "start_time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,18 @@ def spent_of(summary: Summary) -> Spent | None:
     """Return the time of all launches in the summary: together and alone; None where no time between can be known.
 
     A launch lasts from its begin to its last tenant's end, and its load from GO to the end of the last tenant's; inside
-    observations, kept or not, is its tenant that observed longest.
+    observations, kept or not, is its tenant that observed longest. None counts in which several pairs met, since the
+    records of these share its time.
     """
     whole = Rows(summary.records.table, [*summary.records.at, *summary.solos.at])
-    names = ("hostname", "suite", "baseline", "start_time", "end_time", "loaded_s", "observed_s")
+    names = ("hostname", "suite", "mix", "baseline", "start_time", "end_time", "loaded_s", "observed_s")
     begin, end = (pl.col(name).str.to_datetime(strict=False, time_zone="UTC") for name in ("start_time", "end_time"))
     rows = whole.columns(*names, launch=LAUNCH).with_columns(
         lasted_s=(end - begin).dt.total_microseconds() / 1e6, loaded_s=pl.col("loaded_s").fill_null(0)
     )
     launches = rows.group_by(_LAUNCH).agg(pl.col("lasted_s", "loaded_s", "observed_s").max())
-    known = launches.filter(pl.col("lasted_s") > 0).select(
+    several = (pl.col("mix").fill_null("") != "") & (pl.len().over("hostname", "suite", "start_time") > 1)
+    known = launches.filter(~several, pl.col("lasted_s") > 0).select(
         pl.col("lasted_s"), pl.col("loaded_s"), pl.col("observed_s").fill_null(0)
     )
     spent = Spent(*known.sum().row(0))

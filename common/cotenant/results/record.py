@@ -120,7 +120,7 @@ class Observed(msgspec.Struct, frozen=True):
     block: int | None = None
     """The block of the launch in which it lies; null across a border, and in a launch without blocks."""
     kind: Literal["all", "only", ""] = "all"
-    """Who ran in that block: all tenants, or `only` this one; empty across a border."""
+    """Who ran in that block: all tenants, of pairs both, or `only` this one; empty across a border."""
     kept: bool | None = None
     """Whether it counts; null in records from before there were blocks, where those after `skip` do."""
 
@@ -162,7 +162,7 @@ class Blocks(msgspec.Struct, frozen=True):
     """The schedule of a launch by blocks, and what this tenant's slice spent in blocks of each kind."""
 
     rounds: int
-    """Rounds that were planned behind the warm-up: in each every tenant runs alone once."""
+    """Rounds that were planned behind the warm-up: in each every tenant runs alone once, or every pair meets once."""
     planned: int
     """Blocks that were planned, the warm-up's included."""
     passed: int
@@ -179,6 +179,8 @@ class Blocks(msgspec.Struct, frozen=True):
     """By kind of block: `all`, `only` this tenant, `rest` where it was held still; empty where nobody counts."""
     unheld: int = 0
     """How often this tenant was not held still in time."""
+    residents: int | None = None
+    """Of a launch in which several pairs met: how many tenants lived in it, of which two were awake at a time."""
 
 
 class Meeting(msgspec.Struct, frozen=True):
