@@ -15,7 +15,7 @@ _LAUNCH = ("hostname", "suite", "launch", "mix", "baseline", "start_time")
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class TimeSpent:
     """The seconds that launches lasted, those between their GO and STOP, and of these the ones inside observations."""
 
     lasted_s: float
@@ -23,7 +23,7 @@ class Spent:
     observed_s: float
 
 
-def spent_of(summary: Summary) -> Spent | None:
+def spent_of(summary: Summary) -> TimeSpent | None:
     """Return the time of all launches in the summary: together and alone; None where no time between can be known.
 
     A launch lasts from its begin to its last tenant's end, and its load from GO to the end of the last tenant's; inside
@@ -37,11 +37,11 @@ def spent_of(summary: Summary) -> Spent | None:
         lasted_s=(end - begin).dt.total_microseconds() / 1e6, loaded_s=pl.col("loaded_s").fill_null(0)
     )
     launches = rows.group_by(_LAUNCH).agg(pl.col("lasted_s", "loaded_s", "observed_s").max())
-    several = (pl.col("mix").fill_null("") != "") & (pl.len().over("hostname", "suite", "start_time") > 1)
+    several = (pl.col("mix").fill_null("") != "") & (pl.len().over("hostname", "suite", "baseline", "start_time") > 1)
     known = launches.filter(~several, pl.col("lasted_s") > 0).select(
         pl.col("lasted_s"), pl.col("loaded_s"), pl.col("observed_s").fill_null(0)
     )
-    spent = Spent(*known.sum().row(0))
+    spent = TimeSpent(*known.sum().row(0))
     return spent if 0 < spent.observed_s <= spent.loaded_s <= spent.lasted_s else None
 
 
