@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -38,12 +37,9 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
 
 def test_an_observation_across_a_border_holds_the_rest_of_its_tenant_and_counts_nowhere() -> None:
     records = [
-        msgspec.structs.replace(
+        replace(
             record,
-            observations=[
-                msgspec.structs.replace(made, kind="" if at % 2 else "all")
-                for at, made in enumerate(record.observations)
-            ],
+            observations=[replace(made, kind="" if at % 2 else "all") for at, made in enumerate(record.observations)],
         )
         for record in launch("vae")
     ]
@@ -67,5 +63,5 @@ def test_a_launch_in_which_several_pairs_met_is_left_out() -> None:
         for mix in ("vae+wlm", "vae+ssd")
         for record in launch("vae")
     ]
-    assert observed_share(summary_of([*alone, *met])) == observed_share(summary_of(alone))
-    assert observed_share(summary_of([*alone, *met[: len(met) // 2]])) != observed_share(summary_of(alone))
+    assert spent_of(summary_of([*alone, *met])) == spent_of(summary_of(alone))
+    assert spent_of(summary_of([*alone, *met[: len(met) // 2]])) != spent_of(summary_of(alone))
