@@ -25,10 +25,18 @@ from cotenant.launch.limits import Limits
 
 
 def start(
-    tenants: int = 2, *, turns: bool = True, baseline: str | None = None, sharers: int = 1, devices: int = 0
+    tenants: int = 2,
+    *,
+    turns: bool = True,
+    baseline: str | None = None,
+    sharers: int = 1,
+    devices: int = 0,
+    pairing: Any = None,
 ) -> Any:
     spec = SimpleNamespace(slice=SimpleNamespace(accelerators=range(devices)))
-    return SimpleNamespace(specs=[spec] * tenants, takes_turns=turns, baseline=baseline, sharers=sharers)
+    return SimpleNamespace(
+        specs=[spec] * tenants, takes_turns=turns, baseline=baseline, sharers=sharers, pairing=pairing
+    )
 
 
 BARE = [*[start()] * 16, *[start(1, turns=False)] * 5]
@@ -53,6 +61,8 @@ def test_a_launch_takes_its_start_and_what_it_measures() -> None:
     assert estimates_s([start()], Limits(budget_s=4.0), 2.0) == [2 * STARTING_S + 4]
     assert estimates_s([start(16, sharers=8)], Limits(), 1.0) == [8 * STARTING_S + 16 * 7.5]
     assert estimates_s([start(1, turns=False, baseline="quick")], Limits(), 1.0) == [STARTING_S + 2]
+    pairs = SimpleNamespace(pairs=[(0, 1), (0, 2), (1, 2)])
+    assert estimates_s([start(3, pairing=pairs)], Limits(), 1.0) == [STARTING_S + 3 * 15]
     at_least = Limits(settle_s=3.0, at_least_s=10.0)
     assert estimates_s([start(1, turns=False, devices=1)], at_least, 1.0) == [STARTING_S + CONTEXTS_S + 13]
     # Its job says how many observations there are, and nobody how long one takes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, schedule_within
+from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, Schedule, within
 from cotenant.suite.cells import Job
 from cotenant.suite.jobfile import load
 from workplace import ROOT
@@ -35,6 +35,11 @@ that it depends on: who changes one measures the step again.
 MS = 1_000_000
 
 
+def of_two(step_ms: float) -> Schedule | None:
+    """Return the schedule of two users of a job within the usual budget."""
+    return within(Schedule(dict.fromkeys((0, 1), round(step_ms * MS)), False, LEAST_ROUNDS), 2 * BUDGET_NS)
+
+
 def of_users() -> list[Job]:
     return [job for job in JOBS.values() if job.group == "student"]
 
@@ -48,17 +53,10 @@ def test_every_job_of_users_was_measured_as_it_is() -> None:
 
 @pytest.mark.parametrize("name", STEP_MS)
 def test_two_users_of_every_job_take_turns_within_the_budget(name: str) -> None:
-    step_ns = round(STEP_MS[name][0] * MS)
-    schedule = schedule_within({0: step_ns, 1: step_ns}, False, 2 * BUDGET_NS)
+    schedule = of_two(STEP_MS[name][0])
     assert schedule is not None
     assert schedule.rounds >= LEAST_ROUNDS
 
 
 def test_nearly_all_take_turns_also_on_a_processor_half_as_fast() -> None:
-    steps_ns = {name: round(2 * step_ms * MS) for name, (step_ms, _) in STEP_MS.items()}
-    refused = [
-        name
-        for name, step_ns in steps_ns.items()
-        if schedule_within({0: step_ns, 1: step_ns}, False, 2 * BUDGET_NS) is None
-    ]
-    assert refused == ["ssd", "convnet_fp16"]
+    assert [name for name, (step_ms, _) in STEP_MS.items() if of_two(2 * step_ms) is None] == ["ssd", "convnet_fp16"]

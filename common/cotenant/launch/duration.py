@@ -51,7 +51,10 @@ def starting_s(start: Start, times: float) -> float:
 
 def usual_s(start: Start) -> float:
     """Return how long a launch measures at most where time is no matter."""
-    return QUICK_MOST_S if start.baseline == "quick" else len(start.specs) * BUDGET_NS / 1e9
+    if start.baseline == "quick":
+        return QUICK_MOST_S
+    turns = len(start.specs) if start.pairing is None else 2 * len(start.pairing.pairs)
+    return turns * BUDGET_NS / 1e9
 
 
 def measured_s(start: Start, limits: Limits) -> float | None:
