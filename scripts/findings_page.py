@@ -49,6 +49,8 @@ record, in `./run.sh report` and on its page.
 - **error**: the number is none. A completed launch with one is INVALID: it has no rate, no reader averages it, and
   `--strict` makes the suite's exit status 1.
 - **warning**: look before quoting it. The number is `suspect`; `--strict=suspect` makes the exit status 1.
+  Where a warning knows how much it can have moved the number at the most (`effect`), it is one only beyond both 2 % and
+  half the number's interval; else it stands in the record as info.
 - **info**: good to know. On the terminal only with `--verbose`.
 
 This page is made from the source (`python scripts/findings_page.py`); … stands for what a launch fills in.

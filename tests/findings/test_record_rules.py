@@ -7,7 +7,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cotenant.findings.rules import RECORD_RULES, findings_of
+from cotenant.finding import warning
+from cotenant.findings.rules import RECORD_RULES, findings_of, with_findings
 from cotenant.results.record import Observed, Record
 from cotenant.stats.budget import Amount
 from findings.rule_records import (
@@ -375,9 +376,23 @@ def test_rules_are_silent_at_their_borders_and_where_nothing_is_known() -> None:
     assert [(name, place) for place, (name, made) in enumerate(SILENT) if name in rules(made())] == []
 
 
+def test_a_warning_that_can_have_moved_a_rate_by_little_is_a_note() -> None:
+    """Beyond both 2 % and half its interval it is a warning, and so is one whose effect nobody knows."""
+    found = [warning("It was disturbed.", "Wait.", rule="disturbed", effect=effect) for effect in (0.019, 0.021, None)]
+    wide = {"observations": observed([500.0, 540.0] * 12), "skip": 0}
+    for told, severities in (({}, ("info", "warning", "warning")), (wide, ("info", "info", "warning"))):
+        record = replace(a_record(told=told), findings=[])
+        (weighed,) = with_findings([replace(record, findings=found)])
+        assert tuple(each.severity for each in weighed.findings if each.rule == "disturbed") == severities
+    busy = warning("Other work keeps 1 of 2 processors busy.", "End it.", rule="busy_host")
+    for meters, severity in ((beside(0.05, total=2).meters, "info"), ({}, "warning")):
+        (weighed,) = with_findings([replace(a_record(common={"meters": meters}), findings=[busy])])
+        assert weighed.findings[0].severity == severity
+
+
 def test_too_few_for_a_budget_is_mended_by_the_budget_and_a_batch_longer_than_it_is_named_alone() -> None:
     alone = rules(budgeted(5.0, Amount(30, 20, 5), Amount(1, 1, 0), 7300.0))["budget"]
-    assert alone.severity == "warning"
+    assert alone.severity == "info"
     assert alone.sentence.endswith("1 of 600 batches. They took 7.3 s.")
     record = budgeted(60.0, Amount(30, 20, 5), Amount(1, 5, 1), 10_000.0)
     assert rules(record)["few_observations"].remedy == "Use a larger --budget: six kept observations are the least."

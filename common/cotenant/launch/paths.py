@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.finding import Finding
+from cotenant.finding import Finding, warning
 from cotenant.isolation.leftovers import SHM
 from cotenant.isolation.runs import RunName, pid_namespace
 from cotenant.procfs import mounted_systems, read_text
@@ -125,7 +125,7 @@ def remove_tree(top: Path) -> str:
 def cleared(directories: Iterable[Path]) -> tuple[Finding, ...]:
     """Remove the temporary directories of a launch; return a finding on what stays."""
     left = " ".join(filter(None, map(remove_tree, directories)))
-    return (Finding("files_left", "warning", f"{left} The next launch finds it there.", REMEDY),) if left else ()
+    return (warning(f"{left} The next launch finds it there.", REMEDY, rule="files_left", effect=0.0),) if left else ()
 
 
 def _unmounted(top: Path) -> list[Path]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
+from cotenant.checkout import PROGRAM
 from cotenant.finding import Severity
 from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, word
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
@@ -34,6 +36,8 @@ class ReportedFinding:
     count: int
     alike: bool
     jobs: Sequence[str]
+    value: float | None = None
+    effect: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +53,23 @@ class Loss:
 
 
 def reported_findings(records: Rows) -> list[ReportedFinding]:
-    """Return the findings, the worst first; sentences that are the same up to their first number are one.
+    """Return the findings, errors first and the greatest effect first; sentences alike up to their first number are one.
 
     Of those the one with the greatest effect speaks, or value; findings without either are ranked by their text.
     """
     beginning = pl.col("sentence").str.extract(r"^(\D*)")
     alike = records.findings().group_by("severity", "rule", "remedy", beginning=beginning, maintain_order=True)
     findings = alike.agg(
+        pl.col("sentence", "value", "effect").get(pl.coalesce("effect", "value").arg_max()),
         sentences=pl.col("sentence").unique(maintain_order=True),
-        gravest=pl.col("sentence").get(pl.coalesce("effect", "value").arg_max()),
         count=pl.len(),
         jobs=pl.col("name").cast(pl.String).unique(maintain_order=True),
     )
     lines = [
-        ReportedFinding(severity, rule, gravest or worst(sentences), remedy, count, len(sentences) == 1, jobs)
-        for severity, rule, remedy, _, sentences, gravest, count, jobs in findings.iter_rows()
+        ReportedFinding(severity, rule, gravest or worst(sentences), remedy, count, len(sentences) == 1, jobs, *size)
+        for severity, rule, remedy, _, gravest, *size, sentences, count, jobs in findings.iter_rows()
     ]
-    return sorted(lines, key=lambda finding: SEVERITIES.index(finding.severity))
+    return sorted(lines, key=lambda finding: (SEVERITIES.index(finding.severity), -(finding.effect or 0.0)))
 
 
 def worst(sentences: Sequence[str]) -> str:
@@ -104,6 +108,10 @@ def losses(records: Rows) -> list[Loss]:
 # The views
 
 SHOWN = 50
+GRAVEST = 3
+"""So many findings stand at a suite's end."""
+PASTED = {"slow_start": "-- --skip {:.0f}", "loaded_ahead": "-- --skip {:.0f}"}
+"""Arguments that mend what a rule found, of its finding's value."""
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
 """So many further sentences of a rule stand below its worst value."""
@@ -122,6 +130,18 @@ def lines_below(
     infos = sum(finding.severity == "info" for finding in findings)
     if infos and not verbose:
         yield ((f"{many(infos, 'finding')} more for information: --html and --format json hold them.", "dim"),)
+
+
+def gravest(findings: Sequence[ReportedFinding]) -> Iterator[Words]:
+    """Yield the first findings in a line each, with a command to paste where there is one."""
+    for finding in findings[:GRAVEST]:
+        names = [*dict.fromkeys(name.removesuffix(SOLO) for name in finding.jobs)]
+        command = ""
+        if finding.rule in PASTED and finding.value is not None:
+            command = f"  {PROGRAM} --name {shlex.quote(','.join(names))} {PASTED[finding.rule].format(finding.value)}"
+        jobs = f"  [{listed(map(printable, names), SHOWN_JOBS)}]"
+        said = (f"{finding.severity}: ", STYLES[finding.severity]), (finding.sentence or finding.rule, "")
+        yield *said, (jobs, "dim"), (command, "bold")
 
 
 def _first(lines: Sequence[Words], of: str) -> Iterator[Words]:

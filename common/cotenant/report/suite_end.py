@@ -19,15 +19,13 @@ from cotenant.report.jobs import OF_N, rate_columns
 from cotenant.report.mixes import mix_grid
 from cotenant.report.numbers import at_most
 from cotenant.report.pairs import outside_pairs, pairs_grid
-from cotenant.report.problems import lines_below
+from cotenant.report.problems import GRAVEST, gravest, lines_below
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.report.time_share import observed_words
 from cotenant.results.columns import TENANT
 from cotenant.results.record import INVALID
 from cotenant.text import many
 
-SHOWN_FINDINGS = 4
-"""So many stand at a suite's end, the worst first."""
 OF_N_IN_SHORT = "rate: the median; of all tenants their sum. n: o observations of one launch, L launches."
 
 
@@ -69,9 +67,9 @@ def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: b
         for finding in summary.findings
         if finding.severity != "info" and not (finding.alike and (finding.rule, finding.sentence) in before)
     ]
-    notes = [((OF_N_IN_SHORT, "dim"),), *lines_below(summary.losses, (), new[:SHOWN_FINDINGS])]
-    if len(new) > SHOWN_FINDINGS:
-        notes.append(((f"{many(len(new) - SHOWN_FINDINGS, 'more finding')}: --verbose and report show them.", "dim"),))
+    notes = [((OF_N_IN_SHORT, "dim"),), *lines_below(summary.losses, (), ()), *gravest(new)]
+    if len(new) > GRAVEST:
+        notes.append(((f"{many(len(new) - GRAVEST, 'more finding')}: --verbose and report show them.", "dim"),))
     return Grid(TENANTS, groups, notes=notes, joined=True)
 
 

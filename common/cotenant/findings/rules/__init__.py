@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -16,12 +17,35 @@ from cotenant.results.record import Record
 _FILES = (timing, blocks, work, input_, host, devices, launches)
 RECORD_RULES = {rule.name: rule for rule in declared(RecordRule, _FILES)}
 """By the name of the finding that they make."""
+MOST_EFFECT = 0.02
+"""Of a rate: who can have been moved by no more is not suspect."""
 LAUNCH_RULES = {rule.name: rule for rule in declared(LaunchRule, _FILES)}
 
 
 def findings_of(record: Record) -> list[Finding]:
     """Return the findings of all rules about one record."""
-    return [named(finding, name) for name, rule in RECORD_RULES.items() if (finding := rule.ask(record))]
+    found = [named(finding, name) for name, rule in RECORD_RULES.items() if (finding := rule.ask(record))]
+    return [_weighed(finding, record) for finding in found]
+
+
+def _weighed(finding: Finding, record: Record) -> Finding:
+    """Return a warning as a note where it cannot have moved the rate by more than 2 % and half the rate's interval.
+
+    One whose effect is unknown remains a warning. How busy the host was before the suite is a note where this launch
+    has metered that itself.
+    """
+    effect = 0.0 if finding.rule == "busy_host" and record.meters.get("foreign") else finding.effect
+    if finding.severity != "warning" or effect is None or effect > max(MOST_EFFECT, _half_share(record)):
+        return finding
+    return replace(finding, severity="info")
+
+
+def _half_share(record: Record) -> float:
+    """Return half the interval of a record's rate over the rate; 0 where it has none."""
+    if record.statistics is None or record.statistics.interval is None:
+        return 0.0
+    low, high = record.statistics.interval
+    return (high - low) / 2 / record.statistics.median
 
 
 def with_findings(launch: Sequence[Record], earlier: Sequence[Record] = ()) -> list[Record]:
@@ -51,5 +75,5 @@ def _within_cells(rule: LaunchRule, launch: Sequence[Record], earlier: Sequence[
 
 
 def _with(record: Record, findings: Iterable[Finding]) -> Record:
-    added = [*record.findings, *findings]
-    return msgspec.structs.replace(record, findings=added) if len(added) > len(record.findings) else record
+    found = [_weighed(finding, record) for finding in (*record.findings, *findings)]
+    return record if found == record.findings else msgspec.structs.replace(record, findings=found)

@@ -32,6 +32,11 @@ def unenforced_limits(backend: str, limits: Sequence[str]) -> Finding:
     )
 
 
+def _of_slice(processors: float, record: Record) -> float:
+    """Return the share of its own processors that a tenant can have lacked at the most where others had so many."""
+    return min(1.0, processors / (len(record.isolation.planned.get("processors", ())) or 1))
+
+
 @record_rule
 def runner_share(record: Record) -> Finding | None:
     """The runner itself must not disturb what it measures."""
@@ -41,6 +46,8 @@ def runner_share(record: Record) -> Finding | None:
     return warning(
         f"The runner used {100 * share:.1f} % of a processor while tenants were timed.",
         "Make observations longer (--number): each one sends the runner a message.",
+        value=share,
+        effect=_of_slice(share, record),
     )
 
 
@@ -54,6 +61,8 @@ def shm_kept(record: Record) -> Finding | None:
         f"{leftover['files']} files ({leftover['memory_bytes'] / 2**20:.1f} MiB) that appeared in /dev/shm during this "
         "launch are still there: nothing shows that its tenants made them.",
         "See with ls -lt /dev/shm whose they are, and remove a benchmark's: the next launch finds less memory.",
+        value=float(leftover["memory_bytes"]),
+        effect=0.0,
     )
 
 
@@ -72,13 +81,15 @@ def swapped(record: Record) -> Finding | None:
 
 @record_rule
 def stolen(record: Record) -> Finding | None:
-    """Processor time that the host below a virtual machine gave to others during a launch."""
+    """Processor time that the hypervisor of a virtual machine gave to others during a launch."""
     host = record.meters.get("host")
     if host is None or host["stolen_share"] <= MOST_STOLEN:
         return None
     return warning(
-        f"During this launch the host below took away {100 * host['stolen_share']:.1f} % of all processor time.",
+        f"During this launch the hypervisor took {100 * host['stolen_share']:.1f} % of processor time (steal).",
         "Use an instance with dedicated processors, or repeat at another hour.",
+        value=host["stolen_share"],
+        effect=host["stolen_share"],
     )
 
 
@@ -133,6 +144,7 @@ def foreign_load(record: Record) -> Finding | None:
         if busiest
         else f"{LOOK_FOR} Then run the job again: the tenants lacked what it used.",
         value=busy,
+        effect=_of_slice(busy, record),
     )
 
 

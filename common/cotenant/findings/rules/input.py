@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import record_rule
-from cotenant.findings.rules.timing import kept_observations, seconds_per_item
+from cotenant.findings.rules.timing import kept_observations, moved_by, seconds_per_item
 from cotenant.results.record import Observed, Record
 
 LITTLE_WAITING, MOST_WAITING = 0.05, 0.2
@@ -32,6 +32,8 @@ def input_stall(record: Record) -> Finding | None:
         f"In {len(late)} of {len(times)} kept observations the input came late: "
         f"the slowest took {worst:.2f} times the median time, most of it waiting for data.",
         "Use more --workers, a warm page cache (--cache warm) or a faster disk; see who else reads from it.",
+        value=worst,
+        effect=moved_by(times, late),
     )
 
 
@@ -52,6 +54,8 @@ def loaded_ahead(record: Record) -> Finding | None:
         f"The first {fed} of {len(observations)} kept observations had input that was loaded before GO: "
         f"up to {ahead} batches.",
         f"Skip them: --skip {math.ceil(ahead / number)}, with a --repeat of three times that.",
+        value=float(math.ceil(ahead / number)),
+        effect=moved_by(seconds_per_item(record)[0], range(fed)),
     )
 
 
@@ -111,6 +115,7 @@ def padding_counted(record: Record) -> Finding | None:
             f"{100 * share:.1f} % of the words of a batch are padding: its {rows} are shorter than they look.",
             "Fill every row, or count words without padding in `items`.",
             value=share,
+            effect=share,
         )
     if record.observed.get("item_is_row") is True or items <= ROUNDED * words:
         return None

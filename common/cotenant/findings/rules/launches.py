@@ -137,6 +137,8 @@ def slow_tenant(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int
     finding = warning(
         f"Tenant {launch[slow].tenant} ran at {ratio:.3f} times the rate of tenant {launch[fast].tenant}.",
         "Compare their slices, clocks and counters in the records: the command `plan` shows who is given what.",
+        value=ratio,
+        effect=1 - ratio,
     )
     return {slow: finding}
 

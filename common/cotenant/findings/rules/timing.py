@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import fields
 from itertools import pairwise
 from statistics import fmean, median
@@ -61,6 +62,15 @@ def seconds_per_item(record: Record) -> tuple[list[float], list[float]]:
         times.append((observation.end_ns - observation.start_ns) / observation.items / 1e9)
         waits.append(observation.data_wait_ns / observation.items / 1e9)
     return times, waits
+
+
+def moved_by(times: Sequence[float], indices: Collection[int]) -> float | None:
+    """Return how far the median of these times lies from that without those of some `indices`, relative to it.
+
+    None where these are all.
+    """
+    rest = [time for index, time in enumerate(times) if index not in indices]
+    return abs(median(times) / median(rest) - 1) if rest else None
 
 
 def audits_after(record: Record) -> dict[int, int]:
@@ -247,6 +257,8 @@ def clocks(record: Record) -> Finding | None:
     return warning(
         f"Device events differ from the host clock by {100 * (event_ns / host_ns - 1):+.1f} %.",
         "Make observations longer (--number): launch and synchronisation cost weigh in.",
+        value=event_ns / host_ns - 1,
+        effect=abs(event_ns / host_ns - 1),
     )
 
 
@@ -274,11 +286,14 @@ def few_observations(record: Record) -> Finding | None:
     if record.statistics is None or record.statistics.interval is not None:
         return None
     n, cut = record.statistics.n, record.asked is not None and len(record.observations) < record.asked.repeat
-    severity = error if n == 1 else warning
+    # That it is short was asked for, and its tables say that it has no interval.
+    asked = cut or record.baseline == "quick"
+    severity = error if n == 1 else info if asked else warning
     longer = "--baseline whole" if record.baseline == "quick" else f"a larger {'--budget' if cut else '--repeat'}"
     return severity(
         f"Only {n} of {len(record.observations)} observations are kept, too few for an interval of their median.",
         f"Use {longer}: six kept observations are the least.",
+        value=float(n),
     )
 
 
@@ -294,10 +309,13 @@ def slow_start(record: Record) -> Finding | None:
     # Where the rest goes on falling it is a drift, and that is another rule's to say.
     if slower < LEAST_SLOW_START or _drifts(steadiness.drift(times[first:])):
         return None
+    skip = record.observations.index(kept_observations(record)[first])
     return warning(
         f"The first {first} of {len(times)} kept observations took {100 * (slower - 1):.0f} % longer than the rest: "
         "warm-up is counted in.",
-        f"Skip them: --skip {record.observations.index(kept_observations(record)[first])}.",
+        f"Skip them: --skip {skip}.",
+        value=float(skip),
+        effect=moved_by(times, range(first)),
     )
 
 
@@ -315,6 +333,9 @@ def drift(record: Record) -> Finding | None:
     return warning(
         f"The rate drifted by {100 * trend.change:+.1f} % over the launch (Mann-Kendall p = {trend.p:.1g}).",
         "Skip more observations (--skip) if it settles later; else look at clocks, heat and memory over time.",
+        value=trend.change,
+        # No moment of a steady trend lies farther from its middle.
+        effect=abs(trend.change) / 2,
     )
 
 
@@ -337,6 +358,8 @@ def outliers(record: Record) -> Finding | None:
         f"{len(far)} of {len(times)} kept observations stand far off (modified z > 14.8): "
         f"the farthest took {farthest:.2f} times the median time.",
         remedy,
+        value=farthest,
+        effect=moved_by(times, far),
     )
 
 

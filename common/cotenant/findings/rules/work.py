@@ -329,7 +329,8 @@ def budget(record: Record) -> Finding | None:
         else:
             after = f"{made} observations and {took_s:.1f} s"
             sentence = f"A budget of {budget_s:g} s cut {cut}. They were ended after {after}."
-        return warning(sentence, "Give a larger --budget, or a smaller batch: six observations are kept, however long.")
+        # It was asked for.
+        return info(sentence, "Give a larger --budget, or a smaller batch: six observations are kept, however long.")
     if given.batches >= requested.batches:
         return None
     return info(f"A budget of {budget_s:g} s cut {cut}.")
