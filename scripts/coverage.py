@@ -28,9 +28,10 @@ from cotenant.results.launches import LaunchRecords  # noqa: E402
 from cotenant.stats.acceptance import NodeVerdict, charges  # noqa: E402
 from cotenant.stats.confirmation import confirm  # noqa: E402
 from cotenant.stats.describe import describe  # noqa: E402
+from cotenant.stats.evenness import UNLIKELY, differences  # noqa: E402
 from cotenant.stats.fleet import screen  # noqa: E402
 from cotenant.stats.history import change_points, newest_change, trend  # noqa: E402
-from cotenant.stats.interference import ratio  # noqa: E402
+from cotenant.stats.interference import mean_kept, ratio  # noqa: E402
 from cotenant.stats.kept import BlockSum, kept  # noqa: E402
 from cotenant.stats.launches import across_launches  # noqa: E402
 from cotenant.stats.quantiles import quantile  # noqa: E402
@@ -161,6 +162,25 @@ def false_newest(draw: Draw, s: float, r: float) -> bool:
     return found is not None and found.index == 18
 
 
+def mean_over_jobs(draw: Draw, s: float, _: float) -> bool:
+    """Sixteen jobs that keep 0.9, each its own 5 % more or less, of one launch together and one alone."""
+    sides = [({0: 0.9 * rates(draw, 1, 0.05)[0] * rates(draw, 1, s)[0]}, {0: rates(draw, 1, s)[0]}) for _ in range(16)]
+    found = mean_kept(sides)
+    return found is not None and found.interval is not None and found.interval[0] <= 0.9 <= found.interval[1]
+
+
+def named_uneven(draw: Draw, s: float, _: float) -> bool:
+    """Sixteen jobs of two equal users, three launches each."""
+    found = [differences(np.log([rates(draw, 2, s) for _ in range(3)]).tolist()) for _ in range(16)]
+    return any(one is not None and one.notable and 16 * one.p < UNLIKELY for one in found)
+
+
+def named_least(draw: Draw, s: float, _: float) -> bool:
+    """Sixteen jobs that keep the same, three launches each."""
+    found = differences(np.log([rates(draw, 16, s) for _ in range(3)]).tolist())
+    return found is not None and found.notable
+
+
 CASES: Sequence[Case] = (
     Case("interval of a launch's rate (25 observations)", "covers 95 %", median_interval, correlated=True),
     Case("interval of a step's p95 (1000 steps)", "covers 95 %", slow_steps, correlated=True, draws=0.3),
@@ -168,6 +188,9 @@ CASES: Sequence[Case] = (
     Case("interval of a rate over five launches", "covers 95 %", rate_interval, correlated=False),
     Case("interval of a share, three pairs of launches", "covers 95 %", share_interval, correlated=False),
     Case("interval of what a user keeps, one launch of 20 rounds", "covers 95 %", kept_interval, correlated=True),
+    Case("mean of what 16 jobs keep, each measured once", "covers 95 %", mean_over_jobs, correlated=False),
+    Case("least even of 16 even jobs named, three launches", "false in 5 %", named_uneven, correlated=False, draws=0.3),
+    Case("least of 16 equal jobs named, three launches", "false in 5 %", named_least, correlated=False),
     Case("`compare`: any claim among 21 equal jobs", "false in 5 %", false_claim, correlated=False, draws=0.2),
     Case("`history`: a change among 100 launches", "false in 1 %", false_change, correlated=True, draws=0.3),
     Case("`history`: a change by the newest two launches", "false in 1 %", false_newest, correlated=True),

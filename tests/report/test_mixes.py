@@ -105,8 +105,8 @@ def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
     assert high >= 1.3 * 0.999
     assert high / low < 1.01, "the machine's state cancels"
     summary = summary_of(records)
-    assert answer(summary).startswith("Beside each other these 2 users (vae+wlm) keep 65 % (")
-    assert "of what each has alone (quick baseline); the worst is wlm, which keeps 50 %" in answer(summary)
+    assert answer(summary).startswith("Beside each other the 2 users of vae+wlm keep 63 % (")
+    assert "of what each has alone (quick baseline); least: wlm, 50 % (" in answer(summary)
     shown = text(mix_grid(mix_blocks(summary)))
     assert "STP 1.30" in shown
     assert "tenant 1 (wlm)" in shown
@@ -125,8 +125,8 @@ def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> No
     shown = text(mix_grid(mix_blocks(summary)))
     assert SINGLE in shown
     assert "share kept" in shown
-    assert "within the launch" in shown
-    assert "; of a single launch" in answer(summary)
+    assert " 20o " in shown
+    assert "; measured once" in answer(summary)
     rows = list(csv.DictReader(io.StringIO(as_csv(mix_grid(mix_blocks(summary))))))
     assert float(rows[0]["share_kept"]) == pytest.approx(1.6, rel=0.01)
 
@@ -348,7 +348,7 @@ def test_a_job_beside_itself_is_also_a_launch_of_two_equals_and_a_mix_of_a_name_
     assert matrix.kept["vae"]["vae"].value == pytest.approx(0.75, rel=0.01)
     assert matrix.kept["vae"]["wlm"].value == pytest.approx(kept("vae", "wlm"), rel=0.01)
     assert [block.mix for block in outside_pairs(summary)] == ["lab"]
-    assert answer(summary).startswith("Beside each other these 2 users (lab) keep 65 %")
+    assert answer(summary).startswith("Beside each other the 2 users of lab keep 63 % (")
     assert "In pairs these 3 jobs keep" in answer(summary)
     assert "Beside copies" not in answer(summary)
 
@@ -356,9 +356,11 @@ def test_a_job_beside_itself_is_also_a_launch_of_two_equals_and_a_mix_of_a_name_
 def test_a_page_of_mixes_and_of_equals_says_once_how_alone_was_measured_and_how_far_all_is_to_be_trusted() -> None:
     equals = [*launch("gpt", findings=(BUSY,)), *quick("gpt", 0, 420), *launch("vit"), *quick("vit", 0, 420)]
     users, copies, trust = sentences(summary_of([*mix(TWO), *baselines("vae", "wlm"), *equals]))
-    assert users.startswith("Beside each other these 2 users (vae+wlm) keep 65 % of what each has alone (quick base")
-    assert copies.startswith("Beside copies of their own job two users keep 84 % and 83 % of what each has alone (geo")
-    assert trust.startswith("1 of 4 jobs is suspect, most for this: While tenants were timed other work kept")
+    assert users.startswith("Beside each other the 2 users of vae+wlm keep 63 % (63 to 64 %) of what each has alone (")
+    assert copies.startswith(
+        "No reliable answer yet: too few launches; typical: beside copies of its own job each user"
+    )
+    assert trust == "1 of 4 jobs is suspect, by foreign load."
 
 
 def _equal(tenant: int) -> list[Record]:
@@ -381,7 +383,7 @@ def test_the_page_has_bars_for_each_mix_and_says_what_is_suspect() -> None:
     records[0] = msgspec.structs.replace(records[0], findings=[*records[0].findings, busy])
     html = page("Mixes", summary_of(records), {})
     assert 'id="beside"' in html
-    assert "Beside each other these 2 users (vae+wlm) keep 65 %" in html
+    assert "Beside each other the 2 users of vae+wlm keep 63 %" in html
     assert html.count('id="mix0-') > 0
     assert "80 %</text>" in html.replace("\n", "")
     assert "suspect" in answer(summary_of(records))

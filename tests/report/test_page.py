@@ -308,7 +308,7 @@ def test_a_heading_sorts_by_numbers_and_intervals_with_their_letters() -> None:
 
 
 def test_findings_and_jobs_lead_to_each_other() -> None:
-    more = type(BUSY)(BUSY.rule, BUSY.severity, BUSY.sentence.replace("3", "11"), BUSY.remedy)
+    more = type(BUSY)(BUSY.rule, BUSY.severity, BUSY.sentence.replace("3", "11"), BUSY.remedy, value=11.0)
     text = of_records([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,)), *launch("wlm", 0)])
     (place,) = re.findall(r'id="(finding\d)"[^>]*><b>foreign load<', text)
     row = re.search(rf'id="{place}".*', text)

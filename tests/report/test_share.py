@@ -57,7 +57,7 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
         measures = [float(row[name]) for name in ("stp", "antt", "worst_slowdown", "tax", "fairness")]
         assert measures == pytest.approx([1 / cost, users * cost, users * cost, 1 - 1 / cost, 1], rel=0.01, abs=0.001)
         assert float(row["accuracy"]) == pytest.approx(1 / users / cost / float(row["entitlement"]), rel=0.01)
-        assert (row["launches"], row["baseline"], row["verdict"]) == ("3", "whole", "clean")
+        assert (row["stp_n"], row["baseline"], row["verdict"]) == ("3", "whole", "clean")
         assert float(row["stp_low"]) <= 1 / cost * 1.001 <= float(row["stp_high"]) * 1.01
     limits = {(row["mode"], row["sharers"]): row["limit"] for row in rows}
     assert limits["mps:50", "2"] == "exceeded"

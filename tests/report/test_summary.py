@@ -20,7 +20,6 @@ from scipy import stats
 from cotenant.finding import warning
 from cotenant.report.challenges import _beside
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.problems import worst
 from cotenant.report.renderers import as_csv, markdown, show
 from cotenant.report.summary import Summary, per_tenant, scores
 from cotenant.results.targets import Target
@@ -53,10 +52,13 @@ def test_every_number_is_what_pandas_and_scipy_say() -> None:
             assert found.interval == pytest.approx(np.exp(stats.t.interval(0.95, 4, own.mean(), own.sem())))
         wide = of_job.pivot_table(index="uid", columns="tenant", values="rate")
         assert job.evenness is not None
-        assert job.evenness.worst_over_best == pytest.approx((wide.min(axis=1) / wide.max(axis=1)).median())
+        # Noise is next to nothing, and so is what is drawn to the mean.
+        means = np.log(wide).mean()
+        assert job.evenness.worst_over_best == pytest.approx(np.exp(means.min() - means.max()), rel=1e-4)
         jain = wide.sum(axis=1) ** 2 / (3 * (wide**2).sum(axis=1))
         assert job.evenness.jain == pytest.approx(jain.median())
-        assert job.evenness.slowest == str(wide.mean().idxmin())
+        # 2 % is beyond noise, and matters to nobody.
+        assert (job.evenness.slowest, job.evenness.p) == (None, pytest.approx(0, abs=1e-9))
         assert per_tenant(job) == pytest.approx(wide.mean(axis=1).to_dict())
 
 
@@ -110,13 +112,6 @@ def test_different_work_is_never_averaged_nor_are_hosts_and_of_one_number_the_ne
     assert {*summary.jobs[0].members.columns("start_time")["start_time"]} == {again[0].start_time}
 
 
-def test_the_worst_sentence_has_the_greatest_number_or_the_least_after_only() -> None:
-    assert worst(["It used 9 of 2.", "It used 1,100 of 2: x 7.", "Other 3000."]) == "It used 1,100 of 2: x 7."
-    assert worst(["Only 62.5 % lies inside.", "Only 9 % lies inside."]) == "Only 9 % lies inside."
-    assert worst(["It used 3, then 1.", "It used 3, then 2."]) == "It used 3, then 2."
-    assert worst(["No number."]) == "No number."
-
-
 def test_of_findings_alike_the_one_with_the_greatest_effect_or_value_speaks() -> None:
     for field in ("effect", "value"):
         small, great = (warning(f"It lost {share} %.", rule="lost", **{field: share / 100}) for share in (100, 2))
@@ -126,7 +121,7 @@ def test_of_findings_alike_the_one_with_the_greatest_effect_or_value_speaks() ->
 
 
 def test_findings_that_differ_in_numbers_only_are_one() -> None:
-    more = type(BUSY)(BUSY.rule, BUSY.severity, BUSY.sentence.replace("3", "11"), BUSY.remedy)
+    more = type(BUSY)(BUSY.rule, BUSY.severity, BUSY.sentence.replace("3", "11"), BUSY.remedy, value=11.0)
     summary = summary_of([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,))])
     (found,) = [one for one in summary.findings if one.rule == "foreign_load"]
     assert (found.sentence, found.count, found.alike, found.jobs) == (more.sentence, 4, False, ["vae", "ssd"])
@@ -179,7 +174,7 @@ def test_the_name_of_a_device_commands_no_terminal() -> None:
         [{"name": "vae", "uid": 0, "vcd": vcd, "train_item": {"avg": pace}} for vcd, pace in paces.items()]
     )
     text = printed(summary, 200, terminal=False)
-    assert "0.909 (0)" in text
+    assert "0.909" in text
     assert not any("\x1b" in form for form in (text, as_csv(jobs_grid(summary)), markdown(jobs_grid(summary))))
 
 

@@ -371,7 +371,7 @@ def test_by_blocks_numbers_are_of_those_of_all_tenants_and_what_is_kept_of_both_
     assert record.statistics.n == record.train.count == 15
     assert (record.train.min, record.train.max) == (0.02, 0.02)
     assert record.kept.value == pytest.approx(0.5)
-    assert record.kept.rounds == 3
+    assert record.kept.n == 3
     assert record.observations == rows
     lost = a_record(told={"observations": rows, "kept": kept_by_blocks(rows)}, outcome="failed")
     assert (lost.kept, lost.statistics) == (None, None)

@@ -12,7 +12,8 @@ from scipy import stats
 
 from cotenant.stats.comparison import compare
 from cotenant.stats.describe import describe
-from cotenant.stats.interference import interval_of_quotient, mean_ratio, ratio, suite_score
+from cotenant.stats.interference import interval_of_quotient, mean_kept, ratio, suite_score
+from cotenant.stats.kept import Kept
 from cotenant.stats.launches import half_width
 
 rates = st.floats(1e-3, 1e6)
@@ -21,12 +22,10 @@ pairs = st.dictionaries(st.integers(0, 50), st.tuples(rates, rates), min_size=1,
 
 def test_by_hand() -> None:
     found = ratio({0: 100 * math.exp(-0.1), 1: 50.0, 2: 10 * math.exp(0.1)}, {0: 100.0, 1: 50.0, 2: 10.0})
-    assert (found.ratio, found.n, found.paired) == (pytest.approx(1), (3, 3), True)
+    assert (found.value, found.n, found.over) == (pytest.approx(1), 3, "launches")
     half = 4.302652729911275 * 0.1 / math.sqrt(3)  # t of two degrees of freedom
     assert found.interval == pytest.approx((math.exp(-half), math.exp(half)))
-    lost = ratio({0: 90.0}, {0: 100.0})
-    assert lost.interference == pytest.approx(0.1)
-    assert ratio({0: 110.0}, {0: 100.0}).interference == pytest.approx(-0.1)
+    assert ratio({0: 90.0}, {0: 100.0}) == Kept(pytest.approx(0.9), None, 1, "launches")
 
 
 def test_the_interval_of_a_quotient_by_hand_and_over_draws() -> None:
@@ -54,9 +53,9 @@ def test_the_interval_of_a_quotient_by_hand_and_over_draws() -> None:
 
 def test_below_three_launches_there_is_no_interval_and_without_a_side_no_ratio() -> None:
     two = ratio({0: 80.0, 1: 45.0}, {0: 100.0, 1: 50.0})
-    assert two.ratio == pytest.approx(math.sqrt(0.8 * 0.9))
-    assert (two.interval, two.n) == (None, (2, 2))
-    assert ratio({}, {0: 1.0}) is ratio({0: 1.0}, {}) is mean_ratio([]) is None
+    assert two.value == pytest.approx(math.sqrt(0.8 * 0.9))
+    assert (two.interval, two.n) == (None, 2)
+    assert ratio({}, {0: 1.0}) is ratio({0: 1.0}, {}) is mean_kept([]) is None
     with pytest.raises(ValueError, match="rates of launches"):
         ratio({0: 0.0}, {0: 1.0})
 
@@ -65,7 +64,7 @@ def test_below_three_launches_there_is_no_interval_and_without_a_side_no_ratio()
 def test_pairs_are_the_t_interval_of_the_logarithms_of_their_ratios(both: dict[int, tuple[float, float]]) -> None:
     found = ratio({uid: over for uid, (over, _) in both.items()}, {uid: under for uid, (_, under) in both.items()})
     logs = np.log([over for over, _ in both.values()]) - np.log([under for _, under in both.values()])
-    assert math.log(found.ratio) == pytest.approx(float(logs.mean()), abs=1e-9)
+    assert math.log(found.value) == pytest.approx(float(logs.mean()), abs=1e-9)
     assert (found.interval is None) == (len(both) < 3)
     if found.interval is not None and logs.std() > 1e-6:
         expected = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
@@ -76,53 +75,49 @@ def test_pairs_are_the_t_interval_of_the_logarithms_of_their_ratios(both: dict[i
 def test_what_a_pair_shares_cancels(both: dict[int, tuple[float, float]], state: list[float]) -> None:
     over, under = ({uid: pair[side] for uid, pair in both.items()} for side in (0, 1))
     moved = [{uid: value * state[uid] for uid, value in side.items()} for side in (over, under)]
-    assert ratio(*moved).ratio == pytest.approx(ratio(over, under).ratio)
+    assert ratio(*moved).value == pytest.approx(ratio(over, under).value)
 
 
 def test_only_shared_uids_make_pairs_also_where_a_side_has_one_launch() -> None:
     three = ratio({0: 9.0, 1: 9.0, 2: 9.0, 7: 1.0}, {0: 10.0, 1: 10.0, 2: 10.0, 8: 99.0})
-    assert (three.ratio, three.n, three.paired) == (pytest.approx(0.9), (3, 3), True)
+    assert (three.value, three.n) == (pytest.approx(0.9), 3)
     single = ratio({0: 9.0}, {0: 10.0, 1: 20.0, 2: 30.0})
-    assert (single.ratio, single.n, single.paired) == (pytest.approx(0.9), (1, 1), True)
+    assert (single.value, single.n) == (pytest.approx(0.9), 1)
 
 
 @pytest.mark.parametrize("first", [5, 4, 3])
 def test_with_too_few_shared_uids_every_launch_counts_as_it_is(first: int) -> None:
     a, b = [10.0, 11.0, 10.5, 9.5, 10.2], [9.0, 9.1, 9.3, 8.8]
     found = ratio({first + at: rate for at, rate in enumerate(b)}, dict(enumerate(a)))
-    assert (found.n, found.paired) == ((4, 5), False)
+    assert found.n == 4
     expected = compare(a, b)
     assert expected.interval is not None
-    assert (found.ratio, found.interval) == (pytest.approx(expected.ratio), pytest.approx(expected.interval))
+    assert (found.value, found.interval) == (pytest.approx(expected.ratio), pytest.approx(expected.interval))
 
 
 UNDER = {0: 1.0, 1: 1.1, 2: 0.98}
-PAIRED, APART = ratio({0: 0.9, 1: 0.95, 2: 0.91}, UNDER), ratio({5: 0.9, 6: 0.95, 7: 0.91}, UNDER)
+PAIRED, APART = ({0: 0.9, 1: 0.95, 2: 0.91}, UNDER), ({5: 0.9, 6: 0.95, 7: 0.91}, UNDER)
 
 
-def test_the_mean_over_benchmarks_is_geometric_and_of_equal_ones_says_no_more_than_one() -> None:
-    halved, doubled = ratio(dict.fromkeys(range(3), 0.5), dict.fromkeys(range(3), 1.0)), ratio({0: 2.0}, {0: 1.0})
-    mean = mean_ratio([halved, doubled])
-    assert (mean.ratio, mean.interval, mean.n) == (pytest.approx(1), None, (1, 1))
-    for same in (PAIRED, APART):
-        for count in (1, 4):
-            mean = mean_ratio([same] * count)
-            assert (mean.interval, mean.n, mean.paired) == (pytest.approx(same.interval), same.n, same.paired)
+def test_the_mean_over_jobs_is_geometric_and_of_equal_ones_says_no_more_than_one() -> None:
+    halved, doubled = (dict.fromkeys(range(3), 0.5), dict.fromkeys(range(3), 1.0)), ({0: 2.0}, {0: 1.0})
+    assert mean_kept([halved, doubled]) == Kept(pytest.approx(1), None, 2, "jobs")
+    mean, one = mean_kept([PAIRED] * 4), ratio(*PAIRED)
+    assert (mean.interval, mean.n, mean.over) == (pytest.approx(one.interval), 3, "launches")
 
 
-def test_only_uids_that_every_benchmark_has_make_the_interval_of_a_mean() -> None:
-    many = ratio(dict.fromkeys(range(6), 0.9), dict.fromkeys(range(6), 1.0))
-    few = ratio({uid: 0.8 + uid / 100 for uid in range(3)}, dict.fromkeys(range(3), 1.0))
-    other = ratio({uid: 0.8 + uid / 100 for uid in range(1, 4)}, dict.fromkeys(range(1, 4), 1.0))
-    found, without = mean_ratio([many, few]), mean_ratio([few, other])
-    assert found.ratio == pytest.approx(math.sqrt(many.ratio * few.ratio))
-    assert (found.n, found.interval is None) == ((3, 3), False)
-    assert (without.n, without.interval) == ((2, 2), None)
-
-
-def test_a_paired_benchmark_and_one_of_other_uids_have_no_interval_together() -> None:
-    mixed = mean_ratio([PAIRED, APART])
-    assert (mixed.interval, mixed.n, mixed.paired) == (None, (0, 3), False)
+def test_only_uids_that_every_job_has_make_the_interval_of_a_mean_and_else_it_is_over_jobs() -> None:
+    many = dict.fromkeys(range(6), 0.9), dict.fromkeys(range(6), 1.0)
+    few = {uid: 0.8 + uid / 100 for uid in range(3)}, dict.fromkeys(range(3), 1.0)
+    other = {uid: 0.8 + uid / 100 for uid in range(1, 4)}, dict.fromkeys(range(1, 4), 1.0)
+    found, without = mean_kept([many, few]), mean_kept([few, other])
+    assert found.value == pytest.approx(math.sqrt(ratio(*many).value * ratio(*few).value))
+    assert (found.n, found.interval is None) == (3, False)
+    assert (without.n, without.over, without.interval) == (2, "jobs", None)
+    over_jobs = mean_kept([PAIRED, APART, few])
+    logs = [math.log(ratio(*sides).value) for sides in (PAIRED, APART, few)]
+    assert (over_jobs.n, over_jobs.over) == (3, "jobs")
+    assert math.log(over_jobs.interval[1] / over_jobs.value) == pytest.approx(half_width(logs))
 
 
 def shaken(generator: np.random.Generator, shared: float, launches: int) -> list[list[dict[int, float]]]:
@@ -139,7 +134,7 @@ def coverage_of_mean(shared: float, launches: int, draws: int, offset: int) -> f
     for _ in range(draws):
         over, under = shaken(generator, shared, launches)
         moved = [{uid + offset: rate for uid, rate in one.items()} for one in over]
-        mean = mean_ratio([ratio(a, b) for a, b in zip(moved, under, strict=True)])
+        mean = mean_kept([*zip(moved, under, strict=True)])
         covered += mean.interval[0] <= 0.9 <= mean.interval[1]
     return covered / draws
 

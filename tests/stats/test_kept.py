@@ -22,7 +22,7 @@ def test_a_turn_alone_is_compared_with_the_blocks_beside_it() -> None:
     made = kept(blocks(90, 100, 90, 200, 180))
     assert made is not None
     assert made.value == pytest.approx(math.sqrt(0.9 * math.sqrt(90 * 180) / 200))
-    assert (made.interval, made.rounds) == (None, 2)
+    assert (made.interval, made.n) == (None, 2)
     # A drift that all blocks have drops out.
     drifting = kept([BlockSum(at, at % 2 == 1, (100 if at % 2 else 90) * 0.99**at, 1.0) for at in range(21)])
     assert drifting is not None

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cotenant.stats.kept import Kept
 from cotenant.stats.limits import limit_accuracy, settled_s
-from cotenant.stats.multiprogram import Measure, mix_measures
+from cotenant.stats.multiprogram import mix_measures
 
 PARTS = (0.25, 0.25, 0.20, 0.25)
 """What a device that promises each of four a quarter gives them: one does not get its part."""
 
 
-def simulated(seed: int, launches: int, noise: float = 0.01) -> list[Measure]:
+def simulated(seed: int, launches: int, noise: float = 0.01) -> list[Kept]:
     """Each tenant's progress; the machine's state, which differs by 5 % from uid to uid, is in both rates."""
     rng = np.random.default_rng(seed)
     state = np.exp(rng.normal(0, 0.05, launches))
@@ -33,17 +34,15 @@ def test_intervals_cover_what_they_say() -> None:
 
 
 def test_a_limit_that_no_load_came_up_to_is_named_so() -> None:
-    little, much = Measure(0.1, (0.09, 0.11), 5), Measure(0.5, (0.45, 0.55), 5)
+    little, much = Kept(0.1, (0.09, 0.11), 5), Kept(0.5, (0.45, 0.55), 5)
     verdicts = [limit_accuracy(little, 0.25, load).verdict for load in (30.0, 95.0, None)]
     assert verdicts == ["not reached", "missed", "not reached"]
     assert limit_accuracy(much, 0.25, 30.0).verdict == "exceeded"
     for value, ends in [(0.2, (0.1, 0.4)), (0.25, (0.2, 0.3)), (0.27, (0.26, 0.28)), (0.23, (0.22, 0.24))]:
-        assert limit_accuracy(Measure(value, ends, 3), 0.25, 99.0).verdict == "unclear", (
-            "what holds 1 shows nothing kept"
-        )
-    assert limit_accuracy(Measure(0.25, (0.245, 0.255), 3), 0.25, 99.0).verdict == "kept"
-    alone = limit_accuracy(Measure(0.24, None, 1), 0.25)
-    assert (alone.accuracy.value, alone.accuracy.interval, alone.verdict) == (pytest.approx(0.96), None, "kept")
+        assert limit_accuracy(Kept(value, ends, 3), 0.25, 99.0).verdict == "unclear", "what holds 1 shows nothing kept"
+    assert limit_accuracy(Kept(0.25, (0.245, 0.255), 3), 0.25, 99.0).verdict == "kept"
+    alone = limit_accuracy(Kept(0.24, None, 1), 0.25)
+    assert (alone.accuracy.value, alone.accuracy.interval, alone.verdict) == (pytest.approx(0.96), None, "unclear")
     for entitlement in (0.0, 1.5):
         with pytest.raises(ValueError, match="an entitlement"):
             limit_accuracy(little, entitlement)

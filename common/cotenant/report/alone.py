@@ -22,7 +22,7 @@ Tenants may have different devices; that each has its own again is what equal sl
 """
 
 ALONE = ("baseline", "stands_for", "interval_low_items_s", "interval_high_items_s", "warning_findings")
-KEPT = ("kept", "kept_low", "kept_high")
+KEPT = ("kept", "kept_low", "kept_high", "kept_rounds")
 STEP_TIMES = ("step_p50_ns", "step_p95_ns", "step_p99_ns")
 POWER = "device_power_w"
 BaselineWord = Literal["", "blocks", "quick", "whole"]

@@ -1,35 +1,29 @@
-"""What each user really gets: one sentence, and each tenant's rate over what it has alone, or over an equal share."""
+"""Answers in a sentence what each user really gets: what it keeps of what it has alone, and how far that is known."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 
-from cotenant.report.mixes import QUICKLY, mix_sentence
+from cotenant.report.alone import sliced
+from cotenant.report.kept import QUICKLY, percents
+from cotenant.report.mixes import mix_sentence
 from cotenant.report.numbers import rate
 from cotenant.report.pairs import outside_pairs, pair_matrices, pairs_sentence
-from cotenant.report.problems import worst
 from cotenant.report.summary import JobSummary, Summary
-from cotenant.results.identity import natural
-from cotenant.stats.interference import ratio
+from cotenant.results.launches import grouped
+from cotenant.stats.evenness import UNLIKELY, Differences, differences, differences_within
+from cotenant.stats.interference import log_ratios, mean_kept, ratio
+from cotenant.stats.kept import Kept, joint, t_975
 from cotenant.text import many
 
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 NAMED = 4
 """So many users' numbers stand in a sentence; of more the lowest and the highest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A tenant's rate over its baseline. `within`: its interval is that of the observations of one launch."""
-
-    tenant: str
-    ratio: float
-    interval: tuple[float, float] | None
-    within: bool = False
+MOST_ERROR = 0.1
+"""A share of what users have alone: what is known to less is no reliable answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +32,7 @@ class JobShares:
 
     job: JobSummary
     of_alone: bool
-    shares: Sequence[Share]
+    shares: Mapping[str, Kept]
 
     @property
     def quick(self) -> bool:
@@ -46,160 +40,219 @@ class JobShares:
         return self.of_alone and self.job.alone is not None and self.job.alone.quick
 
     @property
-    def worst(self) -> float:
-        return min(share.ratio for share in self.shares)
+    def kept(self) -> Kept:
+        """What its tenants keep, as one."""
+        whole = joint([*self.shares.values()])
+        assert whole is not None  # there are shares
+        return whole
 
 
 def job_shares(job: JobSummary) -> JobShares | None:
     """Return the shares of a job's tenants; None where there is nothing that a rate could be held against."""
-    alone = job.alone is not None and any(job.alone.of(tenant) for tenant in job.tenants)
-    if not alone and len(job.tenants) < 2:
+    if own := {tenant: job.kept[tenant] for tenant in job.tenants if tenant in job.kept}:
+        return JobShares(job, True, own)
+    if len(job.tenants) < 2:
         return None
     equal = {uid: node / len(job.tenants) for uid, node in job.together.node.items()}
-    shares = []
+    shares = {}
     for tenant, estimate in job.tenants.items():
-        baseline = job.alone.of(tenant) if alone and job.alone is not None else equal
-        if (share := ratio(job.together.of(tenant), baseline)) is None:
-            continue
-        interval, within = share.interval, None
-        if interval is None and alone:
-            within = job.within_alone(tenant)
-        elif interval is None and estimate.observations is not None and estimate.interval is not None:
-            low, high = estimate.interval
-            within = share.ratio * low / estimate.rate, share.ratio * high / estimate.rate
-        shares.append(Share(tenant, share.ratio, interval or within, within is not None))
-    return JobShares(job, alone, shares) if shares else None
+        share = ratio(job.together.of(tenant), equal)
+        if share is not None and estimate.observations is not None and estimate.interval is not None:
+            own_rate = Kept(estimate.rate, estimate.interval, estimate.observations, "observations")
+            share = own_rate.times(share.value / estimate.rate)
+        if share is not None:
+            shares[tenant] = share
+    return JobShares(job, False, shares) if shares else None
 
 
 def shares_of(summary: Summary) -> list[JobShares]:
     """Return the shares of all jobs, the least first."""
-    return sorted(filter(None, map(job_shares, _plain(summary))), key=lambda shares: shares.worst)
+    shares = filter(None, map(job_shares, _plain(summary)))
+    return sorted(shares, key=lambda of: min(share.value for share in of.shares.values()))
 
 
 def _plain(summary: Summary) -> list[JobSummary]:
-    """The jobs whose neighbours are their equals; those of mixes are held against each other by what they keep."""
+    """Return the jobs whose neighbours are their equals; those of mixes are in sentences of their own."""
     return [job for job in summary.jobs if not job.mix]
 
 
 def answer(summary: Summary) -> str:
-    """Return the answer on top of a report: what each user has, who has least, and how far that is to be trusted."""
+    """Return the answer on top of a report: whether there is one, what each user keeps, and who least."""
     return " ".join(sentences(summary))
 
 
 def sentences(summary: Summary) -> list[str]:
-    """Return the answer in sentences: one where all tenants of a launch are equal, else one a mix and one of trust."""
-    if not any(job.mix for job in summary.jobs):
-        return [text for text in (_among_equals(summary),) if text]
+    """Return the answer in sentences: of each mix and of pairs, of equal tenants, and how far to trust them."""
+    rated = [job for job in summary.jobs if job.rates]
     beside = [*map(mix_sentence, outside_pairs(summary)), *map(pairs_sentence, pair_matrices(summary))]
-    trust = _trust([job for job in summary.jobs if job.rates])
-    equals = _among_equals(summary, beside_mixes=True)
-    made = [*(_capitalised(f"{text}.") for text in beside), equals, _sentence([trust])]
-    return _once(QUICKLY, [text for text in made if text])
-
-
-def _once(words: str, texts: Sequence[str]) -> list[str]:
-    """Leave words that hold for all sentences in the first that has them."""
-    first = next((at for at, text in enumerate(texts) if words in text), len(texts))
-    return [text if at <= first else text.replace(words, "") for at, text in enumerate(texts)]
-
-
-def _among_equals(summary: Summary, beside_mixes: bool = False) -> str:
-    jobs = _plain(summary)
-    rated = [job for job in jobs if job.rates]
-    if not rated:
-        return f"No job has a rate: {many(len(jobs), 'job')} failed or is INVALID." if jobs else ""
-    shares = shares_of(summary)
-    users = _one_job(rated[0], shares) if len(rated) == 1 else _several_jobs(shares)
-    if shares and not any(each.of_alone for each in shares):
-        users += "; what each has alone was not measured"
-    if beside_mixes and len(rated) > 1 and users:
-        users = f"beside copies of their own job {users}"
-    parts = [users, _shared(rated), _least_even(rated), "" if beside_mixes else _trust(rated)]
-    if lost := len(jobs) - len(rated):
-        parts.append(f"{lost} of {many(len(jobs), 'job')} {'have' if lost > 1 else 'has'} no rate")
-    # A sentence on one job begins with its name.
-    return _sentence(parts) if len(rated) == 1 else _capitalised(_sentence(parts))
-
-
-def _sentence(parts: Sequence[str]) -> str:
-    text = "; ".join(filter(None, parts))
-    return f"{text}." if text else ""
+    equals = _among_equals(summary, bool(beside))
+    parts = [*map(_capitalised, beside), *equals, *_trust(rated), _lost(summary)]
+    return [f"{text}." for text in parts if text]
 
 
 def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _one_job(job: JobSummary, shares: Sequence[JobShares]) -> str:
-    values = [estimate.rate for estimate in job.tenants.values()]
-    rates = _joined([rate(value) for value in (sorted(values) if len(values) > NAMED else values)])
-    each = "each user gets" if len(job.tenants) > 1 else "its user gets"
-    text = f"{job.label}: {each} {rates} {job.unit or 'item'}/s"
-    return (
-        f"{text}, {_percents([share.ratio for share in shares[0].shares])} of {_baseline(shares)}" if shares else text
-    )
-
-
-def _several_jobs(shares: Sequence[JobShares]) -> str:
-    """The geometric mean over jobs of what each user keeps; jobs that ran alone as well speak for all, if any did."""
-    of_alone = [each for each in shares if each.of_alone]
-    counted = of_alone or shares
-    logs: dict[str, list[float]] = defaultdict(list)
-    for share in (share for each in counted for share in each.shares):
-        logs[share.tenant].append(math.log(share.ratio))
-    if not logs:
+def _lost(summary: Summary) -> str:
+    jobs = _plain(summary)
+    lost = sum(not job.rates for job in jobs)
+    if not lost:
         return ""
-    means = [math.exp(fmean(logs[tenant])) for tenant in sorted(logs, key=natural)]
-    users = f"{_word(len(means))} user{'s' if len(means) > 1 else ''}"
-    verb = ("keep" if len(means) > 1 else "keeps") if of_alone else "get"
-    return f"{users} {verb} {_percents(means)} of {_baseline(counted)} (geometric mean of {many(len(counted), 'job')})"
+    if lost == len(jobs):
+        return f"No job has a rate: {many(lost, 'job')} failed or is INVALID"
+    return f"{lost} of {many(len(jobs), 'job')} {'have' if lost > 1 else 'has'} no rate"
 
 
-def _baseline(shares: Sequence[JobShares]) -> str:
-    if not shares[0].of_alone:
-        return "an equal share"
-    return f"what each has alone{QUICKLY if any(share.quick for share in shares) else ''}"
+def _among_equals(summary: Summary, beside_mixes: bool) -> list[str]:
+    rated = [job for job in _plain(summary) if job.rates]
+    if not rated:
+        return []
+    known = [of for job in rated if (of := job_shares(job)) is not None and of.of_alone]
+    # What is kept without slices is another question, and a table of its own.
+    counted = [of for of in known if sliced(of.job.isolation)] or known
+    users = _keeps(counted, beside_mixes) if counted else ""
+    if len(rated) == 1:
+        users = "; ".join(filter(None, (_rates(rated[0]), users)))
+    elif users:
+        users = _capitalised(users)
+    shared = sorted({job.sharers for job in rated if job.sharers > 1})
+    several = any(len(job.tenants) > 1 for job in rated)
+    return [
+        users,
+        "" if counted or not several else "What each has alone was not measured (--baseline blocks measures it)",
+        f"{' or '.join(map(str, shared))} users share the same processors" if shared else "",
+        _least_even(rated),
+    ]
 
 
-def _shared(jobs: Sequence[JobSummary]) -> str:
-    """How many users have the same processors, where they have none of their own."""
-    counts = sorted({job.sharers for job in jobs if job.sharers > 1})
-    return f"shared: {' or '.join(map(str, counts))} users have the same processors" if counts else ""
+def _rates(job: JobSummary) -> str:
+    values = [estimate.rate for estimate in job.tenants.values()]
+    shown = list(map(rate, sorted(values) if len(values) > NAMED else values))
+    rates = f"{shown[0]} ... {shown[-1]}" if len(shown) > NAMED else " and ".join(shown)
+    return f"{job.label}: {'each user gets' if len(values) > 1 else 'its user gets'} {rates} {job.unit or 'item'}/s"
+
+
+def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
+    """Return what each user keeps over jobs, its range, and who keeps least if that is beyond noise."""
+    whole = counted[0].kept if len(counted) == 1 else mean_kept([(_mean_rates(of), _ones(of)) for of in counted])
+    assert whole is not None  # jobs that count have shares
+    least = _least(counted)
+    values = [of.kept.value for of in counted]
+    over = f", over {many(len(counted), 'job')} ({_range(values)})" if len(counted) > 1 else ""
+    doubt = _unreliable(whole, counted)
+    each = "it keeps" if max(len(of.shares) for of in counted) == 1 else "each user keeps"
+    alone = f"what it has alone{QUICKLY if any(of.quick for of in counted) else ''}"
+    text = f"{_users(counted) or f'{each} {percents(whole)}'} of {alone}{over}{least}"
+    if beside_mixes:
+        text = f"beside copies of its own job {text}"
+    return f"{doubt}; typical: {text}" if doubt else text
+
+
+def _logs(of: JobShares) -> list[dict[int, float]]:
+    """Return the logarithms of what each tenant of a job keeps, of the uids that all have, in the tenants' order."""
+    alone = of.job.alone
+    logs = [] if alone is None else [log_ratios((of.job.together.of(who), alone.of(who))) for who in of.shares]
+    uids = sorted(set.intersection(*map(set, logs))) if logs else []
+    return [{uid: log[uid] for uid in uids} for log in logs]
+
+
+def _mean_rates(of: JobShares) -> dict[int, float]:
+    """Return what the tenants of a job keep on the geometric mean, by uid; without a common uid of all launches."""
+    logs = _logs(of)
+    return {uid: math.exp(fmean(log[uid] for log in logs)) for uid in (logs[0] if logs else ())} or {-1: of.kept.value}
+
+
+def _ones(of: JobShares) -> dict[int, float]:
+    return dict.fromkeys(_mean_rates(of), 1.0)
+
+
+def _unreliable(whole: Kept, counted: Sequence[JobShares]) -> str:
+    """Return that there is no reliable answer, why, and what would give one; "" where there is."""
+    doubts = [of.job.doubt for of in counted if of.job.doubt is not None]
+    if 2 * len(doubts) > len(counted):
+        (rule, _), *_ = Counter(doubt.rule for doubt in doubts).most_common(1)
+        jobs = f"{len(doubts)} of {many(len(counted), 'job')} are suspect" if len(counted) > 1 else "it is suspect"
+        return f"no reliable answer: {jobs}, by {rule.replace('_', ' ')}"
+    if whole.interval is None:
+        return "no reliable answer yet: measured once" if whole.n == 1 else "no reliable answer yet: too few launches"
+    if whole.interval[1] - whole.interval[0] > 2 * MOST_ERROR:
+        return "no reliable answer yet: more launches (--uid 1, --uid 2) narrow it"
+    return ""
+
+
+def _range(values: Sequence[float]) -> str:
+    ends = list(dict.fromkeys(f"{100 * value:.0f}" for value in (min(values), max(values))))
+    return f"{' to '.join(ends)} %"
+
+
+def _users(counted: Sequence[JobShares]) -> str:
+    """Return what each user keeps where a test over jobs, or over the launches of one, says that users differ."""
+    first = counted[0].shares
+    if any(of.shares.keys() != first.keys() for of in counted):
+        return ""
+    rows = [[math.log(of.shares[tenant].value) for tenant in first] for of in counted]
+    if len(counted) == 1:
+        rows = [list(of_uid) for of_uid in zip(*(log.values() for log in _logs(counted[0])), strict=True)]
+    found = differences(rows) or differences_within([*first.values()])
+    if found is None or not found.notable:
+        return ""
+    center = fmean(math.log(of.kept.value) for of in counted)
+    values = [math.exp(center + effect) for effect in found.effects]
+    if len(values) > NAMED:
+        return f"users differ: they keep {_range(values)}"
+    each = [f"user {tenant} keeps {100 * value:.0f} %" for tenant, value in zip(first, values, strict=True)]
+    return f"users differ: {' and '.join(each)}"
+
+
+def _least(counted: Sequence[JobShares]) -> str:
+    """Return who keeps least, by the value that noise leaves of it, if chance does not explain that."""
+    found = _between_jobs(counted)
+    if found is None or not found.notable:
+        return ""
+    center = fmean(math.log(of.kept.value) for of in counted) + min(found.effects)
+    half = t_975(found.freedom) * found.error
+    kept = Kept(math.exp(center), (math.exp(center - half), math.exp(center + half)), 1, "jobs")
+    return f"; least: {counted[found.least].job.label}, {percents(kept)}"
+
+
+def _between_jobs(counted: Sequence[JobShares]) -> Differences | None:
+    """Return how jobs differ in what they keep: over launches, of a single one over the rounds of its blocks."""
+    rates = list(map(_mean_rates, counted))
+    uids = sorted(set.intersection(*map(set, rates)))
+    over = differences([[math.log(of[uid]) for of in rates] for uid in uids])
+    return over or differences_within([of.kept for of in counted])
 
 
 def _least_even(jobs: Sequence[JobSummary]) -> str:
-    evens = [(job.evenness.worst_over_best, job.label) for job in jobs if job.evenness is not None]
-    if not evens:
+    """Return which job serves its users least evenly, if noise does not explain that of the least of so many jobs."""
+    judged = [(job.evenness.p, job) for job in jobs if job.evenness is not None and job.evenness.p is not None]
+    if not judged:
         return ""
-    worst, label = min(evens)
-    who = f"least even: {label}, " if len(jobs) > 1 else ""
-    return f"{who}{100 * (1 - worst):.0f} % less for the slowest user than for the fastest"
+    p, job = min(judged, key=lambda pair: (pair[1].evenness is None or pair[1].evenness.slowest is None, pair[0]))
+    if job.evenness is None or job.evenness.slowest is None or p * len(judged) >= UNLIKELY:
+        return "Users of a job are served equally, as far as noise lets tell"
+    who = f"Least even: {job.label}, " if len(jobs) > 1 else "Uneven: "
+    less = f"{100 * (1 - job.evenness.worst_over_best):.0f} %"
+    return f"{who}{less} less for user {job.evenness.slowest} than for the fastest"
 
 
-def _trust(jobs: Sequence[JobSummary]) -> str:
+def _trust(jobs: Sequence[JobSummary]) -> list[str]:
+    """Return how many jobs are suspect, and by what most of them are, with its median and greatest effect."""
     doubts = [job.doubt for job in jobs if job.doubt is not None]
     if not doubts:
-        return ""
-    rule, _ = Counter(doubt.rule for doubt in doubts).most_common(1)[0]
-    text = worst([doubt.text for doubt in doubts if doubt.rule == rule])
+        return []
     if len(jobs) == 1:
-        return f"suspect: {text}"
-    are = "are" if len(doubts) > 1 else "is"
-    return f"{len(doubts)} of {many(len(jobs), 'job')} {are} suspect, most for this: {text}"
+        return [f"It is suspect: {doubts[0].sentence.rstrip('.') or doubts[0].rule}"]
+    rule, same = max(grouped(doubts, lambda doubt: doubt.rule).items(), key=lambda pair: len(pair[1]))
+    text = f"{len(doubts)} of {many(len(jobs), 'job')} {'are' if len(doubts) > 1 else 'is'} suspect"
+    if 2 * len(same) <= len(doubts):
+        return [f"{text}, for several reasons"]
+    effects = [doubt.effect for doubt in same if doubt.effect is not None]
+    size = f", which can have moved them by {_effect(effects)}" if effects else ""
+    return [f"{text}, {'most of them ' if len(same) < len(doubts) else ''}by {rule.replace('_', ' ')}{size}"]
 
 
-def _percents(ratios: Sequence[float]) -> str:
-    texts = [f"{100 * each:.0f}" for each in (sorted(ratios) if len(ratios) > NAMED else ratios)]
-    if len(ratios) > NAMED:
-        return f"{' to '.join(dict.fromkeys((texts[0], texts[-1])))} %"
-    return _joined([f"{text} %" for text in texts])
-
-
-def _joined(words: Sequence[str]) -> str:
-    if len(words) > NAMED:
-        return f"{words[0]} ... {words[-1]}"
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def _word(count: int) -> str:
-    return NUMBERS[count] if count < len(NUMBERS) else str(count)
+def _effect(effects: Sequence[float]) -> str:
+    most = f"{100 * max(effects):.0f} % at the most"
+    return most if len(effects) == 1 else f"{100 * median(effects):.0f} % (median), {most}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from cotenant.report import numbers
-from cotenant.report.alone import NO_SLICES, BaselineWord, Ends, Side, rows_of, sliced, unlike
+from cotenant.report.alone import NO_SLICES, BaselineWord, Side, rows_of, sliced, unlike
 from cotenant.report.grid import (
     BLANK,
     Cell,
@@ -21,10 +21,12 @@ from cotenant.report.grid import (
     row,
     word,
 )
+from cotenant.report.kept import BLOCKS, OF_N, QUICK, kept_columns, kept_fields
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
-from cotenant.stats.interference import Ratio, mean_ratio, ratio
+from cotenant.stats.interference import Sides, mean_kept, ratio
+from cotenant.stats.kept import Kept
 from cotenant.stats.launches import AcrossLaunches, across_launches
 
 
@@ -43,38 +45,28 @@ class InterferenceLine:
     sliced: AcrossLaunches | None
     unsliced: AcrossLaunches | None
     unsliced_alone: AcrossLaunches | None
-    kept: Ratio | None
+    kept: Kept | None
     """Together in slices over alone: 1 - it is the interference."""
-    unsliced_kept: Ratio | None
+    unsliced_kept: Kept | None
     """Together without slices over alone in the slice."""
-    worth: Ratio | None
+    worth: Kept | None
     """Together in slices over together without."""
     notes: tuple[str, ...]
     baseline: BaselineWord = ""
     """How tenants were alone: in `blocks`, or in launches, `quick` ones where these had few observations; or empty."""
-    within: Ends | None = None
-    """The interval of `kept` by the rounds of blocks, or the observations, of a single launch; None of several."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """The geometric mean of a ratio over the `jobs` that have it."""
-
-    ratio: Ratio | None
-    jobs: int
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One suite on one host: its lines, and over its `jobs` the means of the three ratios of nodes."""
+    """One suite on one host: its lines, and over its `jobs` the geometric means of the three ratios of nodes."""
 
     suite: str
     host: str
     lines: tuple[InterferenceLine, ...]
     jobs: int
-    kept: Mean
-    unsliced_kept: Mean
-    worth: Mean
+    kept: Kept | None
+    unsliced_kept: Kept | None
+    worth: Kept | None
 
 
 RATES = ("alone", "sliced", "unsliced", "unsliced_alone")
@@ -87,11 +79,11 @@ def interference_blocks(summary: Summary) -> list[Block]:
     blocks = []
     for (suite, host), jobs in grouped(shared, lambda job: (job.suite, job.host)).items():
         of_names = grouped(jobs, lambda job: job.name).values()
-        lines = tuple(line for of_name in of_names for line in _lines(of_name))
-        nodes = [line for line in lines if line.tenant is None]
-        ratios = [[ratio for line in nodes if (ratio := getattr(line, name)) is not None] for name in RATIOS]
-        if lines:
-            means = (Mean(mean_ratio(known), len(known)) for known in ratios)
+        made = [each for of_name in of_names for each in _lines(of_name)]
+        nodes = [sides for line, sides in made if line.tenant is None]
+        if made:
+            lines = tuple(line for line, _ in made)
+            means = (mean_kept([sides[at] for sides in nodes]) for at in range(len(RATIOS)))
             blocks.append(Block(suite, host, lines, len(nodes), *means))
     return blocks
 
@@ -112,7 +104,7 @@ def _place(job: JobSummary) -> str:
     return f"{job.suite or 'a suite'} on {job.host or 'an unnamed host'}"
 
 
-def _lines(jobs: Sequence[JobSummary]) -> Iterator[InterferenceLine]:
+def _lines(jobs: Sequence[JobSummary]) -> Iterator[tuple[InterferenceLine, Sequence[Sides]]]:
     """Yield the lines of the jobs of one name: with and without slices, paired where their work is equal."""
     without = [job for job in jobs if job.isolation == NO_SLICES]
     pairs: list[tuple[JobSummary | None, JobSummary | None, list[str]]] = []
@@ -139,8 +131,9 @@ def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary
 
 def _of_pair(
     with_: JobSummary | None, without: JobSummary | None, notes: Sequence[str], several: bool
-) -> Iterator[InterferenceLine]:
-    """Yield the lines of a job and its partner, if it was measured in two of the three ways."""
+) -> Iterator[tuple[InterferenceLine, Sequence[Sides]]]:
+    """Yield the lines of a job and its partner, if it was measured in two of the three ways, and the rates of each of
+    RATIOS."""
     jobs = [job for job in (with_, without) if job is not None]
     first = jobs[0]
     if first.alone is None and len(jobs) < 2:
@@ -156,7 +149,8 @@ def _of_pair(
     sides = (under, over, over_unsliced, unsliced_under)
     for who in (None, *sorted({who for side in sides for who in side.tenants}, key=natural)):
         lone, together, unsliced, unsliced_lone = (side.of(who) for side in sides)
-        yield InterferenceLine(
+        ratios = ((together, lone), (unsliced, lone), (together, unsliced))
+        line = InterferenceLine(
             job=first.label if several else first.name,
             tenant=who,
             unit=first.unit or jobs[-1].unit,
@@ -164,13 +158,13 @@ def _of_pair(
             sliced=_across(together),
             unsliced=_across(unsliced),
             unsliced_alone=_across(unsliced_lone),
-            kept=ratio(together, lone),
-            unsliced_kept=ratio(unsliced, lone),
-            worth=ratio(together, unsliced),
+            kept=None if with_ is None else with_.kept.get(who),
+            unsliced_kept=ratio(*ratios[1]),
+            worth=ratio(*ratios[2]),
             notes=node_notes if who is None else (),
             baseline=under.baseline if lone else "",
-            within=None if who not in first.tenants or who is None else first.within_alone(who),
         )
+        yield line, ratios
 
 
 def _across(rates: dict[int, float]) -> AcrossLaunches | None:
@@ -180,25 +174,16 @@ def _across(rates: dict[int, float]) -> AcrossLaunches | None:
 # The view
 
 MEAN = "geometric mean"
-QUICK = (
-    "quick: few observations alone, in the first of all equal slices, whose rate stands for each of them; "
-    "--baseline whole measures each tenant as long alone as beside the others"
-)
-BLOCKS = (
-    "blocks: alone and beside each other by turns within one launch, the neighbours held still meanwhile; alone is the "
-    "rate beside them over what is kept"
-)
 FIELDS = (
     *("suite", "host", "job", "tenant", "unit"),
     *(f"{name}{part}" for name in RATES for part in ("", "_low", "_high", "_launches")),
-    *(f"{name}{part}" for name in RATIOS for part in ("", "_low", "_high", "_over", "_under", "_paired")),
-    *("baseline", "kept_within_low", "kept_within_high"),
-    *("jobs", "note"),
+    *(field for name in RATIOS for field in kept_fields(name)),
+    *("baseline", "jobs", "note"),
 )
 LEGEND = (
     "alone: a tenant alone in its slice; together: all at once, each in its slice; no slices: all at once with "
     "--isolation none, over the same alone. worth: together in slices over together without. 1 - (/ alone) is what "
-    "neighbours cost. n: launches, of ratios in pairs of one uid; of 3 and more the 95 % t interval of the logarithms."
+    "neighbours cost."
 )
 Item = tuple[Block, InterferenceLine | None]
 """A line of a block, or the means of the block."""
@@ -225,13 +210,6 @@ def _baseline(item: Item) -> Cell:
     return Cell(kind if kind != "whole" else "", {"baseline": kind})
 
 
-def _within(item: Item) -> Cell:
-    ends = None if item[1] is None else item[1].within
-    if ends is None:
-        return Cell()
-    return Cell(numbers.ratio_interval(*ends), dict(zip(("kept_within_low", "kept_within_high"), ends, strict=True)))
-
-
 def _rate_columns(name: str, heading: str = "", optional: bool = False) -> Sequence[Column[Item]]:
     def rate(item: Item) -> Measurement | None:
         across: AcrossLaunches | None = getattr(item[1], name)
@@ -242,17 +220,11 @@ def _rate_columns(name: str, heading: str = "", optional: bool = False) -> Seque
 
 
 def _ratio_columns(name: str, heading: str, optional: bool = False) -> Sequence[Column[Item]]:
-    def ratio(item: Item) -> Measurement | None:
-        block, line = item
-        mean: Mean = getattr(block, name)
-        ratio: Ratio | None = mean.ratio if line is None else getattr(line, name)
-        if ratio is None:
-            return None
-        n = f"{mean.jobs}/{block.jobs} jobs" if line is None else launches_words(ratio)
-        return Measurement(ratio.ratio, ratio.interval, n, (*ratio.n, int(ratio.paired)))
+    def ratio(item: Item) -> Kept | None:
+        found: Kept | None = getattr(item[1] or item[0], name)
+        return found
 
-    fields = [f"{name}{part}" for part in ("", "_low", "_high", "_over", "_under", "_paired")]
-    return measured_columns(heading, ratio, fields, show=numbers.ratio, span=numbers.ratio_interval, optional=optional)
+    return kept_columns(heading, ratio, name, optional)
 
 
 PLACE: Sequence[Column[Item]] = (
@@ -273,7 +245,6 @@ COLUMNS = (
     *_rate_columns("sliced", "together"),
     *_rate_columns("unsliced", "no slices", optional=True),
     *UNSLICED_KEPT,
-    Column("within the launch", _within, optional=True),
     Column("note", _note, left=True, seen="files"),
 )
 FOR_PROGRAMS = _rate_columns("unsliced_alone")
@@ -293,16 +264,11 @@ def interference_grid(summary: Summary) -> Grid:
         "notes": [*summary.notes, *apart(summary)],
     }
     lines = [line for block in blocks for line in block.lines]
-    legend = [LEGEND]
-    if any(line.within for line in lines):
-        legend.append(
-            "within the launch: the 95 % interval by rounds of blocks, or by observations, of one launch: it "
-            "knows nothing of others."
-        )
+    legend = [LEGEND, OF_N]
     if any(line.baseline == "blocks" for line in lines):
-        legend.append(f"{BLOCKS}.")
+        legend.append(BLOCKS)
     if any(line.baseline == "quick" for line in lines):
-        legend.append(f"{QUICK}.")
+        legend.append(QUICK)
     return Grid(COLUMNS, groups, notes=[((" ".join(legend), "dim"),)], fields=FIELDS, document=document)
 
 
@@ -312,14 +278,9 @@ def _rows(block: Block) -> Iterator[Row]:
     yield Row(row((*PLACE, *KEPT, *WORTH, *UNSLICED_KEPT), (block, None)).cells, values={})
     named = {"suite": block.suite, "host": block.host, "job": MEAN}
     for name, columns in MEANS.items():
-        mean: Mean = getattr(block, name)
-        if mean.ratio is not None:
-            yield Row(values={**named, "jobs": mean.jobs, **row(columns, (block, None)).record})
-
-
-def launches_words(ratio: Ratio) -> str:
-    """Return how many pairs of launches a ratio is of; of each side where they are no pairs."""
-    return str(ratio.n[0]) if ratio.paired else f"{ratio.n[0]}, {ratio.n[1]}"
+        if getattr(block, name) is not None:
+            known = sum(line.tenant is None and getattr(line, name) is not None for line in block.lines)
+            yield Row(values={**named, "jobs": known, **row(columns, (block, None)).record})
 
 
 def _notes(block: Block) -> Iterator[Words]:

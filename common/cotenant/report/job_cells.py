@@ -8,7 +8,7 @@ import polars as pl
 
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, number
-from cotenant.report.interference import launches_words
+from cotenant.report.kept import around, count
 from cotenant.report.meters import device_load_percent
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS, percent
 from cotenant.report.problems import finding_counts
@@ -16,7 +16,7 @@ from cotenant.report.summary import JobSummary
 from cotenant.results.columns import TENANT
 from cotenant.results.record import CLEAN, SUSPECT, UNAUDITED
 
-INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_launches", "_launches_alone", "_quick")]
+INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_n", "_over", "_quick")]
 STEPS = ("steps", "step_p50_ns", "step_p99_ns", "step_p99_low_ns", "step_p99_high_ns")
 
 
@@ -84,25 +84,16 @@ def findings_cell(job: JobSummary) -> Cell:
 
 
 def interference_cell(job: JobSummary, tenant: str | None = None) -> Cell:
-    """Return `4.6 % (3.9..5.2 %, n 5)`: what neighbours cost, its interval, and of how many launches."""
-    share = job.over_alone(tenant)
-    if share is None:
+    """Return `4.6 % (3.9..5.2 %, 5L)`: what neighbours cost, its interval, and over what it goes."""
+    kept = job.kept.get(tenant)
+    if kept is None or job.alone is None:
         return Cell()
     # The low end is where most is kept.
-    high, low = [1 - end for end in share.interval] if share.interval else (None, None)
-    n = launches_words(share)
-    around = (
-        f"{100 * low:.1f}..{percent(high)}, n {n}"
-        if low is not None and high is not None
-        else f"{numbers.TOO_SMALL}: {n}"
-    )
-    quick = job.alone is not None and job.alone.quick
-    if quick:
-        around += ", quick"
-    if job.alone is not None and job.alone.doubts:
-        around += f", alone {SUSPECT}"
-    values = (share.interference, low, high, *share.n, int(quick))
-    return Cell(percent(share.interference), dict(zip(INTERFERENCE, values, strict=True)), note=f"({around})")
+    high, low = [1 - end for end in kept.interval] if kept.interval else (None, None)
+    parts = [around(kept, lambda least, most: f"{100 * (1 - most):.1f}..{percent(1 - least)}"), count(kept)]
+    parts += ["quick"] * job.alone.quick + [f"alone {SUSPECT}"] * bool(job.alone.doubts)
+    values = (1 - kept.value, low, high, kept.n, kept.over, int(job.alone.quick))
+    return Cell(percent(1 - kept.value), dict(zip(INTERFERENCE, values, strict=True)), note=f"({', '.join(parts)})")
 
 
 def style_of(verdict: str) -> str:

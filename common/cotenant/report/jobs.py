@@ -68,8 +68,8 @@ OF_WITHIN = (
 )
 OF_WORST = "worst/best (the tenant that was slowest in most launches)."
 OF_INTERFERENCE = (
-    "interference: 1 - rate together / rate alone in the slice, with its 95 % interval and n launches; "
-    "--table interference has it per tenant."
+    "interference: 1 - rate together / rate alone in the slice, with its 95 % interval over L launches, or r rounds or "
+    "o observations of one; --table interference has it per tenant."
 )
 OF_STEPS = (
     "p50, p99 of a step: of the tenant and launch whose p99 is the slowest, with p99's exact 95 % interval over its n "
@@ -107,7 +107,7 @@ def explanations(summary: Summary) -> list[str]:
     shown = {
         f"{OF_N} {OF_WORST}": bool(summary.jobs),
         OF_WITHIN: any(within_cell(job) != Cell() for job in summary.jobs),
-        OF_INTERFERENCE: any(job.over_alone(tenant) for job in summary.jobs for tenant in job.tenants),
+        OF_INTERFERENCE: any(job.kept for job in summary.jobs),
         OF_STEPS: any(steps_cell(job) != Cell() for job in summary.jobs),
         OF_CEILING: any(job.compute is not None and job.compute.of_ceiling is not None for job in summary.jobs),
     }
@@ -217,8 +217,7 @@ def _share(job: JobSummary, targets: Mapping[str, Target]) -> float | None:
 
 
 def _document(job: JobSummary) -> dict[str, Any]:
-    ratios = {tenant: job.over_alone(tenant) for tenant in job.tenants}
-    node, tenants = job.over_alone(), {tenant: asdict(ratio) for tenant, ratio in ratios.items() if ratio is not None}
+    kept = {"node" if who is None else who: asdict(of) for who, of in job.kept.items()}
     named = {name: printable(value) if isinstance(value, str) else value for name, value in _named(job).items()}
     return named | {
         "launches": job.launches,
@@ -227,7 +226,7 @@ def _document(job: JobSummary) -> dict[str, Any]:
         "node": None if job.node is None else asdict(job.node),
         "tenants": {name: asdict(estimate) for name, estimate in job.tenants.items()},
         "evenness": None if job.evenness is None else asdict(job.evenness),
-        "interference": {"node": node and asdict(node), "tenants": tenants} if tenants else None,
+        "kept": kept or None,
         "compute": _computed(job) or None,
         "work": None if job.work is None else dict(job.work),
         "doubt": None if job.doubt is None else {"rule": job.doubt.rule, "records": job.doubt.records},

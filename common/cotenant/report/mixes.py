@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from cotenant.report import numbers
-from cotenant.report.alone import STEP_TIMES, BaselineWord, Ends
+from cotenant.report.alone import STEP_TIMES, BaselineWord
 from cotenant.report.grid import (
     Cell,
     Column,
@@ -19,6 +19,17 @@ from cotenant.report.grid import (
     place_column,
     row,
     word,
+)
+from cotenant.report.kept import (
+    OF_N,
+    QUICK,
+    QUICKLY,
+    SINGLE,
+    kept_columns,
+    kept_fields,
+    kept_values,
+    percents,
+    shown,
 )
 from cotenant.report.price import (
     ALONE_HEADING,
@@ -35,15 +46,17 @@ from cotenant.results.columns import TENANT
 from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
 from cotenant.results.record import SUSPECT
+from cotenant.stats.evenness import differences_within
+from cotenant.stats.kept import Kept, joint
 from cotenant.stats.launches import AcrossLaunches, across_launches
-from cotenant.stats.multiprogram import Measure, MixMeasures, blur, mix_measures
+from cotenant.stats.multiprogram import MixMeasures, blur, mix_measures
 
 
 @dataclass(frozen=True, slots=True)
 class MixTenant:
     """A tenant of a mix: rates in items per second, `progress` together over alone; None where one was not measured.
 
-    `within` is the interval of `progress` by the observations of a single launch each. `doubts` are the rules of
+    `doubts` are the rules of
     warnings on its launches: the worst of those beside others, and all of those alone.
     `sharers` is how many tenants have its device, or its processors where it has none; `entitlement` its part of that.
     """
@@ -53,8 +66,7 @@ class MixTenant:
     unit: str
     together: AcrossLaunches | None
     alone: AcrossLaunches | None
-    progress: Measure | None
-    within: Ends | None
+    progress: Kept | None
     baseline: BaselineWord
     verdict: str
     doubts: tuple[str, ...]
@@ -81,7 +93,7 @@ class MixBlock:
     tenants: tuple[MixTenant, ...]
     measures: MixMeasures | None
     notes: tuple[str, ...]
-    energy: Measure | None = None
+    energy: Kept | None = None
 
     @property
     def is_pair(self) -> bool:
@@ -152,8 +164,7 @@ def _tenant(tenant: str, job: JobSummary, measures: MixMeasures | None) -> MixTe
         unit=job.unit,
         together=across_launches([*together.values()]) if together else None,
         alone=across_launches([*alone.values()]) if alone else None,
-        progress=None if measures is None else measures.progress[tenant],
-        within=job.within_alone(tenant) if tenant in job.tenants else None,
+        progress=None if measures is None else job.kept.get(tenant),
         baseline="" if job.alone is None else job.alone.baseline,
         verdict=f"{job.verdict}, {SUSPECT} alone" if job.alone is not None and job.alone.doubts else job.verdict,
         doubts=job.doubts,
@@ -171,29 +182,14 @@ LEGEND = (
     "of / alone, how many slices those of the mix are worth; ANTT: the mean slowdown; fairness: the least / alone over "
     "the greatest; tax: 1 - STP / slices."
 )
-QUICKLY = " (quick baseline)"
-SINGLE = "Of single launches: no interval over launches, and another launch may differ."
-QUICK = "quick: few observations alone (--baseline whole measures as long alone as beside the others)."
 MEASURES = ("stp", "antt", "worst_slowdown", "fairness", "tax")
 FIELDS = (
     *("suite", "host", "mix", "isolation", "tenant", "job", "unit"),
-    *("progress", "progress_low", "progress_high", "launches", "within_low", "within_high", "share_kept", "slowdown"),
+    *(*kept_fields("progress"), "share_kept", "slowdown"),
     *("together", "together_low", "together_high", "alone", "alone_low", "alone_high", "baseline", "verdict"),
-    *(*STEP_TIMES, *(f"alone_{name}" for name in STEP_TIMES), "measure", "value", "value_low", "value_high"),
+    *(*STEP_TIMES, *(f"alone_{name}" for name in STEP_TIMES), "measure", *kept_fields("value")),
 )
 Item = tuple[MixBlock, MixTenant]
-
-
-def _progress(item: Item) -> Measurement | None:
-    measure = item[1].progress
-    return None if measure is None else Measurement(measure.value, measure.interval, str(measure.n), (measure.n,))
-
-
-def _within(item: Item) -> Cell:
-    ends = item[1].within
-    if ends is None:
-        return Cell()
-    return Cell(numbers.ratio_interval(*ends), dict(zip(("within_low", "within_high"), ends, strict=True)))
 
 
 def _share_kept(item: Item) -> Cell:
@@ -230,14 +226,7 @@ COLUMNS: Sequence[Column[Item]] = (
     *PLACE,
     Column("tenant", lambda item: word(item[1].tenant, "tenant")),
     Column("job", lambda item: word(item[1].job, "job"), left=True),
-    *measured_columns(
-        "/ alone",
-        _progress,
-        ("progress", "progress_low", "progress_high", "launches"),
-        show=numbers.ratio,
-        span=numbers.ratio_interval,
-    ),
-    Column("within the launch", _within, optional=True),
+    *kept_columns("/ alone", lambda item: item[1].progress, "progress"),
     Column("share kept", _share_kept, optional=True),
     Column("slowdown", _slowdown),
     *_rate("together"),
@@ -262,9 +251,7 @@ def mix_grid(blocks: Sequence[MixBlock]) -> Grid:
         for block in blocks
     ]
     document = {"schema": "cotenant-mix-1", "mixes": [asdict(block) for block in blocks]}
-    legend = [LEGEND]
-    if any(tenant.within for block in blocks for tenant in block.tenants):
-        legend.append("within the launch: the 95 % interval by observations, which know nothing of other launches.")
+    legend = [LEGEND, OF_N]
     if any(tenant.quick for block in blocks for tenant in block.tenants):
         legend.append(QUICK)
     steps = (tenant.steps for block in blocks for tenant in block.tenants)
@@ -285,11 +272,9 @@ def _rows(block: MixBlock) -> Iterator[Row]:
         made = row(COLUMNS, (block, tenant))
         yield Row(made.cells, {**made.record, **place})
     if block.measures is not None:
-        measures: dict[str, Measure] = {name: getattr(block.measures, name) for name in MEASURES}
+        measures: dict[str, Kept] = {name: getattr(block.measures, name) for name in MEASURES}
         for name, measure in (measures | ({"energy": block.energy} if block.energy else {})).items():
-            low, high = measure.interval or (None, None)
-            ends = {"value": measure.value, "value_low": low, "value_high": high, "launches": measure.n}
-            yield Row(values={**place, "measure": name, **ends})
+            yield Row(values={**place, "measure": name, **kept_values(measure, "value")})
 
 
 def _notes(block: MixBlock) -> Iterator[Words]:
@@ -300,7 +285,7 @@ def _notes(block: MixBlock) -> Iterator[Words]:
             f"ANTT {shown(measures.antt)}",
             f"worst slowdown {shown(measures.worst_slowdown)}, tenant {worst.tenant} ({worst.job})",
             f"fairness {shown(measures.fairness)}",
-            f"tax {_percents(measures.tax)}",
+            f"tax {percents(measures.tax)}",
             *([f"energy {shown(block.energy)}"] if block.energy else []),
         ]
         yield (("; ".join(parts), "bold"),)
@@ -311,7 +296,7 @@ def _notes(block: MixBlock) -> Iterator[Words]:
     yield from (((note, "yellow"),) for note in block.notes)
 
 
-def more_than_alone(progress: Mapping[str, Measure | None]) -> str:
+def more_than_alone(progress: Mapping[str, Kept | None]) -> str:
     """Return a sentence on who keeps more than all, which says how far these rates err; "" where that is little."""
     known = {who: measure.value for who, measure in progress.items() if measure is not None}
     most = blur(known.values())
@@ -324,33 +309,18 @@ def more_than_alone(progress: Mapping[str, Measure | None]) -> str:
     )
 
 
-def shown(measure: Measure) -> str:
-    """Return a measure with its interval, where it has one: `1.71 (1.65-1.78)`."""
-    span = "" if measure.interval is None else f" ({numbers.ratio_interval(*measure.interval)})"
-    return f"{numbers.ratio(measure.value)}{span}"
-
-
-def _percents(measure: Measure) -> str:
-    span = ""
-    if measure.interval is not None:
-        span = f" ({' to '.join(f'{100 * end:.0f}' for end in measure.interval)} %)"
-    return f"{100 * measure.value:.0f} %{span}"
-
-
 def mix_sentence(block: MixBlock) -> str:
     """Return what the users of a mix keep, and who keeps least; that it is not known, and why, where it is not."""
     if block.measures is None:
         return f"what the users of {block.mix} keep beside each other is not known: {'; '.join(block.notes)}"
-    measures, users = block.measures, len(block.tenants)
-    mean = 100 / users
-    span = ""
-    if (ends := measures.stp.interval) is not None:
-        span = f" ({ends[0] * mean:.0f} - {ends[1] * mean:.0f})"
-    worst = next(tenant for tenant in block.tenants if tenant.tenant == measures.worst)
-    kept_percent = 100 / measures.worst_slowdown.value
+    known = {tenant.job: tenant.progress for tenant in block.tenants if tenant.progress is not None}
+    parts = [tenant.progress for tenant in block.tenants if tenant.progress is not None]
+    mean, least = joint(parts), min(known, key=lambda job: known[job].value)
+    assert mean is not None  # measures are of tenants
+    differ = block.measures.differences or differences_within(parts)
+    worst = f"; least: {least}, {percents(known[least])}" if differ is None or differ.notable else ""
     quick = QUICKLY if any(tenant.quick for tenant in block.tenants) else ""
-    single = "; of a single launch" if measures.stp.n == 1 else ""
     return (
-        f"beside each other these {users} users ({block.mix}) keep {measures.stp.value * mean:.0f} %{span} of what "
-        f"each has alone{quick}; the worst is {worst.job}, which keeps {kept_percent:.0f} %{single}"
+        f"beside each other the {len(block.tenants)} users of {block.mix} keep {percents(mean)} of what each has "
+        f"alone{quick}{worst}{'; measured once' if block.measures.stp.n == 1 else ''}"
     )

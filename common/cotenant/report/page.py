@@ -12,8 +12,9 @@ from markupsafe import Markup
 
 from cotenant.report import mlbench
 from cotenant.report.answer import sentences, shares_of
-from cotenant.report.interference import QUICK, interference_blocks, interference_grid
+from cotenant.report.interference import interference_blocks, interference_grid
 from cotenant.report.jobs import explanations, facts, jobs_grid
+from cotenant.report.kept import QUICK
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses, mean_of
 from cotenant.report.mixes import mix_blocks
@@ -102,16 +103,16 @@ def _shares(summary: Summary, width: float) -> Picture | None:
     if not rows:
         return None
     caption = ["● ■ ◆ ▲: tenants 0, 1, 2, 3 and on; hollow: suspect"]
-    intervals = [share for row in rows for share in row.shares if share.interval is not None]
+    intervals = [share for row in rows for share in row.shares.values() if share.interval is not None]
     if not all(share.within for share in intervals):
         caption.append("solid bars: 95 % intervals over launches")
     if any(share.within for share in intervals):
-        caption.append("dotted bars: of one launch's observations, which know nothing of other launches")
+        caption.append("dotted bars: of one launch's rounds or observations, which know nothing of other launches")
     if equal := [row.job.label for row in rows if not row.of_alone]:
         which = "All jobs" if len(equal) == len(rows) else listed(equal)
         caption.append(f"{which}: over an equal share, since no launch alone was measured (--baseline quick)")
     if any(row.quick for row in rows):
-        caption.append(QUICK)
+        caption.append(QUICK.rstrip("."))
     title = f"Each user's rate over {'what it has alone' if len(equal) < len(rows) else 'an equal share'}"
     if any(job.mix for job in summary.jobs):
         title = f"Beside copies of its own job: {title[0].lower()}{title[1:]}"

@@ -10,11 +10,13 @@ from statistics import fmean
 
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, place_column, row, word
-from cotenant.report.mixes import QUICK, QUICKLY, SINGLE, MixBlock, mix_blocks, more_than_alone
+from cotenant.report.kept import QUICK, QUICKLY, SINGLE, around, kept_fields, kept_values
+from cotenant.report.mixes import MixBlock, mix_blocks, more_than_alone
 from cotenant.report.summary import Summary
 from cotenant.results.launches import grouped
 from cotenant.results.record import SUSPECT
-from cotenant.stats.multiprogram import Measure, blur
+from cotenant.stats.kept import Kept, joint
+from cotenant.stats.multiprogram import blur
 
 SUM = "sum (noisy)"
 
@@ -23,7 +25,7 @@ SUM = "sum (noisy)"
 class PairMatrix:
     """What jobs keep in pairs of one suite on one host under one isolation: `kept[victim][neighbour]`.
 
-    Of a job beside itself that is the mean of both tenants, without an interval. `notes` say why pairs are missing,
+    Of a job beside itself that is the mean of both tenants. `notes` say why pairs are missing,
     `doubts` (victim, neighbour) which rules warn of a launch of it, alone or beside the other.
     """
 
@@ -31,7 +33,7 @@ class PairMatrix:
     host: str
     isolation: str
     jobs: tuple[str, ...]
-    kept: Mapping[str, Mapping[str, Measure]]
+    kept: Mapping[str, Mapping[str, Kept]]
     notes: tuple[str, ...]
     quick: bool
     doubts: Mapping[tuple[str, str], tuple[str, ...]]
@@ -54,7 +56,7 @@ class PairMatrix:
         return _sum([self.kept[victim].get(neighbour) for victim in self.jobs])
 
 
-def _sum(measures: Sequence[Measure | None]) -> float | None:
+def _sum(measures: Sequence[Kept | None]) -> float | None:
     known = [measure.value for measure in measures if measure is not None]
     return sum(known) if len(known) == len(measures) else None
 
@@ -67,7 +69,7 @@ def pair_matrices(summary: Summary) -> list[PairMatrix]:
     pairs = [block for block in mix_blocks(summary) if block.is_pair]
     matrices = []
     for place, blocks in grouped(pairs, lambda block: (block.suite, block.host, block.isolation)).items():
-        shares: dict[str, dict[str, Measure]] = {}
+        shares: dict[str, dict[str, Kept]] = {}
         doubts: dict[tuple[str, str], tuple[str, ...]] = {}
         for block in blocks:
             for tenant in block.tenants:
@@ -95,28 +97,25 @@ def outside_pairs(summary: Summary) -> list[MixBlock]:
     return [each for each in blocks if not each.is_pair or (each.suite, each.host, each.isolation) not in places]
 
 
-def _of_equals(summary: Summary, place: tuple[str, str, str]) -> Iterator[tuple[str, Measure, tuple[str, ...]]]:
+def _of_equals(summary: Summary, place: tuple[str, str, str]) -> Iterator[tuple[str, Kept, tuple[str, ...]]]:
     """Yield what a job keeps beside itself, of each whose launches were of two equal tenants with a slice each, and
     the rules of warnings on these launches and on those alone."""
     for job in summary.jobs:
         if job.mix or (job.suite, job.host, job.isolation) != place or len(job.tenants) != 2 or job.sharers > 1:
             continue
-        ratios = [job.over_alone(tenant) for tenant in job.tenants]
-        if job.alone is not None and all(ratios):
-            known = [each for each in ratios if each is not None]
-            measure = Measure(fmean(each.ratio for each in known), None, min(each.n[0] for each in known))
-            yield job.name, measure, job.doubts
+        if len(job.shares) == len(job.tenants) and (both := joint(job.shares)) is not None:
+            yield job.name, both, job.doubts
 
 
-def _of_pair(block: MixBlock) -> list[tuple[str, str, Measure]]:
+def _of_pair(block: MixBlock) -> list[tuple[str, str, Kept]]:
     """Return victim, neighbour and what the victim keeps, in both directions; none where that is not known."""
     first, second = block.tenants
     if first.progress is None or second.progress is None:
         return []
     if first.job != second.job:
         return [(first.job, second.job, first.progress), (second.job, first.job, second.progress)]
-    mean = fmean((first.progress.value, second.progress.value))
-    return [(first.job, first.job, Measure(mean, None, first.progress.n))]
+    both = joint([first.progress, second.progress])
+    return [] if both is None else [(first.job, first.job, both)]
 
 
 # The view
@@ -130,7 +129,7 @@ MARKS = {
     BLURRED: f"{BLURRED}: differs from 1 by no more than these numbers err.",
     DOUBTED: f"{DOUBTED}: suspect, beside the other or alone: its findings tell why.",
 }
-FIELDS = ("suite", "host", "isolation", "victim", "neighbour", "kept", "kept_low", "kept_high", "launches", "doubts")
+FIELDS = ("suite", "host", "isolation", "victim", "neighbour", *kept_fields("kept"), "doubts")
 DARKEST = 0.5
 """At this share and below a cell has its whole shade."""
 Line = tuple[PairMatrix, str]
@@ -182,7 +181,7 @@ def _cell(neighbour: str, line: Line) -> Cell:
     if measure is None:
         return Cell()
     heat = round(100 * min(1.0, max(0.0, (1 - measure.value) / (1 - DARKEST))))
-    note = "" if measure.interval is None else f"({numbers.ratio_interval(*measure.interval)})"
+    note = "" if measure.interval is None else f"({around(measure)})"
     text = f"{BLURRED if matrix.is_blurred(victim, neighbour) else ''}{numbers.ratio(measure.value)}"
     return Cell(f"{text}{DOUBTED if matrix.doubts.get((victim, neighbour)) else ''}", heat=heat, note=note)
 
@@ -201,10 +200,7 @@ def _records(matrix: PairMatrix) -> list[Row]:
                 **place,
                 "victim": victim,
                 "neighbour": neighbour,
-                "kept": measure.value,
-                "kept_low": measure.interval and measure.interval[0],
-                "kept_high": measure.interval and measure.interval[1],
-                "launches": measure.n,
+                **kept_values(measure, "kept"),
                 "doubts": ",".join(matrix.doubts.get((victim, neighbour), ())),
             }
         )
@@ -214,7 +210,7 @@ def _records(matrix: PairMatrix) -> list[Row]:
 
 
 def _notes(matrix: PairMatrix) -> list[Words]:
-    single = any(measure.n == 1 for of_victim in matrix.kept.values() for measure in of_victim.values())
+    single = any(kept.n == 1 for of_victim in matrix.kept.values() for kept in of_victim.values())
     pairs = {
         f"{victim} beside {_beside(victim, neighbour)}": measure
         for victim, of_victim in matrix.kept.items()

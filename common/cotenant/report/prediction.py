@@ -16,22 +16,20 @@ from cotenant.report import numbers
 from cotenant.report.grid import (
     Column,
     Grid,
-    Measurement,
     Row,
     RowGroup,
     Words,
-    measured_columns,
     number,
     place_column,
     row,
     word,
 )
-from cotenant.report.mixes import SINGLE
+from cotenant.report.kept import SINGLE, kept_columns, kept_fields
 from cotenant.report.pairs import PairMatrix, pair_matrices
 from cotenant.report.sense import Sensitivity, of_resources
 from cotenant.report.summary import Summary
 from cotenant.stats.fingerprint import Sensed
-from cotenant.stats.multiprogram import Measure
+from cotenant.stats.kept import Kept
 from cotenant.stats.prediction import Fit, by_curves, predict
 from cotenant.text import listed
 
@@ -43,7 +41,7 @@ class PairPrediction:
     victim: str
     neighbour: str
     predicted: float
-    measured: Measure | None
+    measured: Kept | None
 
     @property
     def error(self) -> float | None:
@@ -97,14 +95,9 @@ LEGEND = (
 )
 FIELDS = (
     *("suite", "host", "isolation", "victim", "neighbour", "predicted"),
-    *("measured", "measured_low", "measured_high", "launches", "error"),
+    *(*kept_fields("measured"), "error"),
 )
 NOTHING = "Nothing can be predicted: it takes three measured pairs at least."
-
-
-def _measured(item: PairPrediction) -> Measurement | None:
-    measure = item.measured
-    return None if measure is None else Measurement(measure.value, measure.interval, str(measure.n), (measure.n,))
 
 
 PLACE: Sequence[Column[Predictions]] = (
@@ -116,13 +109,7 @@ COLUMNS: tuple[Column[PairPrediction], ...] = (
     Column("job", lambda item: word(item.victim, "victim"), left=True),
     Column("beside", lambda item: word(item.neighbour, "neighbour"), left=True),
     Column("predicted", lambda item: number(item.predicted, numbers.ratio, "predicted")),
-    *measured_columns(
-        "measured",
-        _measured,
-        ("measured", "measured_low", "measured_high", "launches"),
-        show=numbers.ratio,
-        span=numbers.ratio_interval,
-    ),
+    *kept_columns("measured", lambda item: item.measured, "measured"),
     Column("error, points", lambda item: number(item.error, lambda error: f"{100 * error:+.1f}", "error")),
 )
 

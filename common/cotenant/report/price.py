@@ -11,8 +11,9 @@ from cotenant.report.alone import POWER, STEP_TIMES, RecordRow
 from cotenant.report.grid import Cell
 from cotenant.report.summary import JobSummary
 from cotenant.results.columns import TENANT
+from cotenant.stats.kept import Kept
 from cotenant.stats.launches import across_launches
-from cotenant.stats.multiprogram import Measure, energy_over_alone
+from cotenant.stats.multiprogram import energy_over_alone
 
 STEPS_HEADING, ALONE_HEADING = "p50, p95, p99 of a step", "of a step alone"
 OF_ENERGY = (
@@ -50,7 +51,7 @@ def _over_launches(rows: Sequence[RecordRow]) -> StepTimes | None:
     return StepTimes(*(median(of) for of in zip(*known, strict=True))) if known else None
 
 
-def energy(tenants: Sequence[tuple[str, JobSummary]]) -> Measure | None:
+def energy(tenants: Sequence[tuple[str, JobSummary]]) -> Kept | None:
     """Return the joules of these tenants of one launch over those that their items take by each of them alone.
 
     None where they are not known of every tenant, together and alone.
@@ -94,7 +95,7 @@ def joules_cell(joules: float | None) -> Cell:
     return Cell() if joules is None else Cell(f"{joules:.3g}", {"joules_per_item": joules})
 
 
-def legends(energies: Iterable[Measure | None], steps: Iterable[StepTimes | None]) -> list[str]:
+def legends(energies: Iterable[Kept | None], steps: Iterable[StepTimes | None]) -> list[str]:
     """Return the sentences on what of these is known of anybody."""
     every = ((OF_ENERGY, energies), (OF_STEPS, steps))
     return [text for text, known in every if any(each is not None for each in known)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,8 +20,8 @@ from cotenant.results.table import Rows
 from cotenant.text import listed, many, printable
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
-_BEGINNING = re.compile(r"^\D*")
-_VALUE = re.compile(r"\d+(?:\.\d+)?")
+GRAVEST = pl.col("sentence").get(pl.coalesce("effect", "value").arg_max().fill_null(0))
+"""Of findings of one rule the one with the greatest effect, or value, speaks; of those without either the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,34 +52,18 @@ class Loss:
 
 
 def reported_findings(records: Rows) -> list[ReportedFinding]:
-    """Return the findings, errors first and the greatest effect first; sentences alike up to their first number are one.
-
-    Of those the one with the greatest effect speaks, or value; findings without either are ranked by their text.
-    """
-    beginning = pl.col("sentence").str.extract(r"^(\D*)")
-    alike = records.findings().group_by("severity", "rule", "remedy", beginning=beginning, maintain_order=True)
+    """Return the findings, errors first and the greatest effect first; those of one rule and remedy are one."""
+    alike = records.findings().group_by("severity", "rule", "remedy", maintain_order=True)
     findings = alike.agg(
-        pl.col("sentence", "value", "effect").get(pl.coalesce("effect", "value").arg_max()),
-        sentences=pl.col("sentence").unique(maintain_order=True),
+        GRAVEST,
         count=pl.len(),
+        alike=pl.col("sentence").n_unique() == 1,
         jobs=pl.col("name").cast(pl.String).unique(maintain_order=True),
+        value=pl.col("value").get(pl.coalesce("effect", "value").arg_max()),
+        effect=pl.col("effect").max(),
     )
-    lines = [
-        ReportedFinding(severity, rule, gravest or worst(sentences), remedy, count, len(sentences) == 1, jobs, *size)
-        for severity, rule, remedy, _, gravest, *size, sentences, count, jobs in findings.iter_rows()
-    ]
+    lines = [ReportedFinding(**of) for of in findings.iter_rows(named=True)]
     return sorted(lines, key=lambda finding: (SEVERITIES.index(finding.severity), -(finding.effect or 0.0)))
-
-
-def worst(sentences: Sequence[str]) -> str:
-    """Return the worst of the sentences that are the same as the first up to their first number.
-
-    It has the greatest number where they first differ; of sentences that begin with `Only`, the least.
-    """
-    (beginning,) = _BEGINNING.findall(sentences[0])
-    alike = [sentence for sentence in sentences if _BEGINNING.findall(sentence) == [beginning]]
-    extreme = min if beginning.startswith("Only ") else max
-    return extreme(alike, key=lambda sentence: [float(value) for value in _VALUE.findall(sentence.replace(",", ""))])
 
 
 def rules_of(records: Rows) -> list[str]:
@@ -108,7 +91,7 @@ def losses(records: Rows) -> list[Loss]:
 # The views
 
 SHOWN = 50
-GRAVEST = 3
+MOST_AT_END = 3
 """So many findings stand at a suite's end."""
 PASTED = {"slow_start": "-- --skip {:.0f}", "loaded_ahead": "-- --skip {:.0f}"}
 """Arguments that mend what a rule found, of its finding's value."""
@@ -134,7 +117,7 @@ def lines_below(
 
 def gravest(findings: Sequence[ReportedFinding]) -> Iterator[Words]:
     """Yield the first findings in a line each, with a command to paste where there is one."""
-    for finding in findings[:GRAVEST]:
+    for finding in findings[:MOST_AT_END]:
         names = [*dict.fromkeys(name.removesuffix(SOLO) for name in finding.jobs)]
         command = ""
         if finding.rule in PASTED and finding.value is not None:

@@ -132,9 +132,13 @@ def doubtful(curves: Curves) -> list[str]:
     for of_series in curves.values():
         single = [work for point in of_series if point.total_devices == 1 for work in _works(point)]
         for point in of_series:
-            efficiency = point.worth.efficiency
-            if efficiency is not None and (finding := of_efficiency(point.total_devices, efficiency)) is not None:
-                sentences.append(f"{point.job}, {point.key}: {finding.sentence} {finding.remedy}")
+            efficiency, interval = point.worth.efficiency, point.worth.interval
+            finding = None if efficiency is None else of_efficiency(point.total_devices, efficiency, interval)
+            if finding is not None:
+                advice = (
+                    finding.remedy if interval else f"It is unclear below {INTERVAL_LAUNCHES} launches on each side."
+                )
+                sentences.append(f"{point.job}, {point.key}: {finding.sentence} {advice}")
             if single and (difference := difference_of([*single, *_works(point)], _growing())) is not None:
                 apart = f"one device under other conditions ({difference_words(*difference)})"
                 sentences.append(f"{point.job}, {point.key}: its speed-up is over {apart}.")

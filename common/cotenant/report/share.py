@@ -15,15 +15,14 @@ from cotenant.report.grid import (
     Cell,
     Column,
     Grid,
-    Measurement,
     Row,
     RowGroup,
     Words,
-    measured_columns,
     place_column,
     row,
     word,
 )
+from cotenant.report.kept import QUICK, SINGLE, kept_columns, kept_fields
 from cotenant.report.price import (
     ALONE_HEADING,
     STEPS_HEADING,
@@ -39,8 +38,9 @@ from cotenant.report.price import (
 from cotenant.report.summary import JobSummary, summarise
 from cotenant.results.launches import grouped
 from cotenant.results.table import Rows
+from cotenant.stats.kept import Kept
 from cotenant.stats.limits import LimitAccuracy, limit_accuracy
-from cotenant.stats.multiprogram import Measure, MixMeasures, mix_measures
+from cotenant.stats.multiprogram import MixMeasures, mix_measures
 
 SLICES = "slices"
 """The mode of tenants that share processors and no device."""
@@ -72,7 +72,7 @@ class SharePoint:
     verdict: str
     note: str
     joules_per_item: float | None = None
-    energy: Measure | None = None
+    energy: Kept | None = None
     steps: StepTimes | None = None
     steps_alone: StepTimes | None = None
 
@@ -155,26 +155,20 @@ LEGEND = (
     "idled, so that the limit was never tried. Of mig a whole device is an instance. settled: when the last "
     "user's rate had come to within 5 % of its final one."
 )
-SINGLE = "Of single launches: no interval over launches, and another launch may differ."
-QUICK = "quick: few observations alone (--baseline whole measures as long alone as beside the others)."
 FIELDS = (
     *("suite", "host", "job", "isolation", "mode", "sharers", "entitlement"),
-    *("stp", "stp_low", "stp_high", "launches", "antt", "antt_low", "antt_high"),
-    *("worst_slowdown", "worst_slowdown_low", "worst_slowdown_high", "fairness", "tax"),
-    *("accuracy", "accuracy_low", "accuracy_high", "limit", "settled_s", "baseline", "verdict", "note"),
-    *("joules_per_item", "energy", "energy_low", "energy_high", *STEP_TIMES, *(f"alone_{name}" for name in STEP_TIMES)),
+    *(field for name in ("stp", "antt", "worst_slowdown") for field in kept_fields(name)),
+    *("fairness", "tax", *kept_fields("accuracy"), "limit", "settled_s", "baseline", "verdict", "note"),
+    *("joules_per_item", *kept_fields("energy"), *STEP_TIMES, *(f"alone_{name}" for name in STEP_TIMES)),
 )
 
 
 def _measured(name: str, title: str) -> Sequence[Column[SharePoint]]:
-    def of(point: SharePoint) -> Measurement | None:
-        measure: Measure | None = None if point.measures is None else getattr(point.measures, name)
-        return None if measure is None else Measurement(measure.value, measure.interval, str(measure.n), (measure.n,))
+    def of(point: SharePoint) -> Kept | None:
+        measure: Kept | None = None if point.measures is None else getattr(point.measures, name)
+        return measure
 
-    launches = ("launches",) if name == "stp" else ()
-    fields = (name, f"{name}_low", f"{name}_high", *launches)
-    every = measured_columns(title, of, fields, show=numbers.ratio, span=numbers.ratio_interval)
-    return every if launches else every[:2]
+    return kept_columns(title, of, name)[: 3 if name == "stp" else 2]
 
 
 def _plain(name: str) -> Column[SharePoint]:
@@ -185,11 +179,6 @@ def _plain(name: str) -> Column[SharePoint]:
         return Cell(numbers.ratio(value) if name == "fairness" else numbers.percent(value), {name: value})
 
     return Column(name, of)
-
-
-def _accuracy(point: SharePoint) -> Measurement | None:
-    measure = None if point.accuracy is None else point.accuracy.accuracy
-    return None if measure is None else Measurement(measure.value, measure.interval, str(measure.n))
 
 
 def _settled(point: SharePoint) -> Cell:
@@ -210,24 +199,13 @@ COLUMNS: Sequence[Column[SharePoint]] = (
     *_measured("worst_slowdown", "worst slowdown"),
     _plain("fairness"),
     _plain("tax"),
-    *measured_columns(
-        "accuracy",
-        _accuracy,
-        ("accuracy", "accuracy_low", "accuracy_high"),
-        show=numbers.ratio,
-        span=numbers.ratio_interval,
-    )[:2],
+    *kept_columns("accuracy", lambda point: None if point.accuracy is None else point.accuracy.accuracy, "accuracy")[
+        :2
+    ],
     Column("limit", lambda point: word(point.accuracy.verdict if point.accuracy else "", "limit"), left=True),
     Column("settled", _settled),
     Column("J per item", lambda point: joules_cell(point.joules_per_item), optional=True),
-    *measured_columns(
-        "energy",
-        lambda point: None if point.energy is None else Measurement(point.energy.value, point.energy.interval, ""),
-        ("energy", "energy_low", "energy_high"),
-        show=numbers.ratio,
-        span=numbers.ratio_interval,
-        optional=True,
-    )[:2],
+    *kept_columns("energy", lambda point: point.energy, "energy", optional=True)[:2],
     Column(STEPS_HEADING, lambda point: steps_cell("", point.steps), optional=True),
     Column(ALONE_HEADING, lambda point: steps_cell("alone_", point.steps_alone), optional=True),
     Column("verdict", lambda point: word(point.verdict, "verdict"), left=True),

@@ -19,7 +19,7 @@ from cotenant.report.jobs import OF_N, rate_columns
 from cotenant.report.mixes import mix_grid
 from cotenant.report.numbers import at_most
 from cotenant.report.pairs import outside_pairs, pairs_grid
-from cotenant.report.problems import GRAVEST, gravest, lines_below
+from cotenant.report.problems import MOST_AT_END, gravest, lines_below
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.report.time_share import observed_words
 from cotenant.results.columns import TENANT
@@ -68,8 +68,8 @@ def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: b
         if finding.severity != "info" and not (finding.alike and (finding.rule, finding.sentence) in before)
     ]
     notes = [((OF_N_IN_SHORT, "dim"),), *lines_below(summary.losses, (), ()), *gravest(new)]
-    if len(new) > GRAVEST:
-        notes.append(((f"{many(len(new) - GRAVEST, 'more finding')}: --verbose and report show them.", "dim"),))
+    if len(new) > MOST_AT_END:
+        notes.append(((f"{many(len(new) - MOST_AT_END, 'more finding')}: --verbose and report show them.", "dim"),))
     return Grid(TENANTS, groups, notes=notes, joined=True)
 
 
@@ -84,7 +84,7 @@ def _job_facts(job: JobSummary) -> str:
     if (even := job.evenness) is not None:
         slowest = f" (tenant {even.slowest})" if even.slowest is not None else ""
         parts.append(f"fairness {even.jain:.4f}, worst/best {even.worst_over_best:.3f}{slowest}")
-    if job.over_alone() is not None:
+    if None in job.kept:
         interference = interference_cell(job)
         parts.append(f"interference {interference.text} {interference.note}")
     return "; ".join(filter(None, parts))

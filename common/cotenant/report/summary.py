@@ -8,15 +8,15 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from cotenant.report.alone import (
     NO_SLICES,
-    Ends,
     RecordRow,
     Side,
     alone,
@@ -44,9 +44,11 @@ from cotenant.results.newest import newest_in
 from cotenant.results.record import CLEAN, SUSPECT
 from cotenant.results.table import AT, Rows, Table
 from cotenant.results.targets import Target
-from cotenant.stats.interference import Ratio, SuiteScore, interval_of_quotient, ratio, suite_score
+from cotenant.stats.evenness import differences
+from cotenant.stats.interference import SuiteScore, interval_of_quotient, ratio, suite_score
+from cotenant.stats.kept import Kept, joint
 from cotenant.stats.launches import across_launches
-from cotenant.stats.tenants import fairness
+from cotenant.stats.tenants import jain
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,17 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Evenness:
-    """Medians over launches of Jain's index and of worst / best; who was slowest in most of them, if anybody was."""
+    """Jain's index, the median over launches, and worst / best.
+
+    From two launches on worst / best is of the tenants' means over launches, drawn together by their noise
+    (`stats/evenness.py`); `slowest` is who has noticeably less beyond noise, if anybody has, and `p` the chance of such
+    a range among equals. Of one launch it is as it was measured, and nobody knows its noise.
+    """
 
     jain: float
     worst_over_best: float
-    slowest: str | None
+    slowest: str | None = None
+    p: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +117,8 @@ class JobSummary:
     compute: Compute | None = None
     doubt: Doubt | None = None
     """The worst warning; None of a job that is clean."""
+    kept: Mapping[str | None, Kept] = field(default_factory=dict)
+    """What tenants, and under None the node, keep of their rates alone beside the neighbours, where that is known."""
 
     @property
     def verdict(self) -> str:
@@ -128,24 +138,10 @@ class JobSummary:
         """How many tenants have the same processors; 1 where each has its own."""
         return max(self.members.columns("sharers").to_series(), default=1)
 
-    def over_alone(self, tenant: str | None = None) -> Ratio | None:
-        """What a tenant, or the node, keeps of its rate alone beside the neighbours; None where it is not known."""
-        return None if self.alone is None else ratio(self.together.of(tenant), self.alone.of(tenant))
-
-    def within_alone(self, tenant: str) -> Ends | None:
-        """The interval of what a tenant keeps by the observations of a single launch each, beside others and alone.
-
-        By blocks it is that over their rounds. None where there are several launches, or one has too few observations.
-        It knows nothing of other launches.
-        """
-        estimate, lone = self.tenants[tenant], {} if self.alone is None else self.alone.of(tenant)
-        ends = {} if self.alone is None else self.alone.within.get(tenant, {})
-        if estimate.observations is None or estimate.interval is None or len(lone) != 1 or lone.keys() != ends.keys():
-            return None
-        (uid, rate), *_ = lone.items()
-        if self.alone is not None and self.alone.baseline == "blocks":
-            return estimate.rate / ends[uid][1], estimate.rate / ends[uid][0]
-        return interval_of_quotient(estimate.rate, estimate.interval, rate, ends[uid])
+    @property
+    def shares(self) -> list[Kept]:
+        """What its tenants keep, of those of whom that is known."""
+        return [self.kept[tenant] for tenant in self.tenants if tenant in self.kept]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,7 +256,38 @@ def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow]) -> Itera
             in_slices = alone([row for row in of_job if sliced(row["isolation"])], members)
             free = alone([row for row in of_job if row["isolation"] == NO_SLICES], members)
             job = replace(job, alone=in_slices, unsliced_alone=free)
-        yield job
+        yield job if job.alone is None else replace(job, kept=_kept(job, job.alone))
+
+
+def _kept(job: JobSummary, alone: Side) -> dict[str | None, Kept]:
+    """Return what tenants and the node keep over launches, of a single one by its blocks or observations."""
+    found = {who: ratio(job.together.of(who), alone.of(who)) for who in (None, *job.together.tenants)}
+    kept = {who: of if (of := within(job, alone, who)) is not None else over for who, over in found.items() if over}
+    parts = [kept[who] for who in job.together.tenants if who in kept]
+    if None in kept and len(parts) == len(job.together.tenants) and (whole := joint(parts)) is not None:
+        # The node's errors are its tenants'.
+        kept[None] = whole.times(kept[None].value / whole.value) if whole.within else kept[None]
+    return kept
+
+
+def within(job: JobSummary, alone: Side, tenant: str | None) -> Kept | None:
+    """Return what a tenant keeps by the rounds, or the observations, of a single launch each, beside others and alone.
+
+    None where there are several launches, or one has too few for an interval.
+    """
+    estimate, ends = job.tenants.get(tenant or ""), alone.within.get(tenant or "", {})
+    lone = alone.of(tenant)
+    if estimate is None or estimate.observations is None or len(lone) != 1 or lone.keys() != ends.keys():
+        return None
+    (uid, rate), *_ = lone.items()
+    value, (low, high) = estimate.rate / rate, ends[uid]
+    if alone.baseline == "blocks":
+        rounds = alone.rows[tenant or ""][uid]["kept_rounds"]
+        return Kept(value, (estimate.rate / high, estimate.rate / low), rounds, "rounds")
+    if estimate.interval is None:
+        return None
+    quotient = interval_of_quotient(estimate.rate, estimate.interval, rate, (low, high))
+    return Kept(value, quotient, estimate.observations, "observations")
 
 
 def _with_compute(jobs: Sequence[JobSummary]) -> list[JobSummary]:
@@ -317,10 +344,13 @@ def _findings(launches: Sequence[LaunchRecords]) -> Counter[str]:
 
 def _evenness(launches: Sequence[LaunchRecords]) -> Evenness | None:
     """None where a launch has a single tenant: it shared with nobody."""
-    shares = [(launch.tenants, fairness([rate or 0.0 for rate in launch.rates])) for launch in launches]
-    shares = [(tenants, fair) for tenants, fair in shares if len(tenants) > 1]
-    if not shares:
+    shared = [launch for launch in launches if len(launch.tenants) > 1]
+    if not shared:
         return None
-    (who, times), *_ = Counter(tenants[fair.slowest] for tenants, fair in shares).most_common(1)
-    jain, worst_over_best = (median(getattr(fair, name) for _, fair in shares) for name in ("jain", "worst_over_best"))
-    return Evenness(jain, worst_over_best, who if 2 * times > len(shares) else None)
+    rates = [[rate or 0.0 for rate in launch.rates] for launch in shared]
+    index, tenants = median(map(jain, rates)), shared[0].tenants
+    alike = [of for launch, of in zip(shared, rates, strict=True) if launch.tenants == tenants]
+    found = differences(np.log(alike).tolist())
+    if found is None:
+        return Evenness(index, min(alike[0]) / max(alike[0]))
+    return Evenness(index, found.range, tenants[found.least] if found.notable else None, found.p)

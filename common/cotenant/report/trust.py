@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from cotenant.findings.rules import LAUNCH_RULES, RECORD_RULES
-from cotenant.report.problems import worst
+from cotenant.report.problems import GRAVEST
 from cotenant.results.table import AT, Rows
 
 THEMES = ("host", "devices", "work", "launches", "input", "timing")
@@ -17,16 +17,13 @@ THEMES = ("host", "devices", "work", "launches", "input", "timing")
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """The worst warning of a job: its rule, its worst sentence (or an empty one), and on how many records it is."""
+    """The worst warning of a job: its rule, its gravest sentence (or an empty one), on how many records it is, and how
+    much it can have moved one of these at the most."""
 
     rule: str
     sentence: str
     records: int
-
-    @property
-    def text(self) -> str:
-        """The sentence without its end, or the rule in words."""
-        return self.sentence.partition(". ")[0].rstrip(".") or self.rule.replace("_", " ")
+    effect: float | None
 
 
 def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
@@ -38,11 +35,10 @@ def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
         {"job": pl.UInt32, AT: pl.UInt32},
     )
     warnings = jobs[0].table.findings.filter(pl.col("severity") == "warning").join(of_jobs, on=AT)
-    sentences = pl.col("sentence").unique(maintain_order=True)
-    by_rule = warnings.group_by("job", "rule", maintain_order=True).agg(sentences, count=pl.len())
+    by_rule = warnings.group_by("job", "rule", maintain_order=True)
     first: dict[int, tuple[tuple[int, int, str], Doubt]] = {}
-    for job, rule, sentences_of_rule, count in by_rule.iter_rows():
-        ranked = (_rank(rule), -count, rule), Doubt(rule, worst(sentences_of_rule), count)
+    for job, rule, sentence, count, effect in by_rule.agg(GRAVEST, pl.len(), pl.col("effect").max()).iter_rows():
+        ranked = (_rank(rule), -count, rule), Doubt(rule, sentence, count, effect)
         first[job] = min(first.get(job, ranked), ranked, key=lambda pair: pair[0])
     return [first[job][1] if job in first else None for job in range(len(jobs))]
 

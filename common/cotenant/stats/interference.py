@@ -1,4 +1,4 @@
-"""Ratios over launches known by their uid: what neighbours cost, and the suite's score against targets."""
+"""Shares of rates over launches known by their uid: what neighbours leave, and the suite's score against targets."""
 
 from __future__ import annotations
 
@@ -7,46 +7,44 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from cotenant.stats.kept import Kept
 from cotenant.stats.launches import INTERVAL_LAUNCHES, interval_around, logarithms, means_by_uid
 
-Logs = dict[int, float]
-"""Logarithms of rates, by uid."""
+Rates = Mapping[int, float]
+"""Items per second, by uid."""
+Sides = tuple[Rates, Rates]
+"""Rates above and below a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A ratio of rates over launches, with its 95 % interval; None where a side has fewer than three launches.
-
-    `n` counts the launches above and below the line; of a `paired` ratio they are the same uids. `logs` are those of
-    their rates; of a mean over benchmarks the means, of the uids in which every benchmark has launches.
-    """
-
-    ratio: float
-    interval: tuple[float, float] | None
-    n: tuple[int, int]
-    paired: bool
-    logs: tuple[Logs, Logs]
-
-    @property
-    def interference(self) -> float:
-        """What is lost of the rate below the line: 1 - ratio. Below 0 it is a gain."""
-        return 1 - self.ratio
-
-
-def ratio(over: Mapping[int, float], under: Mapping[int, float]) -> Ratio | None:
-    """Return rates `over` / rates `under`, both by uid; None where one of them is empty.
+def ratio(over: Rates, under: Rates) -> Kept | None:
+    """Return rates `over` / rates `under`, over launches; None where one of them is empty.
 
     Launches of one uid share the state of the machine, which their ratio loses: the t interval (Student, 1908) is that
     of the logarithms of these ratios. Where fewer than three uids are shared and a side has more, all launches count
-    as they are, with Welch's (1947) interval. Both are exact or cautious whatever the launches share.
-    Raises ValueError for a rate that is not positive.
+    as they are, with Welch's (1947) interval, and `n` is that of the fewer. Both are exact or cautious whatever the
+    launches share. Raises ValueError for a rate that is not positive.
     """
     if not over or not under:
         return None
-    shared = sorted(over.keys() & under.keys())
-    paired = len(shared) >= min(INTERVAL_LAUNCHES, len(over), len(under))
-    above, below = (_logs(side, shared if paired else list(side)) for side in (over, under))
-    return _ratio(fmean(above.values()) - fmean(below.values()), above, below, paired)
+    samples = _samples((over, under))
+    center = fmean(samples[0]) - fmean(samples[1]) if len(samples) > 1 else fmean(samples[0])
+    return Kept(math.exp(center), interval_around(center, *samples), min(map(len, samples)), "launches")
+
+
+def log_ratios(sides: Sides) -> dict[int, float]:
+    """Return the logarithms of the ratios of the uids that both sides have."""
+    over, under = sides
+    return {uid: math.log(over[uid] / under[uid]) for uid in sorted(over.keys() & under.keys())}
+
+
+def _samples(sides: Sides) -> list[list[float]]:
+    """Return the logarithms of ratios in pairs of one uid, or of both sides where pairs are too few."""
+    for side in sides:
+        logarithms(list(side.values()))
+    pairs = log_ratios(sides)
+    if len(pairs) >= min(INTERVAL_LAUNCHES, *map(len, sides)):
+        return [list(pairs.values())]
+    return [logarithms(list(side.values())).tolist() for side in sides]
 
 
 def interval_of_quotient(
@@ -68,28 +66,21 @@ def interval_of_quotient(
     return math.exp(center - down), math.exp(center + up)
 
 
-def mean_ratio(ratios: Sequence[Ratio]) -> Ratio | None:
-    """Return the geometric mean of the ratios of several benchmarks, each of all its launches; None for no ratio.
+def mean_kept(jobs: Sequence[Sides]) -> Kept | None:
+    """Return the geometric mean over jobs of what each keeps, each of all its launches; None where nothing is known.
 
-    Of one uid all benchmarks share the state of the machine. The interval is therefore that of `ratio` over the means
-    of uids in which every benchmark has launches: in pairs where every ratio is paired, else Welch's of both sides. No
-    interval where these uids are fewer than three. A benchmark's further launches narrow nothing (`suite_score`).
+    Launches of one uid share the state of the machine: of three uids and more that every job has in pairs the t
+    interval (Student, 1908) is that over their means, which says what this suite keeps. Else, of three jobs and more,
+    it is that over the jobs. A job's further launches narrow nothing.
     """
-    if not ratios:
+    known = [(kept.value, sides) for sides in jobs if (kept := ratio(*sides)) is not None]
+    if not known:
         return None
-    over, under = (means_by_uid([each.logs[side] for each in ratios]) for side in (0, 1))
-    center = fmean(math.log(each.ratio) for each in ratios)
-    return _ratio(center, over, under, all(each.paired for each in ratios))
-
-
-def _logs(rates: Mapping[int, float], uids: Sequence[int]) -> Logs:
-    return dict(zip(uids, logarithms([rates[uid] for uid in uids]).tolist(), strict=True))
-
-
-def _ratio(center: float, over: Logs, under: Logs, paired: bool) -> Ratio:
-    samples = [[over[uid] - under[uid] for uid in over]] if paired else [[*over.values()], [*under.values()]]
-    interval = interval_around(center, *samples)
-    return Ratio(math.exp(center), interval, (len(over), len(under)), paired, (over, under))
+    centers = [math.log(value) for value, _ in known]
+    by_uid = list(means_by_uid([log_ratios(sides) for _, sides in known]).values())
+    if len(by_uid) >= INTERVAL_LAUNCHES:
+        return Kept(math.exp(fmean(centers)), interval_around(fmean(centers), by_uid), len(by_uid), "launches")
+    return Kept(math.exp(fmean(centers)), interval_around(fmean(centers), centers), len(centers), "jobs")
 
 
 @dataclass(frozen=True, slots=True)

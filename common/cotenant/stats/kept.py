@@ -1,4 +1,4 @@
-"""Estimates the share of its rate that a tenant keeps beside others: its blocks beside them over those alone.
+"""Estimates the share of its rate that a tenant keeps beside others, by its blocks beside them and alone.
 
 Comparing what takes turns within one run is what Bulej et al. (Duet benchmarking, ICPE 2020) and Abedi and Brecht
 (Randomized multiple interleaved trials, ICPE 2017) do: what both have in common, drift and place in memory, drops out.
@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
+from typing import Literal
 
 from cotenant.stats.correlation import lag_correlation, variance_inflation
 
@@ -51,16 +52,49 @@ class Spent:
         self.lasted_ns += lasted_ns
 
 
+Over = Literal["rounds", "observations", "launches", "jobs"]
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The share of its rate alone that a tenant has beside others, over the rounds of one launch."""
+    """A share of a rate, of energy or of a whole, as it was measured."""
 
     value: float
-    """Geometric mean over the rounds."""
+    """Geometric mean."""
     interval: tuple[float, float] | None
-    """95 % t interval over the rounds of this launch; null below three. Between launches there is more noise."""
-    rounds: int
-    """How many rounds it goes over."""
+    """95 % interval; null of too few, which were measured once or twice."""
+    n: int
+    """How many it goes over."""
+    over: Over = "rounds"
+    """Over what: rounds of blocks or observations of one launch, beside which another may differ; launches; jobs."""
+
+    @property
+    def within(self) -> bool:
+        """Whether its interval knows nothing of other launches."""
+        return self.over in ("rounds", "observations")
+
+    def times(self, factor: float) -> Kept:
+        """Return so many times as much."""
+        ends = None if self.interval is None else (factor * self.interval[0], factor * self.interval[1])
+        return Kept(factor * self.value, ends, self.n, self.over)
+
+    def inverse(self) -> Kept:
+        """Return 1 / what is kept."""
+        ends = None if self.interval is None else (1 / self.interval[1], 1 / self.interval[0])
+        return Kept(1 / self.value, ends, self.n, self.over)
+
+
+def joint(parts: Sequence[Kept]) -> Kept | None:
+    """Return the geometric mean of what several tenants of the same launches keep; None of nobody.
+
+    They share their launches, so their errors may be the same: the interval is as wide as theirs on the mean.
+    """
+    if not parts:
+        return None
+    value = math.exp(fmean(math.log(part.value) for part in parts))
+    ends = [part.interval for part in parts if part.interval is not None]
+    low, high = (math.exp(fmean(math.log(end[side]) for end in ends)) if ends else 0.0 for side in (0, 1))
+    return Kept(value, (low, high) if len(ends) == len(parts) else None, min(part.n for part in parts), parts[0].over)
 
 
 def kept(blocks: Sequence[BlockSum]) -> Kept | None:

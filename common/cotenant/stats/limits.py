@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from cotenant.stats.multiprogram import Measure
+    from cotenant.stats.kept import Kept
 
 BAND = 0.05
 """Within so much of a limit, or of a final rate, a tenant is at it."""
@@ -27,14 +27,14 @@ class LimitAccuracy:
     `kept`: it is 1 within BAND, its whole interval too. `exceeded`: it got more, as a cap is none or nobody else
     wanted it. `missed`: it got less although the device had no more to give. `not reached`: it got less, and the device
     idled: its load never came up to the limit, as that of a job that waits for each step, so that nothing is known of
-    it. `unclear`: its interval lies partly within BAND, so that more launches have to tell.
+    it. `unclear`: its interval lies partly within BAND, or it has none, so that more launches have to tell.
     """
 
-    accuracy: Measure
+    accuracy: Kept
     verdict: Verdict
 
 
-def limit_accuracy(progress: Measure, entitlement: float, load_percent: float | None = None) -> LimitAccuracy:
+def limit_accuracy(progress: Kept, entitlement: float, load_percent: float | None = None) -> LimitAccuracy:
     """Return the accuracy of a limit from the part of the whole that a tenant got; `load_percent` is its device's.
 
     Where nobody knows the load, less than the limit is `not reached`: that it was withheld would have to be shown.
@@ -42,14 +42,14 @@ def limit_accuracy(progress: Measure, entitlement: float, load_percent: float | 
     """
     if not 0 < entitlement <= 1:
         raise ValueError(f"an entitlement to {entitlement} of a device")
-    low, high = progress.interval or (0.0, 0.0)
-    ends = None if progress.interval is None else (low / entitlement, high / entitlement)
-    accuracy = replace(progress, value=progress.value / entitlement, interval=ends)
+    accuracy = progress.times(1 / entitlement)
     return LimitAccuracy(accuracy, _verdict(accuracy, load_percent))
 
 
-def _verdict(accuracy: Measure, load_percent: float | None) -> Verdict:
-    low, high = accuracy.interval or (accuracy.value, accuracy.value)
+def _verdict(accuracy: Kept, load_percent: float | None) -> Verdict:
+    if accuracy.interval is None:
+        return "unclear"
+    low, high = accuracy.interval
     if low >= 1 - BAND and high <= 1 + BAND:
         return "kept"
     if low <= 1 + BAND and high >= 1 - BAND:

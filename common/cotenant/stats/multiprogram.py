@@ -6,30 +6,18 @@ different units, and have neither a sum nor a fairness.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from cotenant.stats.comparison import LEAST_MARGIN
+from cotenant.stats.evenness import Differences, differences
+from cotenant.stats.kept import Kept
 from cotenant.stats.launches import across_launches
 
 Rates = Mapping[int, float]
 """Items per second, by uid."""
-Ends = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A measure over `n` launches: their geometric mean and its 95 % t interval, None below three launches."""
-
-    value: float
-    interval: Ends | None
-    n: int
-
-    def inverse(self) -> Measure:
-        """Return 1 / the measure."""
-        ends = None if self.interval is None else (1 / self.interval[1], 1 / self.interval[0])
-        return Measure(1 / self.value, ends, self.n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +26,21 @@ class MixMeasures:
     tenants have together.
 
     `stp` is system throughput, the sum of progress: how many whole slices the shared ones are worth. `antt` is the mean
-    slowdown, `worst_slowdown` that of the tenant `worst`. `fairness` is the least over the greatest progress. `tax` is
-    1 - stp / slices: below 0 where sharing pays.
+    slowdown, `worst_slowdown` that of the tenant `worst`. `fairness` is the least over the greatest progress, from two
+    launches on of means over them that are drawn together by their noise. `tax` is 1 - stp / slices: below 0 where
+    sharing pays.
     """
 
-    progress: Mapping[str, Measure]
-    stp: Measure
-    antt: Measure
+    progress: Mapping[str, Kept]
+    stp: Kept
+    antt: Kept
     worst: str
-    worst_slowdown: Measure
-    fairness: Measure
-    tax: Measure
+    worst_slowdown: Kept
+    fairness: Kept
+    tax: Kept
     slices: float
+    differences: Differences | None = None
+    """Over the launches; None of one, or of one tenant."""
 
 
 def system_throughput(progress: Sequence[float]) -> float:
@@ -91,19 +82,20 @@ def mix_measures(together: Mapping[str, Rates], alone: Mapping[str, Rates], slic
         return None
     of_uids = [{tenant: rates[uid] / alone[tenant][uid] for tenant, rates in together.items()} for uid in uids]
     progress = {tenant: _over([of[tenant] for of in of_uids]) for tenant in together}
-    stp, antt, fairness = (
-        _over([measure([*of.values()]) for of in of_uids])
-        for measure in (system_throughput, mean_slowdown, fairness_of_progress)
-    )
+    stp, antt = (_over([measure([*of.values()]) for of in of_uids]) for measure in (system_throughput, mean_slowdown))
+    # The least over the greatest of each launch would be below 1 of equal ones, too.
+    differ = differences([[math.log(each) for each in of.values()] for of in of_uids])
+    even = fairness_of_progress([*of_uids[0].values()]) if differ is None else differ.range
+    fairness = Kept(even, None, len(uids), "launches")
     worst = min(progress, key=lambda tenant: progress[tenant].value)
     ends = None if stp.interval is None else (1 - stp.interval[1] / slices, 1 - stp.interval[0] / slices)
-    tax = Measure(1 - stp.value / slices, ends, stp.n)
-    return MixMeasures(progress, stp, antt, worst, progress[worst].inverse(), fairness, tax, slices)
+    tax = Kept(1 - stp.value / slices, ends, stp.n, "launches")
+    return MixMeasures(progress, stp, antt, worst, progress[worst].inverse(), fairness, tax, slices, differ)
 
 
 def energy_over_alone(
     watts: Rates, together: Mapping[str, Rates], alone_j: Mapping[str, Mapping[int, float]]
-) -> Measure | None:
+) -> Kept | None:
     """Return the energy of tenants together over that of the same items by each alone, one after another.
 
     `watts`: of all their devices, by uid; `alone_j`: joules of an item alone, by tenant and uid. None where no uid has
@@ -117,6 +109,6 @@ def energy_over_alone(
     return _over(ratios) if together and ratios else None
 
 
-def _over(values: Sequence[float]) -> Measure:
+def _over(values: Sequence[float]) -> Kept:
     across = across_launches(values)
-    return Measure(across.rate, across.interval, across.n)
+    return Kept(across.rate, across.interval, across.n, "launches")

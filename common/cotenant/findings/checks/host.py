@@ -184,6 +184,8 @@ def free_memory(facts: Facts) -> Inspection:
         f"tenants that use all of theirs would bring {whose} out of memory.",
         "End what else uses memory, or keep more back with --reserve.",
         rule="memory_taken",
+        # Who is killed for memory has no rate.
+        effect=0.0,
     )
     return text
 
@@ -247,5 +249,6 @@ def shared_memory(facts: Facts) -> Inspection:
     yield warning(
         f"{there}, and {why}.",
         "In a container: --shm-size 16g or --ipc=host. Elsewhere: mount -o remount,size=16G /dev/shm",
+        effect=0.0,
     )
     return text

@@ -17,7 +17,7 @@ from cotenant.text import listed
 
 EQUAL_ARGUMENTS = ("batch_size", "precision", "number")
 LEAST_RATE = 0.9
-EQUAL_RATE = 0.002
+EQUAL_RATE, KNOWN_EQUAL = 0.002, 0.02
 OTHER_ITEMS = 1.5
 """Batches that differ in their items, as sentences do, differ less than this in the items of an observation."""
 LEAST_EFFICIENCY, MOST_EFFICIENCY = 0.5, 1.04
@@ -43,9 +43,10 @@ def scaling(record: Record) -> Finding | None:
     return None if worth is None else of_efficiency(worth["devices"], worth["efficiency"])
 
 
-def of_efficiency(devices: int, efficiency: float) -> Finding | None:
-    """Return what there is to say of an efficiency over so many devices, of one launch or of many."""
-    if LEAST_EFFICIENCY <= efficiency <= MOST_EFFICIENCY:
+def of_efficiency(devices: int, efficiency: float, interval: tuple[float, float] | None = None) -> Finding | None:
+    """Return what there is to say of an efficiency over so many devices, of one launch, or by the interval of many."""
+    low, high = interval or (efficiency, efficiency)
+    if low <= MOST_EFFICIENCY and high >= LEAST_EFFICIENCY:
         return None
     if efficiency < LEAST_EFFICIENCY:
         remedy = "See that every rank has a device and processors of its own, and how the devices are linked."
@@ -55,6 +56,8 @@ def of_efficiency(devices: int, efficiency: float) -> Finding | None:
         f"{devices} devices ran {devices * efficiency:.2f} times as fast as one: an efficiency of {efficiency:.2f}.",
         remedy,
         rule="scaling",
+        value=efficiency,
+        effect=abs(1 - efficiency),
     )
 
 
@@ -155,16 +158,29 @@ def no_speed_up(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int
 
 
 def _compared(record: Record, other: Record) -> Finding | None:
+    # Not before: it brings numpy, which a suite does not need until something was measured.
+    from cotenant.stats.interference import interval_of_quotient
+
     mine, before = record.arguments.get("precision"), other.arguments.get("precision")
     if mine is None or before is None or mine == before or record.statistics is None or other.statistics is None:
         return None
+    mine_ends, others_ends = record.statistics.interval, other.statistics.interval
+    if mine_ends is None or others_ends is None:
+        return None
     ratio = record.statistics.median / other.statistics.median
-    if abs(ratio - 1) > EQUAL_RATE or _but_precision(record) != _but_precision(other):
+    # Two rates that are known to a few per cent are the same by chance.
+    low, high = interval_of_quotient(record.statistics.median, mine_ends, other.statistics.median, others_ends)
+    if (
+        max(1 - low, high - 1) > KNOWN_EQUAL
+        or abs(ratio - 1) > EQUAL_RATE
+        or _but_precision(record) != _but_precision(other)
+    ):
         return None
     return warning(
         f"In {mine} it ran at {ratio:.4f} times the rate of {other.name} in {before}.",
         "See in both records which dtype was observed, and what the step spends its time on.",
         rule="no_speed_up",
+        value=ratio,
     )
 
 

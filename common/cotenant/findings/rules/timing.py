@@ -123,6 +123,8 @@ def overlap(record: Record) -> Finding | None:
     return error(
         f"Only {percent:.2f} % of the observed time lies inside the load common to all tenants.",
         "Make observations longer (--number), or keep other work off the machine.",
+        value=record.rendezvous.overlap,
+        effect=1 - record.rendezvous.overlap,
     )
 
 

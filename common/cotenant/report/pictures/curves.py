@@ -14,7 +14,7 @@ from cotenant.report.interference import Block
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, bands, svg
 from cotenant.report.scaling import Point
 from cotenant.results.drawn import Meter
-from cotenant.stats.interference import Ratio
+from cotenant.stats.kept import Kept
 from cotenant.text import printable
 
 Values = npt.NDArray[np.float64]
@@ -114,9 +114,9 @@ def kept(block: Block, name: str) -> str | None:
     return svg(axes, name)
 
 
-def _mark(axes: Axes, share: Ratio | None, y: float, fill: str) -> None:
+def _mark(axes: Axes, share: Kept | None, y: float, fill: str) -> None:
     if share is None:
         return
     if share.interval is not None:
         axes.plot(share.interval, [y, y], color=INK, linewidth=1.1)
-    axes.plot([share.ratio], [y], marker="o", markersize=5, color=fill, markeredgecolor=ACCENT, markeredgewidth=1.1)
+    axes.plot([share.value], [y], marker="o", markersize=5, color=fill, markeredgecolor=ACCENT, markeredgewidth=1.1)

@@ -22,13 +22,11 @@ def progress_bars(block: MixBlock, name: str) -> str | None:
     axes = axes_of(AROUND + BAR * len(known), right=NUMBERS, left=max(LEFT, LETTER * max(map(len, labels)) + 0.15))
     axes.grid(visible=False, axis="y")
     most = 1.05
-    for y, (tenant, progress) in enumerate(known):
+    for y, (_, progress) in enumerate(known):
         boxes(axes, [(0.0, progress.value)], y, 0.62, facecolor=ACCENT, alpha=0.55)
-        ends = progress.interval or tenant.within
-        if ends is not None:
-            within = progress.interval is None
-            style = {"linewidth": 0.7, "linestyle": (0, (1, 1.2))} if within else {"linewidth": 1.1}
-            axes.plot(ends, [y, y], color=SOFT if within else INK, **style)
+        if (ends := progress.interval) is not None:
+            style = {"linewidth": 0.7, "linestyle": (0, (1, 1.2))} if progress.within else {"linewidth": 1.1}
+            axes.plot(ends, [y, y], color=SOFT if progress.within else INK, **style)
             most = max(most, min(1.6, ends[1]))
         most = max(most, progress.value)
         beside(axes, y, f"{100 * progress.value:.0f} %")

@@ -26,12 +26,12 @@ def shares_picture(rows: Sequence[JobShares], name: str, width: float = WIDTH) -
     left, right = (MARGIN + LETTER * max(map(len, words)) for words in (names, list(map(_numbers, rows))))
     axes = axes_of(ABOVE_AND_BELOW + ROW * len(rows), right=right, width=width, left=left)
     axes.grid(visible=False, axis="y")
-    ends = [end for row in rows for share in row.shares for end in (share.ratio, *(share.interval or ()))]
+    ends = [end for row in rows for share in row.shares.values() for end in (share.value, *(share.interval or ()))]
     low, high = shares_axis(ends)
     for at, row in enumerate(rows):
         axes.axhline(at, color=LINE, linewidth=0.4)
         spread = min(0.5, 0.14 * (len(row.shares) - 1))
-        for place, share in enumerate(row.shares):
+        for place, share in enumerate(row.shares.values()):
             y = at - spread / 2 + (spread * place / (len(row.shares) - 1) if spread else 0)
             if share.interval is not None:
                 style = {"linewidth": 0.7, "linestyle": (0, (1, 1.2))} if share.within else {"linewidth": 1.0}
@@ -39,7 +39,7 @@ def shares_picture(rows: Sequence[JobShares], name: str, width: float = WIDTH) -
             fill = ACCENT if row.job.doubt is None else PAPER
             mark = MARKS[min(place, len(MARKS) - 1)]
             axes.plot(
-                _inside([share.ratio], low, high), [y], mark, markersize=4.2, color=fill, markeredgecolor=ACCENT,
+                _inside([share.value], low, high), [y], mark, markersize=4.2, color=fill, markeredgecolor=ACCENT,
                 markeredgewidth=0.9, clip_on=False,
             )  # fmt: skip
         beside(axes, at, _numbers(row), 8)
@@ -57,7 +57,7 @@ def _inside(values: Sequence[float], low: float, high: float) -> list[float]:
 
 
 def _numbers(row: JobShares) -> str:
-    ratios = [100 * share.ratio for share in row.shares]
+    ratios = [100 * share.value for share in row.shares.values()]
     if len(ratios) > NAMED:
         return f"{min(ratios):.0f} .. {max(ratios):.0f} %"
     return " · ".join(f"{ratio:.0f}" for ratio in ratios) + " %"

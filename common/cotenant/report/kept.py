@@ -1,0 +1,69 @@
+"""Shows what is kept: a value, its interval and over what it goes, in tables, in programs' rows and in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from cotenant.report import numbers
+from cotenant.report.grid import Cell, Column, T, Value
+from cotenant.stats.kept import Kept
+
+LETTERS = {"rounds": "r", "observations": "o", "launches": "L", "jobs": "j"}
+OF_N = "n: L launches, r rounds of blocks or o observations of one launch, beside which another may differ, j jobs."
+QUICK = "quick: few observations alone (--baseline whole measures as long alone as beside the others)."
+QUICKLY = " (quick baseline)"
+BLOCKS = (
+    "blocks: alone and beside each other by turns within one launch, the neighbours held still meanwhile; alone is the "
+    "rate beside them over what is kept."
+)
+ONCE = "measured once"
+SINGLE = "Measured once: no interval over launches, and another launch may differ."
+
+
+def around(kept: Kept, show: Callable[[float, float], str] = numbers.ratio_interval) -> str:
+    """Return the interval, or why there is none."""
+    if kept.interval is not None:
+        return show(*kept.interval)
+    return ONCE if kept.n == 1 else numbers.TOO_SMALL
+
+
+def count(kept: Kept) -> str:
+    """Return `3L`, or `8r`: over what it goes."""
+    return f"{kept.n}{LETTERS[kept.over]}"
+
+
+def shown(kept: Kept) -> str:
+    """Return `1.71 (1.65-1.78)`; without an interval the value alone."""
+    return numbers.ratio(kept.value) + ("" if kept.interval is None else f" ({around(kept)})")
+
+
+def percents(kept: Kept) -> str:
+    """Return `97 % (95 to 99 %)`."""
+    span = "" if kept.interval is None else f" ({' to '.join(f'{100 * end:.0f}' for end in kept.interval)} %)"
+    return f"{100 * kept.value:.0f} %{span}"
+
+
+def kept_fields(name: str) -> tuple[str, ...]:
+    """Return the fields under which programs read it."""
+    return tuple(f"{name}{part}" for part in ("", "_low", "_high", "_n", "_over"))
+
+
+def kept_values(kept: Kept, name: str) -> dict[str, Value]:
+    """Return what programs read."""
+    values = (kept.value, *(kept.interval or (None, None)), kept.n, kept.over)
+    return dict(zip(kept_fields(name), values, strict=True))
+
+
+def kept_columns(
+    heading: str, of: Callable[[T], Kept | None], name: str, optional: bool = False
+) -> Sequence[Column[T]]:
+    """Return the columns of value, interval and n."""
+
+    def cell(part: int, item: T) -> Cell:
+        if (kept := of(item)) is None:
+            return Cell()
+        return (Cell(numbers.ratio(kept.value), kept_values(kept, name)), Cell(around(kept)), Cell(count(kept)))[part]
+
+    headings = (heading, "95 % interval", "n")
+    return [Column(title, partial(cell, part), optional=optional) for part, title in enumerate(headings)]

@@ -1,0 +1,59 @@
+"""Whether several differ: against scipy's studentised range, by hand, and over many draws of equals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cotenant.stats.evenness import beyond, differences, differences_of, differences_within
+from cotenant.stats.kept import Kept
+
+
+def test_the_studentised_range_is_that_of_scipy() -> None:
+    for q, k, freedom in ((3.0, 2, 1), (40.0, 2, 1), (3.5, 3, 4), (5.0, 16, 30), (6.0, 16, 15), (8.0, 2, 4)):
+        assert beyond(q, k, freedom) == pytest.approx(stats.studentized_range.sf(q, k, freedom), rel=5e-3)
+
+
+def test_what_a_row_has_in_common_drops_out_and_means_are_drawn_together() -> None:
+    rows = np.array([[0.0, 0.1], [0.02, 0.08], [-0.02, 0.12]])
+    found, shifted = (differences(table.tolist()) for table in (rows, rows + np.array([[1.0], [2.0], [3.0]])))
+    assert found is not None
+    assert shifted is not None
+    assert shifted.effects == pytest.approx(found.effects)
+    # Of two columns it is the t test of pairs.
+    assert found.p == pytest.approx(stats.ttest_rel(rows[:, 0], rows[:, 1]).pvalue, rel=1e-2)
+    error = float(np.std(rows[:, 1] - rows[:, 0], ddof=1)) / math.sqrt(6)
+    shrunk = 1 - error**2 / np.var([0.0, 0.1], ddof=1)
+    assert found.effects == pytest.approx((-0.05 * shrunk, 0.05 * shrunk))
+    assert found.range == pytest.approx(math.exp(-0.1 * shrunk))
+    assert found.least == 0
+    assert differences([]) is differences([[1.0, 2.0]]) is differences([[1.0], [2.0]]) is None
+
+
+def test_equals_are_equal_and_without_noise_every_difference_counts() -> None:
+    assert differences_of([0.5, 0.5, 0.5], 0.1, 4).p == 1
+    assert differences_of([0.5, 0.5 + 1e-9], 0.0, 4).p == 0
+    assert not differences_of([0.5, 0.51], 0.0, 4).notable, "a difference of 1 % matters to nobody"
+    assert differences_of([0.5, 0.53], 0.001, 4).notable
+    # Of means that noise explains nothing is left.
+    assert differences_of([0.0, 0.01], 0.1, 4).range == 1
+
+
+def test_one_launch_tells_by_its_rounds_alone() -> None:
+    sure, apart = Kept(0.9, (0.88, 0.92), 9), Kept(0.8, (0.78, 0.82), 9)
+    found = differences_within([sure, apart])
+    assert found is not None
+    assert found.p < 0.001
+    assert (found.least, found.freedom) == (1, 16)
+    assert differences_within([sure, Kept(0.8, None, 1)]) is None
+    assert differences_within([sure, Kept(0.8, (0.78, 0.82), 25, "observations")]) is None
+
+
+def test_equals_are_called_unequal_in_a_twentieth() -> None:
+    draw = np.random.default_rng(1)
+    for launches, users in ((3, 2), (5, 4), (3, 16)):
+        found = [differences(draw.normal(0, 0.05, (launches, users)).tolist()) for _ in range(600)]
+        assert 0.025 <= np.mean([one.p < 0.05 for one in found if one is not None]) <= 0.075
