@@ -31,7 +31,7 @@ from cotenant.stats.describe import describe  # noqa: E402
 from cotenant.stats.evenness import UNLIKELY, differences  # noqa: E402
 from cotenant.stats.fleet import screen  # noqa: E402
 from cotenant.stats.history import change_points, newest_change, trend  # noqa: E402
-from cotenant.stats.interference import mean_kept, ratio  # noqa: E402
+from cotenant.stats.interference import log_ratios, mean_kept, ratio  # noqa: E402
 from cotenant.stats.kept import BlockSum, kept  # noqa: E402
 from cotenant.stats.launches import across_launches  # noqa: E402
 from cotenant.stats.quantiles import quantile  # noqa: E402
@@ -165,7 +165,7 @@ def false_newest(draw: Draw, s: float, r: float) -> bool:
 def mean_over_jobs(draw: Draw, s: float, _: float) -> bool:
     """Sixteen jobs that keep 0.9, each its own 5 % more or less, of one launch together and one alone."""
     sides = [({0: 0.9 * rates(draw, 1, 0.05)[0] * rates(draw, 1, s)[0]}, {0: rates(draw, 1, s)[0]}) for _ in range(16)]
-    found = mean_kept(sides)
+    found = mean_kept([over[0] / under[0] for over, under in sides], [log_ratios(each) for each in sides])
     return found is not None and found.interval is not None and found.interval[0] <= 0.9 <= found.interval[1]
 
 

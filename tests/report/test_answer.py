@@ -110,7 +110,7 @@ def test_without_a_reliable_answer_that_is_said_first() -> None:
     busy = [*suite({"a": 0.97}, [0]), *launch("b", findings=(BUSY,)), *solo("b"), *launch("c", findings=(BUSY,))]
     busy += solo("c")
     assert answer(summary_of(busy)).startswith(
-        "No reliable answer: 2 of 3 jobs are suspect, by foreign load; typical: "
+        "No reliable answer: 2 of 3 jobs are suspect, by other programs; typical: "
     )
 
 
@@ -163,7 +163,7 @@ def test_the_worst_warning_is_the_doubt_and_what_others_took_is_worse_than_its_e
     drifting = launch("z", findings=(replace(DRIFT, effect=0.3),))
     text = answer(summary_of([*records, *drifting, *launch("y")]))
     assert (
-        "4 of 5 jobs are suspect, most of them by foreign load, which can have moved them by 20 % (median), 60 % "
+        "4 of 5 jobs are suspect, most of them by other programs, which can have moved them by 20 % (median), 60 % "
         in text
     )
     both = answer(summary_of([*records[:2], *drifting, *launch("y")]))

@@ -19,7 +19,7 @@ from cotenant.finding import Finding
 from cotenant.findings.rules import with_findings
 from cotenant.report.answer import answer, sentences, shares_of
 from cotenant.report.interference import interference_blocks
-from cotenant.report.mixes import SINGLE, MixBlock, mix_blocks, mix_grid
+from cotenant.report.mixes import MixBlock, mix_blocks, mix_grid
 from cotenant.report.page import page
 from cotenant.report.pairs import outside_pairs, pair_matrices, pairs_grid
 from cotenant.report.renderers import as_csv, markdown, terminal
@@ -110,7 +110,7 @@ def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
     shown = text(mix_grid(mix_blocks(summary)))
     assert "STP 1.30" in shown
     assert "tenant 1 (wlm)" in shown
-    assert SINGLE not in shown
+    assert " 1L " not in shown
     rows = list(csv.DictReader(io.StringIO(as_csv(mix_grid(mix_blocks(summary))))))
     measures = {row["measure"]: float(row["value"]) for row in rows if row["measure"]}
     assert measures["stp"] == pytest.approx(found.stp.value)
@@ -123,7 +123,6 @@ def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> No
     assert (block.measures.slices, block.measures.tax.value) == (1, pytest.approx(-0.3, abs=0.01))
     summary = summary_of([*mix(TWO, sharers=2), *baselines("vae", "wlm")])
     shown = text(mix_grid(mix_blocks(summary)))
-    assert SINGLE in shown
     assert "share kept" in shown
     assert " 20o " in shown
     assert "; measured once" in answer(summary)
@@ -276,17 +275,14 @@ def test_the_matrix_of_pairs_is_that_of_a_device_of_known_contention() -> None:
     assert f"the worst is loader beside itself, which keeps {100 * kept('loader', 'loader'):.0f} %" in sentence
 
 
-def test_what_is_kept_beyond_all_says_how_far_the_matrix_errs_and_what_is_suspect_is_marked() -> None:
-    """vae keeps 1.25 beside wlm, which no neighbour gives: nor is 0.85 known to be a loss, as 0.5 is."""
-    shares = {("vae", "wlm"): (1.25, 0.85), ("vae", "loader"): (0.5, 0.9), ("wlm", "loader"): (0.6, 0.7)}
+def test_what_may_be_all_and_what_is_suspect_is_marked() -> None:
+    shares = {("vae", "wlm"): (1.0, 0.85), ("vae", "loader"): (0.5, 0.9), ("wlm", "loader"): (0.6, 0.7)}
     records = baselines(*ALONE_MS)
     busy = Finding("foreign_load", "warning", BUSY.sentence, "")
     records[1] = msgspec.structs.replace(records[1], findings=[*records[1].findings, busy])
     for number, ((one, other), (first, second)) in enumerate(shares.items()):
         records += mix([(one, first), (other, second)], second=number)
     (matrix,) = pair_matrices(summary_of(records))
-    assert matrix.blur == pytest.approx(1.25, rel=0.01)
-    shown = text(pairs_grid(summary_of(records)))
     cells = {
         (victim, neighbour): cell.text
         for row, victim in zip(pairs_grid(summary_of(records)).shown_rows, matrix.jobs, strict=False)
@@ -296,22 +292,19 @@ def test_what_is_kept_beyond_all_says_how_far_the_matrix_errs_and_what_is_suspec
     marks = {pair: (cell[0] == "~", cell[-1] == "?") for pair, cell in cells.items()}
     assert marks == {
         ("vae", "wlm"): (True, False),
-        ("wlm", "vae"): (True, True),  # Its baseline is suspect.
+        ("wlm", "vae"): (False, True),  # Its baseline is suspect.
         ("vae", "loader"): (False, False),
-        ("loader", "vae"): (True, False),
+        ("loader", "vae"): (False, False),
         ("wlm", "loader"): (False, True),
         ("loader", "wlm"): (False, False),
     }
-    assert "vae beside wlm keeps 1.25" in shown
-    assert "so far do these rates err" in shown
     lines = csv.DictReader(io.StringIO(as_csv(pairs_grid(summary_of(records)))))
     rows = {(line["victim"], line["neighbour"]): line["doubts"] for line in lines}
     assert (rows["wlm", "vae"], rows["vae", "wlm"]) == ("foreign_load", "")
     sentence = answer(summary_of(records))
-    assert "the worst is vae beside loader, which keeps 50 %; these numbers are seen to err by 25 %" in sentence
+    assert "the worst is vae beside loader, which keeps 50 %" in sentence
     shown = text(mix_grid(mix_blocks(summary_of(records))))
     assert "clean, suspect alone" in shown
-    assert "tenant 0 (vae) keeps 1.25" in shown
     assert "~" not in text(pairs_grid(summary_of(pairs())))
 
 
@@ -360,7 +353,7 @@ def test_a_page_of_mixes_and_of_equals_says_once_how_alone_was_measured_and_how_
     assert copies.startswith(
         "No reliable answer yet: too few launches; typical: beside copies of its own job each user"
     )
-    assert trust == "1 of 4 jobs is suspect, by foreign load."
+    assert trust == "1 of 4 jobs is suspect, by other programs."
 
 
 def _equal(tenant: int) -> list[Record]:

@@ -87,7 +87,7 @@ def test_published_curves_come_with_us_and_are_read_cell_by_cell() -> None:
     ):
         assert rates[f"resnet50, batch 128 per device, {series}", key] == rate
     speedups = {
-        series.input: [round(point.speedup or 0, 2) for point in points]
+        series.input: [round(point.speedup.value if point.speedup else 0, 2) for point in points]
         for series, points in shootout.items()
         if series.parallelism == "ddp"
     }

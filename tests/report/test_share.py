@@ -12,10 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
+from cotenant.report.kept import ONCE
 from cotenant.report.page import page
 from cotenant.report.page_share import sharing
 from cotenant.report.renderers import as_csv, terminal
-from cotenant.report.share import SINGLE, share_grid, share_points
+from cotenant.report.share import share_grid, share_points
 from cotenant.report.summary import summarise
 from cotenant.results.read import read_records
 from cotenant.results.record import Record, SharedDevice
@@ -65,7 +66,7 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
     status, printed, _ = call(capsys, "report", tmp_path, "--table", "share")
     assert status == 0
     assert "worst slowdown" in printed
-    assert SINGLE not in printed
+    assert ONCE not in printed
     shown = sharing(share_points(rows_in(tmp_path)))
     assert shown is not None
     (job,) = shown.jobs
@@ -115,7 +116,7 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     write(tmp_path / "4", launch("vae", 0, 4, 900.0, place={"sharers": 4}))
     grid = share_grid(rows_in(tmp_path))
     text = "\n".join(line.plain for line in terminal(grid, 220))
-    assert SINGLE in text
+    assert ONCE in text
     assert "slices, K = 4: not measured alone: --baseline quick, or whole" in text
     first, second = csv.DictReader(io.StringIO(as_csv(grid)))
     assert float(first["stp"]) == pytest.approx(4 * 0.45, rel=0.01)

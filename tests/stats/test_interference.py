@@ -12,11 +12,19 @@ from scipy import stats
 
 from cotenant.stats.comparison import compare
 from cotenant.stats.describe import describe
-from cotenant.stats.interference import interval_of_quotient, mean_kept, ratio, suite_score
+from cotenant.stats.interference import Sides, interval_of_quotient, log_ratios, mean_kept, ratio, suite_score
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import half_width
 
 rates = st.floats(1e-3, 1e6)
+
+
+def mean_of(jobs: list[Sides]) -> Kept:
+    mean = mean_kept([ratio(*sides).value for sides in jobs], [log_ratios(sides) for sides in jobs])
+    assert mean is not None
+    return mean
+
+
 pairs = st.dictionaries(st.integers(0, 50), st.tuples(rates, rates), min_size=1, max_size=12)
 
 
@@ -55,7 +63,7 @@ def test_below_three_launches_there_is_no_interval_and_without_a_side_no_ratio()
     two = ratio({0: 80.0, 1: 45.0}, {0: 100.0, 1: 50.0})
     assert two.value == pytest.approx(math.sqrt(0.8 * 0.9))
     assert (two.interval, two.n) == (None, 2)
-    assert ratio({}, {0: 1.0}) is ratio({0: 1.0}, {}) is mean_kept([]) is None
+    assert ratio({}, {0: 1.0}) is ratio({0: 1.0}, {}) is mean_kept([], []) is None
     with pytest.raises(ValueError, match="rates of launches"):
         ratio({0: 0.0}, {0: 1.0})
 
@@ -101,8 +109,8 @@ PAIRED, APART = ({0: 0.9, 1: 0.95, 2: 0.91}, UNDER), ({5: 0.9, 6: 0.95, 7: 0.91}
 
 def test_the_mean_over_jobs_is_geometric_and_of_equal_ones_says_no_more_than_one() -> None:
     halved, doubled = (dict.fromkeys(range(3), 0.5), dict.fromkeys(range(3), 1.0)), ({0: 2.0}, {0: 1.0})
-    assert mean_kept([halved, doubled]) == Kept(pytest.approx(1), None, 2, "jobs")
-    mean, one = mean_kept([PAIRED] * 4), ratio(*PAIRED)
+    assert mean_of([halved, doubled]) == Kept(pytest.approx(1), None, 2, "jobs")
+    mean, one = mean_of([PAIRED] * 4), ratio(*PAIRED)
     assert (mean.interval, mean.n, mean.over) == (pytest.approx(one.interval), 3, "launches")
 
 
@@ -110,11 +118,11 @@ def test_only_uids_that_every_job_has_make_the_interval_of_a_mean_and_else_it_is
     many = dict.fromkeys(range(6), 0.9), dict.fromkeys(range(6), 1.0)
     few = {uid: 0.8 + uid / 100 for uid in range(3)}, dict.fromkeys(range(3), 1.0)
     other = {uid: 0.8 + uid / 100 for uid in range(1, 4)}, dict.fromkeys(range(1, 4), 1.0)
-    found, without = mean_kept([many, few]), mean_kept([few, other])
+    found, without = mean_of([many, few]), mean_of([few, other])
     assert found.value == pytest.approx(math.sqrt(ratio(*many).value * ratio(*few).value))
     assert (found.n, found.interval is None) == (3, False)
     assert (without.n, without.over, without.interval) == (2, "jobs", None)
-    over_jobs = mean_kept([PAIRED, APART, few])
+    over_jobs = mean_of([PAIRED, APART, few])
     logs = [math.log(ratio(*sides).value) for sides in (PAIRED, APART, few)]
     assert (over_jobs.n, over_jobs.over) == (3, "jobs")
     assert math.log(over_jobs.interval[1] / over_jobs.value) == pytest.approx(half_width(logs))
@@ -134,7 +142,7 @@ def coverage_of_mean(shared: float, launches: int, draws: int, offset: int) -> f
     for _ in range(draws):
         over, under = shaken(generator, shared, launches)
         moved = [{uid + offset: rate for uid, rate in one.items()} for one in over]
-        mean = mean_kept([*zip(moved, under, strict=True)])
+        mean = mean_of([*zip(moved, under, strict=True)])
         covered += mean.interval[0] <= 0.9 <= mean.interval[1]
     return covered / draws
 

@@ -9,30 +9,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.stats.comparison import compare
-from cotenant.stats.scaling import Scaled, scaled
+from cotenant.stats.kept import Kept
+from cotenant.stats.scaling import efficiency
 
 RATES = st.lists(st.floats(0.1, 1e9), min_size=1, max_size=2)
 ALONE, TOGETHER = [100.0, 50.0, 101.0], [180.0, 400.0, 179.0, 182.0]
 
 
 def test_by_hand() -> None:
-    assert scaled(1, [100.0], [100.0]) == Scaled(1, 1, 100.0, 1.0, None)
-    assert scaled(2, [190.0], [100.0]) == Scaled(2, 1, 190.0, 0.95, None)
-    assert scaled(4, [300.0], [100.0]) == Scaled(4, 1, 300.0, 0.75, None)
-    assert scaled(4, [20.0] * 3, []) == Scaled(4, 3, 20.0, None, None)
+    assert efficiency(1, [100.0], [100.0]) == Kept(1.0, None, 1, "launches")
+    assert efficiency(2, [190.0], [100.0]) == Kept(0.95, None, 1, "launches")
+    assert efficiency(4, [300.0], [100.0]) == Kept(0.75, None, 1, "launches")
+    assert efficiency(4, [20.0] * 3, []) is None
 
 
 def test_launches_count_by_their_medians() -> None:
-    two = scaled(2, TOGETHER, ALONE)
-    assert (two.rate, two.launches, two.efficiency) == (181.0, 4, 181 / 200)
-    assert scaled(1, ALONE, ALONE).interval is None
+    two = efficiency(2, TOGETHER, ALONE)
+    assert (two.value, two.n) == (181 / 200, 3)
+    assert efficiency(1, ALONE, ALONE).interval is None
 
 
 def test_the_interval_lies_around_the_efficiency_as_wide_as_medians_err() -> None:
     """The geometric means of these launches are half as far apart again as their medians."""
-    two = scaled(2, TOGETHER, ALONE)
-    assert two.efficiency is not None
-    low, high = (math.log(end / two.efficiency) for end in two.interval)
+    two = efficiency(2, TOGETHER, ALONE)
+    low, high = (math.log(end / two.value) for end in two.interval)
     of_means = compare(ALONE, TOGETHER).interval
     half = math.log(of_means[1] / of_means[0]) / 2
     assert (low, high) == pytest.approx((-half * math.sqrt(math.pi / 2), half * math.sqrt(math.pi / 2)))
@@ -45,27 +45,26 @@ def test_the_interval_covers_what_it_says(launches: int) -> None:
     noise = np.exp(random.normal(0, 0.02, (draws, 2, launches)))
     held = 0
     for alone, together in noise:
-        four = scaled(4, (360 * together).tolist(), (100 * alone).tolist())
+        four = efficiency(4, (360 * together).tolist(), (100 * alone).tolist())
         held += four.interval[0] <= 0.9 <= four.interval[1]
     assert held / draws >= 0.94
 
 
 @pytest.mark.parametrize(("alone", "together"), [(2, 5), (5, 2)])
 def test_below_three_launches_of_either_there_is_no_interval(alone: int, together: int) -> None:
-    two = scaled(2, [19.0, 19.1, 19.2, 19.0, 19.1][:together], [10.0] * alone)
-    assert two.efficiency is not None
+    two = efficiency(2, [19.0, 19.1, 19.2, 19.0, 19.1][:together], [10.0] * alone)
     assert two.interval is None
 
 
 @given(st.integers(1, 64), RATES, RATES, st.floats(0.5, 2.0))
 def test_a_faster_machine_scales_the_same(devices: int, rates: list[float], alone: list[float], factor: float) -> None:
-    efficiency = scaled(devices, rates, alone).efficiency
-    assert efficiency == median(rates) / (devices * median(alone))
-    faster = scaled(devices, [factor * rate for rate in rates], [factor * rate for rate in alone])
-    assert faster.efficiency == pytest.approx(efficiency)
+    value = efficiency(devices, rates, alone).value
+    assert value == median(rates) / (devices * median(alone))
+    faster = efficiency(devices, [factor * rate for rate in rates], [factor * rate for rate in alone])
+    assert faster.value == pytest.approx(value)
 
 
 @pytest.mark.parametrize(("devices", "rates"), [(0, [1.0]), (1, []), (2, [0.0]), (1, [-1.0])])
 def test_what_is_no_rate_of_devices(devices: int, rates: list[float]) -> None:
     with pytest.raises(ValueError):
-        scaled(devices, rates, [1.0])
+        efficiency(devices, rates, [1.0])

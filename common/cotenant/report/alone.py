@@ -21,7 +21,8 @@ launch alone is held against those together with slices and without.
 Tenants may have different devices; that each has its own again is what equal slices tell.
 """
 
-ALONE = ("baseline", "stands_for", "interval_low_items_s", "interval_high_items_s", "warning_findings")
+RATE_ENDS = ("interval_low_items_s", "interval_high_items_s")
+ALONE = ("baseline", "stands_for", *RATE_ENDS, "warning_findings")
 KEPT = ("kept", "kept_low", "kept_high", "kept_rounds")
 STEP_TIMES = ("step_p50_ns", "step_p95_ns", "step_p99_ns")
 POWER = "device_power_w"
@@ -29,7 +30,6 @@ BaselineWord = Literal["", "blocks", "quick", "whole"]
 
 Rates = dict[int, float]
 """Items per second, by uid."""
-Ends = tuple[float, float]
 RecordRow = dict[str, Any]
 """What `rows_of` takes of a record."""
 
@@ -38,16 +38,14 @@ RecordRow = dict[str, Any]
 class Side:
     """Rates of launches: of the node, which is the sum of its tenants, and of each of these; why some are missing.
 
-    `within` are the intervals of tenants alone, each of the observations of its launch, or of its blocks. `baseline` is
-    how they were alone: in blocks of the launches together, or in launches of their own, `quick` where these observe
-    little; empty where they were not. `doubts` are the rules of the warnings on launches alone, `rows` the records of
-    these that count.
+    `baseline` is how they were alone: in blocks of the launches together, or in launches of their own, `quick` where
+    these observe little; empty where they were not. `doubts` are the rules of the warnings on launches alone, `rows`
+    the records of these that count.
     """
 
     node: Rates = field(default_factory=dict)
     tenants: Mapping[str, Rates] = field(default_factory=dict)
     reason: str = ""
-    within: Mapping[str, Mapping[int, Ends]] = field(default_factory=dict)
     baseline: BaselineWord = ""
     doubts: tuple[str, ...] = ()
     rows: Mapping[str, Mapping[int, RecordRow]] = field(default_factory=dict)
@@ -111,22 +109,18 @@ def alone_in_blocks(members: Rows) -> Side | None:
     if not len(rows) or rows["kept"].null_count() or rows["rate_items_s"].null_count():
         return None
     tenants: dict[str, Rates] = defaultdict(dict)
-    within: dict[str, dict[int, Ends]] = defaultdict(dict)
     node: Rates = defaultdict(float)
     by_uid: dict[str, dict[int, RecordRow]] = defaultdict(dict)
     for row in rows.iter_rows(named=True):
         rate, uid = row["rate_items_s"], row["run_id"]
         tenants[row["who"]][uid], by_uid[row["who"]][uid] = rate / row["kept"], row
         node[uid] += rate / row["kept"]
-        if row["kept_low"] and row["kept_high"]:
-            within[row["who"]][uid] = rate / row["kept_high"], rate / row["kept_low"]
-    return Side(dict(node), dict(tenants), within=dict(within), baseline="blocks", rows=dict(by_uid))
+    return Side(dict(node), dict(tenants), baseline="blocks", rows=dict(by_uid))
 
 
 def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     beside = {row["who"]: row for row in members}
     tenants: dict[str, Rates] = defaultdict(dict)
-    within: dict[str, dict[int, Ends]] = defaultdict(dict)
     rows: dict[str, dict[int, RecordRow]] = defaultdict(dict)
     others: dict[str, dict[str, None]] = defaultdict(dict)
     like = []
@@ -135,11 +129,8 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
             others[reason][row["who"]] = None
             continue
         like.append(row)
-        low, high = row["interval_low_items_s"], row["interval_high_items_s"]
         for who in {row["who"], *filter(beside.__contains__, row["stands_for"].split(","))}:
             tenants[who][row["run_id"]], rows[who][row["run_id"]] = row["rate_items_s"], row
-            if low and high:
-                within[who][row["run_id"]] = low, high
     if not like:
         return Side(reason=next(iter(others), "no launch has a rate"))
     if (mixed := unlike([*members, *like])) is not None:
@@ -148,7 +139,7 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     node = {uid: sum(tenants[who][uid] for who in beside) for uid in sorted(uids)}
     why = "; ".join(f"{reason} (tenant {', '.join(who)})" for reason, who in others.items())
     doubts = {rule for row in like for rule in row["warning_findings"].split(",") if rule}
-    return Side(node, dict(tenants), why, dict(within), doubts=tuple(sorted(doubts)), rows=dict(rows))
+    return Side(node, dict(tenants), why, doubts=tuple(sorted(doubts)), rows=dict(rows))
 
 
 def unlike(rows: Collection[RecordRow]) -> str | None:

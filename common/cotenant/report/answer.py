@@ -135,10 +135,10 @@ def _rates(job: JobSummary) -> str:
 
 def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
     """Return what each user keeps over jobs, its range, and who keeps least if that is beyond noise."""
-    whole = counted[0].kept if len(counted) == 1 else mean_kept([(_mean_rates(of), _ones(of)) for of in counted])
+    values, logs = [of.kept.value for of in counted], list(map(_mean_logs, counted))
+    whole = counted[0].kept if len(counted) == 1 else mean_kept(values, logs)
     assert whole is not None  # jobs that count have shares
     least = _least(counted)
-    values = [of.kept.value for of in counted]
     over = f", over {many(len(counted), 'job')} ({_range(values)})" if len(counted) > 1 else ""
     doubt = _unreliable(whole, counted)
     each = "it keeps" if max(len(of.shares) for of in counted) == 1 else "each user keeps"
@@ -157,23 +157,19 @@ def _logs(of: JobShares) -> list[dict[int, float]]:
     return [{uid: log[uid] for uid in uids} for log in logs]
 
 
-def _mean_rates(of: JobShares) -> dict[int, float]:
-    """Return what the tenants of a job keep on the geometric mean, by uid; without a common uid of all launches."""
+def _mean_logs(of: JobShares) -> dict[int, float]:
+    """Return the logarithms of what the tenants of a job keep on the geometric mean, by uid."""
     logs = _logs(of)
-    return {uid: math.exp(fmean(log[uid] for log in logs)) for uid in (logs[0] if logs else ())} or {-1: of.kept.value}
-
-
-def _ones(of: JobShares) -> dict[int, float]:
-    return dict.fromkeys(_mean_rates(of), 1.0)
+    return {uid: fmean(log[uid] for log in logs) for uid in (logs[0] if logs else ())}
 
 
 def _unreliable(whole: Kept, counted: Sequence[JobShares]) -> str:
     """Return that there is no reliable answer, why, and what would give one; "" where there is."""
     doubts = [of.job.doubt for of in counted if of.job.doubt is not None]
     if 2 * len(doubts) > len(counted):
-        (rule, _), *_ = Counter(doubt.rule for doubt in doubts).most_common(1)
+        (cause, _), *_ = Counter(doubt.cause for doubt in doubts).most_common(1)
         jobs = f"{len(doubts)} of {many(len(counted), 'job')} are suspect" if len(counted) > 1 else "it is suspect"
-        return f"no reliable answer: {jobs}, by {rule.replace('_', ' ')}"
+        return f"no reliable answer: {jobs}, by {cause}"
     if whole.interval is None:
         return "no reliable answer yet: measured once" if whole.n == 1 else "no reliable answer yet: too few launches"
     if whole.interval[1] - whole.interval[0] > 2 * MOST_ERROR:
@@ -218,9 +214,8 @@ def _least(counted: Sequence[JobShares]) -> str:
 
 def _between_jobs(counted: Sequence[JobShares]) -> Differences | None:
     """Return how jobs differ in what they keep: over launches, of a single one over the rounds of its blocks."""
-    rates = list(map(_mean_rates, counted))
-    uids = sorted(set.intersection(*map(set, rates)))
-    over = differences([[math.log(of[uid]) for of in rates] for uid in uids])
+    logs = list(map(_mean_logs, counted))
+    over = differences([[log[uid] for log in logs] for uid in sorted(set.intersection(*map(set, logs)))])
     return over or differences_within([of.kept for of in counted])
 
 
@@ -244,13 +239,13 @@ def _trust(jobs: Sequence[JobSummary]) -> list[str]:
         return []
     if len(jobs) == 1:
         return [f"It is suspect: {doubts[0].sentence.rstrip('.') or doubts[0].rule}"]
-    rule, same = max(grouped(doubts, lambda doubt: doubt.rule).items(), key=lambda pair: len(pair[1]))
+    cause, same = max(grouped(doubts, lambda doubt: doubt.cause).items(), key=lambda pair: len(pair[1]))
     text = f"{len(doubts)} of {many(len(jobs), 'job')} {'are' if len(doubts) > 1 else 'is'} suspect"
     if 2 * len(same) <= len(doubts):
         return [f"{text}, for several reasons"]
     effects = [doubt.effect for doubt in same if doubt.effect is not None]
     size = f", which can have moved them by {_effect(effects)}" if effects else ""
-    return [f"{text}, {'most of them ' if len(same) < len(doubts) else ''}by {rule.replace('_', ' ')}{size}"]
+    return [f"{text}, {'most of them ' if len(same) < len(doubts) else ''}by {cause}{size}"]
 
 
 def _effect(effects: Sequence[float]) -> str:

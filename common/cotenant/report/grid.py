@@ -153,9 +153,13 @@ def word(text: str, name: str = "", style: str = "") -> Cell:
     return Cell(text, {name: text} if name else {}, style)
 
 
-def place_column(name: str, of: Callable[[T], str]) -> Column[T]:
-    """Return a column of where a row was measured, which a terminal and a page have in a heading."""
-    return Column(name, lambda item: word(of(item), name), left=True, seen="files")
+def place_columns(of: Callable[[T], Any], *names: str) -> list[Column[T]]:
+    """Return the columns of where a row was measured, which a terminal and a page have in a heading."""
+
+    def cell(name: str, item: T) -> Cell:
+        return word(getattr(of(item), name), name)
+
+    return [Column(name, partial(cell, name), left=True, seen="files") for name in names]
 
 
 def number(value: float | None, show: Callable[[float], str], name: str = "") -> Cell:

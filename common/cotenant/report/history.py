@@ -18,7 +18,7 @@ from cotenant.report.grid import (
     Words,
     measured_columns,
     number,
-    place_column,
+    place_columns,
     row,
     word,
 )
@@ -240,9 +240,7 @@ def _changes(series: RateSeries) -> Cell:
 
 
 COLUMNS: Sequence[Column[RateSeries]] = (
-    place_column("suite", lambda series: series.suite),
-    place_column("host", lambda series: series.host),
-    place_column("device", lambda series: series.device),
+    *place_columns(lambda series: series, "suite", "host", "device"),
     Column("job", lambda series: Cell(_name(series), {"job": series.job, "label": series.label}), left=True),
     Column(
         "unit", lambda series: Cell(f"{series.unit}/s" if series.unit else ABSENT, {"unit": series.unit}), left=True

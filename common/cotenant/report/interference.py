@@ -17,7 +17,7 @@ from cotenant.report.grid import (
     RowGroup,
     Words,
     measured_columns,
-    place_column,
+    place_columns,
     row,
     word,
 )
@@ -25,7 +25,7 @@ from cotenant.report.kept import BLOCKS, OF_N, QUICK, kept_columns, kept_fields
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
-from cotenant.stats.interference import Sides, mean_kept, ratio
+from cotenant.stats.interference import Sides, log_ratios, mean_kept, ratio
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import AcrossLaunches, across_launches
 
@@ -80,12 +80,17 @@ def interference_blocks(summary: Summary) -> list[Block]:
     for (suite, host), jobs in grouped(shared, lambda job: (job.suite, job.host)).items():
         of_names = grouped(jobs, lambda job: job.name).values()
         made = [each for of_name in of_names for each in _lines(of_name)]
-        nodes = [sides for line, sides in made if line.tenant is None]
         if made:
             lines = tuple(line for line, _ in made)
-            means = (mean_kept([sides[at] for sides in nodes]) for at in range(len(RATIOS)))
+            nodes = [(line, sides) for line, sides in made if line.tenant is None]
+            means = (_mean(name, [(line, sides[at]) for line, sides in nodes]) for at, name in enumerate(RATIOS))
             blocks.append(Block(suite, host, lines, len(nodes), *means))
     return blocks
+
+
+def _mean(name: str, nodes: Sequence[tuple[InterferenceLine, Sides]]) -> Kept | None:
+    known = [(kept.value, log_ratios(sides)) for line, sides in nodes if (kept := getattr(line, name)) is not None]
+    return mean_kept([value for value, _ in known], [logs for _, logs in known])
 
 
 def apart(summary: Summary) -> list[str]:
@@ -228,8 +233,7 @@ def _ratio_columns(name: str, heading: str, optional: bool = False) -> Sequence[
 
 
 PLACE: Sequence[Column[Item]] = (
-    place_column("suite", lambda item: item[0].suite),
-    place_column("host", lambda item: item[0].host),
+    *place_columns(lambda item: item[0], "suite", "host"),
     Column("job", _job, left=True),
 )
 KEPT = _ratio_columns("kept", "/ alone")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from cotenant.report import numbers
@@ -16,7 +16,7 @@ from cotenant.report.grid import (
     RowGroup,
     Words,
     measured_columns,
-    place_column,
+    place_columns,
     row,
     word,
 )
@@ -24,7 +24,6 @@ from cotenant.report.kept import (
     OF_N,
     QUICK,
     QUICKLY,
-    SINGLE,
     kept_columns,
     kept_fields,
     kept_values,
@@ -49,7 +48,7 @@ from cotenant.results.record import SUSPECT
 from cotenant.stats.evenness import differences_within
 from cotenant.stats.kept import Kept, joint
 from cotenant.stats.launches import AcrossLaunches, across_launches
-from cotenant.stats.multiprogram import MixMeasures, blur, mix_measures
+from cotenant.stats.multiprogram import MixMeasures, mix_measures
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,12 +215,7 @@ def _rate(name: str) -> Sequence[Column[Item]]:
     return measured_columns(name, rate, [name, f"{name}_low", f"{name}_high"])[:1]
 
 
-PLACE: Sequence[Column[Item]] = (
-    place_column("suite", lambda item: item[0].suite),
-    place_column("host", lambda item: item[0].host),
-    place_column("mix", lambda item: item[0].mix),
-    place_column("isolation", lambda item: item[0].isolation),
-)
+PLACE: Sequence[Column[Item]] = place_columns(lambda item: item[0], "suite", "host", "mix", "isolation")
 COLUMNS: Sequence[Column[Item]] = (
     *PLACE,
     Column("tenant", lambda item: word(item[1].tenant, "tenant")),
@@ -289,24 +283,7 @@ def _notes(block: MixBlock) -> Iterator[Words]:
             *([f"energy {shown(block.energy)}"] if block.energy else []),
         ]
         yield (("; ".join(parts), "bold"),)
-        if measures.stp.n == 1:
-            yield ((SINGLE, "dim"),)
-        if words := more_than_alone({f"tenant {each.tenant} ({each.job})": each.progress for each in block.tenants}):
-            yield ((words, "yellow"),)
     yield from (((note, "yellow"),) for note in block.notes)
-
-
-def more_than_alone(progress: Mapping[str, Kept | None]) -> str:
-    """Return a sentence on who keeps more than all, which says how far these rates err; "" where that is little."""
-    known = {who: measure.value for who, measure in progress.items() if measure is not None}
-    most = blur(known.values())
-    if most == 1:
-        return ""
-    who = max(known, key=lambda name: known[name])
-    return (
-        f"{who} keeps {numbers.ratio(most)}, and a neighbour makes no job faster: so far do these rates err. What "
-        f"keeps {numbers.ratio(1 / most)} or more may have lost nothing; more repetitions and --baseline whole tell."
-    )
 
 
 def mix_sentence(block: MixBlock) -> str:

@@ -9,14 +9,13 @@ from itertools import chain
 from statistics import fmean
 
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, place_column, row, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, place_columns, row, word
 from cotenant.report.kept import QUICK, QUICKLY, SINGLE, around, kept_fields, kept_values
-from cotenant.report.mixes import MixBlock, mix_blocks, more_than_alone
+from cotenant.report.mixes import MixBlock, mix_blocks
 from cotenant.report.summary import Summary
 from cotenant.results.launches import grouped
 from cotenant.results.record import SUSPECT
 from cotenant.stats.kept import Kept, joint
-from cotenant.stats.multiprogram import blur
 
 SUM = "sum (noisy)"
 
@@ -37,15 +36,6 @@ class PairMatrix:
     notes: tuple[str, ...]
     quick: bool
     doubts: Mapping[tuple[str, str], tuple[str, ...]]
-
-    @property
-    def blur(self) -> float:
-        """The factor by which its numbers are seen to err."""
-        return blur(measure.value for of_victim in self.kept.values() for measure in of_victim.values())
-
-    def is_blurred(self, victim: str, neighbour: str) -> bool:
-        """Whether what is kept differs from 1 by no more than these numbers err."""
-        return self.blur > 1 and self.kept[victim][neighbour].value >= 1 / self.blur
 
     def sensitivity(self, victim: str) -> float | None:
         """Return the sum of a row: what a job keeps beside all; None where a pair is missing."""
@@ -124,9 +114,9 @@ LEGEND = (
     "A row is a job, a column its neighbour: the rate beside it over the rate alone. The sum of a row is low for a "
     "sensitive job, that of a column for a noisy one; the less is kept the darker is a cell."
 )
-BLURRED, DOUBTED = "~", "?"
+UNSURE, DOUBTED = "~", "?"
 MARKS = {
-    BLURRED: f"{BLURRED}: differs from 1 by no more than these numbers err.",
+    UNSURE: f"{UNSURE}: its interval holds 1, or it has none.",
     DOUBTED: f"{DOUBTED}: suspect, beside the other or alone: its findings tell why.",
 }
 FIELDS = ("suite", "host", "isolation", "victim", "neighbour", *kept_fields("kept"), "doubts")
@@ -135,11 +125,7 @@ DARKEST = 0.5
 Line = tuple[PairMatrix, str]
 
 
-PLACE: Sequence[Column[Line]] = (
-    place_column("suite", lambda line: line[0].suite),
-    place_column("host", lambda line: line[0].host),
-    place_column("isolation", lambda line: line[0].isolation),
-)
+PLACE: Sequence[Column[Line]] = place_columns(lambda line: line[0], "suite", "host", "isolation")
 
 
 def pairs_grid(summary: Summary) -> Grid:
@@ -182,7 +168,7 @@ def _cell(neighbour: str, line: Line) -> Cell:
         return Cell()
     heat = round(100 * min(1.0, max(0.0, (1 - measure.value) / (1 - DARKEST))))
     note = "" if measure.interval is None else f"({around(measure)})"
-    text = f"{BLURRED if matrix.is_blurred(victim, neighbour) else ''}{numbers.ratio(measure.value)}"
+    text = f"{UNSURE if measure.is_unsure else ''}{numbers.ratio(measure.value)}"
     return Cell(f"{text}{DOUBTED if matrix.doubts.get((victim, neighbour)) else ''}", heat=heat, note=note)
 
 
@@ -211,13 +197,7 @@ def _records(matrix: PairMatrix) -> list[Row]:
 
 def _notes(matrix: PairMatrix) -> list[Words]:
     single = any(kept.n == 1 for of_victim in matrix.kept.values() for kept in of_victim.values())
-    pairs = {
-        f"{victim} beside {_beside(victim, neighbour)}": measure
-        for victim, of_victim in matrix.kept.items()
-        for neighbour, measure in of_victim.items()
-    }
-    notes = [*filter(None, [more_than_alone(pairs)]), *matrix.notes]
-    return [*([((SINGLE, "dim"),)] if single else []), *(((note, "yellow"),) for note in notes)]
+    return [*([((SINGLE, "dim"),)] if single else []), *(((note, "yellow"),) for note in matrix.notes)]
 
 
 def _beside(victim: str, neighbour: str) -> str:
@@ -231,10 +211,9 @@ def pairs_sentence(matrix: PairMatrix) -> str:
     ]
     share, victim, neighbour = min(known)
     suspect = f" ({SUSPECT})" if matrix.doubts.get((victim, neighbour)) else ""
-    err = f"; these numbers are seen to err by {100 * (matrix.blur - 1):.0f} %" if matrix.blur > 1 else ""
     mean = 100 * fmean(value for value, _, _ in known)
     quick = QUICKLY if matrix.quick else ""
     return (
         f"in pairs these {len(matrix.jobs)} jobs keep {mean:.0f} % of what each has alone{quick}; "
-        f"the worst is {victim} beside {_beside(victim, neighbour)}, which keeps {100 * share:.0f} %{suspect}{err}"
+        f"the worst is {victim} beside {_beside(victim, neighbour)}, which keeps {100 * share:.0f} %{suspect}"
     )

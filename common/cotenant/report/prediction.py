@@ -20,11 +20,11 @@ from cotenant.report.grid import (
     RowGroup,
     Words,
     number,
-    place_column,
+    place_columns,
     row,
     word,
 )
-from cotenant.report.kept import SINGLE, kept_columns, kept_fields
+from cotenant.report.kept import kept_columns, kept_fields
 from cotenant.report.pairs import PairMatrix, pair_matrices
 from cotenant.report.sense import Sensitivity, of_resources
 from cotenant.report.summary import Summary
@@ -100,11 +100,7 @@ FIELDS = (
 NOTHING = "Nothing can be predicted: it takes three measured pairs at least."
 
 
-PLACE: Sequence[Column[Predictions]] = (
-    place_column("suite", lambda of: of.suite),
-    place_column("host", lambda of: of.host),
-    place_column("isolation", lambda of: of.isolation),
-)
+PLACE: Sequence[Column[Predictions]] = place_columns(lambda of: of, "suite", "host", "isolation")
 COLUMNS: tuple[Column[PairPrediction], ...] = (
     Column("job", lambda item: word(item.victim, "victim"), left=True),
     Column("beside", lambda item: word(item.neighbour, "neighbour"), left=True),
@@ -140,8 +136,6 @@ def _notes(of: Predictions) -> list[Words]:
     lines: list[Words] = [((prediction_sentence(of), "bold"),)]
     if of.pairs and of.resources:
         lines.append(((f"Before any pair is known, curves on {listed(of.resources)} tell what it keeps.", ""),))
-    if any(pair.measured is not None and pair.measured.n == 1 for pair in of.pairs):
-        lines.append(((SINGLE, "dim"),))
     return lines
 
 

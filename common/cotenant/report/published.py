@@ -16,7 +16,7 @@ from cotenant.report.foreign import read_foreign
 from cotenant.report.scaling import Curves, Point, Series
 from cotenant.results.record import Positive
 from cotenant.stats.launches import across_launches
-from cotenant.stats.scaling import scaled
+from cotenant.stats.scaling import efficiency
 
 COMMENT = "#"
 COLUMNS = (
@@ -77,7 +77,7 @@ def _points(series: Series, rows: list[_Published]) -> list[Point]:
             series.foreign,
             (row.rate,),
             across_launches([row.rate]),
-            scaled(devices[row], [row.rate], alone),
+            efficiency(devices[row], [row.rate], alone),
             None,
         )
         for row in sorted(rows, key=lambda row: (devices[row], row.node_num))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from statistics import fmean, pstdev
+from functools import partial
+from statistics import fmean, median, pstdev
 
 from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
@@ -18,8 +19,9 @@ from cotenant.results.columns import equal_columns
 from cotenant.results.launches import Work, difference_of, difference_words, rates_of, work_of
 from cotenant.results.read import drawn
 from cotenant.results.table import Rows
+from cotenant.stats.kept import Kept
 from cotenant.stats.launches import INTERVAL_LAUNCHES, AcrossLaunches, across_launches, half_width
-from cotenant.stats.scaling import Scaled, scaled
+from cotenant.stats.scaling import efficiency
 from cotenant.text import printable
 
 WANTED_LAUNCHES = 5
@@ -57,7 +59,8 @@ class Series:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """One cell of a series: `rates` in items per second over all ranks, one a launch; what it is `worth`.
+    """One cell of a series: `rates` in items per second over all ranks, one a launch, and their `efficiency`, which is
+    None where nothing ran on one device.
 
     `members` are the records of its launches; None of a point that others published.
     """
@@ -68,7 +71,7 @@ class Point:
     job: str
     rates: tuple[float, ...]
     across: AcrossLaunches
-    worth: Scaled
+    efficiency: Kept | None
     members: Rows | None
 
     @property
@@ -81,15 +84,9 @@ class Point:
         return self.nodes * self.devices
 
     @property
-    def speedup(self) -> float | None:
+    def speedup(self) -> Kept | None:
         """The median over that of one node and one device; None where nothing ran there."""
-        return None if self.worth.efficiency is None else self.worth.efficiency * self.total_devices
-
-    @property
-    def speedup_interval(self) -> tuple[float, float] | None:
-        """Its 95 % interval, None below three launches of each."""
-        low, high = self.worth.interval or (None, None)
-        return None if low is None or high is None else (low * self.total_devices, high * self.total_devices)
+        return None if self.efficiency is None else self.efficiency.times(self.total_devices)
 
 
 Curves = dict[Series, list[Point]]
@@ -111,7 +108,7 @@ def curves(jobs: Iterable[JobSummary]) -> Curves:
         _check_equal(f"{nodes}n{devices}g of {series}", of_cell)
         rates = tuple(rate for job in of_cell for rate in rates_of(job.rates))
         single = (point.rates for point in points[series] if point.total_devices == 1)
-        worth = scaled(nodes * devices, rates, rates if nodes * devices == 1 else next(single, ()))
+        worth = efficiency(nodes * devices, rates, rates if nodes * devices == 1 else next(single, ()))
         members = Rows(of_cell[0].members.table, [at for job in of_cell for at in job.members.at])
         across = across_launches(rates)
         points[series].append(Point(series, nodes, devices, of_cell[0].name, rates, across, worth, members))
@@ -132,12 +129,11 @@ def doubtful(curves: Curves) -> list[str]:
     for of_series in curves.values():
         single = [work for point in of_series if point.total_devices == 1 for work in _works(point)]
         for point in of_series:
-            efficiency, interval = point.worth.efficiency, point.worth.interval
-            finding = None if efficiency is None else of_efficiency(point.total_devices, efficiency, interval)
-            if finding is not None:
-                advice = (
-                    finding.remedy if interval else f"It is unclear below {INTERVAL_LAUNCHES} launches on each side."
-                )
+            worth = point.efficiency
+            finding = None if worth is None else of_efficiency(point.total_devices, worth.value, worth.interval)
+            if worth is not None and finding is not None:
+                unclear = f"It is unclear below {INTERVAL_LAUNCHES} launches on each side."
+                advice = finding.remedy if worth.interval else unclear
                 sentences.append(f"{point.job}, {point.key}: {finding.sentence} {advice}")
             if single and (difference := difference_of([*single, *_works(point)], _growing())) is not None:
                 apart = f"one device under other conditions ({difference_words(*difference)})"
@@ -207,12 +203,16 @@ def of_one_series_grid(curves: Curves) -> Grid:
         point.key: {
             "average_speed": fmean(point.rates),
             "batch_size_per_device": series.batch_size_per_device,
-            "median_speed": point.worth.rate,
-            "speedup": point.speedup,
+            "median_speed": median(point.rates),
+            "speedup": _speedup(point),
         }
         for point in points
     }
     return replace(scaling_grid(curves), document=document)
+
+
+def _speedup(point: Point) -> float | None:
+    return None if point.speedup is None else point.speedup.value
 
 
 def _cell(point: Point) -> Cell:
@@ -224,33 +224,33 @@ def _measured(point: Point) -> Measurement:
     return Measurement(point.across.rate, point.across.interval, f"{point.across.n}L")
 
 
-def _interval(point: Point, ends: tuple[float, float] | None, name: str, show: Callable[[float, float], str]) -> Cell:
-    """Of one device the speed-up is 1 by definition: it has no interval."""
-    low, high = ends or (None, None)
-    known = point.speedup is not None and point.total_devices > 1
-    return Cell(numbers.span(ends, show) if known else numbers.ABSENT, {f"{name}_low": low, f"{name}_high": high})
+def _worth(name: str, heading: str, show: str) -> Sequence[Column[Point]]:
+    """Return the columns of a property and its interval. Of one device the speed-up is 1 by definition: it has none."""
+
+    def cell(part: int, point: Point) -> Cell:
+        kept: Kept | None = getattr(point, name)
+        if kept is None:
+            return Cell(numbers.ABSENT)
+        low, high = kept.interval or (None, None)
+        if not part:
+            return Cell(f"{kept.value:{show}}{'x' * (name == 'speedup')}", {name: kept.value})
+        known = point.total_devices > 1
+        ends = numbers.span(kept.interval, lambda least, most: f"{least:{show}}-{most:{show}}")
+        return Cell(ends if known else numbers.ABSENT, {f"{name}_low": low, f"{name}_high": high})
+
+    return [Column(title, partial(cell, part), seen="screens") for part, title in enumerate((heading, "95 % interval"))]
 
 
 COLUMNS: Sequence[Column[Point]] = (
     Column("node_num", lambda point: number(point.nodes, str, "nodes"), seen="files"),
     Column("gpu_num_per_node", lambda point: number(point.devices, str, "devices"), seen="files"),
     Column("batch_size_per_device", lambda point: number(point.series.batch_size_per_device, str), seen="files"),
-    Column("samples/s", lambda point: number(point.worth.rate, "{:.2f}".format, "median"), seen="files"),
-    Column("speedup", lambda point: number(point.speedup, "{:.2f}".format, "speedup"), seen="files"),
+    Column("samples/s", lambda point: number(median(point.rates), "{:.2f}".format, "median"), seen="files"),
+    Column("speedup", lambda point: number(_speedup(point), "{:.2f}".format, "speedup"), seen="files"),
     Column("cell", _cell, left=True, seen="screens"),
     *measured_columns("geometric mean", _measured, ("geometric_mean", "low", "high"), seen="screens"),
-    Column("speed-up", lambda point: number(point.speedup, "{:.2f}x".format), seen="screens"),
-    Column(
-        "95 % interval",
-        lambda point: _interval(point, point.speedup_interval, "speedup", "{:.2f}-{:.2f}".format),
-        seen="screens",
-    ),
-    Column("efficiency", lambda point: number(point.worth.efficiency, "{:.3f}".format, "efficiency"), seen="screens"),
-    Column(
-        "95 % interval",
-        lambda point: _interval(point, point.worth.interval, "efficiency", "{:.3f}-{:.3f}".format),
-        seen="screens",
-    ),
+    *_worth("speedup", "speed-up", ".2f"),
+    *_worth("efficiency", "efficiency", ".3f"),
 )
 
 

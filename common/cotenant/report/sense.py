@@ -17,7 +17,7 @@ from cotenant.report.grid import (
     RowGroup,
     Words,
     number,
-    place_column,
+    place_columns,
     row,
     word,
 )
@@ -180,8 +180,7 @@ def _n(item: Item) -> Cell:
 
 
 COLUMNS: tuple[Column[Item], ...] = (
-    place_column("suite", lambda item: item[0].conditions.suite),
-    place_column("host", lambda item: item[0].conditions.host),
+    *place_columns(lambda item: item[0].conditions, "suite", "host"),
     Column("job", lambda item: _first(item, item[0].conditions.job, "job"), left=True),
     Column("slices", lambda item: _first(item, item[0].conditions.isolation, "isolation"), left=True),
     Column("pressure", lambda item: _first(item, item[0].conditions.resource, "resource"), left=True),

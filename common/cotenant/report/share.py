@@ -18,11 +18,11 @@ from cotenant.report.grid import (
     Row,
     RowGroup,
     Words,
-    place_column,
+    place_columns,
     row,
     word,
 )
-from cotenant.report.kept import QUICK, SINGLE, kept_columns, kept_fields
+from cotenant.report.kept import QUICK, kept_columns, kept_fields
 from cotenant.report.price import (
     ALONE_HEADING,
     STEPS_HEADING,
@@ -187,10 +187,7 @@ def _settled(point: SharePoint) -> Cell:
 
 
 COLUMNS: Sequence[Column[SharePoint]] = (
-    place_column("suite", lambda point: point.suite),
-    place_column("host", lambda point: point.host),
-    place_column("job", lambda point: point.job),
-    place_column("isolation", lambda point: point.isolation),
+    *place_columns(lambda point: point, "suite", "host", "job", "isolation"),
     Column("mode", lambda point: word(point.mode, "mode"), left=True),
     Column("K", lambda point: Cell(str(point.sharers), {"sharers": point.sharers})),
     Column("entitled", lambda point: Cell(numbers.ratio(point.entitlement), {"entitlement": point.entitlement})),
@@ -236,7 +233,4 @@ def _row(point: SharePoint) -> Row:
 
 
 def _notes(points: Iterable[SharePoint]) -> Iterator[Words]:
-    points = list(points)
-    if any(point.measures is not None and point.measures.stp.n == 1 for point in points):
-        yield ((SINGLE, "dim"),)
     yield from (((f"{point.mode}, K = {point.sharers}: {point.note}", "yellow"),) for point in points if point.note)

@@ -16,7 +16,9 @@ import numpy as np
 import polars as pl
 
 from cotenant.report.alone import (
+    KEPT,
     NO_SLICES,
+    RATE_ENDS,
     RecordRow,
     Side,
     alone,
@@ -275,19 +277,19 @@ def within(job: JobSummary, alone: Side, tenant: str | None) -> Kept | None:
 
     None where there are several launches, or one has too few for an interval.
     """
-    estimate, ends = job.tenants.get(tenant or ""), alone.within.get(tenant or "", {})
-    lone = alone.of(tenant)
-    if estimate is None or estimate.observations is None or len(lone) != 1 or lone.keys() != ends.keys():
+    estimate, rows = job.tenants.get(tenant or ""), list(alone.rows.get(tenant or "", {}).values())
+    if estimate is None or estimate.observations is None or estimate.interval is None or len(rows) != 1:
         return None
-    (uid, rate), *_ = lone.items()
-    value, (low, high) = estimate.rate / rate, ends[uid]
+    (row,) = rows
+    columns = KEPT[1:3] if alone.baseline == "blocks" else RATE_ENDS
+    low, high = (row[name] for name in columns)
+    if low is None or high is None:
+        return None
     if alone.baseline == "blocks":
-        rounds = alone.rows[tenant or ""][uid]["kept_rounds"]
-        return Kept(value, (estimate.rate / high, estimate.rate / low), rounds, "rounds")
-    if estimate.interval is None:
-        return None
-    quotient = interval_of_quotient(estimate.rate, estimate.interval, rate, (low, high))
-    return Kept(value, quotient, estimate.observations, "observations")
+        return Kept(row["kept"], (low, high), row["kept_rounds"], "rounds")
+    rate = row["rate_items_s"]
+    ends = interval_of_quotient(estimate.rate, estimate.interval, rate, (low, high))
+    return Kept(estimate.rate / rate, ends, estimate.observations, "observations")
 
 
 def _with_compute(jobs: Sequence[JobSummary]) -> list[JobSummary]:

@@ -15,6 +15,10 @@ THEMES = ("host", "devices", "work", "launches", "input", "timing")
 """The worst first: what others took of the machine explains most of what is seen in a launch's times."""
 
 
+CAUSES = {"foreign_load": "other programs", "stolen": "the hypervisor", "slow_start": "warm-up that was counted in"}
+"""What rules blame, where it is not their name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """The worst warning of a job: its rule, its gravest sentence (or an empty one), on how many records it is, and how
@@ -24,6 +28,11 @@ class Doubt:
     sentence: str
     records: int
     effect: float | None
+
+    @property
+    def cause(self) -> str:
+        """Its rule in words."""
+        return CAUSES.get(self.rule, self.rule.replace("_", " "))
 
 
 def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:

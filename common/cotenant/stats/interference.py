@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from cotenant.stats.kept import Kept
+from cotenant.stats.kept import Kept, Over
 from cotenant.stats.launches import INTERVAL_LAUNCHES, interval_around, logarithms, means_by_uid
 
 Rates = Mapping[int, float]
@@ -66,21 +66,19 @@ def interval_of_quotient(
     return math.exp(center - down), math.exp(center + up)
 
 
-def mean_kept(jobs: Sequence[Sides]) -> Kept | None:
-    """Return the geometric mean over jobs of what each keeps, each of all its launches; None where nothing is known.
+def mean_kept(values: Sequence[float], logs: Sequence[Mapping[int, float]]) -> Kept | None:
+    """Return the geometric mean over jobs of what each keeps; None of no job.
 
-    Launches of one uid share the state of the machine: of three uids and more that every job has in pairs the t
-    interval (Student, 1908) is that over their means, which says what this suite keeps. Else, of three jobs and more,
-    it is that over the jobs. A job's further launches narrow nothing.
+    `logs` are the logarithms of each one's launches. Launches of one uid share the state of the machine: of three uids
+    and more that every job has the t interval (Student, 1908) is that over their means, which says what this suite
+    keeps. Else, of three jobs and more, it is that over the jobs. A job's further launches narrow nothing.
     """
-    known = [(kept.value, sides) for sides in jobs if (kept := ratio(*sides)) is not None]
-    if not known:
+    if not values:
         return None
-    centers = [math.log(value) for value, _ in known]
-    by_uid = list(means_by_uid([log_ratios(sides) for _, sides in known]).values())
-    if len(by_uid) >= INTERVAL_LAUNCHES:
-        return Kept(math.exp(fmean(centers)), interval_around(fmean(centers), by_uid), len(by_uid), "launches")
-    return Kept(math.exp(fmean(centers)), interval_around(fmean(centers), centers), len(centers), "jobs")
+    centers, by_uid = logarithms(values).tolist(), list(means_by_uid(logs).values())
+    over: Over = "launches" if len(by_uid) >= INTERVAL_LAUNCHES else "jobs"
+    sample = by_uid if over == "launches" else centers
+    return Kept(math.exp(fmean(centers)), interval_around(fmean(centers), sample), len(sample), over)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,11 @@ class Kept:
         """Whether its interval knows nothing of other launches."""
         return self.over in ("rounds", "observations")
 
+    @property
+    def is_unsure(self) -> bool:
+        """Whether nobody knows that it differs from all."""
+        return self.interval is None or self.interval[0] <= 1 <= self.interval[1]
+
     def times(self, factor: float) -> Kept:
         """Return so many times as much."""
         ends = None if self.interval is None else (factor * self.interval[0], factor * self.interval[1])

@@ -7,11 +7,10 @@ different units, and have neither a sum nor a fairness.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from cotenant.stats.comparison import LEAST_MARGIN
 from cotenant.stats.evenness import Differences, differences
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import across_launches
@@ -56,17 +55,6 @@ def mean_slowdown(progress: Sequence[float]) -> float:
 def fairness_of_progress(progress: Sequence[float]) -> float:
     """Return the least over the greatest progress: 1 where all suffer equally."""
     return min(progress) / max(progress)
-
-
-def blur(progress: Iterable[float]) -> float:
-    """Return the factor by which these rates are seen to err: a neighbour makes no job faster, so that the greatest
-    progress above 1 is of error alone. 1 where none is above 1 by more than LEAST_MARGIN.
-
-    Errors to the other side are about as great: what lies within shows no loss. What lies just beyond need not be one
-    either: of equal errors to both sides the greatest is as often below 1 as above.
-    """
-    most = max(progress, default=1.0)
-    return most if most > 1 + LEAST_MARGIN else 1.0
 
 
 def mix_measures(together: Mapping[str, Rates], alone: Mapping[str, Rates], slices: float) -> MixMeasures | None:

@@ -22,21 +22,19 @@ Values = npt.NDArray[np.float64]
 
 def scaling(points: Sequence[Point], name: str) -> str | None:
     """Return speed-up over devices beside the ideal line; None where there is no one-device cell to be compared to."""
-    known = [point for point in points if point.speedup is not None]
+    known = [(point.total_devices, point.speedup) for point in points if point.speedup is not None]
     if len(known) < 2:
         return None
     axes = axes_of(2.6, right=0.3, bottom=0.42)
-    devices = [point.total_devices for point in known]
+    devices = [count for count, _ in known]
     axes.plot(devices, devices, color=SOFT, linewidth=0.9, linestyle=(0, (4, 3)))
     axes.annotate("ideal", (devices[-1], devices[-1]), (-4, 0), textcoords="offset points", ha="right", size=7)
-    axes.plot(devices, [point.speedup or 0.0 for point in known], color=ACCENT, linewidth=1.6, marker="o", markersize=5)
-    for point in known:
-        if point.speedup_interval is not None:
-            axes.plot([point.total_devices] * 2, point.speedup_interval, color=INK, linewidth=1.1)
-        label = f"{point.speedup:.2f}x  {100 * (point.speedup or 0) / point.total_devices:.0f} %"
-        axes.annotate(
-            label, (point.total_devices, point.speedup or 0), (5, -11), textcoords="offset points", color=INK, size=7
-        )
+    axes.plot(devices, [of.value for _, of in known], color=ACCENT, linewidth=1.6, marker="o", markersize=5)
+    for count, of in known:
+        if of.interval is not None:
+            axes.plot([count] * 2, of.interval, color=INK, linewidth=1.1)
+        label = f"{of.value:.2f}x  {100 * of.value / count:.0f} %"
+        axes.annotate(label, (count, of.value), (5, -11), textcoords="offset points", color=INK, size=7)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
     for axis in (axes.xaxis, axes.yaxis):
