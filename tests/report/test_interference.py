@@ -27,7 +27,7 @@ from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from cotenant.stats.kept import Kept
 from golden import check_golden
-from report.making import UNSLICED, frame, launch, lost, quick, solo, summary_of
+from report.making import UNSLICED, fields_of, frame, launch, lost, quick, solo, summary_of
 from results.made import ARGUMENTS, ISOLATION, NOON, a_part
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -335,6 +335,10 @@ def test_what_is_kept_by_blocks_needs_no_launch_alone() -> None:
         "vae: each user gets 7688 and 7604 image/s; users differ: user 0 keeps 90 % and user 1 keeps 80 % of what"
     )
     assert "blocks: alone and beside each other by turns" in printed(by_blocks("vae", 0), 120)
+    older = [fields_of(one) for one in by_blocks("vae", 0)]
+    for one in older:
+        one["kept"] = {"value": one["kept"]["value"], "interval": one["kept"]["interval"], "rounds": one["kept"]["n"]}
+    assert summary_of(older).jobs[0].kept == job.kept
 
 
 def test_over_launches_it_has_an_interval_of_theirs() -> None:

@@ -281,12 +281,12 @@ def within(job: JobSummary, alone: Side, tenant: str | None) -> Kept | None:
     if estimate is None or estimate.observations is None or estimate.interval is None or len(rows) != 1:
         return None
     (row,) = rows
-    columns = KEPT[1:3] if alone.baseline == "blocks" else RATE_ENDS
-    low, high = (row[name] for name in columns)
+    if alone.baseline == "blocks":
+        value, low, high, rounds = (row[name] for name in KEPT)
+        return None if None in (low, high, rounds) else Kept(value, (low, high), rounds, "rounds")
+    low, high = (row[name] for name in RATE_ENDS)
     if low is None or high is None:
         return None
-    if alone.baseline == "blocks":
-        return Kept(row["kept"], (low, high), row["kept_rounds"], "rounds")
     rate = row["rate_items_s"]
     ends = interval_of_quotient(estimate.rate, estimate.interval, rate, (low, high))
     return Kept(estimate.rate / rate, ends, estimate.observations, "observations")

@@ -342,7 +342,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     ),
     number("kept_low", "lower end of its 95 % interval over the rounds of this launch", of=_kept_end(0), measured=True),
     number("kept_high", "upper end", of=_kept_end(1), measured=True),
-    whole("kept_rounds", "rounds of blocks that it goes over", "kept.n", measured=True),
+    whole("kept_rounds", "rounds of blocks that it goes over", "kept.n|kept.rounds", measured=True),
     number(
         "efficiency",
         "rate of k devices over k times the rate of one, where the same suite run measured both",
