@@ -1,6 +1,9 @@
 """The commands, one module each; they hold no logic but that of their flags."""
 
 GROUPS = {
+    "beside a run of the suite": {
+        "exec": "any command as a tenant: copies at once, and what each keeps",
+    },
     "before a run": {
         "list": "the jobs of a suite: what each trains, on what, and how long it takes",
         "plan": "this machine, and what each tenant would get of it",

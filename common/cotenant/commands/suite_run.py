@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import shlex
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,7 +24,7 @@ from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.plan import ranks_of_all
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
-from cotenant.machine.topology import discover
+from cotenant.machine.topology import Machine, discover
 from cotenant.nodes.cluster import Cluster, launcher_of, needs_srun
 from cotenant.nodes.slurm import begin_on_all_nodes
 from cotenant.report.progress import PlainView, Planned, Progress, duration_words
@@ -65,6 +65,19 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
         return _run(run, options, given)
 
 
+def run_suite_of(given: argparse.Namespace, options_on: Callable[[Machine], Options]) -> int:
+    """Run or preview the suite of these options on this machine; return the status. Raises CotenantError."""
+    machine = discover()
+    options = options_on(machine)
+    run = SuiteRun(options, machine)
+    if given.dry:
+        _print_dry(run, [], given)
+        return EXIT_PASSED
+    run.check()
+    with SuiteLock(lock_path()):
+        return _run(run, options, given)
+
+
 def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     """Print what would run."""
     machine = discover()
@@ -78,7 +91,15 @@ def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
             tell("\n".join(show_lines(options.jobs, options.mixes, len(made.slices), ranks, options.baseline)))
         return EXIT_PASSED
     run = SuiteRun(options, machine)
-    refusals, backend = refused(run.starts, machine), run.chosen.backend.name
+    refusals = refused(run.starts, machine)
+    _print_dry(run, refusals, given)
+    for sentence in refusals:
+        warn(sentence)
+    return EXIT_USAGE if refusals else EXIT_PASSED
+
+
+def _print_dry(run: SuiteRun, refusals: Sequence[str], given: argparse.Namespace) -> None:
+    backend = run.chosen.backend.name
     if given.format == "json":
         tell_document(dry_document(run.expected, backend, run.left_out, refusals))
     elif given.verbose:
@@ -86,9 +107,6 @@ def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     else:
         tell_folded(run.heading())
         tell("\n".join(dry_lines(run.expected)))
-    for sentence in refusals:
-        warn(sentence)
-    return EXIT_USAGE if refusals else EXIT_PASSED
 
 
 def _run(run: SuiteRun, options: Options, given: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ from cotenant.isolation.processes import families
 from cotenant.launch.admission import Claim, claim, most_connections, owner_of
 from cotenant.launch.allowances import Allowance, allowances, by_blocks
 from cotenant.launch.events import Events, Interruption
-from cotenant.launch.limits import USUAL_LIMITS, Limits, grace, late
+from cotenant.launch.limits import ASKED_LIMIT_S, USUAL_LIMITS, Limits, grace, late
 from cotenant.launch.load import READING_S, MeasuredLoad, expected_s
 from cotenant.launch.memory import KillWatch
 from cotenant.launch.mps import MpsDaemon
@@ -309,6 +309,10 @@ class Launch:
         # Also of those that have ended: neighbours are timed no longer.
         self._verify_again(self._tenants)
         for tenant in self._tenants:
+            if tenant.spec.foreign is not None and not tenant.lost:
+                tenant.deadline = None
+                if not tenant.spec.foreign.finish:
+                    tenant.asked_at_s = time.monotonic() + ASKED_LIMIT_S
             for rank in tenant.ranks.values():
                 if rank.link.open:
                     self._events.on_readable(rank.link, self._listen, tenant, rank.link)
@@ -403,6 +407,8 @@ class Launch:
             self._go_if_ready()
         elif message.kind == "done":
             self._stop_if_done()
+        elif message.kind == "record" and tenant.asked_at_s is not None:
+            tenant.asked_at_s = 0.0
         elif message.kind == "failed" and rank.link.claim is not Claim.OWN:
             rank.link.close()
         elif message.kind == "failed":
@@ -485,6 +491,9 @@ class Launch:
         if self.interruption.requested:
             self._kill(self._tenants, self._interruption_reason)
         for tenant in self._tenants:
+            if tenant.asked_at_s is not None and now_s >= tenant.asked_at_s:
+                tenant.ask_to_end()
+                tenant.deadline = now_s + ASKED_LIMIT_S, None
             if tenant.deadline is not None and now_s >= tenant.deadline[0]:
                 self._kill([tenant], tenant.deadline[1])
         if self._phase is not Phase.STOP:

@@ -11,10 +11,14 @@ from typing import Literal
 from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Deadline, Reason, Tenant
-from cotenant.protocol.messages import ProtocolError
+from cotenant.protocol.messages import UNSAID, ProtocolError
 from cotenant.stats.budget import Amount, fastest_ns, lasting, shortened, slowest_ns, within
 
 STOP_LIMIT_S = 60.0
+ASKED_LIMIT_S = 10.0
+"""What a program that was not written for a runner has to hear of STOP, and then to end after SIGTERM."""
+UNSAID_OBSERVATION_NS = 200_000_000
+"""About as long lasts an observation whose length nobody says."""
 GRACE_S = 5.0
 RANKS_GRACE_S = 2.0
 """Of several ranks the others wait for the one that failed: nothing is lost when they are not waited for."""
@@ -68,6 +72,8 @@ class Limits:
             raise ProtocolError(f"Tenants disagree on number, repeat and skip: {amounts}.")
         warm_ups_ns = [rank.ready["warm_up_ns"] for rank in ranks if rank.ready is not None]
         (amount,), batch_ns = requested, slowest_ns(warm_ups_ns)
+        if amount.number == UNSAID:
+            amount = dataclasses.replace(amount, number=max(1, UNSAID_OBSERVATION_NS // (batch_ns or 1)))
         if self.at_most_s is not None:
             amount = shortened(amount, batch_ns, round(self.at_most_s * 1e9))
         if self.budget_s is not None and batch_ns is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from cotenant.checkout import CHECKOUT, SOURCE_ROOT
 from cotenant.confidential import is_confidential
+from cotenant.exec.settings import HOOK
 from cotenant.files import open_regular
 from cotenant.suite.task_source import harness_version
 
@@ -18,7 +19,8 @@ LOADERS = ("PYTHON", "LD_")
 """The beginnings of the names that the interpreter and the dynamic linker heed (python(1), ld.so(8))."""
 STARTUP = ("sitecustomize", "usercustomize")
 """The modules that `site` imports before a program, wherever on its path they lie."""
-OWN = ("common/cotenant/**/sitecustomize.py", "tests/device/**/sitecustomize.py")
+OWN = ((SOURCE_ROOT, "cotenant/exec/hook/sitecustomize.py"), (CHECKOUT, "tests/device/**/sitecustomize.py"))
+"""Start-up files of ours, each below a place."""
 MOST_BYTES = 1 << 20
 CALLER, PROGRAM = "caller", "program"
 
@@ -39,7 +41,8 @@ def origin_of(pid: int) -> dict[str, Any]:
         if name.startswith(LOADERS) and (name != "PYTHONPATH" or _places(value))
     }
     path = there.get("PYTHONPATH", "")
-    files = {str(file): _described(file, content, path) for file, content in _startup_files(_places(path))}
+    hook = [str(HOOK)] if str(HOOK) in path.split(os.pathsep) else []
+    files = {str(file): _described(file, content, path) for file, content in _startup_files([*hook, *_places(path)])}
     return {"harness": harness_version(), "variables": variables, "startup": files}
 
 
@@ -56,9 +59,9 @@ def _setter(name: str, value: str, caller: Mapping[str, str]) -> str:
 
 
 def _places(path: str) -> list[str]:
-    """Return what of a PYTHONPATH is not ours: every tenant is given our library first."""
-    places = [place for place in path.split(os.pathsep) if place]
-    return [place for place in places if not Path(place).is_absolute() or os.path.realpath(place) != str(SOURCE_ROOT)]
+    """Return what of a PYTHONPATH is not ours: every tenant is given our library first, or our hook."""
+    places, ours = [place for place in path.split(os.pathsep) if place], (str(SOURCE_ROOT), str(HOOK))
+    return [place for place in places if not Path(place).is_absolute() or os.path.realpath(place) not in ours]
 
 
 def _startup_files(places: list[str]) -> Iterator[tuple[Path, bytes]]:
@@ -75,8 +78,8 @@ def _startup_files(places: list[str]) -> Iterator[tuple[Path, bytes]]:
 @functools.cache
 def _own_files() -> dict[str, str]:
     """Return the start-up files of this checkout, by their hash."""
-    files = [file for pattern in OWN for file in CHECKOUT.glob(pattern)]
-    return {_sha256(file.read_bytes()): file.relative_to(CHECKOUT).as_posix() for file in files}
+    files = [(file, place) for place, pattern in OWN for file in place.glob(pattern)]
+    return {_sha256(file.read_bytes()): file.relative_to(place).as_posix() for file, place in files}
 
 
 def _variables(pid: int) -> dict[str, str]:

@@ -98,6 +98,8 @@ def outcome_of(tenant: Tenant, host: HostKills) -> Reason:
         return outcome, message[:MESSAGE_LIMIT]
     if tenant.status == 0 and tenant.all_ranks("record"):
         return _finished(tenant)
+    if tenant.is_asked and tenant.all_ranks("done"):
+        return _finished(tenant)  # However it took it, that it was to end.
     return _died(tenant)
 
 

@@ -170,6 +170,12 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
     )
 
 
+def _stated(tenant: TenantResult) -> dict[str, Any]:
+    """Return what is known of a program of `exec` without asking it."""
+    foreign = tenant.spec.foreign
+    return {} if foreign is None else {"arguments": foreign.arguments, "version": ""}
+
+
 def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int) -> list[Observed]:
     """Return the observations with the block that each lies in."""
     spans = [(made.start_ns, made.end_ns) for made in observations]
@@ -195,7 +201,7 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
     elsewhere = {number: rows for node in nodes for number, rows in node.observations.items()}
     own = {number: rank.observations for number, rank in ranks.items()}
     observations, by_rank = observed_by_ranks(elsewhere | own)
-    blocks, part = None, first.work | (first.record or {})
+    blocks, part = None, first.work | (first.record or {}) | _stated(tenant)
     if conducted is not None:
         blocks = _blocks(conducted, tenant.spec.slice.tenant)
         observations = _placed(observations, conducted, tenant.spec.slice.tenant)
@@ -264,7 +270,7 @@ def _place(
         hostname=facts.machine["hostname"],
         cpu_cores=len(slice_.processors),
         devices=len(slice_.accelerators),
-        command=tenant.spec.command,
+        command=tenant.spec.foreign.words_of(slice_.tenant) if tenant.spec.foreign else tenant.spec.command,
         log=str(tenant.spec.log),
         machine=facts.machine,
         isolation=Enclosed(

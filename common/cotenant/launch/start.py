@@ -22,6 +22,7 @@ from cotenant.launch.baseline import alone_of
 from cotenant.launch.command import interpreter, nocache_prefix, resolve_command
 from cotenant.launch.containers import Image
 from cotenant.launch.environment import added_environment, free_ports, job_variables, node_variables, seed_of
+from cotenant.launch.foreign import environment_without_jobs, found, supervised
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import USUAL_BYTES, Pair, Pairing, groups_of
 from cotenant.launch.paths import RunPaths
@@ -378,6 +379,8 @@ class Resolver:
             | self._sizing.variables(job, size)
             for slice_ in slices
         )
+        if job.foreign is not None:
+            return Program(cell, found(job.foreign), size, variables)
         cmd = expand_variables(job.cmd, variables[0])
         return Program(cell, resolve_command(cmd, job.name, options.suite.path, options.checkout), size, variables)
 
@@ -450,7 +453,11 @@ class Resolver:
         options, paths, group = self._options, self._options.paths, cell.job.group
         seed = seed_of(group, options.uid, self._total(cell.job), slice_.tenant)
         extra = () if cell.job in options.neighbours else options.extra
-        words = [*interpreter(command), str(command), *arguments(cell, variables, extra, seed)]
+        foreign = cell.job.foreign
+        if foreign is None:
+            words = [*interpreter(command), str(command), *arguments(cell, variables, extra, seed)]
+        else:
+            words = supervised(foreign, command, slice_.tenant)
         socket = paths.sockets / f"t{slice_.tenant}"
         # On a shared file system nodes keep their logs in one place.
         node = f".node{options.cluster.node}" if options.cluster and options.cluster.node else ""
@@ -463,6 +470,8 @@ class Resolver:
             threads = len(ranks[0] if ranks else slice_.processors)
         environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
         environment |= node_variables(options.cluster, cell.nodes)
+        if foreign is not None:
+            environment = environment_without_jobs(environment, foreign, variables)
         if options.image is not None:
             places = {paths.base, paths.output, paths.sockets, options.checkout, command.parent}
             # What is not there cannot be bound; the default is below the base.
@@ -471,7 +480,7 @@ class Resolver:
         words = [*nocache_prefix(options.cache, options.image is not None), *words]
         presses = cell.job in options.neighbours and cell.job.name.startswith(PREFIX)
         temporary = Path(variables["TEMP_DIRECTORY"])
-        return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, presses)
+        return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, presses, foreign)
 
 
 def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:

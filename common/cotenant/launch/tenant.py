@@ -20,14 +20,16 @@ from cotenant.isolation.plan import Slice
 from cotenant.launch.environment import whole_environment
 from cotenant.launch.rendezvous import Link, Listener, Rank, TakenError
 from cotenant.protocol.messages import Message, ProtocolError, rank_log
+from cotenant.suite.foreign import Foreign
 
 LOG_TAIL_LINES = 5
 LOG_TAIL_BYTES = 8192
 
 Reason = tuple[str, str]
 """An outcome, and the sentence that explains it."""
-Deadline = tuple[float, Reason]
-"""Until when a tenant is waited for, by the monotonic clock in seconds, and why it ends then."""
+Deadline = tuple[float, Reason | None]
+"""Until when a tenant is waited for, by the monotonic clock in seconds, and why it ends then; None of one that was asked
+to end, and has all that is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class TenantSpec:
     socket: Path
     cell: str = ""
     presses: bool = False
+    foreign: Foreign | None = None
+    """The program of `exec`, which knows nothing of STOP."""
 
 
 @dataclass(slots=True)
@@ -70,6 +74,9 @@ class Tenant:
     killed: bool = False
     stuck: str = ""
     deadline: Deadline | None = None
+    asked_at_s: float | None = None
+    """When a program that knows nothing of STOP is asked to end; None where it is not, or has been."""
+    is_asked: bool = False
     status: int | None = None
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
@@ -135,6 +142,12 @@ class Tenant:
         """Let it become the benchmark; one that is gone is seen on its pidfd."""
         with contextlib.suppress(OSError):
             self.channel.send(b"1")
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM to its first process, which passes it on; who is gone is seen on its pidfd."""
+        self.asked_at_s, self.is_asked = None, True
+        with contextlib.suppress(OSError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
 
     def kill(self) -> None:
         """Kill all of it, one that is not in its slice yet and a child without our marker included.

@@ -34,6 +34,9 @@ DEVICE_MEMORY_VARIABLE = "COTENANT_DEVICE_MEMORY"
 LINE_LIMIT_BYTES = 16 << 20
 INTEGER_LIMIT = 1 << 63
 
+UNSAID = 1 << 30
+"""The `number` of a READY that leaves it to the runner how many steps make an observation."""
+
 MOST_AUDITS = 3
 STEPS_AN_AUDIT = 2
 """So many are watched where all is as it was."""
@@ -90,7 +93,7 @@ class ProtocolError(ValueError):
     """A line that is no message of this protocol, or a message that has no meaning where it was sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # Without slots: programs of Python 3.9 speak this, too.
 class Message:
     """One decoded line; `fields` holds at least what FIELDS names for its kind."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cotenant.suite.fields import PRECISION, Args, Group
+from cotenant.suite.foreign import Foreign
 from cotenant.suite.sizes import WHOLE
 from cotenant.suite.variables import Value, expand_variables, flag_name, is_flag, names_in, value_behind, words
 
@@ -37,6 +38,8 @@ class Job:
     stem: str = ""
     family: str = ""
     tuned: bool = False
+    foreign: Foreign | None = None
+    """The program of `exec`, in the place of command and arguments."""
 
 
 @dataclass(frozen=True, slots=True)

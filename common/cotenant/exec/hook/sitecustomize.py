@@ -1,0 +1,104 @@
+"""Runs first in each Python process of a tenant of `cotenant exec`: it only waits for torch's optimizers to be
+imported, and lets the next sitecustomize on the path run. Standard library only, Python 3.9 and newer."""
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 # pathlib would take its time to import.
+_PACKAGE = os.path.dirname(os.path.dirname(_HERE))  # noqa: PTH120
+_OPTIMIZER, _LOADER = "torch.optim.optimizer", "torch.utils.data.dataloader"
+
+
+class _Watch:
+    """Finds our package for whoever imports it, and says when a module of torch has been imported."""
+
+    def __init__(self):
+        self._awaited = {_OPTIMIZER: _on_optimizer, _LOADER: _on_loader}
+
+    def find_spec(self, name, path=None, target=None):
+        if name == "cotenant":
+            places = [_PACKAGE]
+            return importlib.util.spec_from_file_location(
+                name, os.path.join(_PACKAGE, "__init__.py"), submodule_search_locations=places  # noqa: PTH118
+            )
+        call = self._awaited.pop(name, None)
+        if call is None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Told(spec.loader, call)
+        return spec
+
+
+class _Told:
+    """A module's own loader, and a call once it has done its work."""
+
+    def __init__(self, loader, call):
+        self._loader, self._call = loader, call
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        self._loader.exec_module(module)
+        try:
+            self._call(module)
+        except Exception as error:
+            print(f"cotenant: steps cannot be counted: {error}", file=sys.stderr)
+
+
+_rows = None
+
+
+def _settings():
+    from cotenant.exec.settings import Settings
+
+    return Settings.from_environment()
+
+
+def _on_optimizer(module):
+    global _rows
+    from cotenant.exec.optimizer import Optimizers, Rows
+
+    settings = _settings()
+    if settings.counts_rows and _rows is None:
+        _rows = Rows()
+    torch, optimizers = sys.modules["torch"], Optimizers(sys.modules["torch"], settings, _rows)
+
+    def stepped(optimizer, args, kwargs):
+        # Dynamo follows this line into the graph, and there it is nothing.
+        if torch.compiler.is_compiling():
+            return
+        optimizers.stepped(optimizer)
+
+    module.register_optimizer_step_post_hook(stepped)
+
+
+def _on_loader(module):
+    global _rows
+    if not _settings().counts_rows:
+        return
+    from cotenant.exec.optimizer import Rows, count_rows
+
+    _rows = _rows or Rows()
+    count_rows(module, _rows)
+
+
+def _run_next():
+    """Run the sitecustomize that would have run without this one."""
+    path = [place for place in sys.path if os.path.realpath(place) != _HERE]
+    spec = importlib.machinery.PathFinder.find_spec(__name__, path)
+    if spec is not None and spec.loader is not None:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[__name__] = module
+        spec.loader.exec_module(module)
+
+
+if "COTENANT_EXEC" in os.environ:
+    sys.meta_path.insert(0, _Watch())
+_run_next()

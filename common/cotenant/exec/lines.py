@@ -1,0 +1,107 @@
+"""Counts a program by the lines of its output."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from cotenant.exec.settings import Settings, meet
+from cotenant.exec.steps import Steps
+from cotenant.protocol.client import Rendezvous, wait_until
+
+CHUNK_BYTES = 1 << 16
+
+
+class Held(Rendezvous):
+    """The rendezvous of a process group that knows nothing of it, and awaits GO held still."""
+
+    group = 0
+
+    def await_go(self) -> tuple[int, int, int]:
+        os.killpg(self.group, signal.SIGSTOP)
+        try:
+            go = super().await_go()
+            wait_until(go[0])
+            return go
+        finally:
+            os.killpg(self.group, signal.SIGCONT)
+
+
+class Counter:
+    """Tells of each line of a program how many items it stands for.
+
+    A group of the pattern holds a running total, as `^step (\\d+)`; without a group each line that matches is one item.
+    """
+
+    def __init__(self, count_line: str, ready_line: str = "", items: float = 1.0) -> None:
+        self._pattern, self._items = re.compile(count_line.encode()), items
+        self._awaited = re.compile(ready_line.encode()) if ready_line else None
+        self._total: float | None = None
+
+    def items(self, line: bytes) -> float | None:
+        """Return the items since the last such line; None of a line that counts nothing, and before the ready line."""
+        if self._awaited is not None:
+            if self._awaited.search(line):
+                self._awaited = None
+            return None
+        found = self._pattern.search(line)
+        if found is None:
+            return None
+        if not found.groups() or found[1] is None:
+            return self._items
+        try:
+            total = float(found[1])
+        except ValueError:
+            return None
+        before, self._total = self._total, total
+        # A total that begins anew, as with each epoch, has counted from nought.
+        return self._items * (total if before is None or total < before else total - before)
+
+
+class Lines:
+    """Starts a program, passes its output on, and has each line that counts be a step."""
+
+    def __init__(self, settings: Settings, start: Callable[[int], subprocess.Popen[bytes]]) -> None:
+        self._settings, self._start = settings, start
+        self._counter = Counter(settings.count_line, settings.ready_line, settings.items)
+
+    def follow(self) -> int:
+        """Follow the program to the end of its output; return its exit status, negative of a signal."""
+        reading, writing = os.pipe()
+        child = self._start(writing)
+        os.close(writing)
+        steps: Steps | None = None
+        for line in _lines(reading):
+            items = self._counter.items(line)
+            if items is None:
+                continue
+            if steps is None:
+                runner = meet(Held)
+                runner.group = child.pid
+                runner.begin({"item": self._settings.item or "line"})
+                steps = Steps(runner, self._facts, word="line")
+            steps.step(items)
+        status = child.wait()
+        if steps is not None and not status:
+            steps.ended()
+        return status
+
+    def _facts(self) -> dict[str, Any]:
+        return {"item": self._settings.item or "line", "observed": {"counted_by": "lines"}}
+
+
+def _lines(descriptor: int) -> Iterator[bytes]:
+    """Yield each line, or what a carriage return ends as one, and write all of it to our own output."""
+    pending = b""
+    while chunk := os.read(descriptor, CHUNK_BYTES):
+        sys.stdout.buffer.write(chunk)
+        sys.stdout.buffer.flush()
+        *whole, pending = re.split(rb"[\r\n]", pending + chunk)
+        yield from filter(None, whole)
+    if pending:
+        yield pending

@@ -1,0 +1,158 @@
+"""Counts the steps of the optimizer that stepped first in a process, by torch's own hook behind each step."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from cotenant.exec.settings import Settings, finding, meet
+from cotenant.exec.steps import Steps
+
+RANKS = ("RANK", "LOCAL_RANK")
+
+
+class Optimizers:
+    """The optimizers of this process: the first one's steps are told to the runner, the others' are counted.
+
+    Rank 0 speaks for all. No exception leaves it: a program that cannot be counted goes on uncounted.
+    """
+
+    def __init__(self, torch: Any, settings: Settings, rows: Rows | None) -> None:
+        self._torch, self._settings, self._rows = torch, settings, rows
+        self._forget()
+        os.register_at_fork(after_in_child=self._forget)
+        atexit.register(self._at_exit)
+
+    def stepped(self, optimizer: Any) -> None:
+        """An optimizer has made a step; while a stream is captured none is made."""
+        if self._is_off:
+            return
+        try:
+            if self._torch.cuda.is_initialized() and self._torch.cuda.is_current_stream_capturing():
+                return
+            self._count(optimizer)
+        except Exception as error:
+            self._turn_off(error)
+
+    def _count(self, optimizer: Any) -> None:
+        if self._steps is None:
+            self._begin(optimizer)
+        elif self._first() is None:
+            # A model behind the first one: its optimizer goes on with the count.
+            self._first = weakref.ref(optimizer)
+        if self._steps is None:
+            return
+        if self._first() is not optimizer:
+            name = type(optimizer).__name__
+            self._others[name] = self._others.get(name, 0) + 1
+            return
+        skipped = getattr(optimizer, "found_inf", None)
+        if skipped is not None:
+            # A fused optimizer skips on the device: nobody waits for that before the observation ends.
+            self._skipped = skipped.detach().clone() if self._skipped is None else self._skipped + skipped.detach()
+        rows = 1.0 if self._rows is None else self._rows.since_last_step()
+        self._steps.step(rows * self._settings.items)
+
+    def _begin(self, optimizer: Any) -> None:
+        ranks = [name for name in RANKS if name in os.environ]
+        if (ranks and os.environ[ranks[0]] != "0") or not self._settings.claim():
+            self._is_off = True
+            return
+        runner = meet()
+        runner.begin({"item": self._settings.item or "step"})
+        self._first = weakref.ref(optimizer)
+        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        self._device = parameters[0].device.type if parameters else "cpu"
+        self._steps = Steps(runner, self._facts, self._border)
+        self._runner = runner
+
+    def _border(self) -> float:
+        if self._torch.cuda.is_initialized():
+            self._torch.cuda.synchronize()
+        if self._skipped is None:
+            return 0.0
+        skipped, self._skipped = float(self._skipped), None
+        return skipped * self._settings.items
+
+    def _facts(self) -> dict[str, Any]:
+        others = self._settings.others()
+        sentence = f"{others} further processes of this program step an optimizer: nobody counts their steps."
+        remedy = "Let one process train, or start ranks by torchrun, whose rank 0 counts."
+        return {
+            "item": self._settings.item or "step",
+            "observed": {"device": self._device, "counted_by": "optimizer", "other_optimizers": self._others},
+            "torch": {"version": self._torch.__version__},
+            "findings": [finding("other_steppers", "warning", sentence, remedy)] if others else [],
+        }
+
+    def _forget(self) -> None:
+        """Know of nothing: at the start, and in a child that was forked, whose steps are none of its parent's."""
+        if runner := getattr(self, "_runner", None):
+            runner.close()
+        self._runner = None
+        self._steps: Steps | None = None
+        self._first: Any = lambda: None
+        self._others: dict[str, int] = {}
+        self._skipped: Any = None
+        self._device = ""
+        self._is_off = False
+
+    def _at_exit(self) -> None:
+        # An exception that ends the program speaks for itself, in its log and exit status.
+        if self._steps is not None and not self._is_off and not hasattr(sys, "last_type"):
+            with contextlib.suppress(Exception):
+                self._steps.ended()
+
+    def _turn_off(self, error: Exception) -> None:
+        self._is_off = True
+        with contextlib.suppress(Exception):
+            print(f"cotenant: steps are counted no longer: {error}", file=sys.stderr, flush=True)
+
+
+class Rows:
+    """Rows of the batches that loaders hand over, counted for the data set that feeds training.
+
+    It is the one whose batch came last before the first step; another one takes its place once it feeds no more.
+    """
+
+    def __init__(self) -> None:
+        self._taken: dict[int, float] = {}
+        self._latest = self._feeding = 0
+
+    def take(self, dataset: object, batch: Any) -> None:
+        self._latest = id(dataset)
+        self._taken[self._latest] = self._taken.get(self._latest, 0.0) + rows_of(batch)
+
+    def since_last_step(self) -> float:
+        if self._feeding not in self._taken:
+            self._feeding = self._latest
+        rows = self._taken.get(self._feeding, 0.0)
+        self._taken.clear()
+        return rows
+
+
+def rows_of(batch: Any) -> float:
+    """Return the length of the first tensor in a batch, wherever it stands there; 0 without one."""
+    shape = getattr(batch, "shape", None)
+    if shape is not None:
+        return float(shape[0]) if len(shape) else 0.0
+    inner = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (list, tuple)) else ()
+    return next((rows for rows in map(rows_of, inner) if rows), 0.0)
+
+
+def count_rows(loading: Any, rows: Rows) -> None:
+    """Have the iterators of torch.utils.data.dataloader tell `rows` what they hand over."""
+    hand_over = loading._BaseDataLoaderIter.__next__
+
+    def counted(iterator: Any) -> Any:
+        batch = hand_over(iterator)
+        with contextlib.suppress(Exception):
+            rows.take(iterator._dataset, batch)
+        return batch
+
+    loading._BaseDataLoaderIter.__next__ = counted

@@ -1,0 +1,81 @@
+"""What a tenant is told of how its program is counted: one variable, in JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cotenant.protocol.client import Rendezvous
+from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
+
+EXEC_VARIABLE = "COTENANT_EXEC"
+HOOK = Path(__file__).resolve().parent / "hook"
+"""The directory that stands first on a tenant's PYTHONPATH."""
+MEETING = "cotenant-stepper"
+"""The file of the process that counts, in its tenant's own directory; those of others have a number behind it."""
+ROW = "row"
+
+R = TypeVar("R", bound=Rendezvous)
+
+
+class Settings:
+    """How a program is counted: `item` names what, `items` says how many a step is; `row` counts rows of batches.
+
+    `ready_line` and `count_line` are patterns of its output, `runs` how often a whole command is run. `directory` is
+    the tenant's own.
+    """
+
+    def __init__(
+        self,
+        item: str = "",
+        items: float = 1.0,
+        ready_line: str = "",
+        count_line: str = "",
+        runs: int = 10,
+        directory: str = "",
+    ) -> None:
+        self.item, self.items, self.runs = item, items, runs
+        self.ready_line, self.count_line = ready_line, count_line
+        self.directory = directory
+
+    @property
+    def counts_rows(self) -> bool:
+        return self.item == ROW
+
+    def encoded(self) -> str:
+        return json.dumps(vars(self))
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings | None:
+        """Return what this tenant was told; None where it is none of `exec`."""
+        return cls(**json.loads(environ[EXEC_VARIABLE])) if EXEC_VARIABLE in environ else None
+
+    def claim(self) -> bool:
+        """Whether this process is the first of its tenant to count: one alone does."""
+        first = os.path.join(self.directory, MEETING)  # noqa: PTH118 # as a name of a process that may be in a hurry
+        try:
+            os.close(os.open(first, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            os.close(os.open(f"{first}.{os.getpid()}", os.O_CREAT | os.O_WRONLY, 0o600))
+            return False
+        return True
+
+    def claimed(self) -> bool:
+        return (Path(self.directory) / MEETING).exists()
+
+    def others(self) -> int:
+        """Return how many further processes have stepped."""
+        return len(list(Path(self.directory).glob(f"{MEETING}.*")))
+
+
+def meet(kind: type[R] = Rendezvous) -> R:  # type: ignore[assignment]
+    """Say hello as the one process of a tenant that counts, whatever ranks it has. Raises RunnerGoneError."""
+    return kind(os.environ[SOCKET_VARIABLE], int(os.environ[TENANT_VARIABLE]))
+
+
+def finding(rule: str, severity: str, sentence: str, remedy: str) -> dict[str, Any]:
+    """Return a finding as a record's own part has it."""
+    return {"rule": rule, "severity": severity, "sentence": sentence, "remedy": remedy}

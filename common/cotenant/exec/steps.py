@@ -1,0 +1,102 @@
+"""The rendezvous of a program that goes its own way: its steps are told one by one, and it waits for GO in one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from typing import Any
+
+from cotenant.protocol.client import Rendezvous, wait_until
+from cotenant.protocol.messages import UNSAID
+
+WARM_UP_STEPS, LEAST_STEPS = 10, 3
+LONG_WARM_UP_NS = 5_000_000_000
+REPEAT, SKIP = 60, 10
+WARM_UP, MEASURED, DONE, OVER = range(4)
+
+
+class Steps:
+    """Takes a program through the rendezvous: `step(items)` at the end of each of its steps, `ended()` at its own.
+
+    `border` waits for the device where an observation ends, and returns items that were credited and not done. `facts`
+    is asked for the program's part of its record.
+    """
+
+    def __init__(
+        self,
+        runner: Rendezvous,
+        facts: Callable[[], dict[str, Any]],
+        border: Callable[[], float] = lambda: 0.0,
+        word: str = "step",
+    ) -> None:
+        self._runner, self._facts, self._border, self._word = runner, facts, border, word
+        self.count = 0
+        self._phase = WARM_UP
+        self._load_end_ns = 0
+        self._going = self._go_through()
+        next(self._going)
+
+    def step(self, items: float = 1.0) -> None:
+        """Take a step of so many items. Raises RunnerGoneError."""
+        self.count += 1
+        self._going.send(items)
+
+    def ended(self) -> None:
+        """The program ends by itself: hand over its record where it was measured, else say how far it came."""
+        if self._phase == DONE:
+            self._record()
+        elif self._phase < DONE:
+            when = "before it was measured" if self._phase == WARM_UP else "while it was measured"
+            self._runner.failed(
+                "failed",
+                f"The program ended by itself after {self.count} {self._word}s, {when}. Give it more to do; "
+                "a command that is shorter is measured whole where it does not step.",
+            )
+        self._phase = OVER
+
+    def _go_through(self) -> Generator[None, float, None]:
+        runner, border = self._runner, self._border
+        # The step that begins this one: what it took nobody has timed.
+        yield
+        warm_up_ns, credited = [], 0.0
+        begin_ns = last_ns = time.perf_counter_ns()
+        while len(warm_up_ns) < WARM_UP_STEPS and (len(warm_up_ns) < LEAST_STEPS or last_ns - begin_ns < LONG_WARM_UP_NS):
+            credited += yield
+            border()
+            now_ns = time.perf_counter_ns()
+            warm_up_ns.append(now_ns - last_ns)
+            last_ns = now_ns
+        if not credited:
+            runner.failed("failed", "No batch of a DataLoader was seen between steps. Leave out --item row.")
+            self._phase = OVER
+            while True:
+                yield
+        runner.ready(UNSAID, REPEAT, SKIP, warm_up_ns)
+        t0_ns, number, repeat = runner.await_go()
+        wait_until(t0_ns)
+        while time.perf_counter_ns() < t0_ns + runner.settle_ns:
+            yield
+            border()
+        self._phase = MEASURED
+        for index in range(repeat):
+            items, start_ns = 0.0, time.perf_counter_ns()
+            for _ in range(number):
+                items += yield
+            items -= border()
+            end_ns = time.perf_counter_ns()
+            runner.observation(index=index, start_ns=start_ns, end_ns=end_ns, items=max(0.0, items), data_wait_ns=0)
+            self._load_end_ns = end_ns
+            if runner.enough():
+                break
+        runner.done()
+        self._phase = DONE
+        while not runner.stopped():
+            yield
+            self._load_end_ns = time.perf_counter_ns()
+        self._record()
+        while True:
+            yield
+
+    def _record(self) -> None:
+        self._phase = OVER
+        self._runner.record({**self._facts(), "load_end_ns": self._load_end_ns})

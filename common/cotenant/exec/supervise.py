@@ -1,0 +1,126 @@
+"""A tenant's first process under `cotenant exec`: starts the program, and counts what no hook within it can.
+
+Run as `python -I -S supervise.py COMMAND...`, with what is to be counted in the environment. A program whose optimizer
+steps counts by itself, and this one only waits. With patterns its output is read here. One that ends without a step is
+the warm-up of itself: from then on each run of the whole command is an observation.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from cotenant.exec.lines import Lines
+from cotenant.exec.settings import Settings, meet
+from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
+
+LOOK_S = 0.05
+NOT_EXECUTABLE, NOT_FOUND = 126, 127
+
+
+class Supervisor:
+    """Starts a command in a process group of its own, and passes on to it what ends it."""
+
+    def __init__(self, command: Sequence[str], settings: Settings) -> None:
+        self._command, self._settings = command, settings
+        self._child: subprocess.Popen[bytes] | None = None
+        self._is_asked = False
+        signal.signal(signal.SIGTERM, self._asked)
+
+    def run(self) -> int:
+        """Run the command to its end, or as often as observations take; return the exit status for this process."""
+        if self._settings.ready_line or self._settings.count_line:
+            return self._as_it_ended(Lines(self._settings, self.start).follow())
+        begin_ns = time.perf_counter_ns()
+        self.start()
+        status = self.wait()
+        if status or self._is_asked or self._settings.claimed():
+            return self._as_it_ended(status)
+        return self._measure_runs(time.perf_counter_ns() - begin_ns)
+
+    def start(self, output: int | None = None) -> subprocess.Popen[bytes]:
+        """Start the command, its output going to a descriptor or where ours goes."""
+        self._child = subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0
+        )
+        return self._child
+
+    def wait(self) -> int:
+        assert self._child is not None
+        return self._child.wait()
+
+    def _measure_runs(self, first_ns: int) -> int:
+        runner = meet()
+        runner.begin({"item": self._settings.item or "run"})
+        runner.ready(1, self._settings.runs, 0, [first_ns])
+        t0_ns, number, repeat = runner.await_go()
+        wait_until(t0_ns)
+        for index in range(repeat):
+            start_ns = time.perf_counter_ns()
+            for _ in range(number):
+                self.start()
+                if status := self.wait():
+                    return self._as_it_ended(status)
+            end_ns = time.perf_counter_ns()
+            items = number * self._settings.items
+            runner.observation(index=index, start_ns=start_ns, end_ns=end_ns, items=items, data_wait_ns=0)
+            if runner.enough():
+                break
+        runner.done()
+        self._go_on(runner)
+        runner.record(
+            {
+                "item": self._settings.item or "run",
+                "load_end_ns": time.perf_counter_ns(),
+                "observed": {"counted_by": "runs"},
+            }
+        )
+        return 0
+
+    def _go_on(self, runner: Rendezvous) -> None:
+        """Run the command again and again until STOP, and end the run that is on its way then."""
+        while not runner.stopped():
+            child = self.start()
+            while child.poll() is None and not runner.stopped():
+                time.sleep(LOOK_S)
+        self._end_child()
+
+    def _asked(self, number: int, frame: FrameType | None) -> None:
+        self._is_asked = True
+        self._end_child()
+
+    def _end_child(self) -> None:
+        if self._child is not None and self._child.poll() is None:
+            os.killpg(self._child.pid, signal.SIGTERM)
+
+    def _as_it_ended(self, status: int) -> int:
+        """Return an exit status, or die of the signal that the program has died of."""
+        if status < 0 and not self._is_asked:
+            signal.signal(-status, signal.SIG_DFL)
+            os.kill(os.getpid(), -status)
+        return max(0, status)
+
+
+def main(command: Sequence[str]) -> int:
+    settings = Settings.from_environment()
+    assert settings is not None
+    try:
+        return Supervisor(command, settings).run()
+    except RunnerGoneError as error:
+        print(f"cotenant: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"cotenant: {command[0]} could not be executed: {error.strerror}", file=sys.stderr)
+        return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

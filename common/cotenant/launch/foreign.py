@@ -1,0 +1,56 @@
+"""How a program that is no benchmark of ours is started: by a process of ours before it, and a hook in its Python."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from cotenant.errors import CotenantError
+from cotenant.exec import supervise
+from cotenant.exec.settings import EXEC_VARIABLE, HOOK, Settings
+from cotenant.suite.foreign import Foreign
+from cotenant.suite.variables import VARIABLES
+
+MEETING = ("MASTER_ADDR", "MASTER_PORT")
+"""Of a job's variables those that a program heeds which trains on several processes."""
+
+
+def found(foreign: Foreign) -> Path:
+    """Return the program that a command begins with, on the caller's PATH. Raises CotenantError."""
+    name = foreign.words[0]
+    if (path := shutil.which(name)) is None:
+        there = os.path.exists(name)  # noqa: PTH110 # A word that is too long for a path is none.
+        remedy = f"chmod +x {name}, or name its interpreter before it." if there else "Type it as in a shell."
+        raise CotenantError(f"{name!r} is no program that can be run.", remedy)
+    return Path(path).absolute()
+
+
+def supervised(foreign: Foreign, command: Path, tenant: int) -> list[str]:
+    """Return the words of a tenant: our process, and behind it the program with the arguments of this copy."""
+    return [sys.executable, "-I", "-S", supervise.__file__, str(command), *foreign.words_of(tenant)[1:]]
+
+
+def environment_without_jobs(
+    added: Mapping[str, str], foreign: Foreign, variables: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what such a tenant has beyond the caller's environment: PATH and interpreter are as they were."""
+    jobs = {name for name in VARIABLES if name not in MEETING}
+    environment = {name: value for name, value in added.items() if name not in jobs and name != "PATH"}
+    settings = Settings(
+        foreign.item,
+        foreign.items,
+        foreign.ready_line,
+        foreign.count_line,
+        foreign.runs,
+        variables["TEMP_DIRECTORY"],
+    )
+    environment[EXEC_VARIABLE] = settings.encoded()
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HOOK), os.environ.get("PYTHONPATH")]))
+    # torchrun has a default of its own, which the copies would share.
+    environment["PET_MASTER_PORT"] = variables["MASTER_PORT"]
+    if foreign.count_line:
+        environment["PYTHONUNBUFFERED"] = "1"
+    return environment

@@ -1,0 +1,56 @@
+"""A program that is no benchmark of ours, as a person types it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from cotenant.confidential import words_without
+
+USER = "{user}"
+"""What stands in a word for the number of each copy, from 0."""
+INTERPRETERS = ("python", "bash", "sh", "torchrun", "accelerate", "uv", "poetry", "conda", "env", "nice")
+"""Programs that run another one, which a job is better named by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A command of `exec`, and how it is counted: `item` names what, of which a step is so many `items`.
+
+    `ready_line` and `count_line` are patterns of its output; a command that does not step is run `runs` times. What is
+    to `finish` is not ended after STOP.
+    """
+
+    words: tuple[str, ...]
+    item: str = ""
+    items: float = 1.0
+    ready_line: str = ""
+    count_line: str = ""
+    runs: int = 10
+    finish: bool = False
+
+    def words_of(self, tenant: int) -> list[str]:
+        """Return the command of one copy."""
+        return [word.replace(USER, str(tenant)) for word in self.words]
+
+    @property
+    def shown(self) -> str:
+        """The command of all copies, as others may read it."""
+        return shlex.join(words_without(self.words))
+
+    @property
+    def arguments(self) -> dict[str, str | float]:
+        """What makes records those of equal work: the command, and how many items a step is."""
+        return {"program": self.shown} | ({"items_a_step": self.items} if self.items != 1 else {})
+
+    @property
+    def stem(self) -> str:
+        """The name of a script among the words, else that of the program."""
+        names = [Path(word).name for word in self.words]
+        script = next((Path(name).stem for name in names if name.endswith((".py", ".sh"))), "")
+        return script or next((name for name in names if name and not _is_passed_over(name)), names[0])
+
+
+def _is_passed_over(name: str) -> bool:
+    return name.startswith(INTERPRETERS) or name.startswith("-") or "=" in name
