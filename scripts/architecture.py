@@ -23,7 +23,7 @@ LAYERS = (
     ("commands", "layers"),
     ("report", "launch", "bench", "proof"),
     ("findings", "meters", "fleet", "tuning"),
-    ("results", "isolation", "datasets", "nodes", "challenge"),
+    ("results", "isolation", "datasets", "nodes", "challenge", "exec"),
     ("stats", "suite", "machine", "protocol"),
     ("ground",),
 )
@@ -34,6 +34,7 @@ TASKS_OF_ROOMS = {
     "proof": "archives that others verify",
     "challenge": "nonces, answers, replays",
     "launch": "start, GO, stop, reaper",
+    "exec": "any program as a tenant",
     "bench": "the measured loop; torch",
     "layers": "parts of tasks' Transformers",
     "findings": "rules on numbers and hosts",

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 EXAMPLE = f"{PROGRAM} exec --users 2 -- python train.py --out runs/{{user}}"
 
+COPIES = (
+    "Each copy is a real run that writes: {user} in a word is its number, from 0, and COTENANT_TENANT, TMPDIR and "
+    "MASTER_PORT differ for each, so that every copy can have paths of its own."
+)
+COUNTED = (
+    "Counted are the steps of the first optimizer of torch that steps; else lines (--count-line); else each run of the "
+    "whole command is one observation. Inside a program cotenant.measure counts."
+)
+
 
 def main(argv: Sequence[str]) -> int:
     """Run copies of a command. Returns 0 all passed, 1 one failed, 130 interrupted. Raises CotenantError."""
@@ -39,10 +48,8 @@ def parser() -> Parser:
         "\n".join(
             [
                 f"The command stands behind --: {EXAMPLE}",
-                "Each copy is a real run that writes: {user} in a word is its number, from 0, and COTENANT_TENANT, "
-                "TMPDIR and MASTER_PORT differ for each, so that every copy can have paths of its own.",
-                "Counted are the steps of the first optimizer of torch that steps; else lines (--count-line); else "
-                "each run of the whole command is one observation. Inside a program cotenant.measure counts.",
+                COPIES,
+                COUNTED,
                 "After the measurement a program is ended: SIGTERM, and SIGKILL 10 s later.",
                 "exit status: 0 passed, 1 failed, 2 wrong usage, 4 not isolated, 130 stopped",
             ]
@@ -84,7 +91,13 @@ def _add_kept(parser: Parser) -> None:
     add("--resume", action="store_true", help="go on after the last finished launch of this --uid")
     add("--dry", action="store_true", help="every launch with its command; nothing runs")
     add("--verbose", action="store_true", help="every finding; with --dry each copy's slice, too")
-    add("--strict", nargs="?", const="invalid", choices=("invalid", "suspect"), help="an INVALID launch counts as failed")
+    add(
+        "--strict",
+        nargs="?",
+        const="invalid",
+        choices=("invalid", "suspect"),
+        help="an INVALID launch counts as failed",
+    )
     add_format(kept)
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from cotenant.exec.settings import Settings, meet
+from cotenant.exec.settings import Settings, address
 from cotenant.exec.steps import Steps
 from cotenant.protocol.client import Rendezvous, wait_until
 
@@ -81,7 +81,7 @@ class Lines:
             if items is None:
                 continue
             if steps is None:
-                runner = meet(Held)
+                runner = Held(*address())
                 runner.group = child.pid
                 runner.begin({"item": self._settings.item or "line"})
                 steps = Steps(runner, self._facts, word="line")

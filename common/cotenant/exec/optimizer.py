@@ -7,11 +7,12 @@ import contextlib
 import os
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from cotenant.exec.settings import Settings, finding, meet
+from cotenant.exec.settings import Settings, address, finding
 from cotenant.exec.steps import Steps
+from cotenant.protocol.client import Rendezvous
 
 RANKS = ("RANK", "LOCAL_RANK")
 
@@ -24,7 +25,13 @@ class Optimizers:
 
     def __init__(self, torch: Any, settings: Settings, rows: Rows | None) -> None:
         self._torch, self._settings, self._rows = torch, settings, rows
-        self._forget()
+        self._runner: Rendezvous | None = None
+        self._steps: Steps | None = None
+        self._first: Callable[[], Any] = _nobody
+        self._others: dict[str, int] = {}
+        self._skipped: Any = None
+        self._device = ""
+        self._is_off = False
         os.register_at_fork(after_in_child=self._forget)
         atexit.register(self._at_exit)
 
@@ -59,11 +66,10 @@ class Optimizers:
         self._steps.step(rows * self._settings.items)
 
     def _begin(self, optimizer: Any) -> None:
-        ranks = [name for name in RANKS if name in os.environ]
-        if (ranks and os.environ[ranks[0]] != "0") or not self._settings.claim():
+        if any(os.environ.get(name, "0") != "0" for name in RANKS) or not self._settings.claim():
             self._is_off = True
             return
-        runner = meet()
+        runner = Rendezvous(*address())
         runner.begin({"item": self._settings.item or "step"})
         self._first = weakref.ref(optimizer)
         parameters = [each for group in optimizer.param_groups for each in group["params"]]
@@ -72,8 +78,7 @@ class Optimizers:
         self._runner = runner
 
     def _border(self) -> float:
-        if self._torch.cuda.is_initialized():
-            self._torch.cuda.synchronize()
+        wait_for_device()
         if self._skipped is None:
             return 0.0
         skipped, self._skipped = float(self._skipped), None
@@ -91,16 +96,11 @@ class Optimizers:
         }
 
     def _forget(self) -> None:
-        """Know of nothing: at the start, and in a child that was forked, whose steps are none of its parent's."""
-        if runner := getattr(self, "_runner", None):
-            runner.close()
-        self._runner = None
-        self._steps: Steps | None = None
-        self._first: Any = lambda: None
-        self._others: dict[str, int] = {}
-        self._skipped: Any = None
-        self._device = ""
-        self._is_off = False
+        """Know of nothing, in a child that was forked: its steps are none of its parent's."""
+        if self._runner is not None:
+            self._runner.close()
+        self._runner = self._steps = self._skipped = None
+        self._first, self._others, self._is_off = _nobody, {}, False
 
     def _at_exit(self) -> None:
         # An exception that ends the program speaks for itself, in its log and exit status.
@@ -112,6 +112,17 @@ class Optimizers:
         self._is_off = True
         with contextlib.suppress(Exception):
             print(f"cotenant: steps are counted no longer: {error}", file=sys.stderr, flush=True)
+
+
+def _nobody() -> None:
+    """Return the optimizer that stepped first, where none has."""
+
+
+def wait_for_device() -> None:
+    """Wait for what a device has been given, where this process uses one."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
 
 
 class Rows:

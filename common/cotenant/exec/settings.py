@@ -6,9 +6,8 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from cotenant.protocol.client import Rendezvous
 from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
 
 EXEC_VARIABLE = "COTENANT_EXEC"
@@ -17,8 +16,6 @@ HOOK = Path(__file__).resolve().parent / "hook"
 MEETING = "cotenant-stepper"
 """The file of the process that counts, in its tenant's own directory; those of others have a number behind it."""
 ROW = "row"
-
-R = TypeVar("R", bound=Rendezvous)
 
 
 class Settings:
@@ -55,11 +52,13 @@ class Settings:
 
     def claim(self) -> bool:
         """Whether this process is the first of its tenant to count: one alone does."""
-        first = os.path.join(self.directory, MEETING)  # noqa: PTH118 # as a name of a process that may be in a hurry
+        first, own = Path(self.directory) / MEETING, str(os.getpid())
         try:
-            os.close(os.open(first, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with first.open("x") as file:
+                file.write(own)
         except FileExistsError:
-            os.close(os.open(f"{first}.{os.getpid()}", os.O_CREAT | os.O_WRONLY, 0o600))
+            if first.read_text() != own:
+                first.with_name(f"{MEETING}.{own}").touch()
             return False
         return True
 
@@ -71,9 +70,9 @@ class Settings:
         return len(list(Path(self.directory).glob(f"{MEETING}.*")))
 
 
-def meet(kind: type[R] = Rendezvous) -> R:  # type: ignore[assignment]
-    """Say hello as the one process of a tenant that counts, whatever ranks it has. Raises RunnerGoneError."""
-    return kind(os.environ[SOCKET_VARIABLE], int(os.environ[TENANT_VARIABLE]))
+def address() -> tuple[str, int]:
+    """Return where a runner listens for this tenant, and the tenant's number."""
+    return os.environ[SOCKET_VARIABLE], int(os.environ[TENANT_VARIABLE])
 
 
 def finding(rule: str, severity: str, sentence: str, remedy: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ WARM_UP_STEPS, LEAST_STEPS = 10, 3
 LONG_WARM_UP_NS = 5_000_000_000
 REPEAT, SKIP = 60, 10
 WARM_UP, MEASURED, DONE, OVER = range(4)
+"""How far a program has come."""
 
 
 class Steps:
@@ -41,6 +42,11 @@ class Steps:
         self.count += 1
         self._going.send(items)
 
+    @property
+    def over(self) -> bool:
+        """Whether its record is handed over."""
+        return self._phase == OVER
+
     def ended(self) -> None:
         """The program ends by itself: hand over its record where it was measured, else say how far it came."""
         if self._phase == DONE:
@@ -58,9 +64,12 @@ class Steps:
         runner, border = self._runner, self._border
         # The step that begins this one: what it took nobody has timed.
         yield
-        warm_up_ns, credited = [], 0.0
+        warm_up_ns: list[int] = []
+        credited = 0.0
         begin_ns = last_ns = time.perf_counter_ns()
-        while len(warm_up_ns) < WARM_UP_STEPS and (len(warm_up_ns) < LEAST_STEPS or last_ns - begin_ns < LONG_WARM_UP_NS):
+        while len(warm_up_ns) < WARM_UP_STEPS and (
+            len(warm_up_ns) < LEAST_STEPS or last_ns - begin_ns < LONG_WARM_UP_NS
+        ):
             credited += yield
             border()
             now_ns = time.perf_counter_ns()

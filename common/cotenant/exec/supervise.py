@@ -19,7 +19,7 @@ from types import FrameType
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from cotenant.exec.lines import Lines
-from cotenant.exec.settings import Settings, meet
+from cotenant.exec.settings import Settings, address
 from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
 
 LOOK_S = 0.05
@@ -58,7 +58,7 @@ class Supervisor:
         return self._child.wait()
 
     def _measure_runs(self, first_ns: int) -> int:
-        runner = meet()
+        runner = Rendezvous(*address())
         runner.begin({"item": self._settings.item or "run"})
         runner.ready(1, self._settings.runs, 0, [first_ns])
         t0_ns, number, repeat = runner.await_go()

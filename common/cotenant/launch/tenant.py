@@ -28,8 +28,8 @@ LOG_TAIL_BYTES = 8192
 Reason = tuple[str, str]
 """An outcome, and the sentence that explains it."""
 Deadline = tuple[float, Reason | None]
-"""Until when a tenant is waited for, by the monotonic clock in seconds, and why it ends then; None of one that was asked
-to end, and has all that is measured."""
+"""Until when a tenant is waited for, by the monotonic clock in seconds, and why it ends then; None of one that has been
+asked to end, and is measured."""
 
 
 @dataclass(frozen=True, slots=True)

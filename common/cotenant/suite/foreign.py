@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from cotenant.confidential import words_without
 
 USER = "{user}"
 """What stands in a word for the number of each copy, from 0."""
-INTERPRETERS = ("python", "bash", "sh", "torchrun", "accelerate", "uv", "poetry", "conda", "env", "nice")
-"""Programs that run another one, which a job is better named by."""
+_WORD = re.compile(r"\w[\w.-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,6 @@ class Foreign:
     def stem(self) -> str:
         """The name of a script among the words, else that of the program."""
         names = [Path(word).name for word in self.words]
-        script = next((Path(name).stem for name in names if name.endswith((".py", ".sh"))), "")
-        return script or next((name for name in names if name and not _is_passed_over(name)), names[0])
-
-
-def _is_passed_over(name: str) -> bool:
-    return name.startswith(INTERPRETERS) or name.startswith("-") or "=" in name
+        scripts = (Path(name).stem for name in names if name.endswith((".py", ".sh")))
+        modules = (module for flag, module in pairwise(names) if flag == "-m")
+        return next((name for name in (*scripts, *modules) if _WORD.fullmatch(name)), names[0])

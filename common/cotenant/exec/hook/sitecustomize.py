@@ -1,10 +1,16 @@
 """Runs first in each Python process of a tenant of `cotenant exec`: it only waits for torch's optimizers to be
 imported, and lets the next sitecustomize on the path run. Standard library only, Python 3.9 and newer."""
 
+from __future__ import annotations
+
 import importlib.machinery
 import importlib.util
 import os
 import sys
+
+MYPY = False
+if MYPY:  # As typing would take its time to import.
+    from typing import Any
 
 _HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 # pathlib would take its time to import.
 _PACKAGE = os.path.dirname(os.path.dirname(_HERE))  # noqa: PTH120
@@ -14,19 +20,17 @@ _OPTIMIZER, _LOADER = "torch.optim.optimizer", "torch.utils.data.dataloader"
 class _Watch:
     """Finds our package for whoever imports it, and says when a module of torch has been imported."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._awaited = {_OPTIMIZER: _on_optimizer, _LOADER: _on_loader}
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name == "cotenant":
-            places = [_PACKAGE]
-            return importlib.util.spec_from_file_location(
-                name, os.path.join(_PACKAGE, "__init__.py"), submodule_search_locations=places  # noqa: PTH118
-            )
+            file = f"{_PACKAGE}/__init__.py"
+            return importlib.util.spec_from_file_location(name, file, submodule_search_locations=[_PACKAGE])
         call = self._awaited.pop(name, None)
         if call is None:
             return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        spec: Any = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
             spec.loader = _Told(spec.loader, call)
         return spec
@@ -35,16 +39,16 @@ class _Watch:
 class _Told:
     """A module's own loader, and a call once it has done its work."""
 
-    def __init__(self, loader, call):
+    def __init__(self, loader: Any, call: Any) -> None:
         self._loader, self._call = loader, call
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
 
-    def create_module(self, spec):
+    def create_module(self, spec: Any) -> Any:
         return self._loader.create_module(spec)
 
-    def exec_module(self, module):
+    def exec_module(self, module: Any) -> None:
         self._loader.exec_module(module)
         try:
             self._call(module)
@@ -52,16 +56,16 @@ class _Told:
             print(f"cotenant: steps cannot be counted: {error}", file=sys.stderr)
 
 
-_rows = None
+_rows: Any = None
 
 
-def _settings():
+def _settings() -> Any:
     from cotenant.exec.settings import Settings
 
     return Settings.from_environment()
 
 
-def _on_optimizer(module):
+def _on_optimizer(module: Any) -> None:
     global _rows
     from cotenant.exec.optimizer import Optimizers, Rows
 
@@ -70,7 +74,7 @@ def _on_optimizer(module):
         _rows = Rows()
     torch, optimizers = sys.modules["torch"], Optimizers(sys.modules["torch"], settings, _rows)
 
-    def stepped(optimizer, args, kwargs):
+    def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
         # Dynamo follows this line into the graph, and there it is nothing.
         if torch.compiler.is_compiling():
             return
@@ -79,7 +83,7 @@ def _on_optimizer(module):
     module.register_optimizer_step_post_hook(stepped)
 
 
-def _on_loader(module):
+def _on_loader(module: Any) -> None:
     global _rows
     if not _settings().counts_rows:
         return
@@ -89,7 +93,7 @@ def _on_loader(module):
     count_rows(module, _rows)
 
 
-def _run_next():
+def _run_next() -> None:
     """Run the sitecustomize that would have run without this one."""
     path = [place for place in sys.path if os.path.realpath(place) != _HERE]
     spec = importlib.machinery.PathFinder.find_spec(__name__, path)

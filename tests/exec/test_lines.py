@@ -1,0 +1,41 @@
+"""What lines of a program's output count."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cotenant.exec.lines import Counter
+
+
+def counted(counter: Counter, *lines: str) -> list[float | None]:
+    return [counter.items(line.encode()) for line in lines]
+
+
+def test_a_line_that_matches_is_one_item_and_a_group_is_a_running_total() -> None:
+    assert counted(Counter("^step"), "step 7", "epoch", "step 8") == [1, None, 1]
+    assert counted(Counter(r"^step (\d+)"), "step 7", "epoch", "step 9", "x step 10") == [7, None, 2, None]
+    assert counted(Counter(r"(\d+) it", items=32), "2 it", "4 it") == [64, 64]
+
+
+def test_a_total_that_begins_anew_counts_from_nought() -> None:
+    assert counted(Counter(r"(\d+)/9"), "8/9", "9/9", "1/9", "3/9") == [8, 1, 1, 2]
+
+
+def test_nothing_counts_before_the_ready_line_and_a_group_that_is_no_number_counts_nothing() -> None:
+    assert counted(Counter("^step", "^listening"), "step", "listening", "step") == [None, None, 1]
+    assert counted(Counter("^step (.*)"), "step one", "step 2") == [None, 2]
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1))
+def test_running_totals_add_up_to_the_last_one(steps: list[int]) -> None:
+    totals = [sum(steps[: place + 1]) for place in range(len(steps))]
+    counter = Counter(r"^(\d+)$")
+    assert sum(counter.items(str(total).encode()) or 0 for total in totals) == totals[-1]
+
+
+def test_bytes_that_are_no_text_count_as_they_stand() -> None:
+    assert Counter("^step").items(b"step \xff\xfe") == 1
+    with pytest.raises(Exception, match="unterminated"):
+        Counter("(")

@@ -1,0 +1,65 @@
+"""Rows of the batches that feed training, whatever else is loaded in between."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cotenant.exec.optimizer import Rows, count_rows, rows_of
+
+TRAINING, VALIDATION = object(), object()
+
+
+def tensor(*shape: int) -> Any:
+    return SimpleNamespace(shape=shape)
+
+
+@pytest.mark.parametrize(
+    ("batch", "rows"),
+    [
+        (tensor(8, 3), 8),
+        ([tensor(8, 3), tensor(4)], 8),
+        ({"text": ["a"], "ids": tensor(5, 7)}, 5),
+        ((("x",), {"y": [tensor(), tensor(6)]}), 6),
+        (tensor(), 0),
+        (["a", "b"], 0),
+        (None, 0),
+    ],
+)
+def test_rows_are_the_length_of_the_first_tensor(batch: Any, rows: int) -> None:
+    assert rows_of(batch) == rows
+
+
+def test_several_batches_of_a_step_add_up_and_those_of_validation_count_nothing() -> None:
+    rows = Rows()
+    for _ in range(3):
+        rows.take(TRAINING, tensor(4))
+    assert rows.since_last_step() == 12
+    for _ in range(5):
+        rows.take(VALIDATION, tensor(100))
+    rows.take(TRAINING, tensor(4))
+    assert rows.since_last_step() == 4
+    assert rows.since_last_step() == 0
+
+
+def test_another_set_takes_the_place_of_one_that_feeds_no_more() -> None:
+    rows = Rows()
+    rows.take(TRAINING, tensor(4))
+    assert rows.since_last_step() == 4
+    rows.take(VALIDATION, tensor(7))
+    assert rows.since_last_step() == 7
+
+
+def test_loaders_are_counted_as_they_hand_over() -> None:
+    class Iterator:
+        _dataset = TRAINING
+
+        def __next__(self) -> Any:
+            return [tensor(3)]
+
+    rows = Rows()
+    count_rows(SimpleNamespace(_BaseDataLoaderIter=Iterator), rows)
+    assert [batch.shape for batch in next(Iterator())] == [(3,)]
+    assert rows.since_last_step() == 3

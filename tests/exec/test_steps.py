@@ -1,0 +1,124 @@
+"""A program's steps, told one by one, go through the rendezvous: a runner that is made up hears them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from cotenant.exec import steps as steps_module
+from cotenant.exec.steps import LEAST_STEPS, WARM_UP_STEPS, Steps
+from cotenant.protocol.client import Rendezvous
+from cotenant.protocol.messages import UNSAID
+
+
+class Told(Rendezvous):
+    """A runner that gives GO at once, has enough after so many observations, and stops after so many questions."""
+
+    def __init__(self, number: int = 3, repeat: int = 4, enough: int = 99, stops: int = 2) -> None:
+        self.said: list[tuple[str, dict[str, Any]]] = []
+        self._given, self._enough, self._stops = (number, repeat), enough, stops
+        self.settle_ns = 0
+
+    def _say(self, kind: str, **fields: Any) -> None:
+        self.said.append((kind, fields))
+
+    def await_go(self) -> tuple[int, int, int]:
+        return time.perf_counter_ns(), *self._given
+
+    def enough(self) -> bool:
+        return sum(kind == "observation" for kind, _ in self.said) >= self._enough
+
+    def stopped(self) -> bool:
+        self._stops -= 1
+        return self._stops < 0
+
+    def kinds(self) -> list[str]:
+        return [kind for kind, _ in self.said]
+
+    def fields(self, kind: str) -> list[dict[str, Any]]:
+        return [fields for of, fields in self.said if of == kind]
+
+
+def test_a_program_warms_up_is_measured_goes_on_until_stop_and_hands_over_its_record() -> None:
+    runner = Told()
+    steps = Steps(runner, lambda: {"item": "row"})
+    for _ in range(1 + WARM_UP_STEPS):
+        assert runner.kinds() == []
+        steps.step(2.0)
+    (ready,) = runner.fields("ready")
+    assert (ready["number"], len(ready["warm_up_ns"])) == (UNSAID, WARM_UP_STEPS)
+    for _ in range(3 * 4):
+        assert not steps.over
+        steps.step(2.0)
+    made = runner.fields("observation")
+    assert [(row["index"], row["items"]) for row in made] == [(index, 6.0) for index in range(4)]
+    assert all(row["end_ns"] <= after["start_ns"] for row, after in zip(made, made[1:], strict=False))
+    while not steps.over:
+        steps.step()
+    steps.step()
+    steps.ended()
+    assert runner.kinds() == ["ready", *["observation"] * 4, "done", "record"]
+    (record,) = runner.fields("record")
+    assert record["record"]["item"] == "row"
+    assert record["record"]["load_end_ns"] > made[-1]["end_ns"]
+    assert steps.count == 1 + WARM_UP_STEPS + 12 + 3
+
+
+def test_it_ends_its_observations_where_the_runner_has_enough() -> None:
+    runner = Told(enough=2)
+    steps = Steps(runner, dict)
+    for _ in range(1 + WARM_UP_STEPS + 3 * 2):
+        steps.step()
+    assert runner.kinds()[-2:] == ["observation", "done"]
+
+
+def test_long_steps_are_a_short_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps_module, "LONG_WARM_UP_NS", 0)
+    runner = Told()
+    steps = Steps(runner, dict)
+    for _ in range(1 + LEAST_STEPS):
+        steps.step()
+    assert len(runner.fields("ready")[0]["warm_up_ns"]) == LEAST_STEPS
+
+
+def test_items_that_the_device_has_skipped_are_not_credited() -> None:
+    runner = Told()
+    skipped = iter([0.0] * WARM_UP_STEPS + [0.0, 2.0, 0.0, 5.0])
+    steps = Steps(runner, dict, lambda: next(skipped))
+    for _ in range(1 + WARM_UP_STEPS + 12):
+        steps.step()
+    assert [row["items"] for row in runner.fields("observation")] == [3.0, 1.0, 3.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("count", "when"), [(4, "before it was measured"), (WARM_UP_STEPS + 5, "while it was measured")]
+)
+def test_a_program_that_ends_early_says_after_how_many_steps(count: int, when: str) -> None:
+    runner = Told()
+    steps = Steps(runner, dict, word="line")
+    for _ in range(count):
+        steps.step()
+    steps.ended()
+    steps.ended()
+    (failed,) = runner.fields("failed")
+    assert f"after {count} lines, {when}" in failed["message"]
+
+
+def test_one_that_ends_between_done_and_stop_is_measured() -> None:
+    runner = Told(stops=99)
+    steps = Steps(runner, dict)
+    for _ in range(1 + WARM_UP_STEPS + 12):
+        steps.step()
+    steps.ended()
+    assert runner.kinds()[-2:] == ["done", "record"]
+
+
+def test_rows_that_nobody_sees_are_no_rate() -> None:
+    runner = Told()
+    steps = Steps(runner, dict)
+    for _ in range(40):
+        steps.step(0.0)
+    assert runner.kinds() == ["failed"]
+    assert "--item row" in runner.fields("failed")[0]["message"]
