@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ def test_a_program_warms_up_is_measured_goes_on_until_stop_and_hands_over_its_re
         steps.step(2.0)
     made = runner.fields("observation")
     assert [(row["index"], row["items"]) for row in made] == [(index, 6.0) for index in range(4)]
-    assert all(row["end_ns"] <= after["start_ns"] for row, after in zip(made, made[1:], strict=False))
+    assert all(row["end_ns"] <= after["start_ns"] for row, after in pairwise(made))
     while not steps.over:
         steps.step()
     steps.step()

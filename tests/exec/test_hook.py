@@ -1,0 +1,193 @@
+"""The hook in Python processes of their own, where a package of a few lines stands for torch."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cotenant
+from cotenant.exec.settings import EXEC_VARIABLE, HOOK, MEETING, Settings
+from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
+
+PACKAGE = Path(cotenant.__file__).parent
+TORCH = {
+    "__init__.py": """
+import types
+__version__ = "9"
+compiling = False
+cuda = types.SimpleNamespace(is_initialized=lambda: False)
+compiler = types.SimpleNamespace(is_compiling=lambda: compiling)
+import torch.optim.optimizer
+""",
+    "optim/__init__.py": "",
+    "optim/optimizer.py": """
+hooks = []
+register_optimizer_step_post_hook = hooks.append
+class Optimizer:
+    param_groups = []
+    def step(self):
+        for hook in hooks:
+            hook(self, (), {})
+""",
+}
+STEPS = "import torch\noptimizer = torch.optim.optimizer.Optimizer()\nfor _ in range({}): optimizer.step()\n"
+
+
+class Program:
+    """Python programs of a tenant, and what they have said to a socket that never answers."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        for name, text in TORCH.items():
+            (folder / "site/torch" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "site/torch" / name).write_text(text)
+        self.directory = folder / "own"
+        self.directory.mkdir()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / "s"))
+        self._listener.listen()
+        self._listener.settimeout(0.0)
+
+    def runs(self, text: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": f"{HOOK}:{self._folder / 'site'}",
+            SOCKET_VARIABLE: str(self._folder / "s"),
+            TENANT_VARIABLE: "1",
+            EXEC_VARIABLE: Settings(directory=str(self.directory)).encoded(),
+        }
+        line = [sys.executable, "-c", text]
+        return subprocess.run(line, env=environment | variables, capture_output=True, text=True, timeout=60, check=True)
+
+    def said(self) -> list[list[str]]:
+        """The kinds of messages of each process that has connected."""
+        found = []
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except BlockingIOError:
+                return found
+            with connection:
+                text = b"".join(iter(lambda of=connection: of.recv(1 << 16), b""))
+            found.append([json.loads(line)["kind"] for line in text.splitlines()])
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    program = Program(tmp_path)
+    yield program
+    program.close()
+
+
+def test_a_process_says_hello_at_its_first_step_and_nothing_without_one(program: Program) -> None:
+    assert program.runs("import torch").stderr == ""
+    assert program.said() == []
+    assert program.runs(STEPS.format(5)).stderr == ""
+    assert program.said() == [["hello", "begin", "failed"]]
+
+
+def test_a_second_process_and_another_rank_say_nothing(program: Program) -> None:
+    program.runs(STEPS.format(5), RANK="1", WORLD_SIZE="2")
+    assert program.said() == []
+    assert not (program.directory / MEETING).exists()
+    program.runs(STEPS.format(5), RANK="0", WORLD_SIZE="2")
+    program.runs(STEPS.format(5))
+    assert program.said() == [["hello", "begin", "failed"]]
+    assert len(list(program.directory.glob(f"{MEETING}.*"))) == 1
+
+
+def test_a_forked_child_forgets_its_parent(program: Program) -> None:
+    fork = "import os\nif not os.fork():\n    for _ in range(3): optimizer.step()\n    os._exit(0)\nos.wait()\n"
+    assert program.runs(STEPS.format(4) + fork + "for _ in range(2): optimizer.step()").stderr == ""
+    assert program.said() == [["hello", "begin", "failed"]]
+    assert len(list(program.directory.glob(f"{MEETING}.*"))) == 1
+
+
+def test_an_exception_speaks_for_itself(program: Program) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as ended:
+        program.runs(STEPS.format(4) + "raise SystemError('own')")
+    assert "SystemError: own" in ended.value.stderr
+    assert program.said() == [["hello", "begin"]]
+
+
+def test_nothing_is_counted_while_torch_compiles(program: Program) -> None:
+    program.runs("import torch; torch.compiling = True\n" + STEPS.format(5))
+    assert program.said() == []
+
+
+def test_no_exception_leaves_the_hook(program: Program) -> None:
+    ended = program.runs(STEPS.format(5) + "print('whole')", **{SOCKET_VARIABLE: "/nobody/listens"})
+    assert ended.stdout == "whole\n"
+    assert ended.stderr.startswith("cotenant: steps are counted no longer: no runner listens at /nobody")
+
+
+def test_a_torch_without_such_hooks_is_not_counted(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "site/torch/optim/optimizer.py").write_text("class Optimizer:\n    def step(self): pass\n")
+    ended = program.runs(STEPS.format(5) + "print('whole')")
+    assert (ended.stdout, program.said()) == ("whole\n", [])
+    assert ended.stderr.startswith("cotenant: steps cannot be counted: ")
+
+
+def test_the_next_sitecustomize_runs_and_a_program_of_nobody_is_left_alone(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "site/sitecustomize.py").write_text("import builtins; builtins.mark = 7")
+    ask = "import sys, sitecustomize; print(mark, sitecustomize.__file__, 'cotenant' in sys.modules)"
+    assert program.runs(ask).stdout == f"7 {tmp_path}/site/sitecustomize.py False\n"
+
+
+def test_a_program_can_import_what_measures_it(program: Program) -> None:
+    loop = "import cotenant\nwith cotenant.measure('token') as seen:\n    for _ in range(5): seen.step(3)"
+    assert program.runs(loop).stderr == ""
+    assert program.said() == [["hello", "begin", "failed"]]
+
+
+def test_alone_measure_is_a_plain_measurement() -> None:
+    with cotenant.measure(item="row") as measured:
+        for _ in range(4):
+            measured.step(8)
+    result = measured.result
+    assert (result.item, result.steps, result.items, measured.over) == ("row", 4, 32, False)
+    assert result.rate_items_s is not None
+    assert result.rate_items_s > 0
+    assert result.seconds > 0
+
+
+def test_import_cotenant_imports_nothing_but_the_standard_library() -> None:
+    code = "import cotenant; cotenant.measure; print(*{name.partition('.')[0] for name in sys.modules})"
+    line = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); {code}"]
+    loaded = set(subprocess.run(line, capture_output=True, text=True, check=True).stdout.split())
+    assert loaded <= sys.stdlib_module_names | {"cotenant", "__main__"}
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "__init__.py",
+        "nesting.py",
+        *(f"protocol/{name}.py" for name in ("client", "messages")),
+        "exec/*.py",
+        "exec/hook/*.py",
+    ],
+)
+def test_what_runs_in_a_program_is_of_python_3_9(file: str) -> None:
+    found = [path for path in PACKAGE.glob(file) if path.name not in ("lines.py", "supervise.py")]
+    assert found
+    for path in found:
+        text = path.read_text()
+        ast.parse(text, feature_version=(3, 9))
+        assert not [word for word in ("slots=True", "kw_only", "zip(strict", "itertools.pairwise") if word in text]
+        tree = ast.parse(text)
+        eager = [
+            node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
+        ]
+        assert not [node for node in eager if isinstance(node.args[1], ast.BinOp)]

@@ -1,0 +1,209 @@
+"""Any program as a tenant, through the real runner: what it is told, how it is counted, how it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotenant.exec.settings import HOOK
+from tenants.suites import ROOT, Suites, script, until
+
+TRAIN = """
+import sys, torch
+model = torch.nn.Linear(64, 64)
+optimizer = torch.optim.{optimizer}
+data = torch.utils.data.TensorDataset(torch.randn(512, 64))
+loader = torch.utils.data.DataLoader(data, batch_size=32{loader})
+{before}
+for epoch in range({epochs}):
+    for (x,) in loader:
+        {step}
+"""
+PLAIN = "optimizer.zero_grad(); model(x).square().sum().backward(); optimizer.step()"
+
+
+def trains(folder: Path, **parts: Any) -> Path:
+    usual = {"optimizer": "SGD(model.parameters(), 1e-4)", "loader": "", "before": "", "epochs": 10**6, "step": PLAIN}
+    path = folder / "train.py"
+    path.write_text(TRAIN.format(**usual | parts))
+    return path
+
+
+def executes(
+    suites: Suites, *words: object, flags: str = "--baseline none --budget 1", users: int = 2, limit_s: float = 100
+) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, str(ROOT / "run.py"), "exec", "--isolation", suites.isolation, "--users", str(users)]
+    line += ["--cgroup-base", suites.name, *flags.split(), "--", *map(str, words)]
+    return subprocess.run(
+        line, env=suites.environment, cwd=suites.folder, capture_output=True, text=True, timeout=limit_s
+    )
+
+
+def rules(record: dict[str, Any]) -> set[str]:
+    return {finding["rule"] for finding in record["findings"]}
+
+
+def test_a_command_is_run_whole_and_each_copy_is_told_what_is_its_own(loose: Suites) -> None:
+    """One run of the real runner, of a program that is no Python: PATH is the caller's, and a word has its number."""
+    shown = 'env > "$1"; echo "$COTENANT_TENANT $MASTER_PORT $TMPDIR $PATH" >> "$1"'
+    ended = executes(loose, "sh", "-c", shown, "copy", "out.{user}", flags="--baseline none --runs 6 --as mine")
+    assert ended.returncode == 0, ended.stderr
+    records = loose.records()
+    assert [(record["outcome"], record["name"], record["unit"]) for record in records] == [
+        ("completed", "mine", "run")
+    ] * 2
+    assert all(len(record["observations"]) == 6 and "unaudited" in rules(record) for record in records)
+    assert [record["command"][-1] for record in records] == ["out.0", "out.1"]
+    assert records[0]["program"].endswith("copy 'out.{user}'")
+    assert len({record["unique_id"] for record in records} - {""}) == 1
+    environments = [(loose.folder / f"out.{user}").read_text() for user in (0, 1)]
+    last = [text.splitlines()[-1].split() for text in environments]
+    assert [words[0] for words in last] == ["0", "1"]
+    assert len({words[1] for words in last}) == len({words[2] for words in last}) == 2
+    assert {words[3] for words in last} == {loose.environment["PATH"]}
+    assert all(re.search(rf"^PYTHONPATH={re.escape(str(HOOK))}", text, re.M) for text in environments)
+    assert not re.search(r"^(DATA_DIRECTORY|USE_CUDA|JOB_ID)=", environments[0], re.M)
+
+
+@pytest.mark.slow
+def test_a_command_that_fails_is_said_with_its_words(loose: Suites) -> None:
+    ended = executes(loose, "sh", "-c", "echo own words; exit 3", users=1)
+    assert ended.returncode == 1
+    (record,) = loose.records()
+    assert (record["outcome"], record["message"]) == (
+        "failed",
+        "It ended with exit status 3. Its log ends: own words",
+    )
+
+
+@pytest.mark.slow
+def test_a_script_is_measured_by_its_optimizers_steps_and_ended_after_stop(loose: Suites) -> None:
+    ended = executes(loose, sys.executable, trains(loose.folder))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    records = loose.records()
+    assert [(record["name"], record["outcome"], record["unit"]) for record in records] == [
+        ("train", "completed", "step")
+    ] * 2
+    for record in records:
+        assert record["observed"]["counted_by"] == "optimizer"
+        assert record["statistics"]["median"] > 0
+        assert record["rendezvous"]["overlap"] > 0.9
+        accused = [one for one in record["findings"] if one["rule"] == "code_before_program"]
+        assert [(one["severity"], "exec/hook/sitecustomize.py" in one["sentence"]) for one in accused] == [
+            ("info", True)
+        ]
+    loose.gone(2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"loader": ", num_workers=2"},
+        {"optimizer": "LBFGS(model.parameters(), 1e-3, 4)", "step": "optimizer.step(lambda: model(x).square().sum())"},
+        {"before": "model = torch.compile(model, backend='eager')"},
+        {"before": "import signal; signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True))"},
+        {"before": "other = torch.optim.SGD(model.parameters(), 0.0)", "step": f"{PLAIN}; other.step()"},
+        {"before": "import os\nif os.fork() == 0: model = torch.nn.Linear(64, 64); os._exit(0)"},
+    ],
+    ids=["workers", "LBFGS", "compile", "ignores SIGTERM", "two optimizers", "forks"],
+)
+def test_scripts_of_many_kinds_are_measured(loose: Suites, parts: dict[str, str]) -> None:
+    if "LBFGS" in parts.get("optimizer", ""):
+        closure = "def loss():\n            optimizer.zero_grad(); value = model(x).square().sum(); value.backward()"
+        parts = parts | {"step": f"{closure}; return value\n        optimizer.step(loss)"}
+    ended = executes(loose, sys.executable, trains(loose.folder, **parts), users=1)
+    (record,) = loose.records()
+    assert (ended.returncode, record["outcome"], record["message"]) == (0, "completed", ""), ended.stderr
+    assert record["statistics"]["median"] > 0
+    if "other" in parts.get("step", ""):
+        assert record["observed"]["other_optimizers"]["SGD"] > 0
+    loose.gone(2)
+
+
+@pytest.mark.slow
+def test_rows_are_counted_where_that_is_asked_for(loose: Suites) -> None:
+    executes(loose, sys.executable, trains(loose.folder), flags="--baseline none --budget 1 --item row", users=1)
+    (record,) = loose.records()
+    number = record["given"]["number"]
+    assert {row["items"] for row in record["observations"]} == {32.0 * number}
+    assert record["unit"] == "row"
+
+
+@pytest.mark.slow
+def test_a_script_that_ends_early_says_after_how_many_steps(loose: Suites) -> None:
+    executes(loose, sys.executable, trains(loose.folder, epochs=2), users=1)
+    (record,) = loose.records()
+    assert record["outcome"] == "failed"
+    assert record["message"].startswith("The program ended by itself after 32 steps, while it was measured.")
+
+
+@pytest.mark.slow
+def test_one_that_may_finish_goes_on_to_its_end(loose: Suites) -> None:
+    done = "import atexit; atexit.register(lambda: open('done', 'w').close())"
+    path = trains(loose.folder, before=done, epochs=2000)
+    flags = "--baseline none --budget 0.5"
+    assert executes(loose, sys.executable, path, flags=flags, users=1).returncode == 0
+    assert not (loose.folder / "done").exists()
+    assert executes(loose, sys.executable, path, flags=f"{flags} --finish --uid 1", users=1).returncode == 0
+    assert (loose.folder / "done").exists()
+    assert loose.outcomes() == ["completed", "completed"]
+
+
+@pytest.mark.slow
+def test_lines_of_a_shell_script_are_counted_behind_its_ready_line(loose: Suites) -> None:
+    loop = 'i=$((i+1)); j=0; while [ $j -lt 500 ]; do j=$((j+1)); done; echo "step $i"'
+    path = script(loose.folder / "serve.sh", "echo step 900", "echo listening", "i=0", f"while :; do {loop}; done")
+    flags = "--baseline none --budget 1 --ready-line ^listening --item request --count-line"
+    ended = executes(loose, path, flags=rf"{flags} ^step\s(\d+)")
+    assert ended.returncode == 0, ended.stderr
+    for record in loose.records():
+        assert (record["outcome"], record["unit"], record["observed"]["counted_by"]) == (
+            "completed",
+            "request",
+            "lines",
+        )
+        assert 0 < record["statistics"]["median"] < 1e5
+    loose.gone(2)
+
+
+@pytest.mark.slow
+def test_measure_makes_a_tenant_of_a_loop_without_torch(loose: Suites) -> None:
+    path = loose.folder / "loop.py"
+    path.write_text(
+        "import cotenant\nwith cotenant.measure(item='sum') as measured:\n"
+        "    while True: measured.step(sum(1 for _ in range(1000)))\n"
+    )
+    assert executes(loose, sys.executable, path).returncode == 0
+    assert [(record["outcome"], record["unit"]) for record in loose.records()] == [("completed", "sum")] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.v1
+def test_by_blocks_the_kernel_freezes_a_script_that_knows_nothing_of_it(v1: Suites) -> None:
+    ended = executes(v1, sys.executable, trains(v1.folder), flags="--budget 6")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    for record in v1.records():
+        assert record["blocks"]["held_by"] == "freezer"
+        assert record["kept"]["value"] > 0
+    until(lambda: not v1.leftovers(), "nothing is left", 2)
+
+
+@pytest.mark.slow
+def test_ranks_of_torchrun_are_counted_once_and_copies_meet_at_ports_of_their_own(loose: Suites) -> None:
+    ranked = "import torch.distributed as dist; dist.init_process_group('gloo')"
+    ranked += "\nmodel = torch.nn.parallel.DistributedDataParallel(model)"
+    path = trains(loose.folder, before=ranked)
+    torchrun = Path(sys.executable).with_name("torchrun")
+    ended = executes(loose, torchrun, "--nproc-per-node", 2, path, users=2)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert [record["outcome"] for record in loose.records()] == ["completed"] * 2
+    assert all("other_steppers" not in rules(record) for record in loose.records())
+    assert os.environ.get("RANK") is None
+    loose.gone(2)
