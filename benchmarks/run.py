@@ -29,6 +29,7 @@ NAMED = (
     "public_models",
     "tune",
     "commands",
+    "hook",
 )
 """Only where they are asked for: they take long, and are no cost of the harness."""
 

@@ -15,6 +15,7 @@ import pytest
 from commands.calling import Capture
 from cotenant.cli import main
 from cotenant.commands import COMMANDS, views
+from cotenant.commands.flags import at_dashes
 from pages import ELSEWHERE, FENCE, LAUNCHING, LINES, OTHERS, PAGES, READING, ROOT, reads
 from workplace import make_workplace
 
@@ -73,7 +74,7 @@ def test_other_commands_take_their_flags() -> None:
             module = importlib.import_module(f"cotenant.commands.{words[1]}")
             several = hasattr(module, "parsers")
             parser = module.parsers()[words[2]] if several else module.parser()
-            parser.parse_words(words[3 if several else 2 :])
+            parser.parse_words(at_dashes(words[3 if several else 2 :])[0])
 
 
 def test_what_is_no_command_of_ours_is_there_and_takes_its_flags() -> None:

@@ -50,6 +50,7 @@ TABLE = {
     "--version": Shown((r"^cotenant \d+\.\d+\.\d+$",), HEAVY),
     "--help": Shown((r"--name NAMES", *(rf"^  {name} +\w" for name in COMMANDS if name != "run")), HEAVY),
     "help --all": Shown((r"--nnodes N", r"--settle S"), HEAVY),
+    "exec --help": Shown((r"--count-line REGEX", r"^The command stands behind --: "), HEAVY),
     "help report": Shown((r"--html FILE", r"--table \{throughput,"), HEAVY),
     "tune --help": Shown((r"--out FILE", r"--allow \{tf32,bf16,fp16\}"), ("torch", "polars", "matplotlib")),
     "list": Shown((r"^job +cells +item ", r"^vae +1 +image "), HEAVY),
@@ -81,6 +82,7 @@ TABLE = {
 }
 """What is typed behind `./run.sh`, with `;` between the lines where one needs the other."""
 ELSEWHERE = {
+    "exec --users 2 -- python train.py": "tests/launch/test_exec.py",
     "doctor": "with its seconds by tests/commands/test_doctor.py, on a bad host, too",
     "--dry": "asks tasks of this checkout: tests/commands/test_refusals.py",
     "challenge --listen 7000": "below",

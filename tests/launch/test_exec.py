@@ -105,7 +105,7 @@ def test_a_script_is_measured_by_its_optimizers_steps_and_ended_after_stop(loose
 @pytest.mark.parametrize(
     "parts",
     [
-        {"loader": ", num_workers=2"},
+        {"loader": ", num_workers=2, persistent_workers=True"},
         {"optimizer": "LBFGS(model.parameters(), 1e-3, 4)", "step": "optimizer.step(lambda: model(x).square().sum())"},
         {"before": "model = torch.compile(model, backend='eager')"},
         {"before": "import signal; signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True))"},

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.slow
 LIMIT_S = 900
 """The longest line launches 190 times: two minutes where nothing else runs."""
 LACKING = {
+    " exec ": "needs programs of a reader's own: tests/launch/test_exec.py has them",
     "srun ": "needs a cluster with Slurm",
     "docker ": "needs Docker and an image",
     "--nnodes": "needs several hosts: tests/nodes has two",

@@ -1,7 +1,7 @@
 """The commands, one module each; they hold no logic but that of their flags."""
 
 GROUPS = {
-    "beside a run of the suite": {
+    "for your own programs": {
         "exec": "any command as a tenant: copies at once, and what each keeps",
     },
     "before a run": {
