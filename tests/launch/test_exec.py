@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from cotenant.exec.settings import HOOK
-from tenants.suites import ROOT, Suites, script, until
+from tenants.suites import Suites, script, until
 
 TRAIN = """
 import sys, torch
@@ -35,16 +34,6 @@ def trains(folder: Path, **parts: Any) -> Path:
     return path
 
 
-def executes(
-    suites: Suites, *words: object, flags: str = "--baseline none --budget 1", users: int = 2, limit_s: float = 100
-) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, str(ROOT / "run.py"), "exec", "--isolation", suites.isolation, "--users", str(users)]
-    line += ["--cgroup-base", suites.name, *flags.split(), "--", *map(str, words)]
-    return subprocess.run(
-        line, env=suites.environment, cwd=suites.folder, capture_output=True, text=True, timeout=limit_s
-    )
-
-
 def rules(record: dict[str, Any]) -> set[str]:
     return {finding["rule"] for finding in record["findings"]}
 
@@ -52,7 +41,7 @@ def rules(record: dict[str, Any]) -> set[str]:
 def test_a_command_is_run_whole_and_each_copy_is_told_what_is_its_own(loose: Suites) -> None:
     """One run of the real runner, of a program that is no Python: PATH is the caller's, and a word has its number."""
     shown = 'env > "$1"; echo "$COTENANT_TENANT $MASTER_PORT $TMPDIR $PATH" >> "$1"'
-    ended = executes(loose, "sh", "-c", shown, "copy", "out.{user}", flags="--baseline none --runs 6 --as mine")
+    ended = loose.executes("sh", "-c", shown, "copy", "out.{user}", flags="--baseline none --runs 6 --as mine")
     assert ended.returncode == 0, ended.stderr
     records = loose.records()
     assert [(record["outcome"], record["name"], record["unit"]) for record in records] == [
@@ -73,7 +62,7 @@ def test_a_command_is_run_whole_and_each_copy_is_told_what_is_its_own(loose: Sui
 
 @pytest.mark.slow
 def test_a_command_that_fails_is_said_with_its_words(loose: Suites) -> None:
-    ended = executes(loose, "sh", "-c", "echo own words; exit 3", users=1)
+    ended = loose.executes("sh", "-c", "echo own words; exit 3", users=1)
     assert ended.returncode == 1
     (record,) = loose.records()
     assert (record["outcome"], record["message"]) == (
@@ -84,7 +73,7 @@ def test_a_command_that_fails_is_said_with_its_words(loose: Suites) -> None:
 
 @pytest.mark.slow
 def test_a_script_is_measured_by_its_optimizers_steps_and_ended_after_stop(loose: Suites) -> None:
-    ended = executes(loose, sys.executable, trains(loose.folder))
+    ended = loose.executes(sys.executable, trains(loose.folder))
     assert ended.returncode == 0, ended.stdout + ended.stderr
     records = loose.records()
     assert [(record["name"], record["outcome"], record["unit"]) for record in records] == [
@@ -118,7 +107,7 @@ def test_scripts_of_many_kinds_are_measured(loose: Suites, parts: dict[str, str]
     if "LBFGS" in parts.get("optimizer", ""):
         closure = "def loss():\n            optimizer.zero_grad(); value = model(x).square().sum(); value.backward()"
         parts = parts | {"step": f"{closure}; return value\n        optimizer.step(loss)"}
-    ended = executes(loose, sys.executable, trains(loose.folder, **parts), users=1)
+    ended = loose.executes(sys.executable, trains(loose.folder, **parts), users=1)
     (record,) = loose.records()
     assert (ended.returncode, record["outcome"], record["message"]) == (0, "completed", ""), ended.stderr
     assert record["statistics"]["median"] > 0
@@ -129,7 +118,7 @@ def test_scripts_of_many_kinds_are_measured(loose: Suites, parts: dict[str, str]
 
 @pytest.mark.slow
 def test_rows_are_counted_where_that_is_asked_for(loose: Suites) -> None:
-    executes(loose, sys.executable, trains(loose.folder), flags="--baseline none --budget 1 --item row", users=1)
+    loose.executes(sys.executable, trains(loose.folder), flags="--baseline none --budget 1 --item row", users=1)
     (record,) = loose.records()
     number = record["given"]["number"]
     assert {row["items"] for row in record["observations"]} == {32.0 * number}
@@ -138,7 +127,7 @@ def test_rows_are_counted_where_that_is_asked_for(loose: Suites) -> None:
 
 @pytest.mark.slow
 def test_a_script_that_ends_early_says_after_how_many_steps(loose: Suites) -> None:
-    executes(loose, sys.executable, trains(loose.folder, epochs=2), users=1)
+    loose.executes(sys.executable, trains(loose.folder, epochs=2), users=1)
     (record,) = loose.records()
     assert record["outcome"] == "failed"
     assert record["message"].startswith("The program ended by itself after 32 steps, while it was measured.")
@@ -149,9 +138,9 @@ def test_one_that_may_finish_goes_on_to_its_end(loose: Suites) -> None:
     done = "import atexit; atexit.register(lambda: open('done', 'w').close())"
     path = trains(loose.folder, before=done, epochs=2000)
     flags = "--baseline none --budget 0.5"
-    assert executes(loose, sys.executable, path, flags=flags, users=1).returncode == 0
+    assert loose.executes(sys.executable, path, flags=flags, users=1).returncode == 0
     assert not (loose.folder / "done").exists()
-    assert executes(loose, sys.executable, path, flags=f"{flags} --finish --uid 1", users=1).returncode == 0
+    assert loose.executes(sys.executable, path, flags=f"{flags} --finish --uid 1", users=1).returncode == 0
     assert (loose.folder / "done").exists()
     assert loose.outcomes() == ["completed", "completed"]
 
@@ -161,7 +150,7 @@ def test_lines_of_a_shell_script_are_counted_behind_its_ready_line(loose: Suites
     loop = 'i=$((i+1)); j=0; while [ $j -lt 500 ]; do j=$((j+1)); done; echo "step $i"'
     path = script(loose.folder / "serve.sh", "echo step 900", "echo listening", "i=0", f"while :; do {loop}; done")
     flags = "--baseline none --budget 1 --ready-line ^listening --item request --count-line"
-    ended = executes(loose, path, flags=rf"{flags} ^step\s(\d+)")
+    ended = loose.executes(path, flags=rf"{flags} ^step\s(\d+)")
     assert ended.returncode == 0, ended.stderr
     for record in loose.records():
         assert (record["outcome"], record["unit"], record["observed"]["counted_by"]) == (
@@ -180,14 +169,14 @@ def test_measure_makes_a_tenant_of_a_loop_without_torch(loose: Suites) -> None:
         "import cotenant\nwith cotenant.measure(item='sum') as measured:\n"
         "    while True: measured.step(sum(1 for _ in range(1000)))\n"
     )
-    assert executes(loose, sys.executable, path).returncode == 0
+    assert loose.executes(sys.executable, path).returncode == 0
     assert [(record["outcome"], record["unit"]) for record in loose.records()] == [("completed", "sum")] * 2
 
 
 @pytest.mark.slow
 @pytest.mark.v1
 def test_by_blocks_the_kernel_freezes_a_script_that_knows_nothing_of_it(v1: Suites) -> None:
-    ended = executes(v1, sys.executable, trains(v1.folder), flags="--budget 6")
+    ended = v1.executes(sys.executable, trains(v1.folder), flags="--budget 6")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     for record in v1.records():
         assert record["blocks"]["held_by"] == "freezer"
@@ -201,7 +190,7 @@ def test_ranks_of_torchrun_are_counted_once_and_copies_meet_at_ports_of_their_ow
     ranked += "\nmodel = torch.nn.parallel.DistributedDataParallel(model)"
     path = trains(loose.folder, before=ranked)
     torchrun = Path(sys.executable).with_name("torchrun")
-    ended = executes(loose, torchrun, "--nproc-per-node", 2, path, users=2)
+    ended = loose.executes(torchrun, "--nproc-per-node", 2, path, users=2)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert [record["outcome"] for record in loose.records()] == ["completed"] * 2
     assert all("other_steppers" not in rules(record) for record in loose.records())

@@ -91,6 +91,16 @@ class Suites:
             timeout=limit_s,
         )
 
+    def executes(
+        self, *words: object, flags: str = "--baseline none --budget 1", users: int = 2, limit_s: float = 300
+    ) -> subprocess.CompletedProcess[str]:
+        """Run copies of a command to their end."""
+        line = [sys.executable, str(ROOT / "run.py"), "exec", "--isolation", self.isolation, "--users", str(users)]
+        line += ["--cgroup-base", self.name, *flags.split(), "--", *map(str, words)]
+        return subprocess.run(
+            line, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=limit_s
+        )
+
     def start(self, jobs: list[dict[str, Any]], *flags: object, **env: str) -> "subprocess.Popen[str]":
         """Start a suite; its output goes to files, so that nobody waits for a pipe."""
         with (self.folder / "stdout").open("w") as out, (self.folder / "stderr").open("w") as err:
