@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cotenant.exec.settings import HOOK
+from cotenant.launch.paths import SOCKET_PATH_BYTES
 from tenants.suites import Suites, script, until
 
 TRAIN = """
@@ -57,6 +58,7 @@ def test_a_command_is_run_whole_and_each_copy_is_told_what_is_its_own(loose: Sui
     assert len({words[1] for words in last}) == len({words[2] for words in last}) == 2
     assert {words[3] for words in last} == {loose.environment["PATH"]}
     assert all(re.search(rf"^PYTHONPATH={re.escape(str(HOOK))}", text, re.M) for text in environments)
+    assert all(len(f"{words[2]}/pymp-12345678/listener-12345678") <= SOCKET_PATH_BYTES for words in last)
     assert not re.search(r"^(DATA_DIRECTORY|USE_CUDA|JOB_ID)=", environments[0], re.M)
 
 
@@ -136,7 +138,7 @@ def test_a_script_that_ends_early_says_after_how_many_steps(loose: Suites) -> No
 @pytest.mark.slow
 def test_one_that_may_finish_goes_on_to_its_end(loose: Suites) -> None:
     done = "import atexit; atexit.register(lambda: open('done', 'w').close())"
-    path = trains(loose.folder, before=done, epochs=2000)
+    path = trains(loose.folder, before=done, epochs=400)
     flags = "--baseline none --budget 0.5"
     assert loose.executes(sys.executable, path, flags=flags, users=1).returncode == 0
     assert not (loose.folder / "done").exists()

@@ -33,9 +33,13 @@ def supervised(foreign: Foreign, command: Path, tenant: int) -> list[str]:
     return [sys.executable, "-I", "-S", supervise.__file__, str(command), *foreign.words_of(tenant)[1:]]
 
 
-def environment_without_jobs(
-    added: Mapping[str, str], foreign: Foreign, variables: Mapping[str, str]
-) -> dict[str, str]:
+def beside(socket: Path) -> Path:
+    """Return the temporary directory of a tenant: below it a socket of multiprocessing has a path that is short enough
+    for the kernel, as below the caller's own."""
+    return socket.with_name(f"d{socket.name}")
+
+
+def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, temporary: Path) -> dict[str, str]:
     """Return what such a tenant has beyond the caller's environment: PATH and interpreter are as they were."""
     jobs = {name for name in VARIABLES if name not in MEETING}
     environment = {name: value for name, value in added.items() if name not in jobs and name != "PATH"}
@@ -45,12 +49,13 @@ def environment_without_jobs(
         foreign.ready_line,
         foreign.count_line,
         foreign.runs,
-        variables["TEMP_DIRECTORY"],
+        str(temporary),
     )
+    environment["TMPDIR"] = str(temporary)
     environment[EXEC_VARIABLE] = settings.encoded()
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HOOK), os.environ.get("PYTHONPATH")]))
     # torchrun has a default of its own, which the copies would share.
-    environment["PET_MASTER_PORT"] = variables["MASTER_PORT"]
+    environment["PET_MASTER_PORT"] = added["MASTER_PORT"]
     if foreign.count_line:
         environment["PYTHONUNBUFFERED"] = "1"
     return environment

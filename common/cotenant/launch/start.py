@@ -22,7 +22,7 @@ from cotenant.launch.baseline import alone_of
 from cotenant.launch.command import interpreter, nocache_prefix, resolve_command
 from cotenant.launch.containers import Image
 from cotenant.launch.environment import added_environment, free_ports, job_variables, node_variables, seed_of
-from cotenant.launch.foreign import environment_without_jobs, found, supervised
+from cotenant.launch.foreign import beside, environment_without_jobs, found, supervised
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import USUAL_BYTES, Pair, Pairing, groups_of
 from cotenant.launch.paths import RunPaths
@@ -470,8 +470,10 @@ class Resolver:
             threads = len(ranks[0] if ranks else slice_.processors)
         environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
         environment |= node_variables(options.cluster, cell.nodes)
+        temporary = Path(variables["TEMP_DIRECTORY"])
         if foreign is not None:
-            environment = environment_without_jobs(environment, foreign, variables)
+            temporary = beside(socket)
+            environment = environment_without_jobs(environment, foreign, temporary)
         if options.image is not None:
             places = {paths.base, paths.output, paths.sockets, options.checkout, command.parent}
             # What is not there cannot be bound; the default is below the base.
@@ -479,7 +481,6 @@ class Resolver:
             words = options.image.around(words, slice_.accelerators, places, environment)
         words = [*nocache_prefix(options.cache, options.image is not None), *words]
         presses = cell.job in options.neighbours and cell.job.name.startswith(PREFIX)
-        temporary = Path(variables["TEMP_DIRECTORY"])
         return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, presses, foreign)
 
 

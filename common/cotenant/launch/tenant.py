@@ -201,8 +201,8 @@ def start_tenant(
     Its log is made in `logs`. `shm_of`: a mount namespace whose /dev/shm it shares.
     """
     # A tenant of an earlier launch may have removed them.
-    spec.temporary.mkdir(parents=True, exist_ok=True)
     spec.socket.parent.mkdir(mode=0o700, exist_ok=True)
+    spec.temporary.mkdir(parents=True, exist_ok=True)
     for old in (spec.log.name, *_rank_logs(spec.log, logs)):
         if logs.kind_of(old) == stat.S_IFDIR:
             logs.set_aside(old)
