@@ -20,7 +20,8 @@ refuses. `PYTHONPATH=tests:common python -m device.tables` writes it anew; flags
 Every memory reads as zeros there. So losses are 0, and these findings are of the null device and not of a task:
 `constant_input`, {", ".join(f"`{rule}`" for rule in sorted(ARTEFACTS))}. `mask_rcnn` finds no boxes, so its steps are
 those of an image without objects. Convolutions take no workspace. cuDNN's attention is not there: torch's own flash
-attention runs in its place. NCCL has one rank, and cuSOLVER's workspaces have one size.
+attention runs in its place. NCCL's ranks meet and send nothing, and cuSOLVER's
+workspaces have one size.
 
 ## Precisions
 
