@@ -158,6 +158,16 @@ def test_tables_of_systems_and_of_scaling(tmp_path: Path, capsys: Capture) -> No
     words = ("--table", "throughput", "--foreign", theirs)
     assert "\nV100 (foreign: theirs.csv),1,,,70.0,,\n" in run(capsys, place, *words)[1]
     assert "stands twice in the table" in run(capsys, place, *words, "--foreign", theirs)[2]
+    theirs.write_text("name_gpu,num_gpu,ssd\nV100,1,70\n8xH200,8,900\n")
+    for systems, left in {
+        (): ["2x Some Processor", "V100", "8xH200"],
+        ("single",): ["V100"],
+        ("multiple",): ["2x Some Processor", "8xH200"],
+        ("single", "multiple"): ["2x Some Processor", "V100", "8xH200"],
+    }.items():
+        chosen = [word for one in systems for word in ("--systems", one)]
+        rows = csv.DictReader(io.StringIO(run(capsys, place, *words, *chosen)[1]))
+        assert [row["name_gpu"].partition(" (foreign")[0] for row in rows] == left
     half = [
         replace(record, arguments=record.arguments | {"precision": "bf16"})
         for record in launch("ssd_bf16", mean_ms=100)

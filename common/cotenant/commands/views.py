@@ -75,7 +75,7 @@ def report(given: argparse.Namespace) -> int:
     elif given.table == "predict":
         _say_prediction(summary, given.format)
     elif given.table == "speed-up":
-        _say_speed_up(_tables(summary.jobs, given.systems), given.format)
+        _say_speed_up(_chosen(_tables(summary.jobs, given.systems), given.systems), given.format)
     elif given.table is not None:
         _say_table(summary.jobs, given)
     elif given.format != "text" or given.save_target is None:
@@ -213,24 +213,27 @@ ROWS = {"single": lambda line: line.system.devices <= 1, "multiple": lambda line
 
 
 def _tables(jobs: Sequence[JobSummary], given: Sequence[str]) -> tables.Tables:
-    """Return the tables, by the descriptions of the last file among `given`, else by ours; of chosen rows only."""
+    """Return the tables, by the descriptions of the last file among `given`, else by ours."""
     files = [word for word in given if word not in ROWS]
-    found = tables.tables(jobs, read_systems(Path(files[-1]) if files else TARGETS / "systems.json"))
-    return {precision: chosen for precision, lines in found.items() if (chosen := _chosen(lines, given))}
+    return tables.tables(jobs, read_systems(Path(files[-1]) if files else TARGETS / "systems.json"))
 
 
-def _chosen(lines: Sequence[tables.Line], given: Sequence[str]) -> list[tables.Line]:
-    words = [word for word in given if word in ROWS]
-    return [line for line in lines if not words or any(ROWS[word](line) for word in words)]
+def _chosen(by_precision: tables.Tables, given: Sequence[str]) -> tables.Tables:
+    """Return the rows that the words among `given` choose, all without any. Raises CotenantError where none is left."""
+    words = [word for word in given if word in ROWS] or list(ROWS)
+    chosen = {
+        precision: rows
+        for precision, lines in by_precision.items()
+        if (rows := [line for line in lines if any(ROWS[word](line) for word in words)])
+    }
+    if by_precision and not chosen:
+        raise CotenantError("No row is left to show.", "--systems single and multiple choose rows by their devices.")
+    return chosen
 
 
 def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
     by_precision = _tables(jobs, given.systems)
     if not by_precision:
-        if any(word in ROWS for word in given.systems):
-            raise CotenantError(
-                "No row is left to show.", "--systems single and multiple choose rows by their devices."
-            )
         raise CotenantError("No record has a rate to compare.", f"The failures stand in `{PROGRAM} report`.")
     if given.precision is not None:
         if given.precision not in by_precision:
@@ -238,7 +241,7 @@ def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
         by_precision = {given.precision: by_precision[given.precision]}
     if given.foreign:
         _add_foreign(by_precision, given.foreign, given.table)
-        by_precision = {precision: _chosen(lines, given.systems) for precision, lines in by_precision.items()}
+    by_precision = _chosen(by_precision, given.systems)
     shown = [line for lines in by_precision.values() for line in lines]
     if given.per == "price" and not any(line.system.price for line in shown):
         raise CotenantError(
