@@ -168,6 +168,9 @@ def test_tables_of_systems_and_of_scaling(tmp_path: Path, capsys: Capture) -> No
         chosen = [word for one in systems for word in ("--systems", one)]
         rows = csv.DictReader(io.StringIO(run(capsys, place, *words, *chosen)[1]))
         assert [row["name_gpu"].partition(" (foreign")[0] for row in rows] == left
+    copies = write(tmp_path / "copies", launch("ssd_a"))
+    assert "Some Processor,0," in run(capsys, copies, "--table", "throughput", "--systems", "multiple")[1]
+    assert "No row is left" in run(capsys, copies, "--table", "throughput", "--systems", "single")[2]
     half = [
         replace(record, arguments=record.arguments | {"precision": "bf16"})
         for record in launch("ssd_bf16", mean_ms=100)
@@ -241,7 +244,7 @@ REFUSED = {
     "--table throughput --foreign none.csv": "none.csv cannot be read",
     "--foreign none.csv": "--foreign is for --table throughput, batch-size and scaling.",
     "--table scaling --format json --foreign ray": "--foreign goes with text and csv.",
-    "--table throughput --systems multiple": "No row is left to show.",
+    "--table throughput --systems single": "No row is left to show.",
     "--per watt": "--per is for --table throughput and batch-size.",
     "--title x": "--title is the title of a page.",
     "--jobs cpu": "--jobs says what a score expects.",

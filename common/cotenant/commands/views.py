@@ -208,8 +208,8 @@ def _add_foreign(by_precision: tables.Tables, paths: Sequence[Path], kind: table
     by_precision[precision] = [*lines, *more]
 
 
-ROWS = {"single": lambda line: line.system.devices <= 1, "multiple": lambda line: line.system.devices > 1}
-"""Which rows the words of --systems choose."""
+ROWS = {"single": lambda members: members <= 1, "multiple": lambda members: members > 1}
+"""Which rows the words of --systems choose, by their devices, and by their ranks or copies where there is none."""
 
 
 def _tables(jobs: Sequence[JobSummary], given: Sequence[str]) -> tables.Tables:
@@ -224,7 +224,7 @@ def _chosen(by_precision: tables.Tables, given: Sequence[str]) -> tables.Tables:
     chosen = {
         precision: rows
         for precision, lines in by_precision.items()
-        if (rows := [line for line in lines if any(ROWS[word](line) for word in words)])
+        if (rows := [line for line in lines if any(ROWS[word](line.system.devices or line.members) for word in words)])
     }
     if by_precision and not chosen:
         raise CotenantError("No row is left to show.", "--systems single and multiple choose rows by their devices.")
