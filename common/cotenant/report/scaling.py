@@ -290,5 +290,5 @@ def _block(point: Point) -> Iterator[str]:
     mean, half, theirs = fmean(rates), half_width(rates), NORMAL * pstdev(rates)
     whole = (f"{item.capitalize()}/sec per {device}", devices), (f"Total {item}/sec on {devices} {device}(s)", 1)
     for title, parts in whole:
-        ours = numbers.TOO_SMALL if half is None else f"{half / parts:.1f}"
-        yield f"{title}: {mean / parts:.1f} +-{ours} (1.96 sd: +-{theirs / parts:.1f})"
+        ours = numbers.TOO_SMALL if half is None else f"{half / parts:.1f} (1.96 sd: +-{theirs / parts:.1f})"
+        yield f"{title}: {mean / parts:.1f} +-{ours}"

@@ -91,9 +91,9 @@ class Line:
     @property
     def form(self) -> str:
         """The sentence on what a rate of it is: of copies together, or of one model."""
-        where = "devices" if self.system.devices else "ranks"
+        where = "device" if self.system.devices else "rank"
         if self.whole:
-            return f"one model over {self.members} {where}"
+            return f"one model over {plural(self.members, where)}"
         return f"{self.members} copies, each trained by itself" if self.members > 1 else "one copy"
 
     @property
