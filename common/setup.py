@@ -1,4 +1,4 @@
-"""`pip install -e common`, as the reference suite is installed: what `pip install -e .` in the checkout's root does."""
+"""`pip install -e common`, as the reference suite is installed: what `pip install -e '.[torch]'` in the root does."""
 
 import tomllib
 from pathlib import Path
@@ -11,7 +11,7 @@ setup(
     version=project["version"],
     description=project["description"],
     python_requires=project["requires-python"],
-    install_requires=project["dependencies"],
+    install_requires=project["dependencies"] + project["optional-dependencies"]["torch"],
     entry_points={"console_scripts": [f"{name}={place}" for name, place in project["scripts"].items()]},
     packages=find_packages(),
 )

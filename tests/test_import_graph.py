@@ -76,7 +76,7 @@ def loaded_by(code: str, *flags: str) -> set[str]:
     return set(ended.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["cotenant.cli", "cotenant.commands.run", "cotenant.launch.suite"])
+@pytest.mark.parametrize("module", ["cotenant", "cotenant.cli", "cotenant.commands.run", "cotenant.launch.suite"])
 def test_the_runner_starts_light(module: str) -> None:
     loaded = loaded_by(f"import {module}")
     assert "cotenant" in loaded

@@ -9,15 +9,20 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import zipfile
-from email import message_from_string
+from email import message_from_bytes, message_from_string
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import pytest
 import setuptools
 from packaging.requirements import Requirement
+
+from cotenant.commands import COMMANDS
+from workplace import make_workplace
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -33,7 +38,8 @@ def test_common_installs_as_the_checkout_does(tmp_path: Path) -> None:
     metadata = message_from_string((place / "METADATA").read_text())
     assert (metadata["Name"], metadata["Version"]) == (project["name"], project["version"])
     required = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
-    assert set(map(str, required)) == {str(Requirement(text)) for text in project["dependencies"]}
+    wanted = project["dependencies"] + project["optional-dependencies"]["torch"]
+    assert set(map(str, required)) == {str(Requirement(text)) for text in wanted}
     scripts = (place / "entry_points.txt").read_text()
     assert all(f"{name} = {target}" in scripts for name, target in project["scripts"].items())
 
@@ -90,21 +96,99 @@ def _wheel(folder: Path, name: str, version: str) -> None:
         wheel.writestr(f"{info}/RECORD", "")
 
 
+def _built(folder: Path) -> tuple[Path, Path]:
+    """Return the wheel of a source distribution of this checkout, and that distribution."""
+    kept = shutil.ignore_patterns(".git", "workspace", "build", "*.egg-info", "__pycache__", ".venv")
+    source = shutil.copytree(ROOT, folder / "source", ignore=kept)
+    build = "from setuptools.build_meta import build_{0} as made; print(made({1!r}))"
+    subprocess.run(
+        [sys.executable, "-c", build.format("sdist", str(folder))], cwd=source, check=True, capture_output=True
+    )
+    shutil.rmtree(source)
+    (archive,) = folder.glob("*.tar.gz")
+    shutil.unpack_archive(archive, folder / "source", filter="data")
+    (source,) = (folder / "source").iterdir()
+    subprocess.run(
+        [sys.executable, "-c", build.format("wheel", str(folder))], cwd=source, check=True, capture_output=True
+    )
+    shutil.rmtree(folder / "source")
+    (wheel,) = folder.glob("*.whl")
+    return wheel, archive
+
+
+def _environment(folder: Path, wheel: Path) -> Path:
+    """Make an environment with a wheel alone, and return where its packages lie."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
+    python = folder / "venv/bin/python"
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
+    (packages,) = folder.glob("venv/lib/python3.*/site-packages")
+    return packages
+
+
+def _link_required(requirements: list[str], packages: Path) -> None:
+    """Link what these require, and what that requires, into an environment, and nothing else."""
+    known, left = set[str](), [Requirement(text) for text in requirements]
+    while left:
+        requirement = left.pop()
+        if requirement.name in known or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+            continue
+        known.add(requirement.name)
+        there = distribution(requirement.name)
+        left += map(Requirement, there.requires or [])
+        for top in {Path(str(file)).parts[0] for file in there.files or []} - {"..", "__pycache__"}:
+            if not (packages / top).exists():
+                (packages / top).symlink_to(Path(str(there.locate_file(top))))
+
+
+@pytest.mark.slow
+def test_without_torch_the_commands_that_read_are_served(tmp_path: Path) -> None:
+    """The core in an environment of its own, built from the source distribution: each command's help, and records."""
+    wheel, archive = _built(tmp_path)
+    packages = _environment(tmp_path, wheel)
+    metadata = message_from_bytes(next(packages.glob("cotenant-*.dist-info/METADATA")).read_bytes())
+    _link_required([text for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text], packages)
+    assert (packages / "cotenant/py.typed").exists()
+    with tarfile.open(archive) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    assert {"LICENSE", "CITATION.cff", "baselines.json", "targets/published/ray.csv"} <= names
+    assert not any(name.startswith("tests/") for name in names)
+    make_workplace(tmp_path)
+    environ = {"PATH": "/usr/bin:/bin", "COTENANT_LOCK": str(tmp_path / "lock"), "HOME": str(tmp_path)}
+
+    def cotenant(*words: str, status: int = 0) -> str:
+        line = [tmp_path / "venv/bin/cotenant", *words]
+        ended = subprocess.run(line, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120)
+        assert ended.returncode == status, (words, ended.stderr)
+        return ended.stdout + ended.stderr
+
+    python = [tmp_path / "venv/bin/python", "-c"]
+    assert subprocess.run([*python, "import torch"], capture_output=True).returncode == 1
+    for command in COMMANDS:
+        assert re.match(r"usage: cotenant", cotenant("help", command)), command
+    assert "torch is not installed: " in cotenant("doctor", "--quick")
+    assert "with 1 processor" in cotenant("plan", "--users", str(os.cpu_count()))
+    failed = cotenant("--name", "vae", "--isolation", "none", "--outdir", "own", status=1)
+    assert "missing_package: The package 'torch' is missing." in failed
+    for words, said in {
+        ("report",): "convnet",
+        ("report", "--html", "page.html"): "page.html is written.",
+        ("report", "--table", "interference"): "0.900",
+        ("compare", "A", "B"): "UNCLEAR",
+        ("archive", "own", "-o", "run.tar.zst"): "run.tar.zst: ",
+        ("verify", "run.tar.zst"): "All of it holds.",
+        ("export", "--out", "rows.parquet"): "rows in rows.parquet.",
+        ("mlbench-report", "--gpu-model", "V100"): "Score",
+    }.items():
+        assert said in cotenant(*words), words
+
+
 @pytest.mark.slow
 def test_an_installed_wheel_runs_in_an_empty_directory(tmp_path: Path) -> None:
     """In an environment of its own, whose other packages are those of this one, outside of any checkout."""
-    kept = shutil.ignore_patterns(".git", "workspace", "build", "*.egg-info", "__pycache__", ".venv")
-    source = shutil.copytree(ROOT, tmp_path / "source", ignore=kept)
-    build = f"from setuptools.build_meta import build_wheel as made; print(made({str(tmp_path)!r}))"
-    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
-    shutil.rmtree(source)
-    (wheel,) = tmp_path.glob("*.whl")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
-    (packages,) = tmp_path.glob("venv/lib/python3.*/site-packages")
+    wheel, _ = _built(tmp_path)
+    packages = _environment(tmp_path, wheel)
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
-    python = tmp_path / "venv/bin/python"
-    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
-    subprocess.run(install, check=True, capture_output=True)
     folder = tmp_path / "empty"
     folder.mkdir()
     environ = {"PATH": "/usr/bin:/bin", "COTENANT_LOCK": str(tmp_path / "lock"), "HOME": str(tmp_path)}

@@ -35,6 +35,7 @@ from cotenant.results.read import again
 from cotenant.results.store import prepare_directory, write_named, write_whole
 from cotenant.results.table import AT, Rows
 from cotenant.results.targets import REFERENCE, read_systems, save_targets, targets_named
+from cotenant.text import many
 
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""
@@ -56,7 +57,7 @@ def report(given: argparse.Namespace) -> int:
             warn(line)
     if given.save_target is not None:
         _save(summary, given.save_target, given.targets)
-    if given.html is not None:
+    if given.html is not None or given.figures is not None:
         _write_page(summary, records, skipped, given)
     if given.table == "scaling":
         _say_scaling(summary.jobs, given.format, given.foreign)
@@ -118,7 +119,8 @@ def _save(summary: Summary, name: str, limits: str | None) -> None:
 
 
 def _write_page(summary: Summary, records: Rows, skipped: Sequence[str], given: argparse.Namespace) -> None:
-    from cotenant.report.page import Against, headline, page  # matplotlib takes a second to import
+    from cotenant.report import figures  # matplotlib takes a second to import
+    from cotenant.report.page import Against, headline, page
 
     against = None
     if given.targets is not None:
@@ -134,9 +136,18 @@ def _write_page(summary: Summary, records: Rows, skipped: Sequence[str], given: 
     except CotenantError as error:
         curves, skipped = {}, [*skipped, f"No scaling curves: {error}"]
     title = given.title or headline(summary, given.targets)
-    content = page(title, summary, curves, against, skipped, share_points(records)).encode(errors="replace")
-    write_named(given.html, content, "--html names another file.")
-    warn(f"{given.html} is written.")
+    with figures.collected() as charts:
+        content = page(title, summary, curves, against, skipped, share_points(records)).encode(errors="replace")
+    if given.html is not None:
+        write_named(given.html, content, "--html names another file.")
+        warn(f"{given.html} is written.")
+    if given.figures is not None:
+        prepare_directory(given.figures, "--figures names another directory.")
+        written = figures.write_charts(charts, [job.label for job in summary.jobs], given.figures)
+        tabulars = figures.tabulars(summary)
+        for name, text in tabulars.items():
+            write_whole(given.figures / f"{name}.tex", text.encode(errors="replace"))
+        warn(f"{many(written, 'chart')} as SVG and PDF and {many(len(tabulars), 'table')} in {given.figures}.")
 
 
 def _say_scaling(jobs: Sequence[JobSummary], form: str, foreign: Sequence[Path]) -> None:

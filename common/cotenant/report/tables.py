@@ -27,7 +27,7 @@ from cotenant.results.read import drawn
 from cotenant.results.targets import System, system_of
 from cotenant.stats.launches import across_launches
 from cotenant.suite.sizes import WHOLE
-from cotenant.text import printable
+from cotenant.text import many, printable
 
 Kind = Literal["throughput", "batch-size"]
 Per = Literal["watt", "price"]
@@ -93,7 +93,7 @@ class Line:
         """The sentence on what a rate of it is: of copies together, or of one model."""
         where = "device" if self.system.devices else "rank"
         if self.whole:
-            return f"one model over {plural(self.members, where)}"
+            return f"one model over {many(self.members, where)}"
         return f"{self.members} copies, each trained by itself" if self.members > 1 else "one copy"
 
     @property

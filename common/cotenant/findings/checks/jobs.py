@@ -13,6 +13,7 @@ LITTLE_BYTES, NO_BYTES = 5 << 30, 64 << 20
 OTHER_PLACE = "Name another place: --outdir for records, DATA_DIRECTORY for data, BASE for everything."
 OPERATORS_MISSING = "torchvision::"
 """In the error of a torchvision whose compiled half was built for another torch: its operators are not registered."""
+ABSENT = "No module named 'torch'"
 INSTALLED_AS = {
     "PIL": "pillow",
     "ale_py": "ale-py",
@@ -54,6 +55,8 @@ def torch(facts: Facts) -> Inspection:
         remedy = "Make the environment anew: remove .venv and start ./run.sh."
         yield error(f"A process that imports torch {test.died}.", remedy, rule="torch_broken")
         return "torch cannot be asked"
+    if ABSENT in test.torch_error:
+        return "not installed"
     if test.torch_error:
         sentence = f"torch cannot be imported: {test.torch_error}."
         yield error(sentence, "pip install -r requirements.txt", rule="torch_broken")
@@ -158,6 +161,13 @@ def packages(facts: Facts) -> Inspection:
         for package in job.packages:
             missing.setdefault(package, []).append(job.name)
     yield from dict.fromkeys(job.refusal for job in facts.jobs if job.refusal is not None)
+    if jobs := missing.get("torch"):
+        yield warning(
+            f"torch is not installed: {listed(jobs)} cannot run. Records can be read without it.",
+            "pip install 'cotenant[torch]'",
+            rule="torch_absent",
+        )
+        return f"{listed(sorted(missing))} missing"
     for package, jobs in sorted(missing.items()):
         yield error(
             f"The package '{package}' is missing; it is imported by {listed(jobs)}.",

@@ -9,6 +9,7 @@ import io
 import re
 import warnings
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import matplotlib as mpl
@@ -114,8 +115,14 @@ def boxes(axes: Axes, spans: Iterable[tuple[float, float]], y: float, height: fl
         axes.add_patch(PathPatch(Outline(np.concatenate(corners), codes), **({"linewidth": 0} | style)))
 
 
+drawn: ContextVar[dict[str, Axes] | None] = ContextVar("drawn", default=None)
+"""Where whoever wants a page's charts for more than the page has them put, by their names."""
+
+
 def svg(axes: Axes, name: str) -> str:
     """Return the axes' figure as an SVG element for a page; `name` makes its ids unique there."""
+    if (kept := drawn.get()) is not None:
+        kept[name] = axes
     stream = io.StringIO()
     with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
         # The page's fonts draw the text, not the one it was measured with.

@@ -1,0 +1,136 @@
+"""The charts of a report's page as files of their own, SVG and PDF, and its tables as LaTeX (booktabs)."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgba
+from matplotlib.figure import Figure
+
+from cotenant.report.grid import Grid, present
+from cotenant.report.interference import interference_grid
+from cotenant.report.jobs import jobs_grid
+from cotenant.report.mixes import mix_blocks, mix_grid
+from cotenant.report.pairs import pairs_grid
+from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, drawn
+from cotenant.report.sense import sense_grid, sensitivities
+from cotenant.report.summary import Summary
+from cotenant.results.read import again
+from cotenant.results.store import write_whole
+
+PRINTED = {INK: "#111111", SOFT: "#555555", LINE: "#dddddd", ACCENT: "#1f5fae", WASH: "#c9dcf2", PAPER: "#ffffff"}
+"""What each marker colour of a picture is on paper."""
+_COLOURS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": r"$-$",
+    "≈": r"$\approx$",
+    "→": r"$\to$",
+} | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+_OF_JOB, _KINDS = re.compile(r"j(\d+)(.+)"), {"s": "observations", "t": "timeline", "m": "memory"}
+_OTHER_NAME = re.compile(r"[^\w.-]+")
+
+
+@contextmanager
+def collected() -> Iterator[dict[str, Axes]]:
+    """Keep the charts of every page that is made meanwhile, by the names that they have there."""
+    charts: dict[str, Axes] = {}
+    token = drawn.set(charts)
+    yield charts
+    drawn.reset(token)
+
+
+def tabulars(summary: Summary) -> dict[str, str]:
+    """Return the views that hold something as LaTeX, by their names."""
+    views = {
+        "jobs": jobs_grid(summary),
+        "interference": interference_grid(summary),
+        "mix": mix_grid(mix_blocks(summary)),
+        "pairs": pairs_grid(summary),
+        "sense": sense_grid(sensitivities(record for _, record in again(summary.under_pressure))),
+    }
+    return {name: latex(grid) for name, grid in views.items() if grid.shown_rows}
+
+
+def latex(grid: Grid) -> str:
+    """Return one tabular of all groups with the rules of booktabs, without columns that a narrow page leaves out."""
+    columns = present([column for column in grid.columns if column.seen != "files"], grid.shown_rows)
+    columns = [column for column in columns if not column.drop]
+    kinds = "".join("l" if column.left else "r" for column in columns)
+    lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", _line(column.heading for column in columns)]
+    for group in grid.groups:
+        lines.append(r"\midrule")
+        if group.title and len(grid.groups) > 1:
+            lines.append(rf"\multicolumn{{{len(columns)}}}{{l}}{{{latex_text(group.title)}}} \\")
+        lines += [_line(cell.text for cell in row.in_order(columns)) for row in group.shown_rows]
+    return "\n".join(("% needs \\usepackage{booktabs}", *lines, r"\bottomrule", r"\end{tabular}", ""))
+
+
+def _line(cells: Iterable[str]) -> str:
+    return " & ".join(map(latex_text, cells)) + r" \\"
+
+
+def latex_text(text: str) -> str:
+    """Return a text as LaTeX prints it: its special characters escaped, in one line."""
+    return "".join(_SPECIAL.get(sign, sign) for sign in " ".join(text.split()))
+
+
+def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) -> int:
+    """Write each chart as NAME.svg and NAME.pdf in the colours of paper; return how many charts there are.
+
+    `jobs` are the labels of the page's jobs in their order: its charts are named after them.
+    """
+    settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "cotenant", "pdf.fonttype": 42}
+    for name, axes in charts.items():
+        figure = axes.figure
+        assert isinstance(figure, Figure)
+        _recolour(figure)
+        for form, date in (("svg", "Date"), ("pdf", "CreationDate")):
+            stream = io.BytesIO()
+            with mpl.rc_context(settings), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+                figure.savefig(stream, format=form, metadata={date: None})
+            write_whole(folder / f"{file_name(name, jobs)}.{form}", stream.getvalue())
+    return len(charts)
+
+
+def file_name(chart: str, jobs: Sequence[str]) -> str:
+    """Return what a chart's files are called: `vae-timeline` for `j3t`, where vae is job 3; others as in the page."""
+    if found := _OF_JOB.fullmatch(chart):
+        index, kind = found.groups()
+        chart = f"{jobs[int(index)]}-{_KINDS.get(kind, kind)}"
+    return _OTHER_NAME.sub("-", chart).strip("-.")
+
+
+def _recolour(figure: Figure) -> None:
+    for artist in figure.findobj():
+        for name in _COLOURS:
+            get, put = (getattr(artist, f"{verb}_{name}", None) for verb in ("get", "set"))
+            if get is not None and put is not None:
+                _put(artist, get(), put)
+
+
+def _put(artist: Artist, colour: Any, put: Any) -> None:
+    """Give an artist the colour of paper where it has a marker's; its transparency stays."""
+    if isinstance(colour, str) and colour == "none":
+        return
+    try:
+        *_, alpha = to_rgba(colour)
+        marker = to_hex(colour)
+    except ValueError:  # several colours, of which no picture of ours has any
+        return
+    if marker in PRINTED:
+        put(to_rgba(PRINTED[marker], alpha))

@@ -1,0 +1,66 @@
+"""`report --figures DIR`: each chart as SVG and PDF in the colours of paper, and tables as LaTeX."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+from commands.calling import write
+from cotenant.cli import main
+from cotenant.report.figures import PRINTED, file_name, latex, latex_text
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup
+from report.making import launch
+
+
+def test_charts_and_tables_are_files_of_their_own(tmp_path: Path) -> None:
+    records = write(tmp_path / "out", [one for name in ("vae", "cart_pole") for one in launch(name)])
+    page, figures = tmp_path / "page.html", tmp_path / "figures"
+    assert main(["report", str(records), "--html", str(page), "--figures", str(figures)]) == 0
+    names = {path.name for path in figures.iterdir()}
+    charts = {name.removesuffix(".svg") for name in names if name.endswith(".svg")}
+    assert {f"{job}-{kind}" for job in ("vae", "cart_pole") for kind in ("observations", "timeline")} <= charts
+    assert page.read_text().count("<svg") == len(charts), "each chart of the page, which has them as ever"
+    assert names == {f"{chart}.{form}" for chart in charts for form in ("svg", "pdf")} | {"jobs.tex"}
+    for chart in charts:
+        text = (figures / f"{chart}.svg").read_text()
+        ElementTree.fromstring(text)
+        assert not [marker for marker in PRINTED if marker in text], "the page's colours mean nothing on paper"
+        assert any(colour in text for colour in PRINTED.values())
+        printed = (figures / f"{chart}.pdf").read_bytes()
+        assert printed.startswith(b"%PDF-")
+        assert printed.rstrip().endswith(b"%%EOF")
+    table = (figures / "jobs.tex").read_text()
+    head, *rows = [line for line in table.splitlines() if line.endswith(r" \\")]
+    assert [row.partition(" & ")[0] for row in rows] == [r"cart\_pole", "vae"]
+    assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(re.findall(r"(?<!\\)&", head))}
+
+
+def test_a_table_escapes_what_latex_reads_as_more_than_text() -> None:
+    name: Column[str] = Column("a_b", Cell, left=True)
+    share: Column[str] = Column("%", Cell)
+    groups = [
+        RowGroup([Row({name: Cell("x & y\nz"), share: Cell("±5 %")})], title="one #1"),
+        RowGroup([Row({name: Cell(r"\~^{}$"), share: Cell("")})], title="two"),
+    ]
+    assert latex(Grid([name, share], groups)).splitlines() == [
+        r"% needs \usepackage{booktabs}",
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"a\_b & \% \\",
+        r"\midrule",
+        r"\multicolumn{2}{l}{one \#1} \\",
+        r"x \& y z & $\pm$5 \% \\",
+        r"\midrule",
+        r"\multicolumn{2}{l}{two} \\",
+        r"\textbackslash{}\textasciitilde{}\textasciicircum{}\{\}\$ &  \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    assert latex_text("a\tb") == "a b"
+
+
+def test_a_file_is_named_after_its_job_and_leaves_no_directory() -> None:
+    assert file_name("j1t", ["vae", "../x/y"]) == "x-y-timeline"
+    assert file_name("j0h2", ["vae"]) == "vae-h2"
+    assert file_name("shares10", []) == "shares10"
