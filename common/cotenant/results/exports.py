@@ -29,6 +29,7 @@ from cotenant.results import columns
 from cotenant.results.columns import schema
 from cotenant.results.decoded import NAMED, Skipped
 from cotenant.results.export_form import export_form
+from cotenant.results.openmetrics import write_openmetrics
 from cotenant.results.record import Whole
 from cotenant.results.store import whole
 from cotenant.results.table import Table, table_of_rows
@@ -71,6 +72,7 @@ WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
     "parquet": write_parquet,
     "csv": write_csv,
     "jsonl": pl.LazyFrame.sink_ndjson,
+    "openmetrics": write_openmetrics,
 }
 
 

@@ -1,0 +1,79 @@
+"""Records as OpenMetrics, and the dashboard that asks for them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from commands.calling import Capture, call, write
+from cotenant.results.openmetrics import ENDED, GAUGES, LABELS
+from report.making import BUSY, launch, lost
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = re.compile(r'(cotenant_[a-z0-9_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} ([-+.e\d]+)')
+LABEL = re.compile(r'([a-z]+)="((?:[^"\\\n]|\\["\\n])*)"')
+
+
+def samples(text: str) -> dict[tuple[str, str, str], float]:
+    """Return the value of each series by gauge, job and tenant; assert that every line is of the format."""
+    *lines, end = text.splitlines()
+    assert end == "# EOF"
+    read: dict[tuple[str, str, str], float] = {}
+    described: dict[str, set[str]] = {}
+    for line in lines:
+        if line.startswith("# "):
+            word, name, about = line.removeprefix("# ").split(" ", 2)
+            described.setdefault(name, set()).add(word)
+            assert word != "UNIT" or name.endswith(f"_{about}")
+            continue
+        found = SAMPLE.fullmatch(line)
+        assert found, line
+        labels = dict(LABEL.findall(found[2]))
+        assert {"TYPE", "HELP"} <= described[found[1]], "described before its first sample"
+        key = found[1].removeprefix("cotenant_"), labels["benchmark"], labels["tenant"]
+        assert key not in read, "a series has one sample"
+        read[key] = float(found[3])
+    return read
+
+
+def test_the_newest_record_of_each_series_has_a_sample(tmp_path: Path, capsys: Capture) -> None:
+    old, new = launch("vae", 0, mean_ms=1000), launch("vae", 1, mean_ms=500)
+    records = write(tmp_path / "out", [*new, *old, *launch("wlm", 0, findings=(BUSY,)), *lost("ssd", 0)])
+    path = tmp_path / "rows.prom"
+    assert call(capsys, "export", records, "--to", "openmetrics", "--out", path)[0] == 0
+    read = samples(path.read_text())
+    rate = new[0].statistics
+    assert rate is not None
+    assert read["rate_items_per_second", "vae", "0"] == pytest.approx(rate.median)
+    assert (read["completed", "vae", "1"], read["completed", "ssd", "0"]) == (1, 0)
+    assert ("rate_items_per_second", "ssd", "0") not in read, "what is not known has no sample"
+    assert (read["warning_findings", "wlm", "0"], read["warning_findings", "vae", "0"]) == (1, 0)
+    assert read[ENDED, "vae", "0"] > 1.7e9
+
+
+def test_labels_are_escaped_and_observations_refused(tmp_path: Path, capsys: Capture) -> None:
+    odd = 'a "b" \\c'
+    records = write(tmp_path / "out", [replace(one, suite=odd) for one in launch("vae")])
+    path = tmp_path / "rows.openmetrics"
+    assert call(capsys, "export", records, "--out", path)[0] == 0
+    assert samples(path.read_text())
+    assert r'suite="a \"b\" \\c"' in path.read_text()
+    status, _, errors = call(capsys, "export", records, "--out", path, "--observations")
+    assert (status, "Leave out --observations." in errors) == (2, True)
+
+
+def test_the_dashboard_asks_for_series_that_are_written() -> None:
+    dashboard = json.loads((ROOT / "docs/grafana-dashboard.json").read_text())
+    written = {f"cotenant_{name}" for name in (*(gauge.name for gauge in GAUGES), ENDED)}
+    labels = {"benchmark" if name == "name" else name for name in LABELS}
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked += [variable["query"] for variable in dashboard["templating"]["list"] if variable["type"] == "query"]
+    assert len(asked) > 8
+    for expression in asked:
+        assert set(re.findall(r"cotenant_\w+", expression)) <= written, expression
+        assert set(re.findall(r"(\w+)=~", expression)) <= labels, expression
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
