@@ -10,6 +10,8 @@ import pytest
 from cotenant.errors import CotenantError
 from cotenant.isolation.memory_shares import PAGE_BYTES
 from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
+from cotenant.isolation.plan_findings import cache_findings
+from cotenant.machine.cpu import Cache
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from machine.invented import GIB, device, machine, of_cores
@@ -230,3 +232,28 @@ def test_ranks_are_pinned_near_their_devices() -> None:
     for ranks in (0, 9):
         with pytest.raises(CotenantError, match="Show the suite at most 8 devices, or leave"):
             split_ranks(host, whole, ranks)
+
+
+@pytest.mark.parametrize(
+    ("tenants", "sentence"),
+    [
+        (2, ""),
+        (
+            4,
+            (
+                "2 last-level caches of 32 MiB each (L3) serve several tenants: "
+                "tenants 0-1 (processors 0-3); tenants 2-3 (processors 4-7)."
+            ),
+        ),
+        (3, "1 last-level cache of 32 MiB (L3) serves several tenants: tenants 1-2 (processors 4-7)."),
+    ],
+)
+def test_last_level_caches_of_several_tenants_are_named(tenants: int, sentence: str) -> None:
+    caches = [Cache(3, 32 << 20, (0, 1, 2, 3)), Cache(3, 32 << 20, (4, 5, 6, 7)), Cache(2, None, (8,))]
+    made = plan(machine(cores=8), tenants)
+    slices = made.slices
+    if tenants == 3:  # One tenant with a cache of its own beside two that share the other.
+        slices = tuple(
+            replace(piece, processors=cpus) for piece, cpus in zip(slices, ((0, 1), (4, 5), (6, 7)), strict=True)
+        )
+    assert [finding.sentence for finding in cache_findings(slices, caches)] == [sentence] * bool(sentence)

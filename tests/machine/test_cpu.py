@@ -9,11 +9,13 @@ import pytest
 
 from cotenant.machine import cpu as speed
 from cotenant.machine.cpu import (
+    Cache,
     Clocking,
     Speed,
     clock_read_ns,
     clocking,
     last_level_cache_bytes,
+    last_level_caches,
     speed_over,
     thermal_throttles,
 )
@@ -44,6 +46,25 @@ def test_the_last_level_cache_is_the_largest(tmp_path: Path) -> None:
     sizes = {"index0": "48K", "index1": "32K", "index2": "2048K", "index3": "33792K", "index4": "?"}
     write(tmp_path, {f"{CPU}/cpu0/cache/{index}/size": size for index, size in sizes.items()})
     assert last_level_cache_bytes(tmp_path) == 33 << 20
+
+
+def cached(root: Path, number: int, level: int, serves: str, kind: str = "Unified", size: str = "32768K") -> None:
+    place = f"{CPU}/cpu{number}/cache/index{level if kind != 'Instruction' else 9}"
+    write(root, {f"{place}/{name}": text for name, text in {"level": level, "type": kind, "size": size}.items()})
+    write(root, {f"{place}/shared_cpu_list": serves})
+
+
+def test_last_level_caches_are_told_once_each_with_whom_they_serve(tmp_path: Path) -> None:
+    """Two complexes of four processors with an L3 each, and one processor whose last is its own L2."""
+    assert last_level_caches(range(9), tmp_path) == []
+    for number in range(8):
+        cached(tmp_path, number, 1, str(number), size="32K")
+        cached(tmp_path, number, 4, str(number), "Instruction")
+        cached(tmp_path, number, 3, "0-3" if number < 4 else "4-7")
+    cached(tmp_path, 8, 2, "", size="?")
+    first, second = Cache(3, 32 << 20, (0, 1, 2, 3)), Cache(3, 32 << 20, (4, 5, 6, 7))
+    assert last_level_caches(range(9), tmp_path) == [first, second, Cache(2, None, (8,))]
+    assert last_level_caches([5, 6], tmp_path) == [second]
 
 
 def test_boost_in_both_ways_of_saying_it(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +14,9 @@ from cotenant.isolation.assignment import cores_by_node
 from cotenant.isolation.choose import Chosen, choose_backend
 from cotenant.isolation.memory_shares import Mems
 from cotenant.isolation.plan import Plan, Policy, plan, tenants_by_default
+from cotenant.isolation.plan_findings import cache_findings
 from cotenant.machine.accelerators import Accelerator, visible_variables
+from cotenant.machine.cpu import Cache, last_level_caches
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.machine.topology import Machine, discover
 from cotenant.procfs import format_list
@@ -40,7 +42,8 @@ def main(argv: Sequence[str]) -> int:
         mems=given.mems,
         reserve_bytes=given.reserve,
     )
-    document = document_of(machine, made, chosen, given.plan, given.mems)
+    caches = last_level_caches(processor.id for processor in machine.processors)
+    document = document_of(machine, made, chosen, given.plan, given.mems, caches)
     if given.format == "json":
         tell_document(document)
         return EXIT_PASSED
@@ -58,7 +61,9 @@ def parser() -> Parser:
     return parser
 
 
-def document_of(machine: Machine, made: Plan, chosen: Chosen, policy: Policy, mems: Mems) -> Document:
+def document_of(
+    machine: Machine, made: Plan, chosen: Chosen, policy: Policy, mems: Mems, caches: Iterable[Cache] = ()
+) -> Document:
     """Return what the picture shows and `--json` prints. Lists as text are in the kernel's format (`0-15,128-143`)."""
     labels = _labels(machine.accelerators)
     devices = _devices(machine, made, labels)
@@ -97,7 +102,9 @@ def document_of(machine: Machine, made: Plan, chosen: Chosen, policy: Policy, me
         "tenants": tenants,
         "boxes": _boxes(machine, made, devices),
         "homeless_devices": devices.get(-1, []),
-        "findings": [asdict(finding) for finding in (*chosen.findings, *made.findings)],
+        "findings": [
+            asdict(finding) for finding in (*chosen.findings, *made.findings, *cache_findings(made.slices, caches))
+        ],
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cotenant.finding import Finding, info, warning
 from cotenant.isolation.assignment import Cpus, mixtures
 from cotenant.machine.accelerators import Accelerator
+from cotenant.machine.cpu import Cache
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.text import gib, many
@@ -16,6 +17,7 @@ from cotenant.text import gib, many
 if TYPE_CHECKING:
     from cotenant.isolation.plan import Slice
 
+MIB = 1 << 20
 _UNEVEN_PERCENT = 5
 """Memory that the nodes' sizes leave unused is worth a finding above this share."""
 
@@ -79,6 +81,25 @@ def _processor_findings(machine: Machine, slices: Sequence[Slice], limit: int) -
             f"The processors of {_tenants(straddling)} lie on more than one NUMA node.",
             "Choose --users as a multiple of the number of nodes.",
             rule="nodes_straddled",
+        )
+
+
+def cache_findings(slices: Sequence[Slice], caches: Iterable[Cache]) -> Iterator[Finding]:
+    """Say which last-level caches serve processors of more than one tenant."""
+    shared: defaultdict[tuple[int, int | None], list[tuple[Cpus, set[int]]]] = defaultdict(list)
+    for cache in caches:
+        serves = frozenset(cache.processors)
+        tenants = {slice_.tenant for slice_ in slices if not serves.isdisjoint(slice_.processors)}
+        if len(tenants) > 1:
+            shared[cache.level, cache.size_bytes].append((cache.processors, tenants))
+    for (level, size), those in shared.items():
+        which = "; ".join(f"{_tenants(tenants)} (processors {format_list(cpus)})" for cpus, tenants in those)
+        each = "" if size is None else f" of {size / MIB:g} MiB{' each' if len(those) > 1 else ''}"
+        serve = "serve" if len(those) > 1 else "serves"
+        yield info(
+            f"{many(len(those), 'last-level cache')}{each} (L{level}) {serve} several tenants: {which}.",
+            "No cgroup divides a cache; --pressure llc measures what that costs. Use --users so that each has its own.",
+            rule="cache_shared",
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.procfs import read_int, read_text
+from cotenant.procfs import read_int, read_list, read_text
 
 _CPU = "sys/devices/system/cpu"
 
@@ -48,8 +48,40 @@ def thermal_throttles(processors: Iterable[int], root: Path = Path("/")) -> int 
 
 def last_level_cache_bytes(root: Path = Path("/")) -> int | None:
     """Return the size of the first processor's largest cache, None where the kernel does not say."""
-    sizes = (read_text(file) for file in (root / _CPU / "cpu0/cache").glob("index*/size"))
-    return max((int(size[:-1]) << 10 for size in sizes if size[:-1].isdecimal() and size.endswith("K")), default=None)
+    sizes = (_kib(read_text(file)) for file in (root / _CPU / "cpu0/cache").glob("index*/size"))
+    return max((size for size in sizes if size is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A cache and the logical processors that it serves; a size of None where the kernel does not say."""
+
+    level: int
+    size_bytes: int | None
+    processors: tuple[int, ...]
+
+
+def last_level_caches(processors: Iterable[int], root: Path = Path("/")) -> list[Cache]:
+    """Return the last cache for data of each of these processors, each once, as it is numbered by its first processor.
+
+    Of a guest it is what its hypervisor says. Without /sys there are none.
+    """
+    found = {}
+    for number in processors:
+        own = [
+            (level, place)
+            for place in (root / _CPU / f"cpu{number}/cache").glob("index*")
+            if (level := read_int(place / "level")) is not None and read_text(place / "type") != "Instruction"
+        ]
+        if own:
+            level, place = max(own)
+            serves = tuple(read_list(place / "shared_cpu_list")) or (number,)
+            found[serves] = Cache(level, _kib(read_text(place / "size")), serves)
+    return [found[serves] for serves in sorted(found)]
+
+
+def _kib(size: str) -> int | None:
+    return int(size[:-1]) << 10 if size.endswith("K") and size[:-1].isdecimal() else None
 
 
 def _distinct(places: Iterable[tuple[int, Path]], name: str) -> tuple[str, ...]:
