@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import catalogue
 import pytest
@@ -93,6 +97,7 @@ def test_what_is_no_command_of_ours_is_there_and_takes_its_flags() -> None:
             assert not word.startswith("tests/") or (ROOT / word).exists(), place
 
 
+RECIPES = ROOT / "docs/recipes.md"
 VERDICTS = ("works", "other", "not here")
 """Of the four suites' words and habits: as there, another way on purpose, left out with the reason."""
 STAND_INS = {"DIR": ".", "HOST:PORT": "node1:29400", "FILE": "page.html"}
@@ -116,6 +121,47 @@ def test_every_item_of_the_four_suites_has_a_verdict_and_its_command_is_one(work
             end = words.index("--") if "--" in words else len(words)
             assert main(["run", *words[:end], "--show", *words[end:]]) == 0, line
             assert capsys.readouterr().out
+
+
+def test_the_manifest_is_one_and_its_command_is_ours(workspace: Path, capsys: Capture) -> None:
+    (job,) = [json.loads(block) for language, block in FENCE.findall(RECIPES.read_text()) if language == "json"]
+    assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+    program, *words = container["command"]
+    words[words.index("/records")] = "records"
+    assert (program, main(["run", *words, "--show"])) == ("./run.sh", 0)
+
+
+def test_the_check_for_reframe_asks_for_what_a_report_has(
+    workspace: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a stand-in of ReFrame's names; its own runs it as it stands."""
+    (check,) = [block for language, block in FENCE.findall(RECIPES.read_text()) if language == "python"]
+    here = SimpleNamespace(simple_test=lambda cls: cls, RunOnlyRegressionTest=object)
+    sanity = SimpleNamespace(
+        all=all,
+        map=map,
+        assert_in=lambda one, those: one in those,
+        defer=float,
+        make_performance_function=lambda *of: of,
+    )
+    for name, module in {"reframe": here, "reframe.utility": here, "reframe.utility.sanity": sanity}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    here.utility = SimpleNamespace(sanity=sanity)
+    names: dict[str, Any] = {"sanity_function": lambda of: of, "run_before": lambda when: lambda of: of}
+    exec(check, names)
+    assert main(["report", "--json"]) == 0
+    Path("printed").write_text(capsys.readouterr().out)
+    made = names["CotenantTest"]()
+    made.stagedir, made.stdout = ".", "printed"
+    assert made.every_number_holds()
+    made.rates()
+    assert {unit for _, unit in made.perf_variables.values()} == {"items/s"}
+    assert made.perf_variables["convnet"][0] > 1000
+    assert main(["run", *made.executable_opts, "--show"]) == 0
 
 
 def test_the_catalogue_is_of_the_benchmarks_that_there_are() -> None:

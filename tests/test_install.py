@@ -209,6 +209,14 @@ def test_an_installed_wheel_runs_in_an_empty_directory(tmp_path: Path) -> None:
     cotenant("mlbench-report", "--gpu-model", "V100")
 
 
+def test_the_citation_is_of_this_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = dict(line.split(": ", 1) for line in (ROOT / "CITATION.cff").read_text().splitlines() if ": " in line[1:])
+    assert lines["version"] == project["version"]
+    assert lines["license"] == project["license"]["text"]
+    assert {"cff-version", "message", "title", "type"} <= lines.keys()
+
+
 def test_debian_packages_are_one_name_a_line() -> None:
     lines = (ROOT / "apt_packages").read_text().splitlines()
     assert {"python3", "python3-venv", "curl"} <= set(lines)
