@@ -39,9 +39,8 @@ def long_enough(request: pytest.FixtureRequest) -> None:
     request.node.add_marker(pytest.mark.timeout(2 * LIMIT_S))
 
 
-def product(**more: Any) -> dict[str, Any]:
-    words = {"--side": SIDE, "--precision": "bf16", "--number": NUMBER} | OBSERVED
-    return entry("product", PRODUCT, words) | more
+def product(**words: Any) -> dict[str, Any]:
+    return entry("product", PRODUCT, {"--side": SIDE, "--precision": "bf16", "--number": NUMBER} | OBSERVED | words)
 
 
 def issuing(record: dict[str, Any]) -> float:
@@ -77,15 +76,18 @@ def point_of(host: Host, name: str) -> SharePoint:
     return point
 
 
-def test_a_rate_its_events_and_its_mfu_are_those_of_the_model(null: Host) -> None:
+def test_a_rate_its_events_its_mfu_and_its_energy_are_those_of_the_model(null: Host) -> None:
     def measured() -> list[float]:
-        scale, (record,) = launched(null, "modelled", [product()], "--users", 1)
+        # Energy is counted over ten seconds at the least.
+        scale, (record,) = launched(null, "modelled", [product(**{"--repeat": 26})], "--users", 1)
         events_ns = sum(one["event_ns"] for one in record["observations"]) / len(record["observations"])
         mfu = record["meters"]["compute"]["mfu"]
-        return [scale * (rate(record) or 0) / 1e9, events_ns / scale, scale * mfu]
+        (device,) = record["meters"]["devices"].values()
+        watts = device["energy_j"] / device["energy_window_s"]
+        return [scale * (rate(record) or 0) / 1e9, events_ns / scale, scale * mfu, watts]
 
-    # Operations a ns; the time of an observation; the part of the peak.
-    known = [2 * SIDE**3 / PRODUCT_NS, NUMBER * PRODUCT_NS, 2 * SIDE**3 / PRODUCT_NS / PEAK_FLOP_NS]
+    # Operations a ns; the time of an observation; the part of the peak; what null/nvml.c says of any time.
+    known = [2 * SIDE**3 / PRODUCT_NS, NUMBER * PRODUCT_NS, 2 * SIDE**3 / PRODUCT_NS / PEAK_FLOP_NS, 400.0]
     found_again(measured, known, rel=0.01)
 
 

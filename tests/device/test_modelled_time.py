@@ -20,7 +20,7 @@ from device.null.build import variables
 from device.zygote import Zygote
 
 SCALE = 100
-PEAK_FLOP_NS, REACHED, LAUNCH_NS = 989.5e3, 0.7, 5_000
+PEAK_FLOP_NS, REACHED, LAUNCH_NS, MEMORY_BYTES_NS = 989.5e3, 0.7, 5_000, 3350
 SIDE, NUMBER = 4096, 5
 PRODUCT_NS = 2 * SIDE**3 / (REACHED * PEAK_FLOP_NS)
 FILLS, FILL_MS = 60, 10.0
@@ -40,6 +40,20 @@ def test_products_take_their_modelled_time(graph: Sequence[str], launches: int, 
     # The host is seldom late, and never early.
     assert all(one["end_ns"] - one["start_ns"] >= 0.99 * modelled_ns for one in seen)
     assert min(one["issued_ns"] - one["start_ns"] for one in seen) < 0.1 * modelled_ns
+
+
+@pytest.mark.slow
+def test_a_host_that_waits_for_a_full_queue_has_issued_when_half_of_it_is_done(zygote: Zygote) -> None:
+    """Products so small that their launches are all they take, and slow ones, so that few are done before the queue is
+    full: its first half is, when the host issues the rest."""
+    side, scale, number = 64, 1000, QUEUE // 2 + 8
+    words = ("--cuda", "--precision", "bf16", "--side", side, "--batch-size", 2, "--repeat", 2, "--number", number)
+    ended = zygote.run("ceilings/product", *words, environ={"NULL_DEVICE_SCALE": str(scale)})
+    assert ended.status == 0, ended
+    launch_ns = scale * (LAUNCH_NS + 3 * 2 * side**2 / MEMORY_BYTES_NS)
+    seen = ended.record["observations"]
+    assert [one["event_ns"] for one in seen] == pytest.approx([2 * number * launch_ns] * len(seen), rel=0.01)
+    assert min(one["issued_ns"] - one["start_ns"] for one in seen) == pytest.approx(QUEUE / 2 * launch_ns, rel=0.01)
 
 
 def started(
