@@ -1,9 +1,9 @@
 // Products of matrices: how many operations, of how many bytes, on which stream.
 #define _GNU_SOURCE
 #include "null.h"
+#include "handles.h"
 #include <cublasLt.h>
 #include <cublas_v2.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define VERSION 130100
@@ -37,45 +37,11 @@ static int allows_tf32(cublasHandle_t handle, cublasComputeType_t type) {
 
 // ---- Handles
 
-cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
-    *handle = calloc(1, sizeof **handle);
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
-    free(handle);
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
-    handle->stream = stream;
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t *stream) {
-    *stream = handle->stream;
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t math) {
-    handle->math = math;
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t *math) {
-    *math = handle->math;
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t mode) {
-    handle->pointer_mode = mode;
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasGetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_t *mode) {
-    *mode = handle->pointer_mode;
-    return CUBLAS_STATUS_SUCCESS;
-}
+FREES(cublasStatus_t, cublasLtMatrixLayoutDestroy, cublasLtMatrixLayout_t)
+FREES(cublasStatus_t, cublasLtMatmulDescDestroy, cublasLtMatmulDesc_t)
+KEEPS(cublasStatus_t, cublasSetStream_v2, cublasGetStream_v2, cublasHandle_t, cudaStream_t, stream)
+KEEPS(cublasStatus_t, cublasSetMathMode, cublasGetMathMode, cublasHandle_t, cublasMath_t, math)
+KEEPS(cublasStatus_t, cublasSetPointerMode_v2, cublasGetPointerMode_v2, cublasHandle_t, cublasPointerMode_t, pointer_mode)
 
 cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version) {
     (void)handle;
@@ -174,11 +140,6 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, c
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
-    free(layout);
-    return CUBLAS_STATUS_SUCCESS;
-}
-
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *description, cublasComputeType_t compute,
                                         cudaDataType scale) {
     *description = calloc(1, sizeof **description);
@@ -189,11 +150,6 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *description, cubla
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t name,
                                               const void *value, size_t bytes) {
     if (name == CUBLASLT_MATMUL_DESC_TRANSA) memcpy(&((Description *)description)->transpose_a, value, sizeof(int));
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
-    free(description);
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -1,20 +1,16 @@
 // cuDNN: descriptors keep what they are told, plans know what their operations cost, recurrent layers have real sizes.
 #define _GNU_SOURCE
 #include "null.h"
+#include "handles.h"
 #include <cudnn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define VERSION 92400
 #define DROPOUT_STATES 3244032  // bytes, on an H100
 #define MOST_DIMENSIONS 8
 
-struct cudnnContext {
-    cudaStream_t stream;
-};
-
-static size_t width_of(cudnnDataType_t type) {
+size_t width_of(cudnnDataType_t type) {
     switch (type) {
     case CUDNN_DATA_DOUBLE: case CUDNN_DATA_INT64: return 8;
     case CUDNN_DATA_HALF: case CUDNN_DATA_BFLOAT16: return 2;
@@ -23,20 +19,16 @@ static size_t width_of(cudnnDataType_t type) {
     }
 }
 
-cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
-    *handle = calloc(1, sizeof **handle);
-    return CUDNN_STATUS_SUCCESS;
-}
+typedef struct Shape {
+    cudnnDataType_t type;
+    cudnnTensorFormat_t format;
+    int dimensions, sizes[MOST_DIMENSIONS], strides[MOST_DIMENSIONS];
+} Shape;
 
-cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
-    handle->stream = stream;
-    return CUDNN_STATUS_SUCCESS;
-}
+struct cudnnTensorStruct { Shape shape; };
+struct cudnnFilterStruct { Shape shape; };
 
-cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t *stream) {
-    *stream = handle->stream;
-    return CUDNN_STATUS_SUCCESS;
-}
+KEEPS(cudnnStatus_t, cudnnSetStream, cudnnGetStream, cudnnHandle_t, cudaStream_t, stream)
 
 size_t cudnnGetVersion(void) { return VERSION; }
 size_t cudnnGetCudartVersion(void) { return 13000; }
@@ -234,26 +226,12 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
 
 // ---- Tensors and filters of the older interface
 
-typedef struct Shape {
-    cudnnDataType_t type;
-    cudnnTensorFormat_t format;
-    int dimensions, sizes[MOST_DIMENSIONS], strides[MOST_DIMENSIONS];
-} Shape;
-
-struct cudnnTensorStruct { Shape shape; };
-struct cudnnFilterStruct { Shape shape; };
-
 static void read_shape(const Shape *shape, int wanted, cudnnDataType_t *type, int *dimensions, int *sizes, int *strides) {
     size_t bytes = (size_t)(wanted < shape->dimensions ? wanted : shape->dimensions) * sizeof(int);
     *type = shape->type;
     *dimensions = shape->dimensions;
     memcpy(sizes, shape->sizes, bytes);
     if (strides) memcpy(strides, shape->strides, bytes);
-}
-
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *tensor) {
-    *tensor = calloc(1, sizeof **tensor);
-    return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int dimensions,
@@ -267,11 +245,6 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDa
 cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor, int wanted, cudnnDataType_t *type,
                                          int *dimensions, int sizes[], int strides[]) {
     read_shape(&tensor->shape, wanted, type, dimensions, sizes, strides);
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *filter) {
-    *filter = calloc(1, sizeof **filter);
     return CUDNN_STATUS_SUCCESS;
 }
 

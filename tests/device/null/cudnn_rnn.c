@@ -1,8 +1,8 @@
 // cuDNN's recurrent layers: where each weight lies in the one buffer of them, and what the passes cost.
 #define _GNU_SOURCE
 #include "null.h"
+#include "handles.h"
 #include <cudnn.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MOST_WORKSPACE (1ul << 20)  // beside what grows with the batch
@@ -18,11 +18,7 @@ struct cudnnRNNDataStruct {
     size_t steps, batch, features;
 };
 
-struct cudnnContext { cudaStream_t stream; };  // as in cudnn.c
-
-static size_t width_of(cudnnDataType_t type) {
-    return type == CUDNN_DATA_DOUBLE ? 8 : type == CUDNN_DATA_FLOAT ? 4 : 2;
-}
+size_t width_of(cudnnDataType_t type);  // cudnn.c
 
 static size_t gates(cudnnRNNDescriptor_t rnn) {
     return rnn->cell == CUDNN_LSTM ? 4 : rnn->cell == CUDNN_GRU ? 3 : 1;
@@ -47,11 +43,6 @@ static size_t weights_before(cudnnRNNDescriptor_t rnn, size_t pseudo_layer) {
 }
 
 static size_t all_weights(cudnnRNNDescriptor_t rnn) { return weights_before(rnn, rnn->layers * rnn->directions); }
-
-cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t *rnn) {
-    *rnn = calloc(1, sizeof **rnn);
-    return CUDNN_STATUS_SUCCESS;
-}
 
 cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t algorithm, cudnnRNNMode_t cell,
                                        cudnnRNNBiasMode_t bias, cudnnDirectionMode_t direction,
@@ -99,11 +90,6 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
         }
     }
     if (weight_at) *weight_at = (char *)space + offset * width;
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t *data) {
-    *data = calloc(1, sizeof **data);
     return CUDNN_STATUS_SUCCESS;
 }
 

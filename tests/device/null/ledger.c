@@ -18,6 +18,9 @@ typedef struct Row {
     size_t taken[MOST_DEVICES];  // by index of the device, its context included
 } Row;
 
+// The most that this process ever had of one device, its context included.
+size_t null_device_peak_bytes;
+
 static Row *rows;
 static Row *mine;
 static int file = -1;
@@ -80,7 +83,9 @@ int ledger_take(int device, size_t bytes) {
     lock();
     enter();
     int fits = bytes <= free_bytes(device);
-    if (fits) mine->taken[physical_device(device)] += bytes;
+    size_t *taken = mine->taken + physical_device(device);
+    if (fits) *taken += bytes;
+    if (*taken > null_device_peak_bytes) null_device_peak_bytes = *taken;
     unlock();
     return fits;
 }
