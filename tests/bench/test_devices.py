@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -21,10 +19,9 @@ from torch import nn
 from bench.small import Small
 from cotenant.bench import Run, UnsupportedError, parallel, session
 from cotenant.bench.contract import Benchmark
-from cotenant.bench.device import Device, choose_device, take_part, unseen_devices
+from cotenant.bench.device import Device, choose_device, unseen_devices
 from cotenant.bench.facts import tenant_facts
 from cotenant.bench.loop import Loop
-from cotenant.bench.outcome import outcome_of
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 from cotenant.results.schema import record_schema
@@ -34,93 +31,16 @@ from tenants.suites import ROOT, TENANTS
 CUDA = Device(torch.device("cuda", 0))
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    made: list[tuple[Any, ...]] = []
-
-    class Event:
-        def __init__(self, enable_timing: bool, blocking: bool) -> None:
-            made.append(("event", enable_timing, blocking))
-
-        def record(self) -> None:
-            made.append(("record",))
-
-    monkeypatch.setattr(torch.cuda, "Event", Event)
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("cuda"))
-    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 3)
-    for name in ("synchronize", "set_device_index"):
-        monkeypatch.setattr(torch.accelerator, name, lambda device, name=name: made.append((name, device)))
-    module = SimpleNamespace(
-        get_device_name=lambda device: f"Board {device.index}",
-        max_memory_allocated=lambda device: 11,
-        max_memory_reserved=lambda device: 22,
-        memory_stats=lambda device: {"num_alloc_retries": 3},
-        empty_cache=lambda: made.append(("empty_cache",)),
-        reset_peak_memory_stats=lambda device: made.append(("reset_peak_memory_stats", device)),
-        mem_get_info=lambda device: (1 << 30, 2 << 30),
-        get_device_properties=lambda device: SimpleNamespace(multi_processor_count=4),
-    )
-    monkeypatch.setattr(torch, "get_device_module", lambda device: module)
-    return made
-
-
-def test_a_tenant_holds_itself_to_its_part_of_a_device_and_says_what_it_sees(tmp_path: Path) -> None:
-    """The whole device's multiprocessors are the driver's word: MPS shows a client its own ones only."""
-    held: list[tuple[float, Any]] = []
-    module = SimpleNamespace(
-        mem_get_info=lambda device: (60 << 30, 80 << 30),
-        set_per_process_memory_fraction=lambda fraction, device: held.append((fraction, device)),
-        get_device_properties=lambda device: SimpleNamespace(multi_processor_count=32, major=9, minor=0, uuid="7"),
-    )
-    nvml = FakeNvml([Board("GPU-7", "00000000:10:00.0")])
-    part = take_part(CUDA, {"COTENANT_DEVICE_MEMORY": str(20 << 30)}, module, tmp_path, nvml)
-    assert held == [(0.25, CUDA.torch_device)]
-    assert part == {
-        "uuid": "GPU-7",
-        "memory_free_bytes": 60 << 30,
-        "memory_total_bytes": 80 << 30,
-        "memory_fraction": 0.25,
-        "multiprocessors": 32,
-        "device_multiprocessors": 132,
-    }
-    instance = FakeNvml([Board("GPU-9", "00000000:10:00.0", mig=True), Board("MIG-7", "", cores=16 * 128)])
-    cut = take_part(CUDA, {}, module, tmp_path, instance)
-    assert (cut["uuid"], cut["device_multiprocessors"]) == ("MIG-7", 16), "CUDA gives the UUID of the instance"
-    without = take_part(CUDA, {}, module, tmp_path, FakeNvml())
-    assert (len(held), without["memory_fraction"], without["device_multiprocessors"]) == (1, None, None)
-
-
-def test_the_accelerator_of_a_rank(calls: list[tuple[Any, ...]]) -> None:
-    device = choose_device(cuda=True, local_rank=2)
-    assert device.torch_device == torch.device("cuda", 2)
-    assert device.is_accelerator
-    assert device.name == "Board 2"
-    assert calls == [("set_device_index", 2)]
-
-
-def test_more_ranks_than_accelerators_are_unsupported_in_all_of_them(calls: list[tuple[Any, ...]]) -> None:
-    for local_rank, local_size in ((0, 4), (3, 4), (3, 1)):
-        with pytest.raises(UnsupportedError) as caught:
-            choose_device(True, local_rank, local_size)
-        outcome, message, _ = outcome_of(caught.value)
-        assert outcome == "unsupported"
-        assert message.startswith("4 ranks need a device each, and 3 can be used here. ")
-        assert "--users 3" in message
-        assert "--nproc_per_node=3" in message
-        assert not choose_device(False, local_rank, local_size).is_accelerator
-    assert calls == []
-
-
-def test_the_processor_where_none_is_asked_for_or_none_is_there(
-    calls: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_processor_where_none_is_asked_for_or_none_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     device = choose_device(cuda=False)
     assert (device.torch_device, device.name, device.is_accelerator) == (torch.device("cpu"), "CPU", False)
     device.synchronize()
     assert device.mark() is None
     assert device.peak_memory_bytes() == {}
-    assert calls == []
+    assert (device.cache_bytes, device.under_mps) == (0, None)
+    done: list[str] = []
+    device.at_once()(lambda: done.append("first"), lambda: done.append("second"))
+    assert done == ["first", "second"]
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     assert choose_device(cuda=True).torch_device.type == "cpu"
 
@@ -148,78 +68,6 @@ def test_devices_that_torch_does_not_see_are_unsupported(
     assert (record["outcome"], record["observations"]) == ("unsupported", [])
     assert "sees no device, and USE_CUDA=1 asks for one. " in capsys.readouterr().err
     assert session.main(Small, ["--no-cuda"]) == 0
-
-
-def test_synchronisation_events_and_memory_name_the_device(calls: list[tuple[Any, ...]]) -> None:
-    CUDA.synchronize()
-    CUDA.mark()
-    CUDA.mark(asleep=True)
-    events = [("event", True, False), ("record",), ("event", True, True), ("record",)]
-    assert calls == [("synchronize", CUDA.torch_device), *events]
-    CUDA.forget_memory()
-    assert calls[-2:] == [("empty_cache",), ("reset_peak_memory_stats", CUDA.torch_device)]
-    assert CUDA.peak_memory_bytes() == {"allocated_bytes": 11, "reserved_bytes": 22, "allocation_retries": 3}
-
-
-def test_two_pieces_of_work_go_to_two_streams_and_what_follows_waits_for_both(calls: list[tuple[Any, ...]]) -> None:
-    @contextlib.contextmanager
-    def entered(stream: Any) -> Iterator[None]:
-        calls.append(("enter", stream))
-        yield
-        calls.append(("leave", stream))
-
-    def stream(name: str) -> Any:
-        return SimpleNamespace(name=name, wait_stream=lambda other: calls.append((name, "waits for", other.name)))
-
-    module: Any = torch.get_device_module(CUDA.torch_device)
-    here, aside = stream("here"), stream("aside")
-    module.current_stream, module.Stream, module.stream = (lambda device: here), (lambda device: aside), entered
-    at_once = CUDA.at_once()
-    assert calls == [("aside", "waits for", "here")]
-    at_once(lambda: calls.append(("first",)), lambda: calls.append(("second",)))
-    assert calls[1:] == [("enter", aside), ("second",), ("leave", aside), ("first",), ("here", "waits for", "aside")]
-    calls.clear()
-    Device(torch.device("cpu")).at_once()(lambda: calls.append(("first",)), lambda: calls.append(("second",)))
-    assert calls == [("first",), ("second",)]
-    assert [CUDA.cache_bytes, Device(torch.device("cpu")).cache_bytes] == [0, 0]
-    module.get_device_properties = lambda device: SimpleNamespace(L2_cache_size=50 << 20)
-    assert CUDA.cache_bytes == 50 << 20
-
-
-def test_whether_mps_serves_is_asked_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    def attribute(value: Any, number: int, device: int) -> int:
-        asked.append((number, device))
-        value._obj.value = 1
-        return statuses.pop()
-
-    statuses = [1, 0]
-    monkeypatch.setattr("ctypes.CDLL", lambda name: SimpleNamespace(cuDeviceGetAttribute=attribute))
-    assert [CUDA.under_mps, CUDA.under_mps] == [True, None]
-    assert asked == [(133, 0)] * 2
-    assert Device(torch.device("cpu")).under_mps is None
-    monkeypatch.setattr("ctypes.CDLL", lambda name: SimpleNamespace())
-    assert CUDA.under_mps is None
-
-
-def test_inherited_switches_are_recorded_and_what_falsifies_rates_is_dropped(
-    calls: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    switches = {
-        "CUDA_LAUNCH_BLOCKING": "1",
-        "NCCL_DEBUG": "WARN",
-        "NVIDIA_TF32_OVERRIDE": "0",
-        "PYTORCH_CUDA_ALLOC_CONF": "backend:native",
-    }
-    for name, value in switches.items():
-        monkeypatch.setenv(name, value)
-    run = Run(Small(cuda=True))
-    assert run.switches == switches
-    assert not {"CUDA_LAUNCH_BLOCKING", "NVIDIA_TF32_OVERRIDE"} & os.environ.keys()
-    assert os.environ["NCCL_DEBUG"] == "WARN"
-    assert [finding.rule for finding in run.findings] == ["switch_dropped"] * 2
-    assert run.findings[0].sentence.startswith("NVIDIA_TF32_OVERRIDE=0 was inherited and is left out: it would ")
 
 
 class OnOneProcessor(nn.Module):

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from bench.small import Small
-from cotenant.bench import Run, UnsupportedError, device, session
+from cotenant.bench import Run, UnsupportedError, session
 from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, tenant_facts
 from cotenant.bench.graph import refuse
@@ -229,38 +229,6 @@ def test_a_processor_records_nothing_nor_do_several_ranks_nor_who_acts(
         Acting(graph=True)
 
 
-def test_a_device_steps_aside_and_then_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    journal: list[Any] = []
-    here = SimpleNamespace(wait_stream=lambda other: journal.append("the device waits"))
-    aside = SimpleNamespace(wait_stream=lambda other: journal.append("aside waits"))
-
-    @contextlib.contextmanager
-    def within(*words: Any, **more: Any) -> Iterator[None]:
-        journal.append((*(word for word in words if isinstance(word, str)), *more.values()))
-        yield
-        journal.append("end")
-
-    for name, stand_in in {
-        "Stream": lambda device: aside,
-        "current_stream": lambda device: here,
-        "CUDAGraph": lambda: SimpleNamespace(replay="replay"),
-        "stream": lambda stream: within("aside"),
-        "graph": lambda graph, stream, capture_error_mode: within("record", capture_error_mode),
-    }.items():
-        monkeypatch.setattr(torch.cuda, name, stand_in)
-
-    def work() -> int:
-        journal.append("work")
-        return len(journal)
-
-    recorded = CUDA.recorded(work)
-    assert (recorded.graph.replay, recorded.stream, recorded.value) == ("replay", aside, 9)
-    steps = ["work"] * 3
-    assert journal == [
-        "aside waits", ("aside",), *steps, "end", "the device waits", ("record", "thread_local"), "work", "end",
-    ]  # fmt: skip
-
-
 def test_apex_counts_on_the_host_and_records_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "cotenant.bench.optimizers._apex", lambda *given: SimpleNamespace(FusedAdam=lambda *a, **b: "apex")
@@ -303,24 +271,3 @@ def test_convolutions_of_tensor_cores_are_channels_last_unless_told(
     assert (last, run.observed.get("memory_format") == "channels_last") == (chosen, chosen)
     benchmark.fast_channels_last = False  # type: ignore[misc]
     assert run._wants_channels_last() is bool(asked)
-
-
-def test_where_shapes_differ_segments_grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    libraries = {"libnvidia-ml.so.1"}
-
-    def opened(name: str) -> None:
-        if name not in libraries:
-            raise OSError(f"{name}: cannot open shared object file")
-
-    monkeypatch.setattr(device.torch._C, "_accelerator_setAllocatorSettings", told.append)
-    monkeypatch.setattr("ctypes.CDLL", opened)
-    monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
-    assert CUDA.let_segments_grow()
-    assert told == ["expandable_segments:True"]
-    libraries.clear()
-    assert not CUDA.let_segments_grow()
-    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:64")
-    assert not CUDA.let_segments_grow()
-    assert not Device(torch.device("cpu")).let_segments_grow()
-    assert len(told) == 1

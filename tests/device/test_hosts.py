@@ -80,7 +80,8 @@ def test_each_user_has_the_device_and_the_part_that_were_planned(name: str, null
     assert [share["sharers"] for share in shares] == [case.devices.count(device) for device in case.devices]
     own = [record["observed"]["device_share"] for record in records]
     assert [seen["uuid"] for seen in own] == [*case.devices]
-    assert {seen["multiprocessors"] for seen in own} == {16 if "MIG" in case.devices[0] else 132}
+    parts = {(seen["multiprocessors"], seen["device_multiprocessors"]) for seen in own}
+    assert parts == {(16, 16) if "MIG" in case.devices[0] else (132, 132)}
     if case.seen != "time":
         return
     for device in set(case.devices):

@@ -273,9 +273,7 @@ def drop_switches(environ: MutableMapping[str, str]) -> list[Finding]:
     ]
 
 
-def take_part(
-    device: Device, environ: Mapping[str, str], torch_device: Any, root: Path = Path("/"), nvml: Any = None
-) -> dict[str, Any]:
+def take_part(device: Device, environ: Mapping[str, str], torch_device: Any) -> dict[str, Any]:
     """Limit torch's allocator as the runner asks, and return what this process sees of its device.
 
     `torch_device` is torch's module of its kind of device. `memory_fraction` is what the allocator is held to: it is
@@ -292,7 +290,7 @@ def take_part(
     version = getattr(properties, "major", 0), getattr(properties, "minor", 0)
     uuid, whole = getattr(properties, "uuid", ""), None
     if uuid:
-        uuid, whole = identified(str(uuid), version, root, nvml)
+        uuid, whole = identified(str(uuid), version)
     return {
         "uuid": uuid,
         "memory_free_bytes": free_bytes,

@@ -258,6 +258,7 @@ typedef struct { unsigned device, memory; } Utilisation;
 typedef struct { unsigned version; int sensor, celsius; } Temperature;
 typedef struct { unsigned pid; u64 used_bytes; unsigned device_instance, compute_instance; } Process;
 typedef struct { u64 reference_ns, violation_ns; } Violation;
+typedef struct { unsigned multiprocessors, engines[5], slices[2]; u64 memory_mib; } Attributes;
 
 Answer nvmlDeviceGetPciInfo_v3(Handle handle, PciInfo *info) {
     UNLESS_DENIED;
@@ -287,6 +288,13 @@ Answer nvmlDeviceGetMemoryInfo_v2(Handle handle, MemoryWithReserved *memory) {
     memory->reserved = instance_of(handle) < 0 ? RESERVED_MIB << 20 : 0;
     memory->free = first.free;
     memory->used = first.used - memory->reserved;
+    return SUCCESS;
+}
+
+Answer nvmlDeviceGetAttributes_v2(Handle handle, Attributes *attributes) {
+    UNLESS_DENIED;
+    if (instance_of(handle) < 0) return NOT_SUPPORTED;
+    *attributes = (Attributes){.multiprocessors = 16, .slices = {1, 1}, .memory_mib = 9728};
     return SUCCESS;
 }
 
