@@ -159,12 +159,18 @@ def test_an_interval_that_is_narrow_enough_ends_the_blocks_after_a_whole_round(
 @pytest.mark.usefixtures("short")
 def test_a_death_ends_the_schedule_for_all(tmp_path: Path, affinity: Affinity, interruption: Interruption) -> None:
     dies = """
-import os, sys, threading, time
+import os, sys, threading
 sys.path.insert(0, sys.argv[1])
 import sums
+from cotenant.protocol.client import Rendezvous
 sys.argv[1:] = sys.argv[2:]
-if os.environ["COTENANT_TENANT"] == "1":
-    threading.Timer(float(os.environ.get("AFTER", "0.7")), os._exit, [3]).start()
+await_go = Rendezvous.await_go
+def await_go_and_die(self):
+    go = await_go(self)
+    if os.environ["COTENANT_TENANT"] == "1":
+        threading.Timer(0.3, os._exit, [3]).start()
+    return go
+Rendezvous.await_go = await_go_and_die
 sys.exit(sums.main())
 """
     result = by_blocks(tmp_path, affinity, interruption, "/usr/bin/env", "python3", "-c", dies, str(TENANTS), *SUMS[1:])
