@@ -63,9 +63,13 @@ def test_each_round_each_pair_meets_once_between_both_of_it_alone_in_the_same_sl
     pairs: tuple[tuple[int, int], ...], rounds: int, seed: int
 ) -> None:
     steps_ns = dict.fromkeys(chain.from_iterable(pairs), MS)
-    first, *blocks = PairSchedule(steps_ns, False, rounds, pairs).blocks(random.Random(seed))
-    assert (first.round, first.awake) == (0, dict.fromkeys(sorted(steps_ns), HOME))
-    assert [block.index for block in blocks] == list(range(1, len(blocks) + 1))
+    schedule = PairSchedule(steps_ns, False, rounds, pairs)
+    blocks = [*schedule.blocks(random.Random(seed))]
+    opening, blocks = blocks[: schedule.opening], blocks[schedule.opening :]
+    there = sorted(steps_ns)
+    assert [block.awake for block in opening] == [dict.fromkeys(there, HOME), *({tenant: HOME} for tenant in there)]
+    assert {block.round for block in opening} == {0}
+    assert [block.index for block in blocks] == list(range(len(opening), len(opening) + len(blocks)))
     for number in range(rounds + 1):
         met = [tuple(sorted(block.awake)) for block in blocks if block.round == number and len(block.awake) > 1]
         assert tuple(sorted(met)) == pairs
@@ -85,8 +89,8 @@ def test_six_jobs_each_beside_itself_are_some_45_blocks_a_round_and_five_minutes
     schedule = within(PairSchedule(steps_ns, False, LEAST_ROUNDS, pairs), 42 * BUDGET_NS)
     assert schedule is not None
     one = PairSchedule(steps_ns, False, 1, pairs)
-    lengths = [sum(1 for _ in one.blocks(random.Random(seed))) for seed in range(9)]
-    assert all(2 * 45 < length <= 2 * 50 + 1 for length in lengths)
+    lengths = [sum(1 for _ in one.blocks(random.Random(seed))) - one.opening for seed in range(9)]
+    assert all(2 * 45 <= length <= 2 * 50 for length in lengths)
     assert 4 * 60 < schedule.total_ns / 1e9 < 6 * 60
     assert schedule.rounds >= LEAST_ROUNDS
 
@@ -114,3 +118,15 @@ def test_of_a_pair_blocks_count_in_which_it_met_and_those_of_one_of_it_beside_th
     turned = [Passed(Block(at, 1, ALL, {0: at, 1: 1 - at}, 0), 1000 * MS * at, 1000 * MS * (at + 1)) for at in (0, 1)]
     early = [(1055 * MS, 1100 * MS), (1161 * MS, 1200 * MS)]
     assert [place.kept for place in places(early, turned, 0, schedule, (0, 1))] == [False, True]
+
+
+def test_a_schedule_goes_by_the_steps_that_were_seen_alone_and_has_the_least_rounds_at_least() -> None:
+    pairs = tuple(combinations(range(3), 2))
+    crowded = PairSchedule(dict.fromkeys(range(3), 400 * MS), False, LEAST_ROUNDS, pairs)
+    opening = [*crowded.blocks(random.Random(0))][: crowded.opening]
+    assert all(block.lasting_ns == 900 * MS for block in opening), "an estimate that is far off costs little"
+    seen = {0: [90 * MS, 100 * MS, 300 * MS], 1: [10 * MS], 2: []}
+    timed = crowded.timed(seen, 90_000 * MS)
+    assert timed.steps_ns == {0: 100 * MS, 1: 10 * MS, 2: 400 * MS}
+    assert crowded.timed({0: [MS], 1: [MS], 2: [MS]}, 90_000 * MS).rounds > timed.rounds
+    assert crowded.timed({}, MS).rounds == LEAST_ROUNDS

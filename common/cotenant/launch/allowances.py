@@ -89,10 +89,9 @@ def by_blocks(
     if len(steps_ns) < len(tenants):
         return "a tenant has timed none of its steps"
     on_devices = any(tenant.spec.slice.accelerators for tenant in tenants)
-    turns = 2 * len(pairs) or len(tenants)
-    budget_ns = turns * BUDGET_NS if budget_s is None else round(budget_s * 1e9)
     shape = (steps_ns, on_devices, LEAST_ROUNDS)
-    schedule = within(PairSchedule(*shape, pairs) if pairs else Schedule(*shape), budget_ns)
+    # How many rounds of pairs there are is known once their steps are: warming up all had the slices of two.
+    schedule = PairSchedule(*shape, pairs) if pairs else within(Schedule(*shape), budget_of(budget_s, len(tenants)))
     if schedule is None:
         rounds, longest_s = LEAST_ROUNDS, max(steps_ns.values()) / 1e9
         return f"{rounds} rounds of steps of {longest_s:.2g} s take more than twice the budget"
@@ -102,9 +101,15 @@ def by_blocks(
         requested = USUAL_LIMITS.given([ranks[index] for index in of_cell])
         number = schedule.number(of_cell, requested.number)
         expected = max(1, schedule.total_ns // (number * min(steps_ns[index] for index in of_cell)))
-        least, most = (Amount(number, repeat, 0) for repeat in (expected, round(SLACK * expected)))
+        slack = SLACK * len(tenants) if pairs else SLACK
+        least, most = (Amount(number, repeat, 0) for repeat in (expected, round(slack * expected)))
         given |= dict.fromkeys(of_cell, Allowance(least, most))
     return schedule, given
+
+
+def budget_of(budget_s: float | None, turns: int) -> int:
+    """Return the nanoseconds that a launch of so many tenants alone in a round may measure."""
+    return turns * BUDGET_NS if budget_s is None else round(budget_s * 1e9)
 
 
 def _within_blocks(requested: Amount, batch_ns: int | None, block_ns: int) -> Amount:

@@ -74,7 +74,8 @@ class Conductor:
         self._tenants = {tenant.index: tenant for tenant in tenants}
         self._homes, self._slots = {tenant.index: tenant.spec.slice for tenant in tenants}, slots
         self._at = dict.fromkeys(self._tenants, HOME)
-        blocks = [*schedule.blocks(chance or random.SystemRandom())]
+        self._chance = chance or random.SystemRandom()
+        blocks = [*schedule.blocks(self._chance)]
         self._blocks = iter(blocks)
         self._clock_ns = clock_ns
         self._block: Block | None = next(self._blocks)
@@ -111,6 +112,13 @@ class Conductor:
         """Go into the next block where it is due."""
         if self._block is not None and not self.due_s():
             self._cross(self._block)
+
+    def follow(self, schedule: Schedule) -> None:
+        """Go on by another schedule, whose blocks so far are of the same tenants."""
+        if self._block is not None:
+            blocks = [*schedule.blocks(self._chance)]
+            self._blocks = iter(blocks[self._block.index + 1 :])
+            self.conducted.schedule, self.conducted.planned = schedule, len(blocks)
 
     def end_with_this_block(self) -> None:
         """Let no other follow: behind a whole round the block of all is the last one."""

@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from cotenant.isolation.plan import Slice
-from cotenant.launch.allowances import Allowance
+from cotenant.launch.allowances import Allowance, budget_of
 from cotenant.launch.conductor import Conductor
 from cotenant.launch.limits import Limits, after_stop
+from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
-from cotenant.launch.schedule import ALL, LEAST_ROUNDS, Schedule, places
+from cotenant.launch.schedule import ALL, LEAST_ROUNDS, Passed, Schedule, places
 from cotenant.launch.tenant import Tenant
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
@@ -62,6 +63,8 @@ class MeasuredLoad:
         self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns) for tenant, each in given.items()}
         self.enough = Enough(limits, self.gos, given)
         self._until_interval = limits.until_interval
+        turns = 2 * len(schedule.pairs) if isinstance(schedule, PairSchedule) else len(tenants)
+        self._budget_ns = budget_of(limits.budget_s, turns)
         self.audits = AuditRequests(
             min((each.least for each in given.values()), key=lambda a: a.repeat), tenants, peers
         )
@@ -70,6 +73,8 @@ class MeasuredLoad:
         """When the last tenant was done: whatever a tenant says, its load counts no longer."""
         self.work = WorkReadings(tenants)
         self.conductor: Conductor | None = None
+        self._timed = False
+        """Whether pairs go by the steps that were seen behind GO."""
         if schedule is not None:
             self.conductor = Conductor(schedule, tenants, self.t0_ns + settle_ns, self.work.read, slots=slots)
         peers.started(self.t0_ns, next(iter(given.values())).most)
@@ -95,6 +100,11 @@ class MeasuredLoad:
 
     def _conduct(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
         conductor.look()
+        schedule, passed = conductor.conducted.schedule, conductor.conducted.passed
+        if isinstance(schedule, PairSchedule) and len(passed) == schedule.opening and not self._timed:
+            self._timed = True
+            seen_ns = {tenant.index: _steps_alone_ns(tenant, passed, self.gos[tenant.index]) for tenant in tenants}
+            conductor.follow(schedule.timed(seen_ns, self._budget_ns))
         if conductor.whole_rounds >= LEAST_ROUNDS and self._until_interval is not None:
             observations = {tenant.index: tenant.ranks[0].observations for tenant in tenants}
             if all(_is_narrow(rows, index, conductor, self._until_interval) for index, rows in observations.items()):
@@ -234,6 +244,14 @@ class Enough:
 
     def _kept_observations(self, tenant: Tenant) -> int:
         return len(tenant.ranks[0].observations) - self._skip[tenant.index]
+
+
+def _steps_alone_ns(tenant: Tenant, passed: Sequence[Passed], go: Go) -> list[float]:
+    """Return what steps took in those observations of a tenant that were made while only it was awake."""
+    alone = [(one.start_ns, one.end_ns) for one in passed if [*one.block.awake] == [tenant.index]]
+    spans = ((row["start_ns"], row["end_ns"]) for row in tenant.ranks[0].observations)
+    inside = [end - start for start, end in spans if any(begin <= start < end <= until for begin, until in alone)]
+    return [lasted_ns / go.given.number for lasted_ns in inside]
 
 
 def _is_narrow(rows: Sequence[Mapping[str, Any]], tenant: int, conductor: Conductor, share: float) -> bool:

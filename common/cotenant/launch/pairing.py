@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
 
 from cotenant.isolation.plan import Slice
-from cotenant.launch.schedule import ALL, ONLY, Schedule, Turn
+from cotenant.launch.schedule import ALL, HOME, ONLY, Block, Schedule, Turn, within
 
 Pair = tuple[int, int]
+OPENING_NS = 500_000_000
+"""Beside a step, how long a block lasts at most that only times steps."""
 USUAL_BYTES = 3 << 29
 """Memory of a job of which nobody knows what it takes: 1.5 GiB, four times an import of torch."""
 
@@ -34,6 +37,25 @@ class PairSchedule(Schedule):
 
     pairs: tuple[Pair, ...]
 
+    @property
+    def opening(self) -> int:
+        """How many blocks, of all tenants and of each alone, come before the first round: they time its steps."""
+        return 1 + len(self.steps_ns)
+
+    def blocks(self, chance: random.Random) -> Iterator[Block]:
+        for block in Schedule.blocks(self, chance):
+            most_ns = OPENING_NS + max(self.steps_ns[tenant] for tenant in block.awake)
+            yield replace(block, lasting_ns=min(block.lasting_ns, most_ns)) if block.index < self.opening else block
+
+    def timed(self, seen_ns: Mapping[int, Sequence[float]], budget_ns: int) -> PairSchedule:
+        """Return the schedule by the steps of each tenant that were seen, of as many rounds as fit a budget.
+
+        Before GO all warm up at once, on the slices of two, so that their steps took several times as long.
+        """
+        steps_ns = {**self.steps_ns, **{tenant: round(median(seen)) for tenant, seen in seen_ns.items() if seen}}
+        least = replace(self, steps_ns=steps_ns)
+        return within(least, max(budget_ns, least.total_ns)) or least
+
     def _turns(self, chance: random.Random) -> Sequence[Turn]:
         turns: list[Turn] = []
         for trail in trails(self.pairs, chance):
@@ -46,7 +68,7 @@ class PairSchedule(Schedule):
 
     def _first(self) -> Sequence[Turn]:
         # At GO everybody runs, and nobody is moved before it was frozen.
-        return [(ALL, self.everybody)]
+        return [(ALL, self.everybody), *((ONLY, {tenant: HOME}) for tenant in sorted(self.steps_ns))]
 
     def _last(self) -> Sequence[Turn]:
         return []

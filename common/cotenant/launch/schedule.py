@@ -11,7 +11,7 @@ import itertools
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 WANTED_ROUNDS, LEAST_ROUNDS = 20, 8
 WARM_UP_ROUNDS = 1
@@ -149,7 +149,10 @@ class Schedule:
             yield kind, awake, left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * step_ns)
 
 
-def within(least: Schedule, budget_ns: int) -> Schedule | None:
+Made = TypeVar("Made", bound=Schedule)
+
+
+def within(least: Made, budget_ns: int) -> Made | None:
     """Return a schedule of as many rounds as fit a budget, and at least its own; None where these take twice as
     long."""
     if least.total_ns > 2 * budget_ns:
