@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,7 +13,9 @@ from cotenant.isolation.backend import Counters
 from cotenant.launch.allowances import Allowance
 from cotenant.launch.limits import Limits
 from cotenant.launch.load import AuditRequests, Enough, MeasuredLoad
+from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
+from cotenant.launch.schedule import LEAST_ROUNDS, Passed
 from cotenant.launch.tenant import Tenant
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
@@ -224,6 +227,7 @@ def test_by_blocks_no_audit_is_asked_while_anybody_rests_and_the_end_is_said_onc
     measured = tenant(0, *STEADY)
     load.audits, load.enough = AuditRequests(Amount(10, 20, 0), [measured]), spending(2.0)
     load.audits.borders, load.work, load._until_interval = [1], WorkReadings([measured]), None
+    load._timed = True
     load.conductor = SimpleNamespace(look=lambda: None, whole_rounds=0, over=False, all_awake=False)
     load.look([measured], 10 * SECOND)
     assert sent(measured) == [[]]
@@ -234,3 +238,26 @@ def test_by_blocks_no_audit_is_asked_while_anybody_rests_and_the_end_is_said_onc
     for _ in range(2):
         load.look([measured], 10 * SECOND)
     assert sent(measured) == [["audit", "enough"]]
+
+
+def test_pairs_go_by_the_steps_of_who_was_alone_once_all_were() -> None:
+    """Beside all others, and across a border, a step took ten times as long."""
+    load: Any = object.__new__(MeasuredLoad)
+    schedule = PairSchedule({0: 50 * MS, 1: 50 * MS}, False, LEAST_ROUNDS, ((0, 1),))
+    blocks = [*schedule.blocks(random.Random(0))]
+    passed = [Passed(block, SECOND * at, SECOND * (at + 1)) for at, block in enumerate(blocks[:3])]
+    load._timed, load._budget_ns, followed = False, 60 * SECOND, list[PairSchedule]()
+    tenants = []
+    for index in (0, 1):
+        alone = SECOND * (1 + index)
+        spans = [(SECOND // 2, SECOND // 2 + 400 * MS), (alone - MS, alone + 100 * MS), (alone + MS, alone + 21 * MS)]
+        rows = [{"start_ns": start, "end_ns": end} for start, end in spans]
+        tenants.append(SimpleNamespace(index=index, ranks={0: SimpleNamespace(observations=rows)}))
+    load.gos = {index: Go(0, Amount(4, 99, 0)) for index in (0, 1)}
+    conductor = SimpleNamespace(follow=followed.append, conducted=SimpleNamespace(schedule=schedule, passed=passed[:2]))
+    load._time(conductor, tenants)
+    assert followed == []
+    conductor.conducted.passed = passed
+    load._time(conductor, tenants)
+    assert [one.steps_ns for one in followed] == [{0: 5 * MS, 1: 5 * MS}]
+    assert load._timed

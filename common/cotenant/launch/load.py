@@ -73,8 +73,8 @@ class MeasuredLoad:
         """When the last tenant was done: whatever a tenant says, its load counts no longer."""
         self.work = WorkReadings(tenants)
         self.conductor: Conductor | None = None
-        self._timed = False
-        """Whether pairs go by the steps that were seen behind GO."""
+        self._timed = not isinstance(schedule, PairSchedule)
+        """Whether its schedule goes by steps that had a slice to themselves: of pairs by those behind GO."""
         if schedule is not None:
             self.conductor = Conductor(schedule, tenants, self.t0_ns + settle_ns, self.work.read, slots=slots)
         peers.started(self.t0_ns, next(iter(given.values())).most)
@@ -100,11 +100,8 @@ class MeasuredLoad:
 
     def _conduct(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
         conductor.look()
-        schedule, passed = conductor.conducted.schedule, conductor.conducted.passed
-        if isinstance(schedule, PairSchedule) and len(passed) == schedule.opening and not self._timed:
-            self._timed = True
-            seen_ns = {tenant.index: _steps_alone_ns(tenant, passed, self.gos[tenant.index]) for tenant in tenants}
-            conductor.follow(schedule.timed(seen_ns, self._budget_ns))
+        if not self._timed:
+            self._time(conductor, tenants)
         if conductor.whole_rounds >= LEAST_ROUNDS and self._until_interval is not None:
             observations = {tenant.index: tenant.ranks[0].observations for tenant in tenants}
             if all(_is_narrow(rows, index, conductor, self._until_interval) for index, rows in observations.items()):
@@ -114,6 +111,14 @@ class MeasuredLoad:
         elif conductor.all_awake:
             # An audit of who rests would wait for its next turn, and be nothing that its neighbours stand beside.
             self.audits.look(tenants)
+
+    def _time(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
+        """Have pairs go by the steps that were seen, once every tenant was alone."""
+        schedule, passed = conductor.conducted.schedule, conductor.conducted.passed
+        if isinstance(schedule, PairSchedule) and len(passed) >= schedule.opening:
+            self._timed = True
+            seen_ns = {tenant.index: _steps_alone_ns(tenant, passed, self.gos[tenant.index]) for tenant in tenants}
+            conductor.follow(schedule.timed(seen_ns, self._budget_ns))
 
     def end(self, survivors: Collection[Tenant]) -> None:
         """Read all that has been counted, at the last DONE; from now on the survivors' time to end is limited."""
