@@ -14,7 +14,8 @@ from tenants.suites import Suites, has_v1
 _NUMBERS = itertools.count()
 
 
-def _suites(folder: Path, isolation: str) -> Iterator[Suites]:
+def suites_in(folder: Path, isolation: str) -> Iterator[Suites]:
+    """Suites in a folder, from which nothing may be left."""
     short = Path(tempfile.mkdtemp(prefix="ct", dir="/tmp"))
     suites = Suites(folder, short, f"cotenant-test.{os.getpid()}.{next(_NUMBERS)}", isolation)
     yield suites
@@ -32,16 +33,16 @@ def v1(tmp_path: Path) -> Iterator[Suites]:
         if os.environ.get("CI") == "true":
             pytest.fail("CI has no writable v1 cgroups: these tests are never skipped there")
         pytest.skip("needs writable v1 cgroups as root")
-    yield from _suites(tmp_path, "v1")
+    yield from suites_in(tmp_path, "v1")
 
 
 @pytest.fixture
 def loose(tmp_path: Path) -> Iterator[Suites]:
     """Suites without cgroups."""
-    yield from _suites(tmp_path, "none")
+    yield from suites_in(tmp_path, "none")
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suites]:
     """Suites without cgroups whose records serve all tests of a file."""
-    yield from _suites(tmp_path_factory.mktemp("shared"), "none")
+    yield from suites_in(tmp_path_factory.mktemp("shared"), "none")

@@ -55,6 +55,8 @@ class Suites:
     def __init__(self, folder: Path, short: Path, name: str, isolation: str) -> None:
         self.folder, self.short, self.name, self.isolation = folder, short, name, isolation
         self.base = folder / "base"
+        self.before = [sys.executable]
+        """The words before the program: an interpreter, and what becomes another user first."""
         self.output = self.base / "output"
         self.environment = {name: value for name, value in os.environ.items() if name not in OURS} | {
             "BASE": str(self.base),
@@ -72,7 +74,7 @@ class Suites:
 
     def line(self, jobs: list[dict[str, Any]] | None, *flags: object) -> list[str]:
         """Return a command line; of a job file it measures no baseline where none is asked for, as blocks last long."""
-        line = [sys.executable, str(ROOT / "run.py"), "--cgroup-base", self.name, "--isolation", self.isolation]
+        line = [*self.before, str(ROOT / "run.py"), "--cgroup-base", self.name, "--isolation", self.isolation]
         asked = {"--baseline", "--solo", "--mix", "--pairs", "--sense"}.intersection(map(str, flags))
         if jobs is not None:
             line += ["--jobs", str(self.jobs(jobs)), *([] if asked else ["--baseline", "none"])]
