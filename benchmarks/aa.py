@@ -40,8 +40,8 @@ from cotenant.report.comparison import (
 from cotenant.report.renderers import show
 from cotenant.results.launches import LaunchRecords, launches_of
 from cotenant.results.read import read_records
-from cotenant.stats.comparison import Verdict
 from cotenant.stats.launches import COMPARISON_LAUNCHES
+from cotenant.stats.verdict import Verdict
 from cotenant.suite.cells import expand
 from cotenant.suite.jobfile import Suite, load, resolve_path
 

@@ -25,8 +25,9 @@ from rich.console import Console
 from rich.table import Table
 
 from cotenant.results.read import read_records
-from cotenant.stats.comparison import Verdict, compare
+from cotenant.stats.comparison import compare
 from cotenant.stats.launches import across_launches
+from cotenant.stats.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 PORT = 6417

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.conftest import Load
-from cotenant.stats.comparison import Verdict
+from cotenant.stats.verdict import Verdict
 
 Patch = pytest.MonkeyPatch
 Printed = pytest.CaptureFixture[str]

@@ -91,7 +91,9 @@ def started(suites: Suites, *words: object, flags: tuple[object, ...] = ()) -> s
 
 def tenants(suites: Suites) -> list[int]:
     """The processes of both, as programs and no longer as what enters a slice."""
-    return [pid for pid in suites.processes() if b"--seed" in words_of(pid) and b"enter.py" not in b"".join(words_of(pid))]
+    return [
+        pid for pid in suites.processes() if b"--seed" in words_of(pid) and b"enter.py" not in b"".join(words_of(pid))
+    ]
 
 
 def words_of(pid: int) -> list[bytes]:
@@ -110,7 +112,10 @@ def test_at_any_moment_of_a_schedule_nothing_is_left_frozen(suites: Suites, end:
         while_frozen, longest_s = while_frozen + was_frozen, max(longest_s, took_s)
         assert "Traceback" not in suites.said()
         shutil.rmtree(suites.output, ignore_errors=True)
-    print(f"{suites.isolation}, {end}: {while_frozen} of {MOMENTS} while frozen, at most {longest_s:.2f} s", file=sys.stderr)
+    print(
+        f"{suites.isolation}, {end}: {while_frozen} of {MOMENTS} while frozen, at most {longest_s:.2f} s",
+        file=sys.stderr,
+    )
     assert while_frozen or end == "memory"
 
 

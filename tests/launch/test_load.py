@@ -228,10 +228,10 @@ def test_by_blocks_no_audit_is_asked_while_anybody_rests_and_the_end_is_said_onc
     load.audits, load.enough = AuditRequests(Amount(10, 20, 0), [measured]), spending(2.0)
     load.audits.borders, load.work, load._until_interval = [1], WorkReadings([measured]), None
     load._timed = True
-    load.conductor = SimpleNamespace(look=lambda: None, whole_rounds=0, over=False, all_awake=False)
+    load.conductor = SimpleNamespace(look=lambda: None, whole_rounds=0, over=False, may_audit=False)
     load.look([measured], 10 * SECOND)
     assert sent(measured) == [[]]
-    load.conductor.all_awake = True
+    load.conductor.may_audit = True
     load.look([measured], 10 * SECOND)
     assert sent(measured) == [["audit"]]
     load.conductor.over = True

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from cotenant.report.comparison import CLAIMS, Conditions, SuiteComparison, compare_launches, confirmed, flagged
 from cotenant.results.launches import LaunchRecords
-from cotenant.stats.comparison import Verdict
+from cotenant.stats.verdict import Verdict
 
 WORK = (("benchmark", "abc"), ("batch_size", 128), ("tenants", 2))
 NEAR = (1.0, 1.004, 0.996, 1.002, 0.998)

@@ -13,7 +13,7 @@ from rich.console import Console
 from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_grid
 from cotenant.report.grid import Cell, Column, Grid, Measurement, Row, RowGroup, measured_columns, row, table, word
 from cotenant.report.renderers import as_csv, as_json, html, markdown, show, terminal
-from cotenant.stats.comparison import Verdict
+from cotenant.stats.verdict import Verdict
 
 ODD = "a\\[red]b|:x:\x1b[31m<b>\x07"
 COLUMNS: tuple[Column[tuple[str, str]], ...] = (

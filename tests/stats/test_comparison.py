@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from cotenant.stats.comparison import Verdict, aa_noise, compare, holm, margin_of
+from cotenant.stats.comparison import aa_noise, compare, holm, margin_of
+from cotenant.stats.verdict import Verdict
 
 rates = st.lists(st.floats(1.0, 1e4), min_size=2, max_size=8)
 NEAR = [100.0, 101, 99, 100.4, 99.7]

@@ -29,7 +29,8 @@ from cotenant.results.launches import LaunchRecords, launches_of, rates_of
 from cotenant.results.read import Records, again
 from cotenant.results.record_files import planned_jobs
 from cotenant.results.table import Rows
-from cotenant.stats.comparison import LEAST_MARGIN, Verdict, aa_noise, margin_of
+from cotenant.stats.comparison import aa_noise, margin_of
+from cotenant.stats.verdict import LEAST_MARGIN, Verdict
 from cotenant.text import sender_of
 
 

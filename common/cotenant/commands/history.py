@@ -18,7 +18,7 @@ from cotenant.results.decoded import Skipped, skipped_sentences
 from cotenant.results.history import History, add_to_history, entries_of, read_history
 from cotenant.results.record_files import records_in
 from cotenant.results.table import Table, joined, tables
-from cotenant.stats.comparison import LEAST_MARGIN
+from cotenant.stats.verdict import LEAST_MARGIN
 
 FILE = "history.jsonl"
 NAMED = 5

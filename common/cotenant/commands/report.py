@@ -12,7 +12,7 @@ from cotenant.commands.flags import Parser, add_format, place
 from cotenant.commands.record_flags import add_class, add_records
 from cotenant.errors import CotenantError
 
-TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference", "mix", "pairs", "share", "sense")
+TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference", "mix", "pairs", "share", "sense", "duet")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -48,7 +48,8 @@ def parser() -> Parser:
         "--table",
         choices=TABLES,
         help="systems side by side (throughput, batch-size, speed-up), one job over devices (scaling), or what "
-        "neighbours cost: equal ones (interference), others (mix, pairs), on a device (share), under pressure (sense)",
+        "neighbours cost: equal ones (interference), others (mix, pairs), on a device (share), under pressure (sense); "
+        "whether B is slower than A (duet)",
     )
     predicting = "what jobs keep in pairs, predicted from the measured ones, beside these, with the error"
     views.add_argument("--predict", action="store_const", const="predict", dest="table", help=predicting)

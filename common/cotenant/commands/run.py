@@ -11,13 +11,12 @@ from cotenant.commands.flags import Parser, add_format, at_dashes
 from cotenant.commands.output import tell
 from cotenant.commands.suite_flags import suite_parser
 
-EXIT_STATUSES = "exit status: 0 passed, 1 failed, 2 wrong usage, 4 not isolated, 130 stopped"
+EXIT_STATUSES = "exit status: 0 passed, 1 failed, 2 wrong usage, 3 slower, 4 not isolated, 130 stopped"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a suite. Returns 0 all passed, 1 a job failed, 130 interrupted, 2 where a task would refuse its arguments.
-
-    Tasks are asked by `--dry`, and where a person gives arguments after --.
+    """Run a suite. Returns 0 all passed, 1 a job failed, 3 B of a duet is slower than A, 130 interrupted; 2 where a
+    task would refuse its arguments: tasks are asked by `--dry`, and where a person gives arguments after --.
 
     Raises CotenantError for the rest.
     """

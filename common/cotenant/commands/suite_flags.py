@@ -21,6 +21,7 @@ from cotenant.choices import (
     TOKEN_VARIABLE,
 )
 from cotenant.commands.flags import Parser, add_slice_flags, duration, duration_or_none, place, share
+from cotenant.suite.duets import BETWEEN, USAGE
 
 if TYPE_CHECKING:
     from cotenant.machine.topology import Machine
@@ -35,6 +36,7 @@ MEANT = {
     "--gpus": OVER_DEVICES,
     "--num-gpus": OVER_DEVICES,
     "--batch-size": "It is a flag of the benchmarks, behind --: -- --batch-size 64.",
+    BETWEEN: f"It stands behind --, between two sets of arguments. {USAGE}",
     "--gpu-model": f"It is a flag of {PROGRAM} mlbench-report.",
     "--reports": f"It is a flag of {PROGRAM} mlbench-report.",
 } | {
@@ -59,6 +61,8 @@ def suite_parser(
     add("--mix", metavar="NAMES", help=mixed)
     pairs = "each pair of these jobs beside each other, and alone"
     add("--pairs", metavar="NAMES", help=pairs)
+    taking_turns = "is B slower? this job with two sets of arguments, which take turns: -- A... --- B..."
+    add("--duet", metavar="NAME", help=taking_turns)
     _add_baseline(runs)
     add("--resume", action="store_true", help="go on after the last finished launch of this --uid")
     add("--outdir", type=place, metavar="DIR", help="where records go (default $BASE/output)")

@@ -24,6 +24,7 @@ from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import ClusterFlags, cluster_of
 from cotenant.suite.cells import Job, labels_of, over_devices
 from cotenant.suite.decode import at
+from cotenant.suite.duets import BETWEEN, USAGE, Duet, duet_of
 from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load, select
 from cotenant.suite.mixes import Mix, mix_named, pairs_named
 from cotenant.suite.pressure import beside, neighbour, pressable, sense_named
@@ -31,6 +32,13 @@ from cotenant.text import listed
 
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
 """On devices: most benchmarks of the reference take less than two seconds there, too short for heat, power, energy."""
+
+
+NOT_OF_DUETS = (
+    *("name", "exclude", "mix", "pairs", "sense", "pressure", "free_for_all", "devices", "nnodes"),
+    *("baseline", "slices", "share", "at_least", "challenge"),
+)
+"""Flags that say what runs, or how often, where a duet says it."""
 
 
 def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machine) -> Options:
@@ -50,10 +58,13 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     suite = load(jobs_path(given.jobs, machine))
     if given.free_for_all:
         given.isolation = _without_slices(given.isolation)
-    jobs, mixes, neighbours = _chosen(given, suite, len(machine.accelerators))
+    duet = _duet(given, extra, suite)
+    jobs, mixes, neighbours = ((), (), ()) if duet else _chosen(given, suite, len(machine.accelerators))
     check_one_class(jobs)
-    baseline = _baseline(given, mixes, neighbours)
+    baseline = "none" if duet else _baseline(given, mixes, neighbours)
     counted_by = _says_how_many(given, extra) if baseline == "blocks" else ""
+    # Two tenants of each slice.
+    slices = given.slices if duet is None else tenants_by_default(machine, given.users)
     base = base_directory()
     output = (given.outdir or output_directory()).absolute()
     data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
@@ -62,13 +73,14 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         suite=suite,
         jobs=jobs,
         mixes=mixes,
+        duet=duet,
         neighbours=neighbours,
         checkout=CHECKOUT,
         run=run,
         paths=RunPaths.of_run(base, data, output, run),
         uid=given.uid,
-        users=_users(given, mixes, machine),
-        slices=given.slices,
+        users=_users(given, mixes, machine) if duet is None else 2 * (slices or 0),
+        slices=slices,
         share=given.share,
         isolation=given.isolation,
         cgroup_base=given.cgroup_base,
@@ -94,7 +106,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         raise_error=given.raise_error,
         resume=given.resume,
         cluster=cluster_of(cluster_flags(given)),
-        extra=extra,
+        extra=() if duet else extra,
     )
 
 
@@ -152,6 +164,23 @@ def _chosen(given: argparse.Namespace, suite: Suite, devices: int) -> Chosen:
     with at(" and ".join(f"--{flag}" for flag in flags)):
         check_mixes_of((*suite.jobs, *neighbours), mixes)
     return (), tuple(mixes), neighbours
+
+
+def _duet(given: argparse.Namespace, extra: Sequence[str], suite: Suite) -> Duet | None:
+    """Return the duet of `--duet`, None without one. Raises CotenantError, also for what else would say what runs."""
+    if given.duet is None:
+        if BETWEEN in extra:
+            raise CotenantError(f"{BETWEEN} stands between the arguments of two, and there is no --duet.", USAGE)
+        return None
+    if flag := next((name for name in NOT_OF_DUETS if getattr(given, name)), None):
+        raise CotenantError(
+            f"--duet is one launch of one job, and --{flag.replace('_', '-')} asks for another.",
+            f"Leave it out. {USAGE}",
+        )
+    duet = duet_of(given.duet, extra)
+    with at("--duet"):
+        check_mixes_of(suite.jobs, [Mix(duet.name, (duet.label,), family="--duet")])
+    return duet
 
 
 def _over_devices(devices: int, suite: Suite, jobs: Sequence[Job]) -> tuple[Job, ...]:

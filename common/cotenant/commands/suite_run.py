@@ -18,7 +18,7 @@ from cotenant.commands.output import note, shown, tell, tell_document, tell_fold
 from cotenant.commands.preview import dry_document, dry_lines, show_document, show_lines, whole_dry_lines
 from cotenant.commands.refusals import refused
 from cotenant.commands.suite_options import cluster_flags, options_of
-from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE
+from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, EXIT_USAGE
 from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.plan import ranks_of_all
@@ -30,6 +30,7 @@ from cotenant.nodes.slurm import begin_on_all_nodes
 from cotenant.report.progress import PlainView, Planned, Progress, duration_words
 from cotenant.results.last import last_seconds
 from cotenant.results.record import Record
+from cotenant.stats.verdict import Verdict
 from cotenant.text import sender_of
 
 
@@ -52,7 +53,8 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
     run.check()
     if others and (refusals := refused(run.starts, machine)):
         # What the file says is an error of its cells alone; what a person has typed ends all.
-        of_file = refused(SuiteRun(replace(options, extra=()), machine).starts, machine)
+        plain = replace(options, extra=(), duet=options.duet and replace(options.duet, sides=((), ())))
+        of_file = refused(SuiteRun(plain, machine).starts, machine)
         typed = [sentence for sentence in refusals if sentence not in of_file]
         for sentence in typed:
             warn(sentence)
@@ -138,7 +140,7 @@ def _run(run: SuiteRun, options: Options, given: argparse.Namespace) -> int:
         note(f"Stopped by {sender_of(report.interrupted)}; {where}, and the same command with --resume goes on.")
         return EXIT_INTERRUPTED
     failed = any(not record.completed or _is_doubtful(record, given.strict) for record in report.records)
-    return EXIT_FAILED if failed else EXIT_PASSED
+    return EXIT_FAILED if failed else EXIT_SLOWER if _is_slower(report.records) else EXIT_PASSED
 
 
 def _follow(run: SuiteRun, cluster: Cluster) -> int:
@@ -178,9 +180,17 @@ def _is_doubtful(record: Record, strict: str | None) -> bool:
     return any(finding.severity in severities for finding in record.findings)
 
 
+def _is_slower(records: Sequence[Record]) -> bool:
+    """Whether B of a duet is slower than A, in a launch whose numbers are some."""
+    ratios = [record.duet.ratio for record in records if record.duet is not None]
+    slower = any(ratio is not None and ratio.verdict == Verdict.SLOWER for ratio in ratios)
+    return slower and not any(record.invalid for record in records)
+
+
 def _print_results(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:
     """Print what the records say. What reads them takes a while to import, so that comes after the last launch."""
     try:
+        from cotenant.report.duets import duets_grid
         from cotenant.report.fingerprints import fingerprints_grid
         from cotenant.report.jobs import jobs_grid
         from cotenant.report.renderers import show
@@ -193,7 +203,7 @@ def _print_results(records: Sequence[Record], before: Collection[Finding], given
         return
     summary = summarise(Rows.all(table_of_records(records)))
     if given.format == "json":
-        tell_grid(jobs_grid(summary), given.format)
+        tell_grid(duets_grid(summary.in_duets) if summary.in_duets else jobs_grid(summary), given.format)
     else:
         show(suite_grids(summary, before, given.verbose))
         if curves := sensitivities_of([records[at] for at in summary.under_pressure.at]):

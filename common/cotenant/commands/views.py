@@ -16,6 +16,7 @@ from cotenant.commands.records import chosen_names, expected_jobs, of_class, of_
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench, scaling, tables
 from cotenant.report.challenges import challenge_lines
+from cotenant.report.duets import duets_grid
 from cotenant.report.fingerprints import fingerprints_grid
 from cotenant.report.foreign import foreign_lines
 from cotenant.report.grid import Grid
@@ -37,6 +38,7 @@ from cotenant.results.table import AT, Rows
 from cotenant.results.targets import REFERENCE, read_systems, save_targets, targets_named
 from cotenant.text import many
 
+DUET = f"{PROGRAM} --duet vae -- --batch-size 64 --- --batch-size 128 is one."
 LIMITS = "V100"
 """Whose least shares and most spreads new targets take over, where --targets names nobody's."""
 OF_EXPORTS = "observations, timelines, samples of meters and what findings say stand in the records only."
@@ -71,6 +73,8 @@ def report(given: argparse.Namespace) -> int:
     elif given.table == "share":
         nothing = "No tenants there shared a device or a slice."
         _tell_measured(share_grid(records), given.format, nothing, SHARING)
+    elif given.table == "duet":
+        _tell_measured(duets_grid(summary.in_duets), given.format, "No launch there was a duet.", DUET)
     elif given.table == "sense":
         _say_sense(summary, given.format)
     elif given.table == "predict":
@@ -80,7 +84,10 @@ def report(given: argparse.Namespace) -> int:
     elif given.table is not None:
         _say_table(summary.jobs, given)
     elif given.format != "text" or given.save_target is None:
-        tell_grid(jobs_grid(summary), given.format)
+        if given.format == "text" and summary.in_duets:
+            tell_grid(duets_grid(summary.in_duets), given.format)
+        if summary.jobs or not summary.in_duets or given.format != "text":
+            tell_grid(jobs_grid(summary), given.format)
     return EXIT_PASSED
 
 

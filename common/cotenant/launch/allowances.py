@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cotenant.launch.duet import DUET_BUDGET_NS, DuetSchedule
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import Pair, PairSchedule
 from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, Schedule, within
@@ -88,10 +89,7 @@ def by_blocks(
     steps_ns = {index: step_ns for index, step_ns in timed.items() if step_ns is not None}
     if len(steps_ns) < len(tenants):
         return "a tenant has timed none of its steps"
-    on_devices = any(tenant.spec.slice.accelerators for tenant in tenants)
-    shape = (steps_ns, on_devices, LEAST_ROUNDS)
-    # How many rounds of pairs there are is known once their steps are: warming up all had the slices of two.
-    schedule = PairSchedule(*shape, pairs) if pairs else within(Schedule(*shape), budget_of(budget_s, len(tenants)))
+    schedule = _schedule(tenants, steps_ns, budget_s, pairs)
     if schedule is None:
         rounds, longest_s = LEAST_ROUNDS, max(steps_ns.values()) / 1e9
         return f"{rounds} rounds of steps of {longest_s:.2g} s take more than twice the budget"
@@ -100,7 +98,7 @@ def by_blocks(
         of_cell = [tenant.index for tenant in tenants if tenant.spec.cell == cell]
         requested = USUAL_LIMITS.given([ranks[index] for index in of_cell])
         number = schedule.number(of_cell, requested.number)
-        expected = max(1, schedule.total_ns // (number * min(steps_ns[index] for index in of_cell)))
+        expected = max(1, schedule.awake_ns // (number * min(steps_ns[index] for index in of_cell)))
         slack = SLACK * len(tenants) if pairs else SLACK
         least, most = (Amount(number, repeat, 0) for repeat in (expected, round(slack * expected)))
         given |= dict.fromkeys(of_cell, Allowance(least, most))
@@ -110,6 +108,20 @@ def by_blocks(
 def budget_of(budget_s: float | None, turns: int) -> int:
     """Return the nanoseconds that a launch of so many tenants alone in a round may measure."""
     return turns * BUDGET_NS if budget_s is None else round(budget_s * 1e9)
+
+
+def _schedule(
+    tenants: Sequence[Tenant], steps_ns: Mapping[int, int], budget_s: float | None, pairs: tuple[Pair, ...]
+) -> Schedule | None:
+    """Return the schedule of as many rounds as the budget has time for; None where the least take twice as long."""
+    shape = (steps_ns, any(tenant.spec.slice.accelerators for tenant in tenants), LEAST_ROUNDS)
+    duets = {tenant.index: tenant.spec.duet.turn for tenant in tenants if tenant.spec.duet is not None}
+    if duets:
+        first, second = (frozenset(index for index, turn in duets.items() if turn == of) for of in (0, 1))
+        budget_ns = DUET_BUDGET_NS if budget_s is None else round(budget_s * 1e9)
+        return within(DuetSchedule(*shape, (first, second)), budget_ns)
+    # How many rounds of pairs there are is known once their steps are: warming up all had the slices of two.
+    return PairSchedule(*shape, pairs) if pairs else within(Schedule(*shape), budget_of(budget_s, len(tenants)))
 
 
 def _within_blocks(requested: Amount, batch_ns: int | None, block_ns: int) -> Amount:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cotenant.isolation.plan import Slice
-from cotenant.launch.schedule import ALL, HOME, ONLY, WARM_UP_ROUNDS, Block, Passed, Schedule, is_late
+from cotenant.launch.duet import DuetSchedule
+from cotenant.launch.schedule import ALL, HOME, ONLY, TURN, WARM_UP_ROUNDS, Block, Passed, Schedule, is_late
 from cotenant.launch.tenant import Tenant
 from cotenant.stats.kept import Spent
 
@@ -47,10 +48,18 @@ class Conducted:
         """Return what a tenant spent by kind of block: beside all other members, alone, and at rest."""
         kinds: dict[str, Spent] = {}
         for awake, spent in self.spent.get(tenant, {}).items():
-            kind = REST if tenant not in awake else ALL if awake == self.members else ONLY if len(awake) == 1 else ""
-            if kind:
+            if kind := self._kind(awake, tenant):
                 kinds.setdefault(kind, Spent()).add(spent.processor_ns, spent.lasted_ns)
         return kinds
+
+    def _kind(self, awake: frozenset[int], tenant: int) -> str:
+        if tenant not in awake:
+            return REST
+        if awake == self.members:
+            return ALL
+        if isinstance(self.schedule, DuetSchedule):
+            return TURN
+        return ONLY if len(awake) == 1 else ""
 
 
 class Conductor:
@@ -91,8 +100,10 @@ class Conductor:
         return self._block is None
 
     @property
-    def all_awake(self) -> bool:
-        return not self._frozen
+    def may_audit(self) -> bool:
+        """Whether to ask for audits now: that of who rests would wait for its next turn, and be nothing that its
+        neighbours stand beside. Of the halves of a duet, which are never awake together, it has to."""
+        return not self._frozen or isinstance(self.conducted.schedule, DuetSchedule)
 
     @property
     def whole_rounds(self) -> int:

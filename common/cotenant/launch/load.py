@@ -12,7 +12,7 @@ from cotenant.launch.conductor import Conductor
 from cotenant.launch.limits import Limits, after_stop
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
-from cotenant.launch.schedule import ALL, LEAST_ROUNDS, Passed, Schedule, places
+from cotenant.launch.schedule import LEAST_ROUNDS, ONLY, Passed, Schedule, places
 from cotenant.launch.tenant import Tenant
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
@@ -108,8 +108,7 @@ class MeasuredLoad:
                 conductor.end_with_this_block()
         if conductor.over:
             self.enough.say(tenants)
-        elif conductor.all_awake:
-            # An audit of who rests would wait for its next turn, and be nothing that its neighbours stand beside.
+        elif conductor.may_audit:
             self.audits.look(tenants)
 
     def _time(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
@@ -260,10 +259,10 @@ def _steps_alone_ns(tenant: Tenant, passed: Sequence[Passed], go: Go) -> list[fl
 
 
 def _is_narrow(rows: Sequence[Mapping[str, Any]], tenant: int, conductor: Conductor, share: float) -> bool:
-    """Whether half the interval of the median beside all others is at most such a share of it."""
+    """Whether half the interval of the median beside all others, or in its turns, is at most such a share of it."""
     conducted = conductor.conducted
     found = places([(row["start_ns"], row["end_ns"]) for row in rows], conducted.passed, tenant, conducted.schedule)
-    kept = (row for row, place in zip(rows, found, strict=True) if place.kept and place.kind == ALL)
+    kept = (row for row, place in zip(rows, found, strict=True) if place.kept and place.kind != ONLY)
     width = relative_half_width([row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in kept])
     return width is not None and width <= share
 

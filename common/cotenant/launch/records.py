@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
-from cotenant.confidential import Conceal
+from cotenant.confidential import Conceal, words_without
 from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend, expected, unenforced_of
 from cotenant.isolation.choose import enabled_by
@@ -27,10 +28,20 @@ from cotenant.launch.schedule import places
 from cotenant.launch.start import Start
 from cotenant.launch.tenant import TenantSpec
 from cotenant.procfs import format_list
-from cotenant.results.build import Common, Placement, Statement, build_record, kept_by_blocks, observed_by_ranks
+from cotenant.results.build import (
+    Common,
+    Placement,
+    Statement,
+    block_sums,
+    build_record,
+    kept_by_blocks,
+    observed_by_ranks,
+)
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.pressure import pressures
-from cotenant.results.record import NO_BLOCKS, Blocks, Enclosed, Observed, Record
+from cotenant.results.record import NO_BLOCKS, Blocks, DuetPart, Enclosed, Observed, Record, Side
+from cotenant.stats.duet import DuetRatio, ratio_of
+from cotenant.stats.kept import BlockSum
 from cotenant.stats.tenants import Span, common_load, work_beside
 
 
@@ -88,11 +99,12 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         findings=(*facts.findings, *map(_slice_changed, result.changes), *_unconducted(result.unconducted)),
         conceal=facts.conceal,
     )
-    pressed = pressures(statements, [program.cell.label for program in start.programs])
     comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
+    ratio = _duet_ratio(result, statements) if comparable else None
+    pressed = pressures(statements, [program.cell.label for program in start.programs])
     return [
         build_record(
-            _place(tenant, number, start, facts, statement, result.meters),
+            _place(tenant, number, start, facts, statement, result.meters, ratio),
             statement,
             dataclasses.replace(common, meters=common.meters | pressed[number]),
             tenant.outcome,
@@ -128,7 +140,7 @@ def _work_beside(
     for place, (tenant, statement) in enumerate(zip(result.tenants, statements, strict=True)):
         if tenant.outcome != "completed" or tenant.spec.presses or go is None:
             continue
-        others = [span for other, of in enumerate(spans) for span in of if other != place]
+        others = [span for other, of in enumerate(spans) if _run_together(result, place, other) for span in of]
         begin_ns, end_ns = statement.load()
         claimed = min(begin_ns, _loaded_since(go, start.sharers) or begin_ns), end_ns
         slice_ = tenant.spec.slice
@@ -136,6 +148,12 @@ def _work_beside(
         if work is not None and others:
             seen.append({"tenant": slice_.tenant, "by": "processors"} | dataclasses.asdict(work))
     return seen
+
+
+def _run_together(result: LaunchResult, place: int, other: int) -> bool:
+    """Whether two tenants of a launch are to run at the same time: of a duet, those of one turn."""
+    duets = [result.tenants[number].spec.duet for number in (place, other)]
+    return place != other and len({duet and duet.turn for duet in duets}) == 1
 
 
 def _slice_changed(change: str) -> Finding:
@@ -242,9 +260,10 @@ def _place(
     facts: SuiteFacts,
     statement: Statement,
     meters: dict[str, Any],
+    ratio: DuetRatio | None,
 ) -> Placement:
     """Return where the `number`-th tenant of a launch ran."""
-    slice_, program = tenant.spec.slice, start.programs[number]
+    slice_, place, program = tenant.spec.slice, tenant.spec.duet, start.programs[number]
     cells = [other.cell.label for other in start.programs]
     unenforced = unenforced_of(facts.backend, tenant.read_back, start.sharers)
     uncounted = tenant.after.uncounted()
@@ -288,7 +307,23 @@ def _place(
         baseline=start.baseline,
         stands_for=[*start.stands_for],
         origin=tenant.origin,
+        duet=None
+        if place is None
+        else DuetPart(place.side, place.slice, words_without(program.extra, facts.conceal), ratio),
     )
+
+
+def _duet_ratio(result: LaunchResult, statements: Sequence[Statement]) -> DuetRatio | None:
+    """Return what the duet of a launch has shown; None where it was none, or a block has impossible observations."""
+    if result.conducted is None:
+        return None
+    slices: dict[int, dict[Side, list[BlockSum]]] = defaultdict(dict)
+    for tenant, statement in zip(result.tenants, statements, strict=True):
+        if tenant.spec.duet is not None and (sums := block_sums(statement.observations)) is not None:
+            slices[tenant.spec.duet.slice][tenant.spec.duet.side] = sums
+    both = [(sides["A"], sides["B"]) for sides in slices.values() if len(sides) == len(get_args(Side))]
+    rounds = {one.block.index: one.block.round for one in result.conducted.passed}
+    return ratio_of(both, rounds, result.conducted.schedule.round_ns / 1e9)
 
 
 def visible_devices(slice_: Slice) -> str:

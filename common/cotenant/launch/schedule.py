@@ -27,13 +27,15 @@ LATEST_NS = 1_000_000_000
 """A block that lasted so much longer than planned was disturbed: the runner was stopped, or starved."""
 
 
-Kind = Literal["all", "only"]
+Kind = Literal["all", "only", "turn"]
 ALL: Kind = "all"
 ONLY: Kind = "only"
+TURN: Kind = "turn"
 HOME = -1
 """The slice that a tenant was planned for; others are the slots of a pair."""
 Turn = tuple[Kind, Mapping[int, int]]
-"""Who is awake in a block: all that are beside each other or one only, and in which slot each."""
+"""Who is awake in a block: all that are beside each other, one only, or the half of a duet whose turn it is; and in
+which slot each."""
 _ANY = random.Random(0)
 """For what is about the same in any order."""
 
@@ -97,6 +99,16 @@ class Schedule:
         ends = (*self._lasting(self._first()), *self._lasting(self._last()))
         return (self.rounds + WARM_UP_ROUNDS) * self.round_ns + sum(lasting_ns for *_, lasting_ns in ends)
 
+    @property
+    def awake_ns(self) -> int:
+        """How long of that a tenant is awake at the most."""
+        return self.total_ns
+
+    @property
+    def most_rounds(self) -> int:
+        """How many rounds are worth their time."""
+        return WANTED_ROUNDS
+
     def blocks(self, chance: random.Random) -> Iterator[Block]:
         """Yield all blocks, in their order."""
         indices = itertools.count()
@@ -158,7 +170,7 @@ def within(least: Made, budget_ns: int) -> Made | None:
     if least.total_ns > 2 * budget_ns:
         return None
     more = max(0, budget_ns - least.total_ns) // least.round_ns
-    return replace(least, rounds=min(WANTED_ROUNDS, least.rounds + more))
+    return replace(least, rounds=min(least.most_rounds, least.rounds + more))
 
 
 def is_late(block: Block, lasted_ns: int) -> bool:
@@ -203,7 +215,7 @@ def _windows(
     before = schedule.everybody
     for at, one in enumerate(passed):
         awake = one.block.awake
-        if tenant in awake and (met[at] or (beside[at] and one.block.kind == ONLY)):
+        if tenant in awake and (met[at] or (beside[at] and one.block.kind == ONLY) or one.block.kind == TURN):
             thawed = before.get(tenant) != awake[tenant]
             yield one, one.start_ns + schedule.left_out_ns(tenant, thawed)
         before = awake

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import get_args
 
 from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE, Buyer
 from cotenant.choices import TOKEN_VARIABLE, BaselineKind, CachePolicy
@@ -27,13 +28,13 @@ from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import USUAL_BYTES, Pair, Pairing, groups_of
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.sizing import Sizing, check_axis
-from cotenant.launch.tenant import TenantSpec
+from cotenant.launch.tenant import TenantSpec, duet_place
 from cotenant.machine.space import is_in_memory
 from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import Cluster
 from cotenant.procfs import format_list
 from cotenant.results.last import last_peaks
-from cotenant.results.record import SOLO, Baseline, name_of
+from cotenant.results.record import SOLO, Baseline, Side, name_of
 from cotenant.suite.cells import (
     ON_PROCESSORS,
     Job,
@@ -46,6 +47,7 @@ from cotenant.suite.cells import (
     why_unchallenged,
     without_unsupported,
 )
+from cotenant.suite.duets import Duet
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Suite
 from cotenant.suite.mixes import JOINED, Mix
@@ -75,6 +77,8 @@ class Options:
     reserve_bytes: int | None = None
     limits: Limits = USUAL_LIMITS
     mixes: tuple[Mix, ...] = ()
+    duet: Duet | None = None
+    """What alone runs, if it is asked for: `users` are then two in each slice."""
     neighbours: tuple[Job, ...] = ()
     """Jobs of ours that stand in mixes only: what a person gives to benchmarks is not for them."""
     memory_class: str | None = None
@@ -117,6 +121,8 @@ class Program:
     command: Path
     size: Size | None
     variables: tuple[dict[str, str], ...] = field(compare=False)
+    extra: tuple[str, ...] = ()
+    """Words behind those of the cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +255,7 @@ class Resolver:
                 if not self._sizing.is_too_large(cell)
             ),
             ((launch.mix, launch) for mix in self._mixes if not self._why_not(mix) for launch in self._of_mix(mix)),
+            ((duet.name, self._of_duet(duet)) for duet in (self._options.duet,) if duet is not None),
         )
         starts: dict[tuple[str, tuple[int, ...]], Start] = {}
         for label, programs in together:
@@ -369,9 +376,19 @@ class Resolver:
         needs = [min(peaks.get(label, USUAL_BYTES), slots[0].memory_bytes) for label in mix.labels]
         return groups_of(mix.pairs, needs, sum(slot.memory_bytes for slot in slots))
 
-    def _program(self, cell: JobCell, slices: Sequence[Slice]) -> Program:
+    def _of_duet(self, duet: Duet) -> _Launch:
+        cell, slices = self._cells[duet.label], self.plans["student"].slices
+        sides = [
+            self._program(duet.cell(cell, side), slices, words)
+            for side, words in zip(get_args(Side), duet.sides, strict=True)
+        ]
+        return _Launch((*sides,) * (len(slices) // len(sides)), slices, timeout_s=cell.job.timeout_s)
+
+    def _program(self, cell: JobCell, slices: Sequence[Slice], extra: tuple[str, ...] | None = None) -> Program:
         cell, size = self._sizing.sized(cell)
         job, options = cell.job, self._options
+        if extra is None:
+            extra = () if job in options.neighbours else options.extra
         suite, uid, port = options.suite.name, options.uid, self._port
         total = self._total(job)
         variables = tuple(
@@ -382,7 +399,8 @@ class Resolver:
         if job.foreign is not None:
             return Program(cell, found(job.foreign), size, variables)
         cmd = expand_variables(job.cmd, variables[0])
-        return Program(cell, resolve_command(cmd, job.name, options.suite.path, options.checkout), size, variables)
+        command = resolve_command(cmd, job.name, options.suite.path, options.checkout)
+        return Program(cell, command, size, variables, extra)
 
     def _starts(self, label: str, launch: _Launch) -> Iterator[Start]:
         """Yield all tenants together, then whom the baseline has alone: both rates are of one state of the machine."""
@@ -425,6 +443,8 @@ class Resolver:
     def _takes_turns(self, launch: _Launch) -> bool:
         """Whether a launch is to be one of blocks: of several tenants, none of which has levels of its own."""
         options = self._options
+        if options.duet is not None:
+            return True
         presses = any(program.cell.job in options.neighbours for program in launch.programs)
         return options.baseline == "blocks" and not options.counted_by and len(launch.programs) > 1 and not presses
 
@@ -451,11 +471,12 @@ class Resolver:
     def _spec(self, program: Program, label: str, slice_: Slice) -> TenantSpec:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
         options, paths, group = self._options, self._options.paths, cell.job.group
-        seed = seed_of(group, options.uid, self._total(cell.job), slice_.tenant)
-        extra = () if cell.job in options.neighbours else options.extra
+        place = None if options.duet is None else duet_place(slice_.tenant)
+        # Both sides of a slice do the work of one seed.
+        seed = seed_of(group, options.uid, self._total(cell.job), slice_.tenant if place is None else place.slice)
         foreign = cell.job.foreign
         if foreign is None:
-            words = [*interpreter(command), str(command), *arguments(cell, variables, extra, seed)]
+            words = [*interpreter(command), str(command), *arguments(cell, variables, program.extra, seed)]
         else:
             words = supervised(foreign, command, slice_.tenant)
         socket = paths.sockets / f"t{slice_.tenant}"
@@ -481,7 +502,7 @@ class Resolver:
             words = options.image.around(words, slice_.accelerators, places, environment)
         words = [*nocache_prefix(options.cache, options.image is not None), *words]
         presses = cell.job in options.neighbours and cell.job.name.startswith(PREFIX)
-        return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, presses, foreign)
+        return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, presses, foreign, place)
 
 
 def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:

@@ -20,6 +20,7 @@ from cotenant.isolation.plan import Slice
 from cotenant.launch.environment import whole_environment
 from cotenant.launch.rendezvous import Link, Listener, Rank, TakenError
 from cotenant.protocol.messages import Message, ProtocolError, rank_log
+from cotenant.results.record import Side
 from cotenant.suite.foreign import Foreign
 
 LOG_TAIL_LINES = 5
@@ -33,11 +34,30 @@ asked to end, and is measured."""
 
 
 @dataclass(frozen=True, slots=True)
+class DuetPlace:
+    """A tenant's place in a duet: its side, and which slice it has together with one of the other side."""
+
+    side: Side
+    slice: int
+
+    @property
+    def turn(self) -> int:
+        """In which of two turns it is awake: in every other slice B is where elsewhere A is."""
+        return (self.side == "B") ^ (self.slice % 2)
+
+
+def duet_place(tenant: int) -> DuetPlace:
+    """Return the place of a tenant where two that follow each other have one slice: A, and B."""
+    return DuetPlace("B" if tenant % 2 else "A", tenant // 2)
+
+
+@dataclass(frozen=True, slots=True)
 class TenantSpec:
     """What a tenant is to be: its slice, command, and its own log, directory and socket.
 
     `environment` is what it has on top of the caller's. Tenants of one `cell` do equal work, and measure as much. One
-    that `presses` is a neighbour of known pressure, each of whose observations is a block of one level.
+    that `presses` is a neighbour of known pressure, each of whose observations is a block of one level. Those of a
+    `duet` take turns.
     """
 
     slice: Slice
@@ -50,6 +70,7 @@ class TenantSpec:
     presses: bool = False
     foreign: Foreign | None = None
     """The program of `exec`, which knows nothing of STOP."""
+    duet: DuetPlace | None = None
 
 
 @dataclass(slots=True)

@@ -11,8 +11,9 @@ from cotenant.report.numbers import rate
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import LaunchRecords, changed_arguments, difference_of, difference_words, rates_of
 from cotenant.results.record import UNAUDITED
-from cotenant.stats.comparison import LEAST_MARGIN, Comparison, Verdict, compare, holm, pooled_noise
+from cotenant.stats.comparison import Comparison, compare, holm, pooled_noise
 from cotenant.stats.launches import across_launches
+from cotenant.stats.verdict import LEAST_MARGIN, Verdict
 from cotenant.text import printable
 
 HOST, CLASS, BENCHMARK, ITEM = "host", "class", "benchmark", "work_of_an_item"

@@ -13,8 +13,9 @@ from cotenant.fleet.gathered import Gathered
 from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_grid
 from cotenant.report.grid import Grid
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, grouped, rates_of
-from cotenant.stats.comparison import Verdict, compare, margin_of
+from cotenant.stats.comparison import compare, margin_of
 from cotenant.stats.launches import across_launches
+from cotenant.stats.verdict import Verdict
 from cotenant.suite.jobfile import matches
 from cotenant.text import many
 

@@ -12,6 +12,7 @@ from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.report import scaling
 from cotenant.report.answer import answer
+from cotenant.report.duets import duets_grid
 from cotenant.report.grid import Column, Grid, RowGroup, Words, number, row, word
 from cotenant.report.interference import interference_grid
 from cotenant.report.job_cells import bound, interference_cell, shared, verdict_cell, verdict_note
@@ -111,12 +112,15 @@ def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
 
 
 def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
-    """Yield what stands at a suite's end: its tenants, what different jobs keep beside each other, its scaling curves,
-    and last the sentence on what each user has.
+    """Yield what stands at a suite's end: of a duet its verdict; else its tenants, what different jobs keep beside each
+    other, its scaling curves, and last the sentence on what each user has.
 
     Before the sentence how much of the time was observed; if `verbose` also what neighbours cost, which the sentence
     says in short.
     """
+    if summary.in_duets:
+        yield duets_grid(summary.in_duets)
+        return
     if summary.jobs or not summary.under_pressure:
         yield tenants_grid(summary, printed, verbose)
     yield from (grid for grid in (mix_grid(outside_pairs(summary)), pairs_grid(summary)) if grid.groups)

@@ -31,7 +31,7 @@ from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.problems import SEVERITIES, Loss, ReportedFinding, losses, reported_findings
 from cotenant.report.trust import Doubt, doubts
-from cotenant.results.columns import SENSED
+from cotenant.results.columns import IN_DUET, SENSED
 from cotenant.results.identity import natural
 from cotenant.results.launches import (
     LaunchRecords,
@@ -151,7 +151,7 @@ class Summary:
     """Everything a report says; `notes` are sentences on what was left out and why.
 
     `records` are the records of launches of all tenants, `solos` those of one tenant alone. Those of launches
-    `under_pressure` are in nothing else: their rates are over all levels of it.
+    `under_pressure` and `in_duets` are in nothing else: their rates are over all levels of it, and in turns.
     """
 
     jobs: tuple[JobSummary, ...]
@@ -161,6 +161,7 @@ class Summary:
     records: Rows
     solos: Rows
     under_pressure: Rows
+    in_duets: Rows
 
 
 def summarise(records: Rows) -> Summary:
@@ -168,7 +169,8 @@ def summarise(records: Rows) -> Summary:
     newest, notes = newest_in(records.numbered)
     table = records.table
     under_pressure = Rows(table, newest.filter(SENSED)[AT].to_list())
-    newest = newest.filter(~SENSED)
+    in_duets = Rows(table, newest.filter(IN_DUET)[AT].to_list())
+    newest = newest.filter(~SENSED & ~IN_DUET)
     if under_pressure:
         notes.append(
             f"{len(under_pressure)} records beside neighbours of known pressure: --table sense has their curves."
@@ -183,9 +185,8 @@ def summarise(records: Rows) -> Summary:
     numbers = (newest.select(pl.col(AT).filter(pl.col("solo") == solo)).to_series() for solo in (False, True))
     of_all, solos = (Rows(table, at.to_list()) for at in numbers)
     whole = Rows(table, [*of_all.at, *solos.at])
-    return Summary(
-        tuple(jobs), tuple(reported_findings(whole)), tuple(losses(whole)), tuple(notes), of_all, solos, under_pressure
-    )
+    found, lost = tuple(reported_findings(whole)), tuple(losses(whole))
+    return Summary(tuple(jobs), found, lost, tuple(notes), of_all, solos, under_pressure, in_duets)
 
 
 def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> Estimate:

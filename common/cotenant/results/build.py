@@ -25,6 +25,7 @@ from cotenant.results.identity import unique_id
 from cotenant.results.record import (
     Baseline,
     Blocks,
+    DuetPart,
     Enclosed,
     Meeting,
     Nanoseconds,
@@ -154,6 +155,7 @@ class Placement:
     neighbours: list[str] = field(default_factory=list)
     run_class: RunClass = "base"
     origin: dict[str, Any] = field(default_factory=dict)
+    duet: DuetPart | None = None
 
 
 @dataclass(frozen=True)
@@ -341,6 +343,12 @@ def numbers_of(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Descript
 def kept_by_blocks(observations: Sequence[Observed]) -> Kept | None:
     """Return what a tenant keeps of its rate alone, by the blocks in which its observations are; None of impossible
     ones, and without blocks."""
+    sums = block_sums(observations)
+    return None if sums is None else kept(sums)
+
+
+def block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
+    """Return the sums of the kept observations of each block, in the order of time; None of impossible ones."""
     rows = [made for made in observations if made.kept and made.block is not None]
     if not all(made.possible for made in rows):
         return None
@@ -349,7 +357,7 @@ def kept_by_blocks(observations: Sequence[Observed]) -> Kept | None:
         spans = [(made.items or 0.0, made.end_ns - made.start_ns) for made in of_block]
         items, lasted_ns = map(sum, zip(*spans, strict=True))
         sums.append(BlockSum(index, kind == "only", items, lasted_ns / 1e9))
-    return kept(sums)
+    return sums
 
 
 def meters_of(

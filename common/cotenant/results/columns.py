@@ -8,6 +8,7 @@ meters and sentences of findings stand in the records only.
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
@@ -102,6 +103,10 @@ def _step_interval(end: int) -> Callable[[Decoded], Any]:
 
 def _kept_end(end: int) -> Callable[[Decoded], Any]:
     return lambda record: next(iter(list_of(record.at("kept", "interval"))[end:]), None)
+
+
+def _duet_end(end: int) -> Callable[[Decoded], Any]:
+    return lambda record: next(iter(list_of(record.at("duet", "ratio", "interval"))[end:]), None)
 
 
 def _rules(*severities: Severity) -> Callable[[Decoded], str]:
@@ -343,6 +348,18 @@ COLUMNS: tuple[RecordColumn, ...] = (
     number("kept_low", "lower end of its 95 % interval over the rounds of this launch", of=_kept_end(0), measured=True),
     number("kept_high", "upper end", of=_kept_end(1), measured=True),
     whole("kept_rounds", "rounds of blocks that it goes over", "kept.n|kept.rounds", measured=True),
+    text("duet_side", "of a tenant of a duet `A` or `B`, else empty", "duet.side"),
+    text(
+        "duet_arguments",
+        "the words that this side has behind those of the job",
+        of=lambda record: shlex.join(map(text_of, list_of(record.at("duet", "words")))),
+    ),
+    number("duet_ratio", "the rate of B over that of A, in all records of the launch", "duet.ratio.value"),
+    number("duet_low", "lower end of its 95 % interval over the rounds of this launch", of=_duet_end(0)),
+    number("duet_high", "upper end", of=_duet_end(1)),
+    whole("duet_rounds", "how many rounds it goes over", "duet.ratio.rounds"),
+    text("duet_verdict", "`SLOWER`, `FASTER`, `SAME` or `UNCLEAR`", "duet.ratio.verdict"),
+    number("duet_settled_s", "about how long a launch would settle an UNCLEAR one", "duet.ratio.settled_s"),
     number(
         "efficiency",
         "rate of k devices over k times the rate of one, where the same suite run measured both",
@@ -396,6 +413,8 @@ TRUST = (
 GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
 SENSED = (GOOD & pl.col("comparable") & (pl.col("pressure") != "")).fill_null(False)
 """Whether a record is of a launch beside a neighbour of known pressure: its rate is over all levels, and is none."""
+IN_DUET = (pl.col("duet_side") != "").fill_null(False)
+"""Whether a record is of a duet: it took turns with another program, and is no launch of its job."""
 COUNTS = GOOD & pl.col("rate_items_s").is_not_null()
 """Whether a record has anything to be summed, averaged or compared."""
 CELL = (

@@ -19,6 +19,7 @@ from cotenant.finding import Finding
 from cotenant.nesting import DEEPEST, is_deep
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description
+from cotenant.stats.duet import DuetRatio
 from cotenant.stats.kept import Kept, Spent
 
 Outcome = Literal[
@@ -52,6 +53,7 @@ Number = Annotated[float, msgspec.Meta(gt=-MOST, lt=MOST)]
 """What a machine could have, in items or seconds: others would overflow in sums and ratios. NaN is none."""
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=MOST)]
 Baseline = Literal["quick", "whole"]
+Side = Literal["A", "B"]
 NO_BLOCKS = "no_blocks"
 """The rule of a launch that was to be one of blocks, and could not."""
 SOLO = ".solo"
@@ -119,8 +121,9 @@ class Observed(msgspec.Struct, frozen=True):
     """When the host had issued all its work to the device; null where it computes itself."""
     block: int | None = None
     """The block of the launch in which it lies; null across a border, and in a launch without blocks."""
-    kind: Literal["all", "only", ""] = "all"
-    """Who ran in that block: all tenants, of pairs both, or `only` this one; empty across a border."""
+    kind: Literal["all", "only", "turn", ""] = "all"
+    """Who ran in that block: all tenants, of pairs both, `only` this one, or those whose `turn` it was in a duet; empty
+    across a border."""
     kept: bool | None = None
     """Whether it counts; null in records from before there were blocks, where those after `skip` do."""
 
@@ -146,9 +149,9 @@ class Observed(msgspec.Struct, frozen=True):
 
 
 def counts(observations: Sequence[Observed], skip: int) -> list[bool]:
-    """Return of each observation whether a record's numbers are of it: it is kept, and was made beside all tenants."""
+    """Return of each observation whether a record's numbers are of it: it is kept, and was not made alone."""
     return [
-        index >= skip if made.kept is None else made.kept and made.kind == "all"
+        index >= skip if made.kept is None else made.kept and made.kind != "only"
         for index, made in enumerate(observations)
     ]
 
@@ -181,6 +184,19 @@ class Blocks(msgspec.Struct, frozen=True):
     """How often this tenant was not held still in time."""
     residents: int | None = None
     """Of a launch in which several pairs met: how many tenants lived in it, of which two were awake at a time."""
+
+
+class DuetPart(msgspec.Struct, frozen=True):
+    """A tenant's part of a duet: two programs that took turns in the same slices."""
+
+    side: Side
+    """`A`, or `B`, whose rate is held against that of A."""
+    slice: int
+    """Number of the slice, which a tenant of the other side had as well."""
+    words: list[str]
+    """The words that this side has behind those of the job."""
+    ratio: DuetRatio | None
+    """B over A: the same in all records of the launch. Null where one of its tenants did not complete."""
 
 
 class Meeting(msgspec.Struct, frozen=True):
@@ -371,6 +387,8 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     """The schedule of its launch; null of a launch without blocks."""
     kept: Kept | None = None
     """What it keeps of its rate alone beside the other tenants, by blocks; null where that is not known."""
+    duet: DuetPart | None = None
+    """Its part of a duet; null where it was in none."""
 
     @property
     def audited(self) -> bool:

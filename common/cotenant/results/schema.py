@@ -19,9 +19,20 @@ import msgspec
 
 from cotenant.finding import Finding
 from cotenant.results import columns
-from cotenant.results.record import Blocks, Enclosed, Meeting, Observed, Record, SharedDevice, Train, TrainItem
+from cotenant.results.record import (
+    Blocks,
+    DuetPart,
+    Enclosed,
+    Meeting,
+    Observed,
+    Record,
+    SharedDevice,
+    Train,
+    TrainItem,
+)
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description
+from cotenant.stats.duet import DuetRatio
 from cotenant.stats.kept import Kept, Spent
 
 TEMPLATE = Path(__file__).with_name("records.template.md")
@@ -37,6 +48,8 @@ TYPES: tuple[type, ...] = (
     Blocks,
     Spent,
     Kept,
+    DuetPart,
+    DuetRatio,
     Amount,
     Finding,
 )

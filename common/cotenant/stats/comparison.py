@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,20 +11,10 @@ import numpy.typing as npt
 from scipy import special
 
 from cotenant.stats.launches import COMPARISON_LAUNCHES, logarithms, standard_error, t_quantile
+from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
-LEAST_MARGIN = 0.02
 ALPHA = 0.05
 MOST_LAUNCHES = 1000
-
-
-class Verdict(enum.StrEnum):
-    """What an interval says against the margin; INVALID is for what could not be compared at all."""
-
-    FASTER = "FASTER"
-    SLOWER = "SLOWER"
-    SAME = "SAME"
-    UNCLEAR = "UNCLEAR"
-    INVALID = "INVALID"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +79,7 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
     half = t_quantile(freedom) * error
     verdict, needed = Verdict.UNCLEAR, None
     if min(n) >= COMPARISON_LAUNCHES:
-        verdict = _verdict(difference - half, difference + half, border)
+        verdict = verdict_of(difference - half, difference + half, margin)
     if verdict is Verdict.UNCLEAR:
         spread = math.sqrt((float(log_a.var(ddof=1)) + float(log_b.var(ddof=1))) / 2)
         needed = _launches_needed(difference, spread, border, least=max(COMPARISON_LAUNCHES, min(n) + 1))
@@ -105,16 +94,6 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
         p_rank=_p_rank(log_a, log_b),
         launches_needed=needed,
     )
-
-
-def _verdict(low: float, high: float, border: float) -> Verdict:
-    if low > border:
-        return Verdict.FASTER
-    if high < -border:
-        return Verdict.SLOWER
-    if -border < low and high < border:
-        return Verdict.SAME
-    return Verdict.UNCLEAR
 
 
 def _p_slower(difference: float, error: float, freedom: float, border: float) -> float:

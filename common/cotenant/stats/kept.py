@@ -106,20 +106,28 @@ def kept(blocks: Sequence[BlockSum]) -> Kept | None:
     """Return what a tenant keeps, by its blocks in the order of time; None where no turn alone has a block beside it.
 
     Of each turn alone the mean logarithm of the rates of the blocks of all just before and just after, less that of
-    its own rate, items / time; over the rounds their mean and its t interval (Student, 1908). From LEAST_FOR_LAG rounds
-    on the interval is that of n (1 - r) / (1 + r) rounds, r the correlation of each with the next (`lag_correlation`).
+    its own rate, items / time; over the rounds their mean and its t interval (`over_rounds`).
     """
     logs = list(_logs(blocks))
     if not logs:
         return None
-    center = fmean(logs)
-    if len(logs) < LEAST_ROUNDS:
-        return Kept(math.exp(center), None, len(logs))
-    error = stdev(logs) / math.sqrt(len(logs))
-    if len(logs) >= LEAST_FOR_LAG:
-        error *= math.sqrt(variance_inflation(lag_correlation(logs)))
-    half = t_975(len(logs) - 1) * error
-    return Kept(math.exp(center), (math.exp(center - half), math.exp(center + half)), len(logs))
+    center, half = over_rounds(logs)
+    interval = None if half is None else (math.exp(center - half), math.exp(center + half))
+    return Kept(math.exp(center), interval, len(logs))
+
+
+def over_rounds(values: Sequence[float]) -> tuple[float, float | None]:
+    """Return the mean of a value of each round, and half the width of its t interval (Student, 1908).
+
+    From LEAST_FOR_LAG rounds on the interval is that of n (1 - r) / (1 + r) rounds, r the correlation of each with the
+    next (`lag_correlation`). Below LEAST_ROUNDS there is none.
+    """
+    if len(values) < LEAST_ROUNDS:
+        return fmean(values), None
+    error = stdev(values) / math.sqrt(len(values))
+    if len(values) >= LEAST_FOR_LAG:
+        error *= math.sqrt(variance_inflation(lag_correlation(values)))
+    return fmean(values), t_975(len(values) - 1) * error
 
 
 @functools.cache

@@ -135,7 +135,7 @@ def check_mixes(mixes: Iterable[Mix], cells: Mapping[str, Group], jobs: Mapping[
             if cells[label] == "all":
                 raise CotenantError(
                     f"{where}{quoted(label)} is of the group 'all' and owns the machine.",
-                    "A mix takes jobs of the group 'student' only.",
+                    "Only jobs of the group 'student' have others beside them.",
                 )
 
 

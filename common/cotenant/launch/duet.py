@@ -1,0 +1,56 @@
+"""Duets: two halves of the tenants take turns in the same slices. Pure; who freezes and thaws is the conductor."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cotenant.launch.schedule import ALL, HOME, TURN, WARM_UP_ROUNDS, Block, Schedule, Turn
+
+DUET_BUDGET_NS = 60_000_000_000
+"""The time of a launch, where nobody says another."""
+MOST_DUET_ROUNDS = 2000
+"""Some forty minutes: a difference that needs more is smaller than what two launches differ by."""
+MOST_STRETCH = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class DuetSchedule(Schedule):
+    """In each round A B B A, so that drift drops out, and each half once goes on and is thawed once.
+
+    Blocks of a round last up to half as long again as they need, so that nothing on the host that comes and goes
+    regularly meets the same half each time.
+    """
+
+    halves: tuple[frozenset[int], frozenset[int]]
+
+    @property
+    def round_ns(self) -> int:
+        needed_ns = sum(lasting_ns for *_, lasting_ns in self._lasting(self._turns(random.Random(0))))
+        return round((1 + MOST_STRETCH) / 2 * needed_ns)
+
+    @property
+    def awake_ns(self) -> int:
+        return self.total_ns // 2
+
+    @property
+    def most_rounds(self) -> int:
+        return MOST_DUET_ROUNDS
+
+    def blocks(self, chance: random.Random) -> Iterator[Block]:
+        stretches = [chance.uniform(1, MOST_STRETCH) for _ in range(self.rounds + WARM_UP_ROUNDS)]
+        for block in Schedule.blocks(self, chance):
+            stretch = stretches[block.round] if block.kind == TURN else 1
+            yield replace(block, lasting_ns=round(stretch * block.lasting_ns))
+
+    def _turns(self, chance: random.Random) -> Sequence[Turn]:
+        first, second = (dict.fromkeys(sorted(half), HOME) for half in self.halves)
+        return [(TURN, first), (TURN, second), (TURN, second), (TURN, first)]
+
+    def _first(self) -> Sequence[Turn]:
+        # At GO everybody runs.
+        return [(ALL, self.everybody)]
+
+    def _last(self) -> Sequence[Turn]:
+        return []

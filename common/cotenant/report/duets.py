@@ -1,0 +1,184 @@
+"""Duets: is B slower than A? A row for each launch in which two programs took turns, and its verdict in a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cotenant.report import numbers
+from cotenant.report.grid import (
+    Cell,
+    Column,
+    Grid,
+    Measurement,
+    RowGroup,
+    Words,
+    measured_columns,
+    place_columns,
+    row,
+    word,
+)
+from cotenant.report.problems import lines_below, losses, reported_findings
+from cotenant.results.launches import ABORTED, grouped
+from cotenant.results.record import INVALID
+from cotenant.results.table import Rows
+from cotenant.stats.launches import across_launches
+from cotenant.stats.verdict import LEAST_MARGIN, Verdict
+
+LEGEND = (
+    "B / A: the rate of B over that of A, of items over time in the turns of each, with its 95 % interval over the "
+    "rounds of this launch. SLOWER, FASTER and SAME: the whole interval lies beyond 2 %, or within."
+)
+STYLES: Mapping[str, str] = {
+    Verdict.SLOWER: "red",
+    Verdict.FASTER: "green",
+    Verdict.UNCLEAR: "yellow",
+    Verdict.INVALID: "bold red",
+}
+FIELDS = (
+    *("suite", "host", "duet", "run_id", "isolation", "ratio", "ratio_low", "ratio_high", "rounds"),
+    *("a", "b", "unit", "verdict", "settled_s", "a_arguments", "b_arguments"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DuetLine:
+    """One launch of a duet: B over A with its interval, the mean rates of both in items per second, and the verdict.
+
+    Without a ratio `verdict` is what became of its tenants. `settled_s`: about how long a launch would settle it.
+    """
+
+    suite: str
+    host: str
+    duet: str
+    run_id: int
+    isolation: str
+    ratio: float | None
+    interval: tuple[float, float] | None
+    rounds: int | None
+    a: float | None
+    b: float | None
+    unit: str
+    verdict: str
+    settled_s: float | None
+    a_arguments: str
+    b_arguments: str
+
+
+def duet_lines(records: Rows) -> list[DuetLine]:
+    """Return a line for each launch, in the order of first sight; `records` are those of duets."""
+    rows = records.frame.iter_rows(named=True)
+    launches = grouped(rows, lambda one: (one["suite"], one["hostname"], _name(one), one["run_id"], one["start_time"]))
+    return [_line(of_launch) for of_launch in launches.values()]
+
+
+def _name(one: Mapping[str, Any]) -> str:
+    return str(one["name"]).removesuffix(f".{one['duet_side']}")
+
+
+def _line(rows: Sequence[Mapping[str, Any]]) -> DuetLine:
+    first = rows[0]
+    sides = {side: [one for one in rows if one["duet_side"] == side] for side in ("A", "B")}
+    rates = {side: [one["rate_items_s"] for one in of if one["rate_items_s"]] for side, of in sides.items()}
+    failure = _failure(rows)
+    known = failure in (None, INVALID) and first["duet_ratio"] is not None
+    low, high = first["duet_low"], first["duet_high"]
+    return DuetLine(
+        suite=first["suite"],
+        host=first["hostname"],
+        duet=_name(first),
+        run_id=first["run_id"],
+        isolation=first["isolation"],
+        ratio=first["duet_ratio"] if known else None,
+        interval=(low, high) if known and low is not None and high is not None else None,
+        rounds=first["duet_rounds"] if known else None,
+        a=across_launches(rates["A"]).rate if rates["A"] else None,
+        b=across_launches(rates["B"]).rate if rates["B"] else None,
+        unit=first["unit"],
+        verdict=failure or first["duet_verdict"] or INVALID,
+        settled_s=first["duet_settled_s"] if known else None,
+        a_arguments=next((one["duet_arguments"] for one in sides["A"]), ""),
+        b_arguments=next((one["duet_arguments"] for one in sides["B"]), ""),
+    )
+
+
+def _failure(rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return what became of a launch whose ratio is none: an outcome, or INVALID, also of sides that count in different
+    units."""
+    outcomes = [one["outcome"] for one in rows if not one["completed"]]
+    invalid = any(one["invalid"] for one in rows) or len({one["unit"] for one in rows}) > 1
+    return min(outcomes, key=lambda outcome: outcome == ABORTED, default=INVALID if invalid else None)
+
+
+def _ratio(line: DuetLine) -> Measurement | None:
+    if line.ratio is None:
+        return None
+    return Measurement(line.ratio, line.interval, str(line.rounds), (line.rounds,))
+
+
+def _rate(side: str, rate: float | None) -> Cell:
+    return Cell(numbers.ABSENT if rate is None else numbers.rate(rate), {side: rate})
+
+
+COLUMNS: Sequence[Column[DuetLine]] = (
+    *place_columns(lambda line: line, "suite", "host", "isolation"),
+    Column("duet", lambda line: word(line.duet, "duet"), left=True),
+    *measured_columns(
+        "B / A",
+        _ratio,
+        ("ratio", "ratio_low", "ratio_high", "rounds"),
+        n="rounds",
+        show=numbers.ratio,
+        span=numbers.ratio_interval,
+    ),
+    Column("A", lambda line: _rate("a", line.a)),
+    Column("B", lambda line: _rate("b", line.b)),
+    Column("unit", lambda line: Cell(f"{line.unit or 'item'}/s", {"unit": line.unit}), left=True),
+    Column(
+        "verdict",
+        lambda line: word(line.verdict, "verdict", STYLES.get(line.verdict, "")),
+        left=True,
+    ),
+)
+
+
+def duets_grid(records: Rows) -> Grid:
+    """Return a row for each launch, with its sentence below, and at the end failures and the worst findings."""
+    lines = duet_lines(records)
+    rows = [row(COLUMNS, line, [*_words(line)]) for line in lines]
+    document = {"schema": "cotenant-duet-1", "duets": [asdict(line) for line in lines]}
+    below = lines_below(losses(records), (), reported_findings(records))
+    return Grid(
+        COLUMNS, [RowGroup(rows)] if rows else [], notes=[((LEGEND, "dim"),), *below], fields=FIELDS, document=document
+    )
+
+
+def _words(line: DuetLine) -> Iterator[Words]:
+    yield ((f"A: {line.a_arguments or 'the job as it is'}; B: {line.b_arguments or 'the job as it is'}", "dim"),)
+    yield ((duet_sentence(line), "bold"),)
+
+
+def duet_sentence(line: DuetLine) -> str:
+    """Return the verdict as a sentence: how B compares with A, and what would settle what is not clear."""
+    if line.ratio is None:
+        return f"There is no ratio of B over A: {line.verdict}."
+    percents = f"{100 * line.ratio:.1f} %"
+    if line.interval is not None:
+        percents += f" ({100 * line.interval[0]:.1f} to {100 * line.interval[1]:.1f} %)"
+    has = f"B has {percents} of the rate of A, over {line.rounds} rounds of one launch"
+    margin = f"{100 * LEAST_MARGIN:g} %"
+    if line.verdict == Verdict.SLOWER:
+        return f"B is slower than A: it{has[1:]}."
+    if line.verdict == Verdict.FASTER:
+        return f"B is faster than A: it{has[1:]}."
+    if line.verdict == Verdict.SAME:
+        return f"B is as fast as A, within {margin}: it{has[1:]}."
+    if line.verdict != Verdict.UNCLEAR:
+        return f"{has}, and a record of it is {line.verdict}: its number is none."
+    unclear = f"It is not clear whether B is slower than A: it{has[1:]}."
+    if line.settled_s is None:
+        return f"{unclear} The difference is near {margin}, or the noise is great: an hour would not settle it."
+    settled_s = 10 * math.ceil(line.settled_s / 10)
+    return f"{unclear} About {settled_s} s would settle it: --budget {settled_s}."

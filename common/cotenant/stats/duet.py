@@ -1,0 +1,87 @@
+"""Is B slower than A? Both took turns in the same slices within one launch: the ratio of their rates, and a verdict.
+
+Duet benchmarking: Bulej et al., ICPE 2020. Both meet the same hour, host and neighbours, which drop out of the ratio.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from cotenant.stats.kept import LEAST_ROUNDS, BlockSum, over_rounds, t_975
+from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
+
+MOST_S = 3600.0
+"""A difference that needs longer is smaller than what two launches differ by."""
+
+
+@dataclass(frozen=True, slots=True)
+class DuetRatio:
+    """The rate of B over that of A, over the rounds of one launch."""
+
+    value: float
+    """Geometric mean over the rounds, of each over the slices."""
+    interval: tuple[float, float] | None
+    """95 % t interval over the rounds of this launch; null below three."""
+    rounds: int
+    """How many rounds it goes over."""
+    verdict: str
+    """`SLOWER`, `FASTER` or `SAME`, where the whole interval is beyond the margin, or within; else `UNCLEAR`."""
+    settled_s: float | None = None
+    """Of an `UNCLEAR` one: about how long a launch would settle it at this spread; null where an hour would not."""
+    margin: float = LEAST_MARGIN
+    """Up to such a relative difference both are the same."""
+
+
+Sides = Sequence[tuple[Sequence[BlockSum], Sequence[BlockSum]]]
+"""For each slice the blocks of A and those of B."""
+
+
+def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRatio | None:
+    """Return B over A; None where no round has blocks of both.
+
+    `rounds` names the round of each block by its index, and `round_s` is what one takes. Of each round and slice the
+    logarithm of B's items / time over A's; of these the mean over the slices, over the rounds their mean and t interval
+    (`over_rounds`).
+    """
+    logs = list(_logs(slices, rounds))
+    if not logs:
+        return None
+    center, half = over_rounds(logs)
+    if half is None:
+        return DuetRatio(math.exp(center), None, len(logs), Verdict.UNCLEAR)
+    interval = math.exp(center - half), math.exp(center + half)
+    verdict = verdict_of(center - half, center + half, LEAST_MARGIN)
+    settled_s = _settled_s(center, half, len(logs), round_s) if verdict is Verdict.UNCLEAR else None
+    return DuetRatio(math.exp(center), interval, len(logs), verdict, settled_s)
+
+
+def _settled_s(center: float, half: float, rounds: int, round_s: float) -> float | None:
+    """Return how long as many rounds take as bring the half-width below the distance to the nearer border."""
+    room = abs(math.log1p(LEAST_MARGIN) - abs(center))
+    spread = half * math.sqrt(rounds) / t_975(rounds - 1)
+    for needed in range(max(rounds + 1, LEAST_ROUNDS), int(MOST_S / round_s) + 1):
+        if t_975(needed - 1) * spread / math.sqrt(needed) < room:
+            return needed * round_s
+    return None
+
+
+def _logs(slices: Sides, rounds: Mapping[int, int]) -> Iterator[float]:
+    rates = [tuple(_rates(blocks, rounds) for blocks in sides) for sides in slices]
+    for number in sorted(set(rounds.values())):
+        both = [(a[number], b[number]) for a, b in rates if number in a and number in b]
+        if both:
+            yield fmean(math.log(of_b / of_a) for of_a, of_b in both)
+
+
+def _rates(blocks: Sequence[BlockSum], rounds: Mapping[int, int]) -> dict[int, float]:
+    """Return the items per second of each round."""
+    items: dict[int, float] = {}
+    seconds: dict[int, float] = {}
+    for block in blocks:
+        number = rounds[block.index]
+        items[number] = items.get(number, 0.0) + block.items
+        seconds[number] = seconds.get(number, 0.0) + block.seconds
+    return {number: items[number] / seconds[number] for number in items}

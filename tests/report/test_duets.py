@@ -1,0 +1,82 @@
+"""Duets from records: the verdict in a table and in a sentence, and what has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from cotenant.report.duets import DuetLine, duet_lines, duet_sentence, duets_grid
+from cotenant.report.renderers import as_csv, terminal
+from cotenant.results.record import DuetPart, Record, Side
+from cotenant.stats.duet import DuetRatio
+from cotenant.stats.verdict import Verdict
+from report.making import summary_of
+from results.made import a_part, a_record, steady
+
+SLOWER = DuetRatio(0.924, (0.876, 0.974), 41, Verdict.SLOWER)
+
+
+def duet(ratio: DuetRatio | None = SLOWER, lost: int = -1, **told: Any) -> list[Record]:
+    """Two slices, and a tenant of each side in both."""
+    records = []
+    for tenant in range(4):
+        side: Side = "B" if tenant % 2 else "A"
+        part = DuetPart(side, tenant // 2, ["--batch-size", "64" if side == "A" else "128"], ratio)
+        where = {"name": f"vae.duet.{side}", "tenant": tenant, "tenants": 4, "vcd": str(tenant), "sharers": 2}
+        ended = {"outcome": "failed", "message": "It died."} if tenant == lost else {}
+        said = {"observations": steady(tenant, 500 if side == "A" else 540), "part": a_part(**told)}
+        records.append(a_record(place=where | {"duet": part}, told=said, comparable=lost < 0, **ended))
+    return records
+
+
+def test_a_duet_is_a_row_with_its_sentence_and_in_no_other_table() -> None:
+    summary = summary_of(duet())
+    assert summary.jobs == ()
+    (line,) = duet_lines(summary.in_duets)
+    assert (line.duet, line.ratio, line.interval, line.rounds) == ("vae.duet", 0.924, (0.876, 0.974), 41)
+    assert (line.verdict, line.a_arguments, line.b_arguments) == ("SLOWER", "--batch-size 64", "--batch-size 128")
+    assert line.a is not None
+    assert line.b is not None
+    assert line.a > line.b
+    said = "\n".join(line.plain for line in terminal(duets_grid(summary.in_duets), 200))
+    assert "B is slower than A: it has 92.4 % (87.6 to 97.4 %) of the rate of A, over 41 rounds of one launch." in said
+    assert "A: --batch-size 64; B: --batch-size 128" in said
+    assert as_csv(duets_grid(summary.in_duets)).splitlines()[1].split(",")[5:9] == ["0.924", "0.876", "0.974", "41"]
+
+
+def sentence(verdict: Verdict, settled_s: float | None = None) -> str:
+    ratio = DuetRatio(0.99, (0.95, 1.03), 20, verdict, settled_s)
+    (line,) = duet_lines(summary_of(duet(ratio)).in_duets)
+    return duet_sentence(line)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "settled_s", "begins", "ends"),
+    [
+        (Verdict.FASTER, None, "B is faster than A: it has 99.0 %", "one launch."),
+        (Verdict.SAME, None, "B is as fast as A, within 2 %: it has 99.0 %", "one launch."),
+        (Verdict.UNCLEAR, 142.0, "It is not clear whether B is slower than A: it has", "--budget 150."),
+        (Verdict.UNCLEAR, None, "It is not clear whether B is slower than A: it has", "an hour would not settle it."),
+    ],
+)
+def test_each_verdict_is_a_sentence(verdict: Verdict, settled_s: float | None, begins: str, ends: str) -> None:
+    said = sentence(verdict, settled_s)
+    assert said.startswith(begins)
+    assert said.endswith(ends)
+
+
+def line(records: list[Record]) -> DuetLine:
+    (found,) = duet_lines(summary_of(records).in_duets)
+    return found
+
+
+def test_what_died_is_invalid_or_counts_in_another_unit_has_no_verdict() -> None:
+    died = line(duet(None, lost=3))
+    assert (died.verdict, died.ratio) == ("failed", None)
+    assert duet_sentence(died) == "There is no ratio of B over A: failed."
+    records = duet()
+    other = [msgspec.structs.replace(record, unit="token" if record.tenant % 2 else "image") for record in records]
+    assert line(other).verdict == "INVALID"
+    assert "is INVALID: its number is none." in duet_sentence(line(other))

@@ -1,0 +1,126 @@
+"""Duets on invented machines: how often a verdict is false, and what it sees."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from cotenant.stats.duet import DuetRatio, Sides, ratio_of
+from cotenant.stats.kept import BlockSum
+from cotenant.stats.verdict import Verdict
+
+ROUND_S = 1.5
+"""As of steps of some milliseconds: a minute has 40 rounds."""
+
+
+def simulated(chance: np.random.Generator, slower: float, rounds: int = 40, slices: int = 2) -> DuetRatio:
+    """A duet of which B is so much slower, on a host with all that was seen on real ones.
+
+    A neighbour that comes and goes takes up to a third for seconds; clocks drift; bursts double the time of a block now
+    and then; and blocks differ by 5 %, half of which is common to both slices.
+    """
+    blocks = 4 * rounds
+    seconds = np.arange(blocks) * ROUND_S / 4
+    swing = 0.3 * (np.sin(2 * math.pi * (seconds / chance.uniform(2, 20) + chance.random())) > 0.3)
+    common = swing + 0.1 * seconds / seconds[-1] + np.log(2) * (chance.random(blocks) < 0.02)
+    common += chance.normal(0, 0.035, blocks)
+    made: list[tuple[list[BlockSum], list[BlockSum]]] = []
+    for place in range(slices):
+        own = common + chance.normal(0, 0.035, blocks)
+        sides: tuple[list[BlockSum], list[BlockSum]] = ([], [])
+        for index in range(blocks):
+            is_b = (index % 4 in (1, 2)) ^ (place % 2 == 1)
+            rate = 1000 * math.exp(-own[index]) * (1 - slower if is_b else 1)
+            sides[is_b].append(BlockSum(index, False, 0.2 * rate, 0.2))
+        made.append(sides)
+    found = ratio_of(made, {index: index // 4 for index in range(blocks)}, ROUND_S)
+    assert found is not None
+    return found
+
+
+def verdicts(slower: float, runs: int, seed: int) -> dict[Verdict, int]:
+    chance = np.random.default_rng(seed)
+    found = [simulated(chance, slower).verdict for _ in range(runs)]
+    return {verdict: found.count(verdict) for verdict in Verdict}
+
+
+@pytest.mark.parametrize("runs", [20, pytest.param(1000, marks=pytest.mark.slow)])
+def test_equal_sides_are_called_different_in_one_of_twenty_at_most(runs: int) -> None:
+    found = verdicts(0.0, runs, seed=1)
+    assert found[Verdict.SLOWER] + found[Verdict.FASTER] <= 0.05 * runs
+
+
+@pytest.mark.parametrize(("slower", "least"), [(0.05, 0.9), (0.1, 0.99)])
+@pytest.mark.parametrize("runs", [20, pytest.param(1000, marks=pytest.mark.slow)])
+def test_what_is_slower_is_seen(slower: float, least: float, runs: int) -> None:
+    assert verdicts(slower, runs, seed=2)[Verdict.SLOWER] >= math.floor(least * runs)
+
+
+@pytest.mark.parametrize("runs", [20, pytest.param(1000, marks=pytest.mark.slow)])
+def test_a_difference_as_large_as_the_margin_is_none(runs: int) -> None:
+    found = verdicts(0.0198, runs, seed=3)
+    assert found[Verdict.SAME] + found[Verdict.UNCLEAR] >= 0.95 * runs
+
+
+@pytest.mark.slow
+def test_the_interval_holds_the_true_ratio() -> None:
+    chance = np.random.default_rng(4)
+    intervals = [simulated(chance, 0.05).interval for _ in range(1000)]
+    held = sum(ends is not None and ends[0] <= 0.95 <= ends[1] for ends in intervals)
+    assert 900 <= held <= 985
+
+
+def duet(ratios: list[float]) -> Sides:
+    """A at 100 items/s in every block, B at so many times that in each round."""
+    a = [BlockSum(4 * number + place, False, 20.0, 0.2) for number in range(len(ratios)) for place in (0, 3)]
+    b = [
+        BlockSum(4 * number + place, False, 20.0 * ratio, 0.2)
+        for number, ratio in enumerate(ratios)
+        for place in (1, 2)
+    ]
+    return [(a, b)]
+
+
+def found(ratios: list[float], slices: Sides | None = None) -> DuetRatio:
+    ratio = ratio_of(slices or duet(ratios), {index: index // 4 for index in range(4 * len(ratios))}, ROUND_S)
+    assert ratio is not None
+    return ratio
+
+
+def test_the_ratio_is_the_geometric_mean_over_rounds_and_its_verdict_needs_the_whole_interval() -> None:
+    slower = found([0.9, 0.91, 0.89, 0.9])
+    assert slower.value == pytest.approx((0.9 * 0.91 * 0.89 * 0.9) ** 0.25)
+    assert (slower.rounds, slower.verdict, slower.settled_s) == (4, Verdict.SLOWER, None)
+    assert found([1.1, 1.11, 1.09, 1.1]).verdict is Verdict.FASTER
+    assert found([1.0, 1.001, 0.999, 1.0]).verdict is Verdict.SAME
+    assert found([0.9, 0.99, 0.85, 0.95]).verdict is Verdict.UNCLEAR
+
+
+def test_what_is_not_clear_says_how_long_a_launch_would_settle_it() -> None:
+    ratios = [0.9, 1.04, 0.86, 1.0] * 3
+    unclear = found(ratios)
+    assert unclear.verdict is Verdict.UNCLEAR
+    assert unclear.settled_s is not None
+    times = math.ceil(unclear.settled_s / (ROUND_S * len(ratios)))
+    assert times > 1
+    assert found(ratios * times).verdict is Verdict.SLOWER
+    # No launch of an hour tells a difference that is the margin.
+    assert found([0.97, 0.99, 0.975, 0.9863]).settled_s is None
+
+
+def test_a_round_without_blocks_of_both_counts_nowhere() -> None:
+    (a, b) = duet([0.9, 0.9, 0.5, 0.9])[0]
+    assert found([0.9] * 4, [(a, [block for block in b if block.index // 4 != 2])]).rounds == 3
+    assert ratio_of([(a, [])], dict.fromkeys(range(16), 0), ROUND_S) is None
+    assert found([0.9, 0.9]).interval is None
+
+
+def test_drift_drops_out_and_slices_count_equally() -> None:
+    falling = [BlockSum(index, False, 20.0 * (1 - 0.01 * index), 0.2) for index in range(16)]
+    a = [block for block in falling if block.index % 4 in (0, 3)]
+    b = [block for block in falling if block.index % 4 in (1, 2)]
+    assert found([1.0] * 4, [(a, b)]).value == pytest.approx(1, abs=1e-9)
+    two = [*duet([0.9] * 4), *duet([1.0] * 4)]
+    assert found([1.0] * 4, two).value == pytest.approx(math.sqrt(0.9))

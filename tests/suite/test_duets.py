@@ -1,0 +1,34 @@
+"""What `--duet` takes: two sets of arguments, with one --- between them."""
+
+from __future__ import annotations
+
+import pytest
+
+from cotenant.errors import CotenantError
+from cotenant.suite.cells import Job, expand
+from cotenant.suite.duets import duet_of
+
+
+def test_a_side_has_the_words_before_or_behind_the_dashes_also_none() -> None:
+    assert duet_of("vae", ["--batch-size", "64", "---", "-b", "128"]).sides == (("--batch-size", "64"), ("-b", "128"))
+    assert duet_of("vae", ["---", "--compile"]).sides == ((), ("--compile",))
+    assert duet_of("vae", ["---"]).sides == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("words", "number"), [([], "no"), (["-b", "64"], "no"), (["---", "a", "---"], "more than one")]
+)
+def test_other_than_one_between_is_a_sentence(words: list[str], number: str) -> None:
+    with pytest.raises(CotenantError) as wrong:
+        duet_of("vae", words)
+    assert wrong.value.sentence == f"--duet compares two, and behind -- stands {number} --- between them."
+    assert "--duet vae -- --batch-size 64 --- --batch-size 128" in wrong.value.remedy
+
+
+def test_the_files_of_a_side_are_called_by_it_and_the_job_keeps_its_name() -> None:
+    (cell,) = expand(Job("vae", "x", (("--repeat", (3,)),), "student"))
+    sides = [duet_of("vae", ["---"]).cell(cell, side) for side in "AB"]
+    assert [(side.label, side.job.name, side.args) for side in sides] == [
+        ("vae.duet.A", "vae", cell.args),
+        ("vae.duet.B", "vae", cell.args),
+    ]
