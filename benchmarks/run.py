@@ -30,6 +30,7 @@ NAMED = (
     "tune",
     "commands",
     "hook",
+    "duets",
 )
 """Only where they are asked for: they take long, and are no cost of the harness."""
 

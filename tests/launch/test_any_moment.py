@@ -22,13 +22,13 @@ import pytest
 
 from cotenant.procfs import process_of
 from tenants.fixtures import suites_in
-from tenants.suites import ROOT, Suites, job, until
+from tenants.suites import CGROUPS, ROOT, Suites, job, until
 
 pytestmark = pytest.mark.slow
 MOMENTS = 20
 PROMISED_S = 2.0
 MOST_S = 3.5
-"""Of a schedule that lasts 7 s."""
+"""After the first border, of a schedule that lasts 7 s."""
 SLICE_BYTES = 384 << 20
 USER = 60123
 STOPPED_AT_MOST_S = 30 + 5
@@ -68,11 +68,11 @@ def chance() -> random.Random:
 def frozen(suites: Suites) -> list[str]:
     """Who is held still now."""
     held = []
-    for path in suites.cgroups():
-        for file in path.rglob("freezer.state"):
-            with contextlib.suppress(OSError):
-                if file.read_text().strip() != "THAWED":
-                    held.append(str(file.parent))
+    for top, _, names in os.walk(CGROUPS / "freezer" / suites.name):
+        # What goes meanwhile is held by nobody.
+        with contextlib.suppress(OSError):
+            if "freezer.state" in names and Path(top, "freezer.state").read_text().strip() != "THAWED":
+                held.append(top)
     states = ((pid, process_of(pid)) for pid in suites.processes())
     return held + [str(pid) for pid, process in states if process is not None and process.state == "T"]
 
@@ -86,6 +86,8 @@ def started(suites: Suites, *words: object, flags: tuple[object, ...] = ()) -> s
     runner = suites.start(jobs, "--users", 2, "--baseline", "blocks", "--reserve", reserve, *flags)
     until(lambda: len(tenants(suites)) == 2 or runner.poll() is not None, "two tenants", seen=suites.said)
     assert runner.poll() is None, suites.said()
+    if "--timeout" not in flags:
+        until(lambda: frozen(suites) or runner.poll() is not None, "the first border", seen=suites.said)
     return runner
 
 
@@ -107,7 +109,7 @@ def words_of(pid: int) -> list[bytes]:
 def test_at_any_moment_of_a_schedule_nothing_is_left_frozen(suites: Suites, end: str, chance: random.Random) -> None:
     while_frozen, longest_s = 0, 0.0
     for _ in range(MOMENTS):
-        after_s = chance.uniform(0.2, MOST_S)
+        after_s = chance.uniform(0, MOST_S)
         was_frozen, took_s = ended(suites, end, after_s, chance)
         while_frozen, longest_s = while_frozen + was_frozen, max(longest_s, took_s)
         assert "Traceback" not in suites.said()
@@ -116,7 +118,7 @@ def test_at_any_moment_of_a_schedule_nothing_is_left_frozen(suites: Suites, end:
         f"{suites.isolation}, {end}: {while_frozen} of {MOMENTS} while frozen, at most {longest_s:.2f} s",
         file=sys.stderr,
     )
-    assert while_frozen or end == "memory"
+    assert while_frozen or end in ("timeout", "memory")  # Of these the moment is not ours to see.
 
 
 def ended(suites: Suites, end: str, after_s: float, chance: random.Random) -> tuple[bool, float]:
@@ -127,10 +129,11 @@ def ended(suites: Suites, end: str, after_s: float, chance: random.Random) -> tu
         until(lambda: not victims <= set(tenants(suites)), "one has died", 20 + after_s)
     elif end == "timeout":
         # Its clock starts before tenants are there.
-        runner = started(suites, flags=("--timeout", after_s + 0.8))
+        runner = started(suites, flags=("--timeout", after_s + 1.5))
         held = False
-        while runner.poll() is None:
+        while tenants(suites):
             held = bool(frozen(suites))
+        runner.wait(20)
         return held, gone_s(suites, runner)
     else:
         runner = started(suites)
@@ -143,7 +146,7 @@ def ended(suites: Suites, end: str, after_s: float, chance: random.Random) -> tu
         runner.send_signal(signal.SIGINT)
     elif end == "stop":
         lock = suites.environment["COTENANT_LOCK"]
-        line = [sys.executable, str(ROOT / "run.py"), "stop", "--timeout", "10"]
+        line = [sys.executable, str(ROOT / "run.py"), "stop", "--timeout", "60"]
         stopped = subprocess.run(line, env=os.environ | {"COTENANT_LOCK": lock}, capture_output=True, text=True)
         assert stopped.returncode == 0, stopped.stderr
     elif end == "tenant":
@@ -161,10 +164,15 @@ def ended(suites: Suites, end: str, after_s: float, chance: random.Random) -> tu
 
 
 def gone_s(suites: Suites, runner: subprocess.Popen[str]) -> float:
-    """Wait until nothing is left but a runner that prints its table; return after how many seconds that was."""
+    """Wait until nothing is left, but a runner that writes its records; return after how many seconds that was."""
     begin_s = time.monotonic()
     if runner.poll() is None:
-        until(lambda: not tenants(suites) and not suites.cgroups(), "tenants are gone", PROMISED_S)
+        until(
+            lambda: not tenants(suites) and not frozen(suites),
+            "tenants are gone",
+            PROMISED_S,
+            lambda: (list(map(words_of, tenants(suites))), frozen(suites)),
+        )
     else:
         suites.gone(PROMISED_S)
     return time.monotonic() - begin_s

@@ -25,6 +25,7 @@ from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.pairing import Pairing
+from cotenant.launch.rendezvous import Link
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.procfs import process_of
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
@@ -89,12 +90,23 @@ def conducted(result: LaunchResult) -> Conducted:
 
 @pytest.mark.usefixtures("short")
 def test_tenants_observe_until_the_last_block_and_are_stopped_by_signals_without_a_cgroup(
-    tmp_path: Path, affinity: Affinity, interruption: Interruption
+    tmp_path: Path, affinity: Affinity, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    said: list[str] = []
+    send = Link.send
+
+    def listened(link: Link, kind: str, **fields: object) -> None:
+        said.append(" ".join((kind, *sorted(fields))))
+        send(link, kind, **fields)
+
+    monkeypatch.setattr(Link, "send", listened)
     result = by_blocks(tmp_path, affinity, interruption, *SUMS)
     assert [tenant.outcome for tenant in result.tenants] == ["completed", "completed"]
     made = conducted(result)
     assert (made.held_by, len(made.passed), made.unheld) == ("stopped", 17, {})
+    # They are told nothing of blocks: what is sent is what is sent in any launch, and nothing at a border.
+    assert {*said} - {"audit"} == {"go number repeat settle_ns skip t0_ns", "enough", "stop"}
+    assert [said.count(word) for word in ("enough", "stop")] == [2, 2]
     for spent in map(made.spent_of, (0, 1)):
         assert spent["rest"].processor_ns < 0.05 * spent["rest"].lasted_ns
         assert spent["only"].processor_ns > 0.05 * spent["only"].lasted_ns

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import Affinity
 from cotenant.launch import allowances, load, schedule
+from cotenant.launch import duet as duets
+from cotenant.launch.duet import DuetSchedule
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
-from cotenant.launch.records import _duet_ratio, _placed
+from cotenant.launch.records import _duet_ratio, _placed, _run_together
 from cotenant.launch.tenant import DuetPlace, duet_place
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 from cotenant.results.build import Statement, observed_by_ranks
@@ -57,13 +65,62 @@ def test_in_every_other_slice_b_begins() -> None:
     assert [place.turn for place in places] == [0, 1, 1, 0, 0, 1]
 
 
+DUETS = st.integers(1, 4).flatmap(
+    lambda slices: st.lists(st.integers(MS // 10, 500 * MS), min_size=2 * slices, max_size=2 * slices)
+)
+
+
+def duet(steps: list[int], rounds: int) -> DuetSchedule:
+    """Two tenants of each slice, with every other slice swapped."""
+    halves = [frozenset(index for index in range(len(steps)) if duet_place(index).turn == half) for half in (0, 1)]
+    return DuetSchedule(dict(enumerate(steps)), False, rounds, (halves[0], halves[1]))
+
+
+@given(DUETS, st.integers(1, 5), st.integers())
+def test_in_a_duet_one_of_each_slice_is_awake_and_both_equally_often(steps: list[int], rounds: int, seed: int) -> None:
+    first, *blocks = duet(steps, rounds).blocks(random.Random(seed))
+    # At GO everybody runs; that block is of the warm-up.
+    assert (first.kind, first.round, first.awake.keys()) == ("all", 0, set(range(len(steps))))
+    assert [block.index for block in blocks] == list(range(1, len(blocks) + 1))
+    for block in blocks:
+        assert block.kind == "turn"
+        assert sorted(index // 2 for index in block.awake) == list(range(len(steps) // 2))
+        sides = [index % 2 for index in sorted(block.awake)]
+        assert sides == [sides[0] ^ (place % 2) for place in range(len(sides))]
+    for number in range(rounds + 1):
+        assert [0 in block.awake for block in blocks if block.round == number] == [True, False, False, True]
+    # In each round each half once goes on, and is thawed once.
+    thawed = [before.awake != block.awake for before, block in pairwise(blocks)]
+    assert thawed == [True, False, True, False] * rounds + [True, False, True]
+
+
+def test_rounds_of_a_duet_last_unequally_and_as_long_as_is_said_on_average() -> None:
+    made = duet([2 * MS, 2 * MS], 400)
+    blocks = list(made.blocks(random.Random(1)))
+    lasting = {sum(block.lasting_ns for block in blocks if block.round == number) for number in range(1, 401)}
+    need_ns = (50 + 200 + 152 + 200) * 2 * MS
+    assert len(lasting) > 390
+    assert need_ns <= min(lasting) < 1.02 * need_ns
+    assert 1.48 * need_ns < max(lasting) <= 1.5 * need_ns
+    assert sum(block.lasting_ns for block in blocks) == pytest.approx(made.total_ns, rel=0.02)
+    assert (made.awake_ns, made.round_ns) == (made.total_ns // 2, 1.25 * need_ns)
+
+
+def test_only_who_is_awake_together_loads_the_other() -> None:
+    """In four slices: each tenant beside three others, and never beside that of its own slice."""
+    tenants = [SimpleNamespace(spec=SimpleNamespace(duet=duet_place(index))) for index in range(8)]
+    result = cast("LaunchResult", SimpleNamespace(tenants=tenants))
+    beside = {place: [other for other in range(8) if _run_together(result, place, other)] for place in (0, 1)}
+    assert beside == {0: [3, 4, 7], 1: [2, 5, 6]}
+
+
 def test_two_take_turns_and_the_slower_one_is_seen(
     tmp_path: Path, affinity: Affinity, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schedule, "MEASURED_NS", 50 * MS)
     monkeypatch.setattr(schedule, "AFTER_THAW_NS", 20 * MS)
     monkeypatch.setattr(schedule, "AFTER_BORDER_NS", 10 * MS)
-    monkeypatch.setattr(schedule, "MOST_DUET_ROUNDS", 4)
+    monkeypatch.setattr(duets, "MOST_DUET_ROUNDS", 4)
     for module in (schedule, allowances, load):
         monkeypatch.setattr(module, "LEAST_ROUNDS", 4)
     # A sleep that is ten times the step: no load of the host makes up for it.

@@ -15,31 +15,31 @@ from cotenant.protocol.client import Rendezvous, wait_until
 BATCH = 200
 
 
-def step(sleep_s: float) -> None:
+def step(sleep_s: float, sums: int = BATCH) -> None:
     time.sleep(sleep_s)
-    for _ in range(BATCH):
+    for _ in range(sums):
         sum(range(1000))
 
 
-def observe(number: int, sleep_s: float) -> tuple[int, int]:
+def observe(number: int, sleep_s: float, sums: int = BATCH) -> tuple[int, int]:
     """Do `number` steps; return when they began and ended."""
     start_ns = time.perf_counter_ns()
     for _ in range(number):
-        step(sleep_s)
+        step(sleep_s, sums)
     return start_ns, time.perf_counter_ns()
 
 
 def measure(runner: Rendezvous, given: argparse.Namespace) -> None:
     """Be measured beside the other tenants, from READY to the record."""
-    start_ns, end_ns = observe(1, given.sleep)
+    start_ns, end_ns = observe(1, given.sleep, given.sums)
     runner.ready(given.number, given.repeat, min(5, given.repeat // 3), warm_up_ns=[end_ns - start_ns])
     # The runner waits for all tenants, and tells each the same moment and the same amount of work.
     t0_ns, number, repeat = runner.await_go()
     wait_until(t0_ns)
     while time.perf_counter_ns() < t0_ns + runner.settle_ns:
-        observe(number, given.sleep)
+        observe(number, given.sleep, given.sums)
     for index in range(repeat):
-        start_ns, end_ns = observe(number, given.sleep)
+        start_ns, end_ns = observe(number, given.sleep, given.sums)
         runner.observation(index=index, start_ns=start_ns, end_ns=end_ns, items=number * BATCH, data_wait_ns=0)
         # Its interval may be narrow enough, or its budget spent, before the last observation.
         if runner.enough():
@@ -47,7 +47,7 @@ def measure(runner: Rendezvous, given: argparse.Namespace) -> None:
     runner.done()
     # The others may still be measured: the load goes on, untimed, until the runner says STOP.
     while not runner.stopped():
-        step(given.sleep)
+        step(given.sleep, given.sums)
     arguments = {"repeat": index + 1, "number": number, "batch_size": BATCH, "seed": given.seed}
     runner.record({"arguments": arguments, "item": "sum", "load_end_ns": time.perf_counter_ns()})
 
@@ -58,6 +58,7 @@ def flags() -> argparse.ArgumentParser:
     parser.add_argument("--number", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--sleep", type=float, default=0.0, help="seconds that every step sleeps")
+    parser.add_argument("--sums", type=int, default=BATCH, help="sums that a step makes, whatever it counts")
     return parser
 
 
@@ -66,7 +67,7 @@ def main() -> int:
     runner = Rendezvous.from_environment()
     if runner is None:
         for index in range(given.repeat):
-            start_ns, end_ns = observe(given.number, given.sleep)
+            start_ns, end_ns = observe(given.number, given.sleep, given.sums)
             print(f"[{index}/{given.repeat}] {given.number * BATCH * 1e9 / (end_ns - start_ns):.0f} sums/s")
     else:
         measure(runner, given)

@@ -123,6 +123,8 @@ class Suite:
     status: int | None = None
     gone_s: float | None = None
     """How long after its end, or its runner's, nothing of it was left."""
+    was_frozen: bool = False
+    """Whether somebody was held still when it was ended."""
 
     def __post_init__(self) -> None:
         self.folder = Path("/var/tmp") / self.name
@@ -166,13 +168,13 @@ class Suite:
         with self.started():
             pass
 
-    def kill_runner(self) -> None:
-        """Kill every process that is the runner, or about to become it."""
+    def kill_runner(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send every process that is the runner, or about to become it, this signal."""
         for pid in self.processes():
             with contextlib.suppress(OSError):
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 if bytes(ROOT / "run.py") in words:
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(pid, number)
 
     def records(self) -> list[dict[str, Any]]:
         paths = (self.folder / "base/output").glob("jobs.witness.*.json")

@@ -8,6 +8,7 @@ The first word says which image this is. Exit status: 0 if every row holds.
 from __future__ import annotations
 
 import pwd
+import random
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import guest
+import moments
 from checks import Check, bomb_was_stopped, degraded, hog_died_alone, in_part, refused, seen_in_slices, sliced, within
 from guest import (
     ROOT,
@@ -35,6 +37,7 @@ from guest import (
 
 GONE_S = {"kvm": 2.0, "qemu": 5.0}
 """Nothing may be left after 2 s; an emulated processor is 12 to 20 times slower. What it took is printed."""
+MOMENTS = {"kvm": 20, "qemu": 3}
 DELEGATED = in_service("Delegate=yes", "TasksMax=infinity")
 FEW_TASKS = in_service("Delegate=yes", "TasksMax=600")
 HOG = {"--deed": "hog", "--who": 0}
@@ -52,6 +55,14 @@ class Row:
     words: dict[str, Any] = field(default_factory=dict)
     before: Callable[[], object] = lambda: None
     kill: bool = False
+    end: str = ""
+    """By which a launch by blocks is ended, at random moments, of a row that says it."""
+
+
+def nothing_wrong(suite: Suite) -> Iterator[str]:
+    """What is asked of a launch that is ended: a sentence to the user, and no traceback."""
+    if "Traceback" in suite.said:
+        yield "it shows a traceback"
 
 
 def delegate_cpusets() -> None:
@@ -93,6 +104,11 @@ ROOT_ROWS = (
     Row("root, container, required", in_container("ro"), refused(4, "writable"), ("--isolation", "require")),
     Row("root, no systemd, runner killed", without_systemd, seen_in_slices, words=NEVER_ENDING, kill=True),
 )
+MOMENT_ROWS = tuple(
+    Row(f"{who}, by blocks, any moment, {end}", start, nothing_wrong, end=end)
+    for who, start in (("root", DELEGATED), ("user", as_user))
+    for end in moments.ENDS
+)
 USER_ROWS = (
     Row("user, cpusets delegated", as_user, sliced("systemd"), ("--isolation", "require")),
     Row("user, memory hog", as_user, hog_died_alone("systemd"), words=HOG),
@@ -107,7 +123,7 @@ UNDELEGATED_ROWS = (
     Row("user, auto", as_user, in_part("Delegate=")),
     Row("user, after cgroup_setup.sh", as_user, sliced("systemd"), ("--isolation", "require"), before=delegate_cpusets),
 )
-ROWS = {"delegated": ROOT_ROWS + USER_ROWS, "undelegated": UNDELEGATED_ROWS}
+ROWS = {"delegated": ROOT_ROWS + USER_ROWS + MOMENT_ROWS, "undelegated": UNDELEGATED_ROWS}
 
 
 def main(argv: list[str]) -> int:
@@ -147,6 +163,9 @@ def attempt(row: Row, suite: Suite) -> Iterator[str]:
     """Run the suite; yield what is wrong with it, and with what it left."""
     guest.make_plain()
     before = guest.cgroups()
+    if row.end:
+        yield from at_moments(row, suite, before)
+        return
     with suite.started() as process:
         if row.kill:
             until(lambda: len(suite.notes()) == 2 or process.poll() is not None, 200)
@@ -158,14 +177,32 @@ def attempt(row: Row, suite: Suite) -> Iterator[str]:
         yield from nothing_left(suite, before)
 
 
+def at_moments(row: Row, suite: Suite, before: set[Path]) -> Iterator[str]:
+    """End a launch by blocks at so many moments; yield what is wrong, with the seed that repeats it."""
+    seed, virtual = random.SystemRandom().getrandbits(32), virtualisation()
+    chance, frozen, longest_s = random.Random(seed), 0, 0.0
+    for number in range(MOMENTS.get(virtual, 20)):
+        one = Suite(f"{suite.name}.{number}", row.start, words=moments.words(row.end, chance))
+        problems = [*moments.ended(one, row.end, chance, GONE_S.get(virtual, 2.0)), *nothing_left(one, before)]
+        problems += [*row.check(one)]
+        frozen, longest_s = frozen + one.was_frozen, max(longest_s, one.gone_s or 0.0)
+        suite.said = one.said
+        yield from (f"moment {number} of seed {seed}: {problem}" for problem in problems)
+        one.destroy()
+    print(f"       {number + 1} moments of seed {seed}, {frozen} while frozen, longest {longest_s:.2f} s", flush=True)
+
+
+def virtualisation() -> str:
+    return subprocess.run(["systemd-detect-virt"], capture_output=True, text=True).stdout.strip()
+
+
 def nothing_left(suite: Suite, before: set[Path]) -> Iterator[str]:
     """Within the time that the reaper has."""
 
     def left() -> list[object]:
         return [*suite.processes(), *suite.temporaries(), *sorted(map(str, guest.cgroups() - before))]
 
-    kind = subprocess.run(["systemd-detect-virt"], capture_output=True, text=True).stdout.strip()
-    limit_s = GONE_S.get(kind, 2.0)
+    limit_s = GONE_S.get(virtualisation(), 2.0)
     suite.gone_s = until(lambda: not left(), limit_s)
     if suite.gone_s is None:
         yield f"after {limit_s} s there is left: {left()}"

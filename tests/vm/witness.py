@@ -13,6 +13,7 @@ import ctypes
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -72,11 +73,12 @@ class Witness(Rendezvous):
 
     deed: ClassVar[str | None] = None
     notes: ClassVar[Path]
+    after_s: ClassVar[float] = 0.0
 
     def await_go(self) -> tuple[int, int, int]:
         word = super().await_go()
         if self.deed == "hog":
-            hog()
+            threading.Timer(self.after_s, hog).start()
         if self.deed == "bomb":
             note(self.notes / "bomb.json", bomb())
         return word
@@ -87,11 +89,12 @@ def main() -> int:
     parser.add_argument("notes", type=Path)
     parser.add_argument("--deed", choices=("hog", "bomb"))
     parser.add_argument("--who")
+    parser.add_argument("--after", type=float, default=0.0, help="seconds after GO, of a hog")
     given = parser.parse_args()
     tenant = os.environ["JOB_ID"]
     note(given.notes / f"witness.{tenant}.json", seen())
     Witness.deed = given.deed if tenant == given.who else None
-    Witness.notes = given.notes
+    Witness.notes, Witness.after_s = given.notes, given.after
     runner = Witness.from_environment()
     assert runner is not None, "witness.py is run by the runner"
     sums.measure(runner, given)

@@ -172,7 +172,8 @@ def _duet(given: argparse.Namespace, extra: Sequence[str], suite: Suite) -> Duet
         if BETWEEN in extra:
             raise CotenantError(f"{BETWEEN} stands between the arguments of two, and there is no --duet.", USAGE)
         return None
-    if flag := next((name for name in NOT_OF_DUETS if getattr(given, name)), None):
+    asked = (name for name in NOT_OF_DUETS if getattr(given, name) not in (None, False, [], "none"))
+    if flag := next(asked, None):
         raise CotenantError(
             f"--duet is one launch of one job, and --{flag.replace('_', '-')} asks for another.",
             f"Leave it out. {USAGE}",

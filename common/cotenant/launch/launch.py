@@ -282,7 +282,8 @@ class Launch:
                 raise ProtocolError(f"Pairs cannot take turns: {planned}. --baseline quick launches each by itself.")
             self._refusal = planned
             if any(tenant.spec.duet is not None for tenant in self._tenants):
-                raise ProtocolError(f"A duet takes turns, which cannot be had here: {planned}.")
+                remedy = "Give it a longer --budget, or smaller steps, of one process each."
+                raise ProtocolError(f"A duet takes turns, which cannot be had here: {planned}. {remedy}")
         return None, allowances(self._tenants, self.limits)
 
     def _expected_s(self, schedule: Schedule | None, given: Mapping[int, Allowance]) -> float | None:

@@ -1,0 +1,72 @@
+"""Ends at any moment of a schedule of blocks, in the virtual machine: nothing stays frozen, nothing is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from guest import CGROUPS, Suite, until
+
+ENDS = ("runner", "interrupt", "stop", "timeout", "tenant", "memory")
+MOST_S = 3.5
+"""After the first border, of a schedule that lasts 30 s and more."""
+TO_BEGIN_S = 200
+FLAGS = ("--users", "2", "--baseline", "blocks", "--budget", "300")
+
+
+def frozen() -> list[str]:
+    """The cgroups that the kernel holds still now."""
+    held = []
+    for top, _, _ in os.walk(CGROUPS):
+        with contextlib.suppress(OSError):
+            if "frozen 1" in Path(top, "cgroup.events").read_text():
+                held.append(top)
+    return held
+
+
+def words(end: str, chance: random.Random) -> dict[str, Any]:
+    """What its tenants are told: at a moment of its own one takes memory, where that is the end."""
+    if end != "memory":
+        return {}
+    return {"--deed": "hog", "--who": chance.randrange(2), "--after": chance.uniform(0, MOST_S)}
+
+
+def ended(suite: Suite, end: str, chance: random.Random, limit_s: float) -> Iterator[str]:
+    """Start the suite and end it once; yield what is wrong, and say in `suite.was_frozen` whether somebody was."""
+    after_s = chance.uniform(0.2, MOST_S)
+    suite.flags = FLAGS
+    if end == "timeout":
+        suite.flags = (*FLAGS, "--timeout", str(after_s + TO_BEGIN_S / 4))
+    with suite.started() as process:
+        began_s = until(lambda: frozen() or process.poll() is not None, TO_BEGIN_S)
+        if began_s is None or process.poll() is not None:
+            yield "nobody was ever held still"
+        if end not in ("memory", "timeout"):
+            time.sleep(after_s)
+        suite.was_frozen = bool(frozen())
+        _end(suite, end, process, chance)
+        begin_s = time.monotonic()
+        while end in ("tenant", "memory") and process.poll() is None:
+            if end == "tenant" and frozen() and time.monotonic() - begin_s > limit_s:
+                yield f"{frozen()} are frozen {limit_s} s after the death of one"
+                break
+            time.sleep(0.05)
+        if end not in ("runner", "tenant", "memory") and until(lambda: process.poll() is not None, 60) is None:
+            yield "the runner did not end"
+
+
+def _end(suite: Suite, end: str, process: subprocess.Popen[str], chance: random.Random) -> None:
+    if end == "runner":
+        suite.kill_runner()
+    elif end in ("interrupt", "stop"):
+        suite.kill_runner(signal.SIGINT if end == "interrupt" else signal.SIGTERM)
+    elif end == "tenant":
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(chance.choice(suite.notes())["pid"], signal.SIGKILL)
