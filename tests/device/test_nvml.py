@@ -56,8 +56,17 @@ def test_a_board_in_order(found: dict[str, dict[str, Any]]) -> None:
     (device,), (state,), (reading,) = found["in order"].values()
     assert (device["name"], device["pci"], device["driver"]) == ("NVIDIA H100 80GB HBM3", "0000:10:00.0", "580.95.05")
     assert device["memory_bytes"] == 81008 << 20, "what the driver keeps is not there for anybody"
-    assert (state["ecc"], state["persistent"], state["compute_mode"]) == (True, True, "default")
-    assert (state["uncorrected_errors"], state["repair_pending"], state["power_limit_w"]) == (0, False, 700.0)
+    assert state == {
+        "index": 0,
+        "processes": [],
+        **dict.fromkeys(("mps", "mig", "mig_pending", "repair_pending"), False),
+        **dict.fromkeys(("persistent", "ecc"), True),
+        "uncorrected_errors": 0,
+        "compute_mode": "default",
+        "power_limit_w": 700.0,
+        "power_default_w": 700.0,
+        "slowed_by": [],
+    }
     assert (reading["clock_mhz"], reading["power_w"], reading["temperature_c"]) == (1755, 400.0, 55)
     assert reading["slowed_by"] == ["power limit"]
     assert reading["energy_j"] > 0

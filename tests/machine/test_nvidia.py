@@ -38,14 +38,6 @@ def test_what_nvml_says(tmp_path: Path) -> None:
     assert nvml.calls == ["init", "shutdown"]
 
 
-def test_memory_is_what_cuda_gives_of_it(tmp_path: Path) -> None:
-    """An H100: NVML counts 81559 MiB, of which the driver keeps 551 and torch sees the rest."""
-    (board,) = nvidia_accelerators(
-        tmp_path, {}, FakeNvml([Board("GPU-1", "00000000:01:00.0", memory=81559 << 20, reserved=551 << 20)])
-    )
-    assert board.memory_bytes == 81008 << 20
-
-
 def test_the_callers_own_choice_and_order_without_a_lost_device(tmp_path: Path) -> None:
     for value, expected in (("", []), ("1,0", ["GPU-c0ffee00", "GPU-badcafe0"]), ("GPU-bad", ["GPU-badcafe0"])):
         environ = {"CUDA_VISIBLE_DEVICES": value}
@@ -127,26 +119,6 @@ def states(root: Path, *boards: Board) -> tuple[DeviceState, ...]:
 def test_without_a_driver_there_is_no_state(tmp_path: Path) -> None:
     assert device_states(PCI, tmp_path) == ()
     assert slowed(PCI, tmp_path, FakeNvml([Board("", BUSES[0])], starts=False)) == ()
-
-
-def test_a_device_in_order(tmp_path: Path) -> None:
-    assert states(tmp_path, Board("GPU-0", BUSES[0])) == (
-        DeviceState(
-            index=0,
-            processes=(),
-            mps=False,
-            mig=False,
-            mig_pending=False,
-            persistent=True,
-            ecc=True,
-            uncorrected_errors=0,
-            repair_pending=False,
-            compute_mode="default",
-            power_limit_w=700.0,
-            power_default_w=700.0,
-            slowed_by=(),
-        ),
-    )
 
 
 def test_devices_count_as_cuda_does_and_only_the_callers_are_asked(tmp_path: Path) -> None:

@@ -65,13 +65,6 @@ def test_the_temperature_of_older_bindings(tmp_path: Path) -> None:
         assert source.read()[""].temperature_c == 61
 
 
-def test_what_an_nvidia_device_does_not_tell(tmp_path: Path) -> None:
-    silent = MeteredBoard("", BUS, memory=None, load=None, clocks=None, temperature=None, power_mw=None, energy_mj=None)
-    with nvidia_source([PCI], tmp_path, MeteredNvml([silent])) as source:
-        assert source is not None
-        assert source.read() == {"": Reading(0, slowed_by=(), mps_clients=0)}
-
-
 def test_without_a_driver_there_is_no_nvidia_source(tmp_path: Path) -> None:
     with nvidia_source([PCI], tmp_path) as source:
         assert source is None
