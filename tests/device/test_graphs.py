@@ -8,7 +8,7 @@ from device.jobs import MOE, SMALL, TEXT, UNRECORDED
 from device.test_tasks import FEW, PRECISIONS, run
 from device.zygote import Ended, Zygote
 
-FAST = ("image_generation/diffusion_transformer", f"{TEXT}/gpt", f"{TEXT}/word_language_model")
+FAST = ("image_generation/diffusion_transformer", f"{TEXT}/transformer_xl", f"{TEXT}/word_language_model")
 MIB = 1 << 20
 CONTEXT_MIB = 520
 ROOMY = ("--batch-size", 64, "--context", 256, "--layers", 4, "--heads", 4, "--width", 256, "--words", 8192)

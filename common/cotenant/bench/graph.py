@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
+from cotenant.bench.lamb import LAMB
 from cotenant.bench.outcome import UnsupportedError, outcome_of
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 Step = Callable[[Any, Any], torch.Tensor | None]
 REMEDY = "Leave --graph out."
+COUNT_NO_STEPS = (torch.optim.SGD, LAMB)
 
 
 def refuse(run: Run) -> None:
@@ -113,7 +115,7 @@ def _likeness(leaves: Sequence[Any]) -> list[Any]:
 
 def _make_capturable(optimizer: torch.optim.Optimizer) -> None:
     """Let an optimizer that has stepped count its steps on the device. Raises UnsupportedError where it cannot."""
-    if not isinstance(optimizer, torch.optim.SGD) and "capturable" not in optimizer.defaults:
+    if not isinstance(optimizer, COUNT_NO_STEPS) and "capturable" not in optimizer.defaults:
         raise UnsupportedError(f"{type(optimizer).__name__} counts its steps on the host.", REMEDY)
     for group in optimizer.param_groups:
         if "capturable" in group:
