@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from cotenant.bench.facts import startup_files
-from cotenant.checkout import CHECKOUT, SOURCE_ROOT
+from cotenant.checkout import SOURCE_ROOT
+from cotenant.exec.settings import HOOK
 from cotenant.launch.origin import OWN, origin_of
 from cotenant.suite import task_source
 from cotenant.suite.task_source import harness_version
@@ -66,9 +67,12 @@ def test_variables_and_startup_files_are_named_with_their_hash_and_who_set_them(
         "variables": {},
         "startup": {},
     }
-    for file in (file for pattern in OWN for file in CHECKOUT.glob(pattern)):
+    for place, file in [(root, file) for root, pattern in OWN for file in root.glob(pattern)]:
         own = origin(PYTHONPATH=str(file.parent))["startup"][str(file)]
-        assert own["ours"] == file.relative_to(CHECKOUT).as_posix()
+        assert own["ours"] == file.relative_to(place).as_posix()
+    monkeypatch.delenv("PYTHONPATH")
+    hooked = origin(PYTHONPATH=str(HOOK))
+    assert (hooked["variables"], [*hooked["startup"]]) == ({}, [str(HOOK / "sitecustomize.py")])
     assert origin_of(2**22 + 1)["variables"] == {}
 
 

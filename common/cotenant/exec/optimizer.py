@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cotenant.exec.settings import Settings, address, finding
+from cotenant.exec.settings import Settings, address
 from cotenant.exec.steps import Steps
 from cotenant.protocol.client import Rendezvous
 
@@ -85,15 +85,14 @@ class Optimizers:
         return skipped * self._settings.items
 
     def _facts(self) -> dict[str, Any]:
-        others = self._settings.others()
-        sentence = f"{others} further processes of this program step an optimizer: nobody counts their steps."
-        remedy = "Let one process train, or start ranks by torchrun, whose rank 0 counts."
-        return {
-            "item": self._settings.item or "step",
-            "observed": {"device": self._device, "counted_by": "optimizer", "other_optimizers": self._others},
-            "torch": {"version": self._torch.__version__},
-            "findings": [finding("other_steppers", "warning", sentence, remedy)] if others else [],
+        observed = {
+            "device": self._device,
+            "counted_by": "optimizer",
+            "other_optimizers": self._others,
+            "other_steppers": self._settings.others(),
         }
+        item, version = self._settings.item or "step", str(self._torch.__version__)
+        return {"item": item, "observed": observed, "torch": {"version": version}}
 
     def _forget(self) -> None:
         """Know of nothing, in a child that was forked: its steps are none of its parent's."""

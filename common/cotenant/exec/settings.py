@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
 
@@ -73,8 +72,3 @@ class Settings:
 def address() -> tuple[str, int]:
     """Return where a runner listens for this tenant, and the tenant's number."""
     return os.environ[SOCKET_VARIABLE], int(os.environ[TENANT_VARIABLE])
-
-
-def finding(rule: str, severity: str, sentence: str, remedy: str) -> dict[str, Any]:
-    """Return a finding as a record's own part has it."""
-    return {"rule": rule, "severity": severity, "sentence": sentence, "remedy": remedy}

@@ -167,6 +167,18 @@ def unaudited(record: Record) -> Finding | None:
 
 
 @record_rule
+def other_steppers(record: Record) -> Finding | None:
+    """A program of `exec` of which one process is counted, and others train as well."""
+    others = record.observed.get("other_steppers")
+    if not isinstance(others, int) or others < 1:
+        return None
+    return warning(
+        f"{many(others, 'further process', 'es')} of this program stepped an optimizer: nobody counts their steps.",
+        "Let one process train, or start ranks by torchrun, whose rank 0 counts.",
+    )
+
+
+@record_rule
 def code_before_program(record: Record) -> Finding | None:
     """Code that ran in the tenant before its program, or in the place of libraries: it may have replaced the clock."""
     origin, own = record.origin, text_of(record.origin.get("harness"))
