@@ -101,11 +101,11 @@ def test_only_some_records(reports: Path, capsys: Capture) -> None:
 
 
 REFUSED = {
-    "{out} --out {base}/rows": "/rows ends in none of .parquet, .csv, .jsonl. Name it so",
+    "{out} --out {base}/rows": "/rows ends in none of .parquet, .csv, .jsonl, .openmetrics. Name it so",
     "{out} --out {base}/rows.txt": "ends in none of",
     "{out} --to parquet --out {out}": "is a directory.",
     "{base}/absent --out {base}/x.csv": "absent does not exist",
-    "{out} --to xml --out {base}/x": "--to takes parquet, csv or jsonl, not 'xml'.",
+    "{out} --to xml --out {base}/x": "--to takes parquet, csv, jsonl or openmetrics, not 'xml'.",
     "{out}": "--out",
     "{out} --observation --out {base}/x.csv": "Did you mean '--observations'?",
     "{base}/empty --out {base}/x.csv": "There is no record in",
