@@ -141,7 +141,7 @@ def test_help_names_every_command_and_exit_status(capsys: pytest.CaptureFixture[
             main(words)
         said = capsys.readouterr().out
         assert said.startswith("usage: ./run.sh [flags]")
-    flags, _, end = said.partition("commands before a run")
+    flags, _, end = said.partition("commands for your own programs")
     assert all(f"\n{group}:\n" in flags for group in ("what runs", "slices", "how it is measured", "what is printed"))
     assert not [command for command in COMMANDS if command != "run" and command not in end]
     end = " ".join(end.split())
