@@ -14,8 +14,6 @@ SOME = 6
 TIMES = 2
 AT_LEAST_S = 2
 """Of a third of a second a busy host takes the 3 % that tenants need not have in common as it starts one of them."""
-NUMBERS = {"BeginsLate": 1500}
-"""Batches of an observation, where 2 ms between two of them, which an honest harness may take, hide a part of a lie."""
 
 
 def in_parts(kinds: Iterable[str]) -> list[tuple[str, ...]]:
@@ -23,14 +21,10 @@ def in_parts(kinds: Iterable[str]) -> list[tuple[str, ...]]:
     return [tuple(every[first : first + SOME]) for first in range(0, len(every), SOME)]
 
 
-def words_of(kind: str) -> tuple[str | int, ...]:
-    return "--repeat", 12, *(("--number", NUMBERS[kind]) if kind in NUMBERS else ())
-
-
 def errors(suites: Suites, file: str, kinds: tuple[str, ...]) -> dict[str, list[set[str]]]:
     """Launch each of these programs with two tenants, several times; return the errors of all records by program."""
     # One thread each: several that wait for each other on a busy machine take minutes.
-    jobs = [job("programs.sh", file, kind, *words_of(kind), name=kind, env={"OMP_NUM_THREADS": "1"}) for kind in kinds]
+    jobs = [job("programs.sh", file, kind, "--repeat", 12, name=kind, env={"OMP_NUM_THREADS": "1"}) for kind in kinds]
     for uid in range(TIMES):
         ended = suites.run(jobs, "--users", 2, "--uid", uid, "--at-least", AT_LEAST_S, limit_s=500)
         assert ended.returncode == 0, ended.stdout + ended.stderr
