@@ -157,7 +157,7 @@ def test_a_command_that_there_is_not(capsys: Capture) -> None:
         ("dotcor", "There is no command 'dotcor'. Did you mean 'doctor'?"),
         ("rnu", "There is no command 'rnu'. Did you mean 'run'?"),
         ("vea", "There is no command 'vea'. Did you mean 'vae'? It is a benchmark: ./run.sh --name "),
-        ("nonsense", "There is no command 'nonsense'. Commands: run, list, plan, "),
+        ("nonsense", "There is no command 'nonsense'. Commands: run, exec, list, plan, "),
         ("vae", "There is no command 'vae'. It is a benchmark: ./run.sh --name vae"),
     ):
         status, said, errors = call(capsys, word)

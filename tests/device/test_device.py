@@ -58,7 +58,7 @@ def test_inherited_switches_are_recorded_and_what_falsifies_rates_is_dropped(zyg
     assert run(zygote, task).record["observed"]["allocator"] == "expandable segments"
     record = run(zygote, task, **switches).record
     assert record["machine"]["torch"]["switches"] == switches
-    dropped = [finding["sentence"] for finding in record["findings"] if finding["rule"] == "switch_dropped"]
+    dropped = [finding["sentence"] for finding in record["findings"] if finding["rule"] == "benchmark:switch_dropped"]
     assert len(dropped) == 2
-    assert dropped[0].startswith("NVIDIA_TF32_OVERRIDE=0 was inherited and is left out: it would ")
+    assert dropped[0].startswith("The benchmark says: NVIDIA_TF32_OVERRIDE=0 was inherited and is left out: it would ")
     assert "allocator" not in record["observed"]

@@ -4,6 +4,7 @@ import socket
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -57,7 +58,7 @@ def test_the_order_of_a_whole_run(rank: Rank, go: Go) -> None:
 def test_an_observation_that_came_late_on_any_node_is_late_in_the_record(rank: Rank, go: Go) -> None:
     rank.take(READY, None)
     rank.late_ns = 3
-    ended = TenantResult(cast(Any, None), "completed", "", {0: rank})
+    ended = TenantResult(cast(Any, SimpleNamespace(foreign=None)), "completed", "", {0: rank})
     for late_ns, latest_ns in ((7, 7), (2, 3)):
         node = NodeResult(1, "other", False, "completed", "", late_ns=late_ns)
         result = LaunchResult((ended,), datetime.now(UTC), datetime.now(UTC), nodes=(node,))
