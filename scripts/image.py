@@ -30,7 +30,7 @@ SOURCE, VENV = "/opt/cotenant/source", "/opt/cotenant/venv"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What an image is made of. `keeps_torch`: the base's own Python has torch, and stays the interpreter.
+    """The parts of an image. `keeps_torch`: the base's own Python has torch, and stays the interpreter.
 
     So it is for machines without wheels of torch, as ppc64le: an image of such a torch is the base.
     """

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from cotenant.exec.measure import measure as measure
 
 _PLACES = {"measure": "cotenant.exec.measure"}
-"""What this package offers to programs, and the module of each: imported when it is first used."""
+"""The names that this package offers to programs, and the module of each: imported when it is first used."""
 
 
 def __getattr__(name: str) -> Any:

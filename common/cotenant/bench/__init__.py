@@ -1,4 +1,4 @@
-"""What a benchmark imports: the contract, the loop, devices, precision, input."""
+"""The parts that a benchmark imports: the contract, the loop, devices, precision, input."""
 
 from cotenant.bench.arguments import flag, positional
 from cotenant.bench.contract import Benchmark

@@ -22,9 +22,9 @@ from cotenant.bench.parallel import local
 from cotenant.bench.saved import sample
 
 LIKE = 0.01
-"""By what share the operations of two equal steps may differ."""
+"""The operations of two equal steps may differ by this share."""
 MOST_STEPS = 16
-"""Of an audit, where something is not as it was."""
+"""Most steps of an audit, where something has changed."""
 LONG_AUDIT_NS = 10_000_000_000
 """An audit that took so long goes on no further."""
 FADED = 0.01
@@ -37,7 +37,7 @@ ELEMENTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one watched step did; None is what nobody knows, or what may differ from step to step."""
+    """The facts of one watched step; None where a fact is unknown, or may differ from step to step."""
 
     flops: int | None = None
     asked: int = 1

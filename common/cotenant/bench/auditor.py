@@ -19,7 +19,7 @@ from cotenant.bench.saved import sample, undone, weights_of
 from cotenant.protocol.messages import STEPS_AN_AUDIT
 
 MOST_UPDATES = 0.9
-"""Of uneven steps: how often one has an update is only known about."""
+"""The part of the warm-up's updates that uneven steps must show: how often a step has one is known only roughly."""
 
 
 class Auditor:

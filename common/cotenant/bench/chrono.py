@@ -21,7 +21,7 @@ clock_ns = time.perf_counter_ns
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was seen between `start_ns` and `end_ns`; `losses` still lie on the device."""
+    """The events between `start_ns` and `end_ns`; `losses` still lie on the device."""
 
     start_ns: int
     end_ns: int
@@ -39,7 +39,7 @@ class Observation:
 
 @dataclass(slots=True)
 class Work:
-    """What one batch takes: where it comes from (without end), the step on it, and how its items are counted.
+    """One batch's work: the source of batches (without end), the step on each, and how its items are counted.
 
     Of `every` batches the last one is booked for all of them: its wait, its items, its loss. Nobody waits for a
     `resident` one, which is the same every time.

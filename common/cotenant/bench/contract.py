@@ -51,7 +51,7 @@ class Benchmark:
     """
 
     least: ClassVar[dict[str, int]] = {}
-    """What whole numbers are at least, where that is not 1, or a default below it."""
+    """The least value of whole numbers, where that is not 1, or a default below it."""
 
     batch_size: int = flag(64, "--batch-size", "-b", help="rows in one batch")
     cuda: bool = flag(True, "--cuda", help="use an accelerator where there is one")

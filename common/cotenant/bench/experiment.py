@@ -31,7 +31,7 @@ KEPT = 100
 LEAST_KEPT = 6
 """Observations that an interval of their median takes."""
 COOL_DOWN = 5
-"""Of so many observations a script makes one more that is not measured: its neighbours may still be."""
+"""A script makes one more observation, unmeasured, for every so many: its neighbours may still be measured."""
 POLL_S = 0.01
 
 

@@ -1,4 +1,4 @@
-"""What a tenant knows about itself that its runner cannot see: arguments, losses, software, device, what ran."""
+"""Collects facts that a tenant knows about itself and its runner does not: arguments, losses, software, device."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Images(Dataset[Any]):
 
 @dataclass(frozen=True, slots=True)
 class ClassFolders:
-    """What lies in one folder per class: files, their labels, and the names that the labels count."""
+    """The contents of one folder per class: files, their labels, and the names that the labels count."""
 
     paths: Paths
     labels: torch.Tensor

@@ -139,7 +139,7 @@ ORDERED = frozenset(
     )
 )
 LEAST_ELEMENTS = 16
-"""Of fewer, all may be equal by chance."""
+"""With fewer elements, all may be equal by chance."""
 
 
 def constant_input(batch: Any) -> Finding | None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WARM_UP_STEPS = 3
 LONG_WARM_UP_NS = 60_000_000_000
-"""What has warmed up for so long makes no further step: a batch of minutes would keep its launch from READY."""
+"""A warm-up of this length makes no further step: a batch of minutes would keep its launch from READY."""
 COMPILING_STEPS = 5
 """Other shapes and a second call of a part are compiled anew: after so many steps that is what the benchmark does."""
 WAIT_S = 0.01
@@ -43,7 +43,7 @@ class Loop:
         self._benchmark = benchmark
         self._run = run
         self.steps_ns: list[list[int]] = []
-        """Of each observation the time of every step, of a benchmark that serves."""
+        """The time of every step of each observation, for a benchmark that serves."""
         self.updates = 0
         self._number = 1
         self._batches = 0
@@ -243,7 +243,7 @@ class Loop:
 
     @property
     def books_every(self) -> int:
-        """Of how many batches one is booked for all."""
+        """The number of batches of which one is booked for all."""
         return self._work.every
 
     def load_until(self, stopped: Callable[[], bool], requested: Callable[[], int] = lambda: 0) -> int:

@@ -1,4 +1,4 @@
-"""What really ran in one step, seen by torch's dispatcher: the dtype of each of its products and its operations."""
+"""Observes one step by torch's dispatcher: the operations that ran, and the dtype of each product."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ class FlopCount(TorchDispatchMode):
 
     @property
     def dtype(self) -> str | None:
-        """What most elements of the products' operands were, None without a product; tf32 is fp32 under CUDA's TF32."""
+        """The dtype of most elements of the products' operands, None without any; tf32 is fp32 under CUDA's TF32."""
         return next((dtype for dtype, _ in self._elements.most_common(1)), None)
 
     @property

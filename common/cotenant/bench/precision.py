@@ -48,7 +48,7 @@ class MasterWeights:
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """What the model's copied weights are; None where the optimizer has no 16-bit weights."""
+        """The dtype of the model's copied weights; None where the optimizer has no 16-bit weights."""
         return self._weights[0].dtype if self._weights else None
 
     def forget_gradients(self) -> None:
@@ -128,7 +128,7 @@ class Precision:
 
     @property
     def dtype(self) -> torch.dtype:
-        """What products are computed in."""
+        """The dtype in which products are computed."""
         return _DTYPES.get(self.name, torch.float32)
 
     @property

@@ -52,7 +52,7 @@ class Pressure(Benchmark):
         self.now = max(self.level)
         """The level of the steps to come, in percent."""
         self.amount = 0.0
-        """What the last step achieved."""
+        """The units that the last step achieved."""
         self.lasted_s = 0.0
         self.owed_ns = 0
         self.order = levels_in_rounds(self.level, self.seed)
@@ -117,7 +117,7 @@ class DevicePressure(Pressure):
         """Make what is worked on, and see how much of it is a piece. Raises UnsupportedError without a device."""
         self.device = run.chosen
         self.pending: Any = None
-        """What the piece ends with that nobody has waited for."""
+        """The end of the last piece, for which nobody has waited yet."""
         self.refuse_processors()
         super().build(run)
         self.times = self.least_pieces()

@@ -31,7 +31,7 @@ LOOKS = ("os.listdir", "os.scandir", "subprocess.Popen", "socket.connect")
 
 @dataclass(slots=True)
 class Refusals:
-    """What a task says of its launches: of each what it `refused`, "" where nothing; or why that is `unknown`.
+    """A task's answers about its launches: the words `refused` of each, "" where none; or why the answer is `unknown`.
 
     It `lasts` as long as the task's own files and what is installed: the task looked at nothing else.
     """

@@ -1,4 +1,4 @@
-"""What a benchmark is given: where to place models, how to update them, where batches come from."""
+"""The `Run` that a benchmark gets: it places models, updates them, and gives batches."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Run:
         self.benchmark = benchmark
         self.findings: list[Finding] = []
         self.modules: list[torch.nn.Module] = []
-        """What was placed on the device."""
+        """The modules that were placed on the device."""
         self.frozen: set[torch.nn.Module] = set()
-        """What `freeze` has made, and its parts: nothing changes them."""
+        """The modules that `freeze` has made, and their parts: nothing changes them."""
         self.metrics: dict[str, float] = {}
         self.observed: dict[str, Any] = {}
         self.loads = False

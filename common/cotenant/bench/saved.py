@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cotenant.bench.run import Run
 
 WEIGHTS, MOST_BYTES = 16, 1 << 24
-"""Of so many weights, none of more bytes, some elements are looked at: one of them changes in a step that trains."""
+"""This many weights, none of more bytes, are looked at in some elements: a step that trains changes one of them."""
 MOST_HELD_BYTES = 1 << 26
 """A larger tensor that no model and no optimizer has is a data set: there is no room for a copy."""
 MOST_MEMBERS = 10_000

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from cotenant.bench.contract import Benchmark
 
 ONE_IN = 10
-"""Of so many batches of an observation one is looked at."""
+"""One batch of an observation is looked at for every so many."""
 MOST_HELD_BYTES = 1 << 24
-"""Of larger batches a single one is held for that: a device may be full."""
+"""Where batches are larger, only one is held for that: a device may be full."""
 LOOKED_AT = 1 << 16
 """So many numbers of a tensor are looked at."""
 SMALLER = 0.05

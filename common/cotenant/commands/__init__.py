@@ -30,7 +30,7 @@ GROUPS = {
         "completion": "a script by which bash, zsh or fish completes commands, flags and jobs",
     },
 }
-"""What each command shows, in the groups of `--help`. Without a command a suite is run."""
+"""One line for each command, in the groups of `--help`. Without a command a suite is run."""
 COMMANDS = {
     "run": "launch the jobs of a suite",
     **{name: what for group in GROUPS.values() for name, what in group.items()},

@@ -1,4 +1,4 @@
-"""What `cotenant compare --confirm` does: the cells that came out FASTER or SLOWER are launched again on B's side."""
+"""Runs `cotenant compare --confirm`: the cells that came out FASTER or SLOWER are launched again on B's side."""
 
 from __future__ import annotations
 

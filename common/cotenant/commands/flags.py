@@ -1,4 +1,4 @@
-"""What the commands' flags have in common: one sentence for a wrong one, sizes, times, formats, slices."""
+"""Shared parts of the commands' flags: one sentence for a wrong one, sizes, times, formats, slices."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from cotenant.machine.topology import Machine, discover
 from cotenant.procfs import format_list
 
 SCHEMA = "cotenant-plan-2"
-"""Of the document; its number grows when a field changes its meaning or goes."""
+"""The document's version; its number grows when a field changes its meaning or goes."""
 
 Document = dict[str, Any]
 

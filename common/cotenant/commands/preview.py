@@ -1,4 +1,4 @@
-"""What `--show` and `--dry` print: what would run, and nothing does."""
+"""Prints `--show` and `--dry`: the commands that would run, and nothing does."""
 
 from __future__ import annotations
 

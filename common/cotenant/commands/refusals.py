@@ -23,7 +23,7 @@ SHOWN_CELLS = 4
 
 
 class Question(NamedTuple):
-    """What does this task refuse of these words?"""
+    """A question to a task: does it refuse any of these words?"""
 
     task: Path
     words: tuple[str, ...]

@@ -28,7 +28,7 @@ from cotenant.suite.fields import PRECISION
 from cotenant.text import many
 
 MEASURED_S = 5.0
-"""What a launch measures: its fixed part, starting and building, takes about as long."""
+"""Seconds that a launch measures: its fixed part, starting and building, takes about as long."""
 PRECISIONS = ("tf32", "bf16", "fp16")
 
 

@@ -40,7 +40,7 @@ from cotenant.text import many
 
 DUET = f"{PROGRAM} --duet vae -- --batch-size 64 --- --batch-size 128 is one."
 LIMITS = "V100"
-"""Whose least shares and most spreads new targets take over, where --targets names nobody's."""
+"""New targets take the least shares and the most spreads of this device, where --targets names no other."""
 OF_EXPORTS = "observations, timelines, samples of meters and what findings say stand in the records only."
 BESIDE = f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
 SHARING = f"{PROGRAM} --users 4 --share mps does, and --slices 2 on processors; each K has a directory of its own."

@@ -81,7 +81,7 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
 
     @property
     def result(self) -> Measured:
-        """What a plain measurement has seen so far."""
+        """The result of a plain measurement so far."""
         rates = [items / seconds for items, seconds in self._times[1:] if seconds > 0]
         return Measured(
             self._item,

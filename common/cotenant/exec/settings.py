@@ -1,4 +1,4 @@
-"""What a tenant is told of how its program is counted: one variable, in JSON."""
+"""Settings that tell a tenant how its program is counted: one variable, in JSON."""
 
 from __future__ import annotations
 

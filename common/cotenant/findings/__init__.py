@@ -1,4 +1,4 @@
-"""What is said about a number's validity: the rules for records, and doctor's checks of a host.
+"""Findings on a number's validity: the rules for records, and doctor's checks of a host.
 
 A rule is one decorated function in a file of `rules`, a check one in a file of `checks`. These packages list them, and
 so nobody gets a list before its files are read.
@@ -63,7 +63,7 @@ def launch_rule(ask: LaunchQuestion) -> LaunchRule:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a check has seen, in a few words, and the findings about it; without findings all is well."""
+    """A check's result, in a few words, and the findings about it; without findings all is well."""
 
     text: str
     findings: tuple[Finding, ...] = ()

@@ -1,4 +1,4 @@
-"""What checks are asked about: a host, and what somebody means to run on it."""
+"""The facts that checks are asked about: a host, and the jobs that somebody means to run on it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cotenant.machine.topology import Machine
 from cotenant.machine.virtual import Virtual, virtual
 
 Apex = Literal["missing", "another one than NVIDIA's", "without kernels", "built"]
-"""What there is of NVIDIA's apex, whose optimizers pass over all weights in a few kernels."""
+"""The state of NVIDIA's apex, whose optimizers pass over all weights in a few kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """What a child with torch found out. Errors are "" where all went well; `died` says how the child itself ended."""
+    """Results of a child with torch. Errors are "" where all went well; `died` says how the child itself ended."""
 
     died: str = ""
     torch: str = ""
@@ -56,7 +56,7 @@ class SelfTest:
 
 @dataclass(frozen=True, slots=True)
 class JobNeeds:
-    """What one job lacks here: a reason that it cannot start, packages, input."""
+    """The needs that one job lacks here: a reason that it cannot start, packages, input."""
 
     name: str
     refusal: Finding | None = None

@@ -87,7 +87,7 @@ def assign(processors: Sequence[Processor], limit: int, wanted: Sequence[int | N
 
 
 class Merit(NamedTuple):
-    """What is good about an assignment, the weightiest first."""
+    """The merits of an assignment, the weightiest first."""
 
     local: bool
     whole: bool

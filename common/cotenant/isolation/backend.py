@@ -14,7 +14,7 @@ from cotenant.machine.accelerators import Accelerator
 from cotenant.procfs import format_list
 
 WEIGHT = "weight"
-"""What is not held where tenants share processors and no cgroup of their own has them take equal time of these."""
+"""Names the property that is missing where tenants share processors and no cgroup has them take equal time of these."""
 
 
 Holder = Literal["freezer", "stopped"]
@@ -30,7 +30,7 @@ class NotExecutableError(NotIsolatedError):
 
 @dataclass(frozen=True, slots=True)
 class SliceEntry:
-    """What enter.py needs: the files to write `0` to, and the processors it must find itself on.
+    """The needs of enter.py: the files to write `0` to, and the processors it must find itself on.
 
     `shm_bytes`: the size of a /dev/shm of the tenant's own; 0 leaves it the machine's. `shm_of`: the mount namespace
     whose /dev/shm it shares instead.
@@ -45,7 +45,7 @@ class SliceEntry:
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """What the kernel says a slice is; None is what this backend cannot ask."""
+    """The kernel's answer about a slice; None where this backend cannot ask."""
 
     processors: str | None = None
     nodes: str | None = None
@@ -53,7 +53,7 @@ class ReadBack:
     memory_and_swap_bytes: int | None = None
     pids_max: str | None = None
     cpu_weight: str | None = None
-    """Of its processor time beside others with the same processors, as `cpu.weight` or v1's `cpu.shares` has it."""
+    """The weight of its processor time beside others on the same processors: `cpu.weight`, or v1's `cpu.shares`."""
     oom_group: str | None = None
     """`1`: out of memory, all of it ends; `0`: one process."""
     device_memory: str | None = None
@@ -109,7 +109,7 @@ FLOWS = tuple(
     for counter in dataclasses.fields(Counters)
     if counter.name == "processor_ns" or counter.name.startswith(("throttled_", "stalled_"))
 )
-"""What is of interest as a difference between GO and the last DONE."""
+"""The counters of interest as a difference between GO and the last DONE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class LiveSlice(Protocol):
 
     @property
     def held_by(self) -> Holder | None:
-        """What can hold it still: the kernel's freezer, or signals that stop its processes; None where nothing can."""
+        """The means that hold it still: the kernel's freezer, or signals that stop its processes; None without any."""
         return None
 
     def freeze(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 REMOVE_WAIT_S = 2.0
 READ_BYTES = 1 << 16
 GONE = (errno.ENOENT, errno.ENODEV)
-"""What a file of a removed cgroup answers: the second where it was opened before and read after."""
+"""Errors of a file of a removed cgroup: the second where it was opened before and read after."""
 
 
 def write(path: Path, text: str) -> None:

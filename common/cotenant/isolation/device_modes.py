@@ -16,8 +16,8 @@ from cotenant.text import gib, many
 Kind = Literal["time", "mps", "mig", "dmem"]
 
 CONTEXT_BYTES = 800 << 20
-"""What a process takes of a device's memory beside its tensors once cuBLAS and cuDNN are loaded: an estimate, on the
-large side for CUDA 12 and 13."""
+"""Bytes that a process takes of a device's memory beside its tensors once cuBLAS and cuDNN are loaded: an estimate, on
+the large side for CUDA 12 and 13."""
 LEAST_BYTES = 64 << 20
 _MODE = re.compile(r"(time|mps|mig|dmem)|mps:([1-9]\d?|100)")
 _COMPUTE_SLICES = re.compile(r"\bMIG (\d)g\.")
@@ -39,7 +39,7 @@ class ShareMode:
 
 @dataclass(frozen=True, slots=True)
 class DeviceShare:
-    """What a tenant has of its device, which `sharers` tenants have, itself included.
+    """A tenant's share of its device, which `sharers` tenants have, itself included.
 
     `entitlement` is the part of the device's computing that it was promised, 1 of a whole one; None where an instance
     does not tell its size. `memory_bytes` is its limit, 0 where the device does not tell how much it has.

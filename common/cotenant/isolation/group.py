@@ -18,7 +18,7 @@ from cotenant.text import listed
 
 FREEZE_WAIT_S = 0.1
 AT_ONCE_S = 0.1
-"""What one way to kill may take before the next: who is left may have joined since, or live outside the twin."""
+"""Time for one way to kill before the next: processes that are left may have joined since, or live outside the twin."""
 POLL_S = 0.002
 LOOKS = 3
 

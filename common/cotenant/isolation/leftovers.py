@@ -1,4 +1,4 @@
-"""What a run leaves: its cgroups, also after the runner's death, and files in /dev/shm. Standard library only."""
+"""Clears a run's leftovers: cgroups, also after the runner's death, and files in /dev/shm. Standard library only."""
 
 from __future__ import annotations
 

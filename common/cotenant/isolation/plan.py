@@ -26,7 +26,7 @@ Policy = Literal["cores", "contiguous"]
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one tenant has, as one of so many equal `slices`; `nodes` are those its memory comes from.
+    """One tenant's slice, as one of so many equal `slices`; `nodes` are those its memory comes from.
 
     `sharers` tenants of the plan have these processors, itself included. Memory is each tenant's own. `device_share` is
     its part of a device where somebody says how that is shared.
@@ -51,7 +51,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What each tenant gets, what nobody does, and what a reader of the records has to know about it."""
+    """A plan for each tenant, with the resources that nobody gets, and findings for readers of the records."""
 
     slices: tuple[Slice, ...]
     unused_processors: tuple[int, ...]

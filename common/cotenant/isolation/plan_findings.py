@@ -1,4 +1,4 @@
-"""What a reader of the records has to know about a plan: what is unused, shared, unlike or far apart. Pure."""
+"""Findings for a reader of the records about a plan: unused, shared, unlike or distant resources. Pure."""
 
 from __future__ import annotations
 

@@ -23,12 +23,12 @@ COUNTERS = {
 }
 """The kernel's files of a cache's domain, and what a record calls them."""
 FLAGS = ("cqm_llc", "cqm_occup_llc", "cqm_mbm_total", "cqm_mbm_local")
-"""Of /proc/cpuinfo; AMD's processors have the same names."""
+"""Flags in /proc/cpuinfo; AMD's processors have the same names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Monitoring:
-    """What this host can count: `features` of a mounted resctrl, and whether the `processor` has any."""
+    """The counters of this host: `features` of a mounted resctrl, and whether the `processor` has any."""
 
     features: tuple[str, ...]
     processor: bool

@@ -1,4 +1,4 @@
-"""What the slices of v1 and v2 have in common: read back and compared, counted, ended; their part of all processes."""
+"""Common parts of the slices of v1 and v2: read back and compared, counted, ended; their part of all processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CgroupSlice(LiveSlice):
     """One tenant of one launch lives here. Made whole by its backend, or not at all."""
 
     cpu_weight: str
-    """What the kernel gives to every new cgroup, so that tenants of the same processors take equal time of them."""
+    """The weight of every new cgroup in the kernel, so that tenants of the same processors take equal time of them."""
 
     def __init__(self, group: Group, slice_: Slice, set_affinity: bool = False) -> None:
         self._group = group
@@ -127,7 +127,7 @@ class CgroupSlice(LiveSlice):
 
 
 class CgroupBackend(Backend):
-    """What the backends v1 and v2 have in common: a run is opened, gets its slices, and is closed."""
+    """Common part of the backends v1 and v2: a run is opened, gets its slices, and is closed."""
 
     _run: RunName | None = None
 

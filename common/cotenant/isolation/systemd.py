@@ -32,7 +32,7 @@ SESSION = "Log in as this user, by ssh or machinectl shell and not by su: that g
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a scope would give us."""
+    """The resources that a scope would give us."""
 
     controllers: frozenset[str]
     processors: frozenset[int]

@@ -24,7 +24,7 @@ from cotenant.procfs import format_list
 NEEDED = ("cpuset", "memory")
 WANTED = ("cpu", "cpuacct", "freezer", "pids")
 CPU_SHARES = 1024
-"""What a new cgroup weighs, and a process outside of any, where processor time is shared out."""
+"""The weight of a new cgroup, and of a process outside of any, where processor time is shared out."""
 SETUP = "Run as root, or let ./cgroup_setup.sh make a base for you."
 
 

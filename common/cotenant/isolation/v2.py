@@ -26,7 +26,7 @@ from cotenant.machine.virtual import batch_system
 from cotenant.procfs import described, format_list
 
 DELEGATION = f"systemctl edit user@{os.getuid()}.service with Delegate=cpu cpuset io memory pids"
-"""Of this user alone, as cgroup_setup.sh does it: the others' units stay as they are."""
+"""Delegation for this user alone, as cgroup_setup.sh does it: the others' units stay as they are."""
 SETUP = "Run as root, or let ./cgroup_setup.sh make a cgroup for you, and start the suite in it."
 BY_SYSTEMD = "--isolation systemd asks it for one that is."
 ALONE = "Start the suite alone in a cgroup: ./cgroup_setup.sh makes one."

@@ -31,13 +31,13 @@ WANTED = ("pids", "cpu", "io", "dmem")
 LEAF = "runner"
 MOVES = 100
 LEAVE_WAIT_S = 5.0
-"""Who was killed is listed until its memory is given back, and cannot be moved meanwhile."""
+"""A killed process is listed until its memory is given back, and cannot be moved meanwhile."""
 LEAVE_POLL_S = 0.0005
 ARRIVAL_WAIT_S = 0.2
 
 
 ATTRIBUTES = ("trusted.delegate", "user.delegate")
-"""What systemd marks a delegated unit's cgroup with: the first by the host's manager, the second by a user's, too."""
+"""Marks of systemd on a delegated unit's cgroup: the first by the host's manager, the second by a user's, too."""
 SYSTEMD = Path("/run/systemd/system")
 
 

@@ -23,7 +23,7 @@ IN_BLOCK = 8
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a tenant measures: at `least` what it would among equals, at `most` what its GO carries."""
+    """The amount that a tenant measures: at `least` as much as among equals, at `most` what its GO carries."""
 
     least: Amount
     most: Amount

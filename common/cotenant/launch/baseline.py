@@ -1,4 +1,4 @@
-"""What a tenant has alone: which launches a baseline adds, and how much the short one of them measures."""
+"""Baselines, how a tenant does alone: which launches a baseline adds, and how much the short one of them measures."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _DEVICES: dict[Kind, dict[str, tuple[str, ...]]] = {
         "amd": ("--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "keep-groups"),
     },
 }
-"""What gives a container the host's devices; which of them a tenant uses its environment says."""
+"""Options that give a container the host's devices; a tenant's environment says which of them it uses."""
 
 
 @dataclass(frozen=True, slots=True)

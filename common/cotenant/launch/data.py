@@ -1,4 +1,4 @@
-"""What tenants read: data sets, made by each benchmark's own `download_dataset.sh`, and their state in the page cache.
+"""Data of tenants: data sets, made by each benchmark's own `download_dataset.sh`, and their state in the page cache.
 
 A page is charged to whoever touches it first: of two tenants that read one data set, one pays for both. The cache
 policy cannot share that bill, but it makes it the same one in every launch, and records it.
@@ -43,7 +43,7 @@ _ACTIONS: dict[CachePolicy, Callable[[int], None]] = {"drop": drop, "warm": warm
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What came of a maker: why there is no data, or that files stand there which no maker has made."""
+    """A maker's result: why there is no data, or that files stand there which no maker has made."""
 
     missing: str | None = None
     foreign: bool = False

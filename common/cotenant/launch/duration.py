@@ -18,9 +18,9 @@ from cotenant.launch.schedule import BUDGET_NS
 from cotenant.launch.start import Start
 
 MOST_S, KEPT_BACK_S = 600.0, 60.0
-"""What a suite of which nobody says how much it measures may take, and what of that is for data and tables."""
+"""The time of a suite whose measured time nobody sets, and the part of it for data and tables."""
 LEAST_PART = 0.4
-"""Of its usual time a launch has at least so much, whatever that makes of the suite's."""
+"""A launch has at least this share of its usual time, even where the suite's time is then exceeded."""
 CALIBRATION_S = 0.5
 COMPILED_BYTES_S = 7.3e6
 """Bytes of Python that the processor compiles in a second on which a tenant starts in STARTING_S: of imports, the build

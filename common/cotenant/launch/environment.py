@@ -32,7 +32,7 @@ from cotenant.suite.variables import expand_variables
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", RANKS_VARIABLE)
-"""What a launcher says to its ranks: a pod's or a batch job's own would have every tenant wait for ranks elsewhere."""
+"""Variables from a launcher to its ranks: those of a pod or a batch job would have tenants wait for ranks elsewhere."""
 FIRST_PORT = 29500
 END_OF_PORTS = 1 << 16
 LOOPBACK = "lo"

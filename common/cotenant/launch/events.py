@@ -1,4 +1,4 @@
-"""What the runner waits for: descriptors that become readable, signals, and the ends of processes."""
+"""Events that the runner waits for: descriptors that become readable, signals, and the ends of processes."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from cotenant.suite.foreign import Foreign
 from cotenant.suite.variables import VARIABLES
 
 MEETING = ("MASTER_ADDR", "MASTER_PORT")
-"""Of a job's variables those that a program heeds which trains on several processes."""
+"""The variables of a job that a program heeds which trains on several processes."""
 
 
 def found(foreign: Foreign) -> Path:

@@ -16,20 +16,20 @@ from cotenant.stats.budget import Amount, fastest_ns, lasting, shortened, slowes
 
 STOP_LIMIT_S = 60.0
 ASKED_LIMIT_S = 10.0
-"""What a program that was not written for a runner has to hear of STOP, and then to end after SIGTERM."""
+"""Time for a program that was not written for a runner to notice STOP, and then to end after SIGTERM."""
 UNSAID_OBSERVATION_NS = 200_000_000
 """About as long lasts an observation whose length nobody says."""
 GRACE_S = 5.0
 RANKS_GRACE_S = 2.0
-"""Of several ranks the others wait for the one that failed: nothing is lost when they are not waited for."""
+"""The other ranks wait for the one that failed: nothing is lost when they are not waited for."""
 
 OnOom = Literal["group", "process"]
-"""What ends when the kernel kills one process of a tenant for memory: all of it, or that process alone."""
+"""The scope of a kill for memory: where the kernel kills one process, the whole tenant ends, or that process alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the command line sets for every launch alike.
+    """Limits that the command line sets for every launch alike.
 
     `timeout_s`: seconds that all of it may take; `timeout_by` names what set it. `ready_limit_s`: seconds until GO.
     `budget_s`: seconds that the observations of a launch may take, where an interval needs no more. `until_interval`:

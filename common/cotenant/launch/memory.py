@@ -1,4 +1,4 @@
-"""Whose memory was full when the kernel killed a process of a tenant: its slice's, a cgroup above it, or the host."""
+"""Finds whose memory was full when the kernel killed a tenant's process: its slice's, a cgroup's above, the host's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWN, HOST = "out_of_memory", "host_out_of_memory"
 
 @dataclass(frozen=True, slots=True)
 class HostKills:
-    """What the kernel killed for memory during a launch: how many outside the slices, and whom by its log.
+    """The kernel's kills for memory during a launch: how many outside the slices, and of which processes, by its log.
 
     Those of a cgroup that was full itself, and holds no slice, are not among the outside: they pressed nobody else.
     """

@@ -1,4 +1,4 @@
-"""What the chosen jobs need of this host and may lack: found before anything is started."""
+"""Checks the chosen jobs' needs of this host before anything is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who wants to know where a suite stands, as long as that disturbs nobody."""
+"""Observers of a suite's progress, who must not disturb it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tenant's interpreter starts with: variables and files that run before the benchmark does, and who set them."""
+"""Records the start of a tenant's interpreter: variables and files that run before the benchmark, and who set them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ SOCKET_PATH_BYTES = 107
 MPS = "mps"
 """The directory of the MPS daemon's pipes, beside the tenants' sockets."""
 SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/mps/control_privileged")
-"""Of the longest name below the sockets' root: one of the daemon's."""
+"""Bytes of the longest name below the sockets' root: one of the daemon's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class RunPaths:
 
     @property
     def purposes(self) -> dict[str, Path]:
-        """What goes into which directory: where there has to be room."""
+        """The directories by their contents: each needs free room."""
         return {"records": self.output, "data": self.data, "temporary files": self.temporary}
 
     @property

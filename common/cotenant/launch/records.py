@@ -47,7 +47,7 @@ from cotenant.stats.tenants import Span, common_load, work_beside
 
 @dataclass(frozen=True, slots=True)
 class SuiteFacts:
-    """What all launches of a suite run share."""
+    """Facts that all launches of a suite run share."""
 
     suite: str
     started: datetime

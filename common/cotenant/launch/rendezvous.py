@@ -20,7 +20,7 @@ from cotenant.stats.budget import Amount
 CONNECTIONS_A_TURN = 128
 HELLO_BYTES = 4096
 SPOKEN_BYTES = 64 << 20
-"""Of all that a process says beside its observations, each word of which is a line of limited length."""
+"""Most bytes that a process says beside its observations; each message is a line of limited length."""
 OBSERVATION_BYTES = 1024
 OWN_OUTCOMES = frozenset(
     (
@@ -57,8 +57,8 @@ class Link:
         self._looks_ns = (0, 0)
         self._most_bytes = SPOKEN_BYTES
         self.awaited_ns = 0
-        """What is received now had not been sent by then: nothing was left here at that look, and at the next, which
-        may have freed a sender of a full buffer."""
+        """Bytes that are received now had not been sent by then: nothing was left here at that look, and at the next,
+        which may have freed a sender of a full buffer."""
         connection.setblocking(False)
 
     @property

@@ -31,7 +31,7 @@ SHOWN = 24
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is behind a suite that goes on: the keys of its finished launches, and their records in order."""
+    """The finished part of a suite that goes on: the keys of its finished launches, and their records in order."""
 
     finished: frozenset[str] = frozenset()
     records: list[Record] = field(default_factory=list)

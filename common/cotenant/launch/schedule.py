@@ -19,8 +19,8 @@ MEASURED_NS = 200_000_000
 STEPS_IN_A_BLOCK = 10
 OBSERVATIONS_IN_A_BLOCK = 10
 AFTER_THAW_NS, AFTER_BORDER_NS, AFTER_THAW_ON_DEVICES_NS = 150_000_000, 50_000_000, 300_000_000
-"""What is left out behind a border: of who was thawed (the first 20 ms run 5 to 15 % slow), of who went on, and on
-devices, where the queue of who was frozen still runs."""
+"""The time that is left out behind a border: after a thaw (the first 20 ms run 5 to 15 % slow), for tenants that went
+on, and on devices, where the queue of a frozen tenant still runs."""
 BUDGET_NS = 7_500_000_000
 """A launch's time for each of its tenants, where nobody says another."""
 LATEST_NS = 1_000_000_000
@@ -34,8 +34,8 @@ TURN: Kind = "turn"
 HOME = -1
 """The slice that a tenant was planned for; others are the slots of a pair."""
 Turn = tuple[Kind, Mapping[int, int]]
-"""Who is awake in a block: all that are beside each other, one only, or the half of a duet whose turn it is; and in
-which slot each."""
+"""The tenants that are awake in a block, and the slot of each: all that are beside each other, one only, or the half of
+a duet whose turn it is."""
 _ANY = random.Random(0)
 """For what is about the same in any order."""
 

@@ -59,7 +59,7 @@ from cotenant.text import listed, many
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     suite: Suite
     jobs: tuple[Job, ...]
@@ -78,7 +78,7 @@ class Options:
     limits: Limits = USUAL_LIMITS
     mixes: tuple[Mix, ...] = ()
     duet: Duet | None = None
-    """What alone runs, if it is asked for: `users` are then two in each slice."""
+    """The duet, if one is asked for: nothing else is launched then, and `users` are two in each slice."""
     neighbours: tuple[Job, ...] = ()
     """Jobs of ours that stand in mixes only: what a person gives to benchmarks is not for them."""
     memory_class: str | None = None
@@ -112,7 +112,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a tenant runs: a cell, its command, and its size from the table of batch sizes, where it leaves it to that.
+    """A tenant's program: a cell, its command, and its size from the table of batch sizes, where it leaves it to that.
 
     `variables` are what the cell's texts may name, by tenant.
     """
@@ -199,7 +199,7 @@ class Start:
 
     @property
     def key(self) -> str:
-        """What names it among the launches of its suite: tenants alone have one label."""
+        """Its key among the launches of its suite: tenants alone have one label."""
         return f"{self.label} T{self.specs[0].slice.tenant}" if self.solo else self.label
 
     @property

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def _isolation_errors() -> Iterator[None]:
-    """What the kernel refuses becomes a sentence."""
+    """Turn a refusal of the kernel into a sentence."""
     try:
         yield
     except NotIsolatedError as error:
@@ -75,7 +75,7 @@ def _isolation_errors() -> Iterator[None]:
 
 @dataclass(slots=True)
 class SuiteResult:
-    """What a suite run leaves in memory: every record, in order, and what cut it short."""
+    """The results of a suite run in memory: every record, in order, and the reason why it was cut short."""
 
     records: list[Record] = field(default_factory=list)
     interrupted: str | None = None
@@ -192,7 +192,7 @@ class SuiteRun:
 
     @functools.cached_property
     def _pace(self) -> Pace | None:
-        """What keeps the suite within its time, from when it is asked first on."""
+        """The pace that keeps the suite within its time, from when it is asked first on."""
         within_s = self._options.within_s
         return None if within_s is None else Pace(within_s, self._slowness)
 
@@ -290,7 +290,7 @@ class SuiteRun:
 
     @property
     def _identity(self) -> str:
-        """What has to be equal on all nodes: what --resume holds against a journal, but what is a host's own."""
+        """The conditions that must be equal on all nodes: those of --resume, without the ones that are a host's own."""
         conditions = conditions_of(self._options, self.starts, "") | {"the slices": "", "uid": str(self._options.uid)}
         return hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()
 

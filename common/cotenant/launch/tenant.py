@@ -53,7 +53,7 @@ def duet_place(tenant: int) -> DuetPlace:
 
 @dataclass(frozen=True, slots=True)
 class TenantSpec:
-    """What a tenant is to be: its slice, command, and its own log, directory and socket.
+    """A tenant's specification: its slice, command, and its own log, directory and socket.
 
     `environment` is what it has on top of the caller's. Tenants of one `cell` do equal work, and measure as much. One
     that `presses` is a neighbour of known pressure, each of whose observations is a block of one level. Those of a
@@ -102,7 +102,7 @@ class Tenant:
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
     origin: dict[str, Any] = field(default_factory=dict)
-    """What its interpreter started with (`origin_of`)."""
+    """The files and variables that its interpreter started with (`origin_of`)."""
 
     @property
     def index(self) -> int:

@@ -33,7 +33,7 @@ from cotenant.tuning.trial import Setting, Trial
 NUMBER = "--number"
 BATCH, WORKERS, FORMAT, GRAPH, COMPILE = "batch-size", "workers", "channels-last", "graph", "compile"
 KNOBS = (BATCH, WORKERS, FORMAT, GRAPH, COMPILE)
-"""What may be tuned, in the order in which it is: nothing of it changes the work of an item."""
+"""The settings that may be tuned, in the order in which they are: none of them changes the work of an item."""
 OTHER_WORK, OTHER_ITEMS = "other_work", 0.1
 """Outcome of a trial whose rows hold other items than the job's own, and from which part on that is so."""
 LONGEST_STEP_S = 3.0
@@ -42,7 +42,7 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 
 
 class TuningObserver(Observer, Protocol):
-    """Who watches a search: the launches, and what came of each."""
+    """An observer of a search: it learns of the launches, and of the outcome of each."""
 
     def settings(self, search: Search, unit: str) -> None:
         """The search has one trial more."""

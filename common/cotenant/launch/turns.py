@@ -10,7 +10,7 @@ from typing import Literal
 from cotenant.launch.tenant import Tenant
 
 TURN_S = 60.0
-"""Who has not ended its turn by then has lost it: the next one begins."""
+"""A tenant that has not ended its turn by then has lost it: the next one begins."""
 
 
 @dataclass(slots=True)

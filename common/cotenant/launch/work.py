@@ -13,7 +13,7 @@ from cotenant.stats.tenants import Reading
 
 LEAST_GAP_NS = 100_000_000
 MOST_SHARE = 0.001
-"""Of one processor: a tenth of what the runner may use. Readings become rarer where one costs more than 0.1 ms."""
+"""Share of one processor: a tenth of the runner's limit. Readings become rarer where one costs more than 0.1 ms."""
 
 
 class WorkReadings:
@@ -26,7 +26,7 @@ class WorkReadings:
         self._counters = _counters(tenants)
         self._due_ns = 0
         self.of_tenants: Mapping[int, list[Reading]] = {tenant: [] for tenant in self._counters}
-        """Of each tenant: when, and the nanoseconds of processor time that it had used by then."""
+        """For each tenant: the time of each reading, and the nanoseconds of processor time that it had used by then."""
         self.read()
 
     def look(self) -> None:

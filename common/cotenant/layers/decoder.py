@@ -16,7 +16,7 @@ from cotenant.layers.rotary import Rotary, Rotation
 
 @dataclass(frozen=True, slots=True)
 class DecoderSize:
-    """What makes one decoder another: `inner` units of the feed-forward layers, `theta` of the rotary positions."""
+    """The size of a decoder: `inner` units of the feed-forward layers, `theta` of the rotary positions."""
 
     layers: int
     width: int

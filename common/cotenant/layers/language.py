@@ -1,4 +1,4 @@
-"""What tasks of language models share: their sizes as flags, and the step that learns the next token."""
+"""Shared parts of tasks of language models: their sizes as flags, and the step that learns the next token."""
 
 from __future__ import annotations
 

@@ -33,17 +33,17 @@ SKIPPABLE = (0x184D2A50).to_bytes(4, "little")
 """Magic number of a frame that decoders skip (RFC 8878, 3.1.2)."""
 SEAL_BYTES = 8 + 64
 MOST_BYTES = 1 << 30
-"""Of what is unpacked, which is held in memory: some fifty thousand records."""
+"""Most bytes that are unpacked, and held in memory: some fifty thousand records."""
 READ_BYTES = 1 << 12
-"""Of a frame at once: four bytes of a hostile one become 128 KiB (RFC 8878, 3.1.1.2)."""
+"""Bytes of a frame that are read at once: four bytes of a hostile one become 128 KiB (RFC 8878, 3.1.1.2)."""
 END = bytes(2 * tarfile.BLOCKSIZE)
-"""What follows the last member of a tar."""
+"""The bytes after the last member of a tar."""
 RECORD = ".json"
 SUFFIXES = (RECORD, ".resolved", ".unfinished", CHALLENGE)
 
 
 class ArchiveManifest(msgspec.Struct, frozen=True):
-    """What an archive holds: the SHA-256 of each member by its name, and of the journal's last line."""
+    """The contents of an archive: the SHA-256 of each member by its name, and of the journal's last line."""
 
     cotenant: str
     made: str

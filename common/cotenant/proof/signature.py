@@ -1,4 +1,4 @@
-"""Who vouches for an archive: an Ed25519 signature of a statement of its SHA-256, in a file beside it.
+"""Signs and verifies an archive: an Ed25519 signature of a statement of its SHA-256, in a file beside it.
 
 The statement is in-toto's (Statement v1), the envelope DSSE v1, so that other tools read them.
 """

@@ -1,4 +1,4 @@
-"""What holds of an archive: every hash, the journal's chain, every number made anew from raw observations, every rule.
+"""Checks an archive: every hash, the journal's chain, every number made anew from raw observations, every rule.
 
 Each check has a name and a sentence. That a program did the work it names cannot be seen from records: for that there
 are the audit step, and launches of one's own.
@@ -31,12 +31,12 @@ from cotenant.text import listed, many, quoted
 SET_ASIDE = ".unfinished"
 SHOWN = 3
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What is raised by fields whose types a record leaves open, where they hold what no run has written."""
+"""Errors from fields whose types a record leaves open, where they hold values that no run has written."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProofCheck:
-    """What was looked at; `wrong` has a sentence for each thing that does not hold, `note` what else is to be known."""
+    """The result of one check; `wrong` has a sentence for each thing that does not hold, `note` further information."""
 
     name: str
     looked_at: str

@@ -31,7 +31,7 @@ BaselineWord = Literal["", "blocks", "quick", "whole"]
 Rates = dict[int, float]
 """Items per second, by uid."""
 RecordRow = dict[str, Any]
-"""What `rows_of` takes of a record."""
+"""The fields of a record that `rows_of` takes."""
 
 
 @dataclass(frozen=True, slots=True)

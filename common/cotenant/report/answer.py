@@ -41,7 +41,7 @@ class JobShares:
 
     @property
     def kept(self) -> Kept:
-        """What its tenants keep, as one."""
+        """The share that all its tenants keep together."""
         whole = joint([*self.shares.values()])
         assert whole is not None  # there are shares
         return whole

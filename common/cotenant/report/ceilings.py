@@ -1,4 +1,4 @@
-"""What jobs compute: against the datasheet, and against the matrix product that was measured in the same slices."""
+"""The jobs' computing: against the datasheet, and against the matrix product that was measured in the same slices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cotenant.results.table import Rows
 FLOP = "FLOP"
 """The unit of jobs that are ceilings: their rate is in operations per second."""
 SAME = ("hostname", "gpu", "isolation", "slice", "precision")
-"""What a tenant and its ceiling share."""
+"""The columns that a tenant and its ceiling share."""
 _MOST = pl.Schema({**{name: schema()[name] for name in SAME}, "ceiling": pl.Float64(), "upper": pl.Float64()})
 
 

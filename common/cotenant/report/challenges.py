@@ -1,4 +1,4 @@
-"""What challenges showed, beside the rates that records have of the same jobs."""
+"""Results of challenges, beside the rates that records have of the same jobs."""
 
 from __future__ import annotations
 

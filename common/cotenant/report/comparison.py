@@ -18,7 +18,7 @@ from cotenant.text import printable
 
 HOST, CLASS, BENCHMARK, ITEM = "host", "class", "benchmark", "work_of_an_item"
 OF_TUNING = (BENCHMARK, "batch_size", "kernels")
-"""What may differ, beside the class, between a job and its tuned form; the work of an item may not."""
+"""The words that may differ, beside the class, between a job and its tuned form; the work of an item may not."""
 CLAIMS = (Verdict.FASTER, Verdict.SLOWER)
 ALARM = 0.05
 TOO_CLOSE = "too close to the margin to tell with 1000 launches"

@@ -28,7 +28,7 @@ from cotenant.results.read import again
 from cotenant.results.store import write_whole
 
 PRINTED = {INK: "#111111", SOFT: "#555555", LINE: "#dddddd", ACCENT: "#1f5fae", WASH: "#c9dcf2", PAPER: "#ffffff"}
-"""What each marker colour of a picture is on paper."""
+"""The colour on paper of each marker colour of a picture."""
 _COLOURS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 _SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -37,7 +37,7 @@ THEIRS: Mapping[str, Mapping[str, object]] = {
     "transformerxllarge": {"layers": 18, "width": 1024, "target": 256, "optim": "adam"},
     "waveglow": {"steps": 12, "units": 512},
 }
-"""What their families train, by the arguments of ours that train the same."""
+"""The models that their families train, by the arguments of our jobs that train the same."""
 
 Row = tuple[int, Mapping[str, object]]
 

@@ -33,7 +33,7 @@ from cotenant.stats.launches import AcrossLaunches, across_launches
 SOFTWARE = "software"
 """Another version of torch is no other work: to see what it changes is the point."""
 NEWEST = 1000
-"""Of a longer series the newest launches are described: a trend looks at every pair of them."""
+"""In a longer series only so many of the newest launches are described: a trend looks at every pair of them."""
 
 
 @dataclass(frozen=True, slots=True)

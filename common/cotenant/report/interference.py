@@ -1,4 +1,4 @@
-"""What neighbours cost and what slices are worth: launches alone in a slice, together in slices, together without."""
+"""The cost of neighbours and the worth of slices: launches alone in a slice, together in slices, together without."""
 
 from __future__ import annotations
 

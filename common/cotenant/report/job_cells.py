@@ -1,4 +1,4 @@
-"""What a job is in a table: its verdict, its bound, its findings, what neighbours cost it, each as one cell."""
+"""Describes a job in a table: its verdict, its bound, its findings, its loss to neighbours, each as one cell."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ STEPS = ((0.9, "green"), (0.8, "yellow"), (0.7, "dark_orange"), (0.0, "red"))
 COLUMNS = ("hostname", "vcd", "group", "completed", "invalid", "losses_non_finite", "rate_items_s", RATE)
 
 Shares = tuple[float, float, float]
-"""Of the mean, the least and the greatest of some records' rates."""
+"""The mean, the least and the greatest of some records' rates."""
 
 
 Matrix = Mapping[str, Mapping[str, Shares]]
-"""Of each job the shares on each device."""
+"""The shares of each job on each device."""
 Line = tuple[str, Mapping[str, Shares]]
 
 

@@ -20,7 +20,7 @@ NAMES = {
     "clock_mhz": ("Clock", "MHz", 1.0),
     "available_bytes": ("Memory left on the host", "GiB", 2.0**30),
 }
-"""Of a quantity what a reader calls it, its unit, and how much of the record's unit that is."""
+"""The reader's name of a quantity, its unit, and how much of the record's unit that is."""
 
 Course = tuple[str, str, list[list[Meter]]]
 """A host, a quantity, and per launch the meters of all devices, in the unit of NAMES."""

@@ -1,4 +1,4 @@
-"""What different jobs keep beside each other: each tenant's progress, and what the mix as a whole is worth."""
+"""Rates of different jobs beside each other: each tenant's progress, and the worth of the mix as a whole."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ Item = tuple[MixBlock, MixTenant]
 
 
 def _share_kept(item: Item) -> Cell:
-    """Of what it was entitled to, which is a part of a device, or of processors, that several share."""
+    """Return the kept part of its entitlement, which is a part of a device, or of processors, that several share."""
     _, tenant = item
     if tenant.progress is None:
         return Cell()

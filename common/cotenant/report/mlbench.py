@@ -23,7 +23,7 @@ RATE = "rate_mean_items_s"
 MOST_FAILURES = 0.01
 NOT_IN_PG = frozenset({"scaling"})
 ORIGINAL_LEFT_OUT = ("convnet_distributed", "convnet_distributed_fp16", "dcgan_all")
-"""What the original's default score leaves out."""
+"""The jobs that the original's default score leaves out."""
 CLASSIC_RUNS = 4
 CLASSIC_SPREAD = 0.05
 CLASSIC_QUANTILE = 0.8
@@ -35,7 +35,7 @@ Failure = tuple[str, int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Of the `jobs` expected; `present_only` is of those that are there: with one `missing` it is no suite's score.
+    """A score of the `jobs` expected; `present_only` is of those present: with one `missing` it is no suite's score.
 
     `left_out`: those of ORIGINAL_LEFT_OUT that were expected, and that it leaves out.
     """

@@ -49,7 +49,7 @@ POINTS = 8000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Against:
-    """What the suite is held against: targets by their name, and what came of it, per host and by the older formula."""
+    """The suite's comparison with targets, by their name: scores per host, and the one by the older formula."""
 
     name: str
     targets: Mapping[str, Target]

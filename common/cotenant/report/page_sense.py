@@ -46,7 +46,7 @@ class JobCurves:
 
 @dataclass(frozen=True, slots=True)
 class UnderPressure:
-    """What the page shows; tables are empty where there is nothing in them."""
+    """The page's part on pressure; tables are empty where there is nothing in them."""
 
     jobs: list[JobCurves]
     caption: str

@@ -30,7 +30,7 @@ class JobWorth:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What the page shows of shared devices and slices."""
+    """The page's part on shared devices and slices."""
 
     jobs: list[JobWorth]
     table: Markup

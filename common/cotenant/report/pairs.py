@@ -22,7 +22,7 @@ SUM = "sum (noisy)"
 
 @dataclass(frozen=True, slots=True)
 class PairMatrix:
-    """What jobs keep in pairs of one suite on one host under one isolation: `kept[victim][neighbour]`.
+    """Rates that jobs keep in pairs of one suite on one host under one isolation: `kept[victim][neighbour]`.
 
     Of a job beside itself that is the mean of both tenants. `notes` say why pairs are missing,
     `doubts` (victim, neighbour) which rules warn of a launch of it, alone or beside the other.

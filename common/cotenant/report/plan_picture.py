@@ -25,7 +25,7 @@ from cotenant.report.renderers import may_leave, terminal
 from cotenant.text import many
 
 Document = Mapping[str, Any]
-"""What `plan --json` prints, or a part of it."""
+"""The document that `plan --json` prints, or a part of it."""
 
 WIDEST = 120
 _FRAME = 4  # a box's two borders and the spaces inside them

@@ -1,4 +1,4 @@
-"""What jobs keep in pairs: predicted from the other pairs, measured, and the error of the one against the other.
+"""Predicts the rates that jobs keep in pairs from the other pairs, and states the error against measured pairs.
 
 No prediction stands without measured pairs beside it, and none that errs more than one number for all would.
 """
@@ -36,7 +36,7 @@ from cotenant.text import listed
 
 @dataclass(frozen=True, slots=True)
 class PairPrediction:
-    """What a victim keeps beside a neighbour; of a measured pair without its own launch."""
+    """The rate that a victim keeps beside a neighbour; of a measured pair, as predicted without its own launch."""
 
     victim: str
     neighbour: str

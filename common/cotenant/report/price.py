@@ -1,4 +1,4 @@
-"""What sharing costs beside rate: the time of steps that somebody waits for, and joules."""
+"""The price of sharing beside rate: the time of steps that somebody waits for, and joules."""
 
 from __future__ import annotations
 

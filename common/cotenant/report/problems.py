@@ -1,4 +1,4 @@
-"""What records say besides their rates: findings with their remedies, and tenants that did not finish."""
+"""Problems in records: findings with their remedies, and tenants that did not finish."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cotenant.text import listed, many, printable
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 GRAVEST = pl.col("sentence").get(pl.coalesce("effect", "value").arg_max().fill_null(0))
-"""Of findings of one rule the one with the greatest effect, or value, speaks; of those without either the first."""
+"""Among findings of one rule the one with the greatest effect, or value, speaks; without either the first one does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from cotenant.results.record import CLEAN, INTERRUPTED, INVALID, SOLO, SUSPECT, 
 from cotenant.text import printable
 
 STYLES = {CLEAN: "green", SUSPECT: "yellow", INTERRUPTED: "yellow"}
-"""Of verdicts; all others are bad."""
+"""Styles of verdicts; all others are bad."""
 LEAST_NAME, BESIDE_NAME = 8, 43
 """Characters that are left of a name where a terminal is narrow, and what stands beside it as a rule."""
 
@@ -68,7 +68,7 @@ class Progress:
         self.failed = 0
         self.position = 0
         self.name = ""
-        """Of the newest launch."""
+        """The name of the newest launch."""
         self._measured_s: float | None = None
         self._clock_s, self._began_s = clock_s, clock_s()
         self._width = max((len(launch.name) for launch in self.planned), default=0)

@@ -112,7 +112,7 @@ def _text(cell: Cell) -> str:
 
 
 def _heading_of(column: Column[Any]) -> str:
-    """Of a matrix it is a name from a file."""
+    """Return a printable heading: in a matrix it is a name from a file."""
     return printable(column.heading)
 
 
@@ -198,7 +198,7 @@ def _moment(value: Any) -> str:
 
 
 FILES: dict[str, Callable[[Grid], str]] = {"md": markdown, "csv": as_csv, "json": as_json}
-"""What a view is as a file, by the word of `--format`."""
+"""The writer of a view as a file, by the word of `--format`."""
 
 
 # A page

@@ -28,7 +28,7 @@ WANTED_LAUNCHES = 5
 NORMAL = 1.96
 """Standard deviations on either side that hold 95 % of a normal distribution."""
 CONDITIONS = ("isolation", "software", "cache", "device")
-"""What the launches on one device and on several have in common, by the words of works."""
+"""Conditions that the launches on one device and on several have in common, by the words of works."""
 FIELDS = (
     *("model", "precision", "parallelism", "input", "foreign", "batch_size_per_device", "nodes", "devices", "unit"),
     *("launches", "median", "mean", "geometric_mean", "low", "high", "spread"),
@@ -39,7 +39,7 @@ LEGEND = "speed-up: the median rate over launches, over that of one device; effi
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What all points of one curve have in common."""
+    """The common properties of all points of one curve."""
 
     model: str
     batch_size_per_device: int | None

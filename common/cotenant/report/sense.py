@@ -35,7 +35,7 @@ OF_ONE_RATE = frozenset(("drift", "outliers"))
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the launches of one curve have in common."""
+    """The common properties of the launches of one curve."""
 
     suite: str
     host: str

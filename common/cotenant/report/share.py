@@ -1,4 +1,4 @@
-"""What a shared device, or slice, is worth for each number of users and each mode of sharing it."""
+"""The worth of a shared device, or slice, for each number of users and each mode of sharing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands at a suite's end: a row per tenant, failures and the worst findings, and what each user really gets."""
+"""Prints a suite's end: a row per tenant, failures and the worst findings, and the rate that each user really gets."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class JobSummary:
     doubt: Doubt | None = None
     """The worst warning; None of a job that is clean."""
     kept: Mapping[str | None, Kept] = field(default_factory=dict)
-    """What tenants, and under None the node, keep of their rates alone beside the neighbours, where that is known."""
+    """The shares of their rates alone that tenants, and under None the node, keep beside neighbours, where known."""
 
     @property
     def verdict(self) -> str:
@@ -142,7 +142,7 @@ class JobSummary:
 
     @property
     def shares(self) -> list[Kept]:
-        """What its tenants keep, of those of whom that is known."""
+        """The shares that its tenants keep, of those whose share is known."""
         return [self.kept[tenant] for tenant in self.tenants if tenant in self.kept]
 
 

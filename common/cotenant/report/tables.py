@@ -41,7 +41,7 @@ _PRECISION = re.compile(r"_?(fp32|tf32|bf16|fp16|half|amp(_?(bf16|fp16))?)$")
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a column is of. `shape` holds the arguments that decide its items' work as JSON, empty where nobody knows.
+    """The work of a column. `shape` holds the arguments that decide its items' work as JSON, empty where nobody knows.
 
     `whole`: one model over all devices of a row, not a copy on each.
     """

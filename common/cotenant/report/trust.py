@@ -16,7 +16,7 @@ THEMES = ("host", "devices", "work", "launches", "input", "timing")
 
 
 CAUSES = {"foreign_load": "other programs", "stolen": "the hypervisor", "slow_start": "warm-up that was counted in"}
-"""What rules blame, where it is not their name."""
+"""The causes that rules blame, where that is not their name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ LIKE = 1.01
 
 
 class TenantPart(msgspec.Struct, frozen=True):
-    """What a tenant states of itself at its end. What a program does not know it leaves out; other keys are dropped."""
+    """A tenant's statement at its end. A program leaves out facts that it does not know; other keys are dropped."""
 
     arguments: dict[str, Any] = {}
     ignored: list[str] = []
@@ -160,7 +160,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a tenant sent: its observations per rank, and its part of the record (may be empty)."""
+    """The messages of a tenant: its observations per rank, and its part of the record (may be empty)."""
 
     ready_ns: int = 0
     skip: int = 0
@@ -188,7 +188,7 @@ class Statement:
 
     @property
     def done(self) -> Amount | None:
-        """What was given, with the observations that were made of it: they may have been enough before the last."""
+        """The amount that was given, with the observations made of it: they may have been enough before the last."""
         return self.given and replace(self.given, repeat=len(self.observations))
 
     def load(self) -> Span:
@@ -202,7 +202,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What all tenants of a launch share: t0, the earliest real start, the common load, the runner's meters."""
+    """Facts that all tenants of a launch share: t0, the earliest real start, the common load, the runner's meters."""
 
     started: datetime
     ended: datetime
@@ -212,7 +212,7 @@ class Common:
     meters: dict[str, Any]
     findings: tuple[Finding, ...] = ()
     conceal: Conceal = field(default_factory=by_new_key)
-    """What makes of a confidential argument what a record may hold: the same for all launches of a suite."""
+    """Makes of a confidential argument a value that a record may hold: the same for all launches of a suite."""
 
 
 def build_record(

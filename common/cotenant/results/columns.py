@@ -31,11 +31,11 @@ KINDS: dict[type, tuple[pl.DataType, Callable[[Any], Any]]] = {
     float: (pl.Float64(), lambda value: part_of(value, Number)),
     bool: (pl.Boolean(), lambda value: None if value is None else bool(value)),
 }
-"""What a kind is in a table, and what of a decoded value is of that kind."""
+"""The column type of each Python type, and the function that takes a decoded value of that type, or None."""
 
 
 def positive(value: pl.Expr) -> pl.Expr:
-    """What no machine could have, in items or seconds, would overflow in sums and ratios."""
+    """Return whether values are possible, in items or seconds: others would overflow in sums and ratios."""
     return value.is_between(1 / MOST, MOST, closed="none")
 
 
@@ -62,19 +62,19 @@ class RecordColumn:
     """Where it stands in a record: keys joined by dots, places by `|`, of which the first with a value counts. Empty:
     under the column's own name."""
     of: Callable[[Decoded], Any] | None = None
-    """What takes it from a record, where it neither stands there as it is nor is a property of `Decoded`."""
+    """Takes it from a record, where it neither stands there as it is nor is a property of `Decoded`."""
     check: Check | None = None
-    """What is possible; anything else is not known."""
+    """Says which values are possible; any other is not known."""
     measured: bool = False
     """Whether it is known only of a tenant that completed, and has a rate."""
     default: Any = None
-    """What stands for what is not known; of a text that is the empty one."""
+    """The value where it is not known; for a text that is the empty one."""
     needed: bool = False
     """Whether an exported row without it is none."""
     equal: bool = False
     """Whether it has to be equal where rates are compared."""
     word: str = ""
-    """What comparisons call it, where that is not its name."""
+    """Its name in comparisons, where that is another one."""
 
 
 def text(name: str, meaning: str, at: str = "", **more: Any) -> RecordColumn:
@@ -428,7 +428,7 @@ CELL = (
 JOB = pl.when("solo").then(pl.col("name").str.strip_suffix(SOLO)).otherwise("name")
 """The name of the job: of a solo launch that of the launch beside which it stands."""
 LAUNCH = pl.when(pl.col("mix") == "").then("name").otherwise("mix")
-"""What the launches of one repetition are told apart by: the tenants of a mix have several names."""
+"""Tells the launches of one repetition apart: the tenants of a mix have several names."""
 TENANT = pl.coalesce(pl.col("tenant").cast(pl.String), "vcd")
 """How a tenant is called: by its number, in the original's records by its device."""
 

@@ -28,7 +28,7 @@ Fields = Mapping[str, Any]
 NAMED = 20
 """How many damaged parts of one file are named; the others are counted."""
 DIGESTED = 5
-"""Of how many observations, from the first, the losses are compared between nodes: more of them than any budget leaves
+"""The losses of so many observations, from the first, are compared between nodes: more of them than any budget leaves
 would make every length a work of its own."""
 EDITED = "it is not what its launch wrote: the journal beside it has another SHA-256"
 UNNAMED = "(unnamed)"
@@ -302,7 +302,7 @@ class Decoded:
 
     @property
     def run_class(self) -> str:
-        """Of records from before there were classes, and of other programs, `base`."""
+        """The class of the run: `base` in records from before there were classes, and of other programs."""
         return text_of(self.at("run_class")) or "base"
 
 

@@ -1,4 +1,4 @@
-"""What pictures draw of a record: observations, samples of meters, the machine. Whatever is malformed is left out.
+"""Takes the parts of a record that pictures draw: observations, samples of meters, the machine, without malformed ones.
 
 It stands in no table: it is taken from the record's decoded file where it is asked for (`read.again`).
 """
@@ -86,7 +86,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """What is drawn of one tenant of one launch; `meters` are of its host and of the devices that it trained on."""
+    """The drawn parts of one tenant of one launch; `meters` are of its host and of the devices that it trained on."""
 
     tenant: str
     run_id: int

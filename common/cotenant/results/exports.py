@@ -41,12 +41,12 @@ OTHER_FILE = "--out names another file."
 _FORMULA = f"^[{re.escape(FORMULA_BEGINNINGS)}]"
 _ESCAPE = r"\x1b\[[0-?]*[ -/]*[@-~]"
 _CONTROL = r"[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]--[\t\n\r]]"
-"""What a terminal obeys, and what turns the order of letters, but for tabs and ends of lines."""
+"""Characters that a terminal obeys, or that turn the order of letters, but for tabs and ends of lines."""
 
 _MARK = b"cotenant.sha256:"
 _ZEROS = b"0" * 64
 METADATA = {"cotenant.seal": (_MARK + _ZEROS).decode()}
-"""What a file has to be written with, to be sealed afterwards."""
+"""The metadata that a file has to be written with, to be sealed afterwards."""
 UNSEALED = (
     "it has no seal: it is cut off, or not of the command `export` (rows of other programs are read as JSON lines)"
 )

@@ -28,7 +28,7 @@ from cotenant.results.table import AT, Rows, Table
 
 COMPLETED = "completed"
 FIRST_WORDS = ("benchmark", "batch_size", "precision", "devices", "tenants", "isolation", "software")
-"""What lines of every version have of their work, where it is known; an older line has none of the later words."""
+"""Words that lines of every version have of their work, where it is known; older lines have none of the later words."""
 DEVICE = "device"
 """The word that an entry has beside its work."""
 
@@ -63,7 +63,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> Identity:
-        """What no two launches share."""
+        """The values that no two launches share."""
         return (self.host, self.suite, self.job, self.run_id, self.start.astimezone(UTC))
 
 

@@ -1,4 +1,4 @@
-"""What makes records of equal work: alike, or over several numbers of devices."""
+"""Decides whether records are of equal work: alike, or over several numbers of devices."""
 
 from __future__ import annotations
 

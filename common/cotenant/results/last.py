@@ -1,4 +1,4 @@
-"""What the newest launch of each cell took: how long a suite will take, before it is run again."""
+"""Reads the newest launch of each cell, to tell how long a suite will take before it is run again."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _FIELDS = (
 _COUNTED = ("error_findings", "warning_findings", "findings")
 
 Work = tuple[tuple[str, Any], ...]
-"""What has to be equal where rates are compared, by the words of `equal_columns`. What is not known is empty or None.
+"""The values that have to be equal where rates are compared, by the words of `equal_columns`; empty or None if unknown.
 
 `device` is the model that a launch ran on; one of two models has both.
 """

@@ -22,7 +22,7 @@ TOGETHER_DAYS = 7
 _MOMENT = ("suite", "hostname", "name", "start_time")
 _JOB = ("hostname", "name")
 _OF_ANY_HOST = ("unique_id", "batch_size", "precision", "gpu")
-"""What hosts beside each other must have in common; tenants, isolation and software are each host's own."""
+"""Columns that hosts beside each other must have in common; tenants, isolation and software are each host's own."""
 
 
 def with_lone(frame: pl.DataFrame) -> pl.DataFrame:

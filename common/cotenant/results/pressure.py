@@ -1,4 +1,4 @@
-"""What records say of a launch beside a neighbour of known pressure: `meters.pressure`."""
+"""Reads from records the pressure of a launch beside a neighbour of known pressure: `meters.pressure`."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ from cotenant.results.record_files import records_in, values_in
 from cotenant.results.table import IN_FILE, Rows, Table, joined, tables
 
 BATCH_FILES = 100
-"""Of how many records the observations are one frame."""
+"""The observations of so many records are one frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """What was found in the order of the paths, what was skipped, and the files of them that are exports."""
+    """The records found, in the order of the paths; the files that were skipped; and the paths of exports."""
 
     table: Table
     skipped: tuple[Skipped, ...]

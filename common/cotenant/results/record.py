@@ -41,25 +41,25 @@ Outcome = Literal[
 
 
 INTERRUPTED: Outcome = "interrupted"
-"""Of a tenant that a signal to the runner ended: nothing has failed."""
+"""The outcome of a tenant that a signal to the runner ended: nothing has failed."""
 CLEAN, SUSPECT, INVALID = "clean", "suspect", "INVALID"
 """Verdicts on what completed: without a warning, with one, and with an error, which takes its number."""
 UNAUDITED = "unaudited"
-"""What stands beside a number that is its program's own word."""
+"""Stands beside a number that is its program's own word."""
 MOST = 1 << 63  # no clock and no count gets there
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MOST - 1)]
 Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST - 1)]
 Number = Annotated[float, msgspec.Meta(gt=-MOST, lt=MOST)]
-"""What a machine could have, in items or seconds: others would overflow in sums and ratios. NaN is none."""
+"""A number that a machine could have, in items or seconds: others would overflow in sums and ratios. NaN is none."""
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=MOST)]
 Baseline = Literal["quick", "whole"]
 Side = Literal["A", "B"]
 NO_BLOCKS = "no_blocks"
 """The rule of a launch that was to be one of blocks, and could not."""
 SOLO = ".solo"
-"""What follows a job's name in that of its solo launches."""
+"""Follows a job's name in that of its solo launches."""
 IN_MIX = ".in."
-"""What follows a job's name in that of its tenants of a mix, before the name of the mix."""
+"""Follows a job's name in that of its tenants of a mix, before the name of the mix."""
 
 
 def name_of(cell: str, solo: bool, mix: str) -> str:
@@ -114,7 +114,7 @@ class Observed(msgspec.Struct, frozen=True):
     items: float | None
     """Items that were counted in between."""
     data_wait_ns: int
-    """Of the time in between, the wait for data."""
+    """The part of the time in between that was a wait for data."""
     event_ns: int | None = None
     """The same time by the device's own events, where it has them."""
     issued_ns: int | None = None
@@ -122,8 +122,8 @@ class Observed(msgspec.Struct, frozen=True):
     block: int | None = None
     """The block of the launch in which it lies; null across a border, and in a launch without blocks."""
     kind: Literal["all", "only", "turn", ""] = "all"
-    """Who ran in that block: all tenants, of pairs both, `only` this one, or those whose `turn` it was in a duet; empty
-    across a border."""
+    """The tenants that ran in that block: all tenants, of pairs both, `only` this one, or those whose `turn` it was in
+    a duet; empty across a border."""
     kept: bool | None = None
     """Whether it counts; null in records from before there were blocks, where those after `skip` do."""
 
@@ -171,19 +171,19 @@ class Blocks(msgspec.Struct, frozen=True):
     passed: int
     """Blocks that the launch went through."""
     void: int
-    """Of them those in which nothing is kept: a tenant was not held still in time, or the runner was not there."""
+    """Those blocks in which nothing is kept: a tenant was not held still in time, or the runner was not there."""
     held_by: str
-    """What held tenants still: the kernel's `freezer`, or signals that `stopped` their processes."""
+    """The means that held tenants still: the kernel's `freezer`, or signals that `stopped` their processes."""
     border_p50_ns: int
     """Median time from one block's end to the next one's begin."""
     border_longest_ns: int
     """The longest of these."""
     spent: dict[str, Spent] = {}
-    """By kind of block: `all`, `only` this tenant, `rest` where it was held still; empty where nobody counts."""
+    """The use by kind of block: `all`, `only` this tenant, `rest` where it was held still; empty if nobody counts."""
     unheld: int = 0
     """How often this tenant was not held still in time."""
     residents: int | None = None
-    """Of a launch in which several pairs met: how many tenants lived in it, of which two were awake at a time."""
+    """In a launch in which several pairs met: how many tenants lived in it, of which two were awake at a time."""
 
 
 class DuetPart(msgspec.Struct, frozen=True):
@@ -217,29 +217,30 @@ class Meeting(msgspec.Struct, frozen=True):
     warm_up_ns: list[Nanoseconds]
     """How long each step of its warm-up took."""
     late_ns: Nanoseconds = 0
-    """By the runner's clock: how long after its end an observation had not been sent, of that which was the latest."""
+    """The longest time, by the runner's clock, from the end of an observation until it had been sent."""
 
 
 class Enclosed(msgspec.Struct, frozen=True):
     """The slice of a tenant. Counters of time are of GO to the last DONE, the rest of the slice's life."""
 
     backend: str
-    """What held the slice: `v1`, `v2`, `systemd`, `affinity` or `none`."""
+    """The backend that held the slice: `v1`, `v2`, `systemd`, `affinity` or `none`."""
     planned: dict[str, Any]
     """Processors, NUMA nodes, memory and accelerators of the plan."""
     read_back: dict[str, Any]
-    """What the kernel reports of them."""
+    """The kernel's report of them."""
     counters: dict[str, Any]
-    """What the slice used: processor time, memory, throttling, kills."""
+    """The slice's use: processor time, memory, throttling, kills."""
     unenforced: list[str]
     """Limits that could not be enforced."""
     policies: dict[str, str | float] = {}
-    """Of all tenants alike: `cache` and `on_oom`; where they are set, `budget_s`, `until_interval`, `settle_s`,
-    `at_least_s` and `at_most_s`; `memory_class` where the job takes its batch size from the table of sizes."""
+    """Policies of all tenants alike: `cache` and `on_oom`; where they are set, `budget_s`, `until_interval`,
+    `settle_s`, `at_least_s` and `at_most_s`; `memory_class` where the job takes its batch size from the table of
+    sizes."""
     uncounted: list[str] = []
     """Counters that could not be had."""
     enabled_by: dict[str, str] = {}
-    """What would make each of these be had."""
+    """The step that would enable each of these."""
 
 
 class SharedDevice(msgspec.Struct, frozen=True):
@@ -256,7 +257,7 @@ class SharedDevice(msgspec.Struct, frozen=True):
     memory_bytes: int | None
     """Its limit on device memory; null without one."""
     memory_by: str
-    """What holds that limit; empty where nothing does."""
+    """The mechanism that holds that limit; empty where nothing does."""
     mps_clients: int | None
     """Most clients of MPS that the driver listed on the device; null where it lists none."""
 
@@ -293,9 +294,9 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     harness: str = ""
     """Hash of cotenant.bench as the program imported it; empty of one that speaks the protocol by itself."""
     origin: dict[str, Any] = {}
-    """By its runner: `harness`, the hash of its own cotenant.bench; `variables`, PYTHON* and LD_* that the process was
-    started with; `startup`, each sitecustomize and usercustomize on its PYTHONPATH. Each with its SHA-256 and `set_by`:
-    the `caller` of the runner, or the `program`."""
+    """The runner's view of the start: `harness`, the hash of its own cotenant.bench; `variables`, PYTHON* and LD_* that
+    the process was started with; `startup`, each sitecustomize and usercustomize on its PYTHONPATH. Each with its
+    SHA-256 and `set_by`: the `caller` of the runner, or the `program`."""
     unique_id: str
     """sha256 of name, source and the arguments that change the work: equal for equal work. Empty if unknown."""
     suite_start_time: str
@@ -313,7 +314,7 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     schema: Literal["cotenant-record-1"] = "cotenant-record-1"
     """Version of this form."""
     unit: str
-    """What is counted: `image`, `token` ..."""
+    """The items that are counted: `image`, `token` ..."""
     train: Train | None
     """Time of an observation; null without a kept one."""
     train_item: TrainItem | None
@@ -325,9 +326,9 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     losses_checked: int
     """Losses that were looked at."""
     losses_non_finite: int
-    """Of them NaN or infinite."""
+    """Those losses that are NaN or infinite."""
     metrics: dict[str, float | None]
-    """What else the benchmark measured, by name."""
+    """Further measurements of the benchmark, by name."""
     ignored: list[str]
     """Flags that were accepted and have no effect."""
     tenant: int
@@ -341,9 +342,9 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     solo: bool = False
     """Whether the tenant ran alone in its slice, beside a launch of all tenants."""
     baseline: Baseline | None = None
-    """Of a tenant alone: `whole`, or `quick`, with few observations; null beside the others."""
+    """For a tenant alone: `whole`, or `quick`, with few observations; null beside the others."""
     stands_for: list[int] = []
-    """Of a tenant alone: the tenants whose baseline this is, those of equal slices."""
+    """For a tenant alone: the tenants whose baseline this is, those of equal slices."""
     mix: str = ""
     """Name of the mix, of a launch whose tenants run different jobs; `name` then ends in `.in.` and this."""
     neighbours: list[str] = []
@@ -362,7 +363,7 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     comparable: bool
     """False where another tenant was lost after GO."""
     command: list[str]
-    """What was run."""
+    """The command that was run."""
     log: str
     """File with its output."""
     observations: list[Observed]
@@ -378,15 +379,15 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     machine: dict[str, Any]
     """The host: topology, memory, accelerators, software."""
     meters: dict[str, Any]
-    """What was sampled while tenants were timed: load, power, memory, temperature, clocks, foreign work."""
+    """Samples while tenants were timed: load, power, memory, temperature, clocks, foreign work."""
     observed: dict[str, Any]
-    """What really ran: dtype, device, world size, compiled or not."""
+    """The work that really ran: dtype, device, world size, compiled or not."""
     findings: list[Finding]
-    """What is to be known about the number's validity."""
+    """The findings on the number's validity."""
     blocks: Blocks | None = None
     """The schedule of its launch; null of a launch without blocks."""
     kept: Kept | None = None
-    """What it keeps of its rate alone beside the other tenants, by blocks; null where that is not known."""
+    """The share of its rate alone that it keeps beside the other tenants, by blocks; null where that is not known."""
     duet: DuetPart | None = None
     """Its part of a duet; null where it was in none."""
 

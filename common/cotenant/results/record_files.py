@@ -32,7 +32,7 @@ from cotenant.results.journal import Written
 
 SUFFIXES = (".json", ".jsonl", ".parquet", ".report")
 RESOLVED = (".resolved", ".resolved.json")
-"""What the name of a resolved suite ends in; the second was taken for a record by readers of `*.json`."""
+"""The ends of a resolved suite's name; the second was taken for a record by readers of `*.json`."""
 MOST_BYTES = 1 << 30
 """A single file beyond this is no record; exported rows have a reader of their own."""
 IS_EXPORT = "it is an export, which report, compare and mlbench-report read where it is named itself"

@@ -26,7 +26,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 NAME_BYTES = 255
 PROBE_BYTES = 65536
 RESERVE_BYTES = 16 << 20
-"""Of a launch of a hundred tenants, each with a hundred observations, the records take an eighth of it."""
+"""The records of a launch of a hundred tenants, each with a hundred observations, take an eighth of it."""
 OTHER_DIRECTORY = "--outdir names another directory; for a benchmark alone, --report does."
 
 

@@ -1,4 +1,4 @@
-"""What rates are held against, in files of `targets/` or anybody's own: targets of a device model, and systems.
+"""References for rates, in files of `targets/` or anybody's own: targets of a device model, and systems.
 
 Targets are a CSV file of a rate per job; the systems of cross-device tables are described in one JSON file.
 """
@@ -31,7 +31,7 @@ ORIGINAL = ("bench", *COLUMNS[1:])
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a job should reach: items per second, the least share of it, and the most spread (sd / mean)."""
+    """A job's target: items per second, the least share of it, and the most spread (sd / mean)."""
 
     rate: float
     least_share: float = 0.5

@@ -19,13 +19,13 @@ INDEPENDENT_JOBS = 2
 STEADY = 0.01
 """A job whose repeats spread by more condemns nobody alone."""
 UNSEEN = float(np.log1p(-0.1))
-"""Of few nodes one is accepted only where a resource that is so much slower would have been seen."""
+"""Where nodes are few, one is accepted only if a resource that is so much slower would have been seen."""
 RESTLESS = 2.0
 """A node whose repeats spread by so many times those of healthy nodes is unstable."""
 
 
 class NodeVerdict(enum.StrEnum):
-    """What becomes of a node. SUSPECT is an outlier that has not run again beside healthy nodes, UNTESTED one of few
+    """The verdict on a node. SUSPECT is an outlier that has not run again beside healthy nodes, UNTESTED one of few
     nodes that could be slow without being seen, BIN one of a slower group of nodes, which is no fault."""
 
     ACCEPT = "ACCEPT"

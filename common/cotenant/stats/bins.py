@@ -20,7 +20,7 @@ SEPARATION = 5.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
-    """By how much each node (N) is below the fastest bin of its class: in all jobs, `levels` (N), and in one resource,
+    """The distance of each node (N) below the fastest bin of its class: in all jobs, `levels` (N), and in one resource,
     `resources` (N, R). Logarithms; 0 where there is one bin, or it is the fastest."""
 
     levels: Logs

@@ -48,7 +48,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Confirmation:
-    """What the rounds say of each node (N) of a class: its level (N, 1), its resources (N, R), its jobs (N, J).
+    """The rounds' result on each node (N) of a class: its level (N, 1), its resources (N, R), its jobs (N, J).
 
     `noise` (J) is the standard deviation of a job's repeats on healthy nodes; `own` (N) that of a node as a multiple of
     it, by the median over its jobs, and `runs` (N) is how many rounds it took part in: 0 where most of its jobs did not

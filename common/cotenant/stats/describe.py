@@ -15,12 +15,12 @@ from cotenant.stats.correlation import effective_count, scaled_rank
 
 MAD_TO_SD = 1.4826
 INTERVAL_OBSERVATIONS = 6
-"""Of fewer the median has no 95 % interval."""
+"""With fewer observations the median has no 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """Of `n` rates in items per second, and of the seconds they took."""
+    """Describes `n` rates in items per second, and the seconds they took."""
 
     n: int
     """Kept observations."""

@@ -30,7 +30,7 @@ class DuetRatio:
     verdict: str
     """`SLOWER`, `FASTER` or `SAME`, where the whole interval is beyond the margin, or within; else `UNCLEAR`."""
     settled_s: float | None = None
-    """Of an `UNCLEAR` one: about how long a launch would settle it at this spread; null where an hour would not."""
+    """For an `UNCLEAR` one: about how long a launch would settle it at this spread; null where an hour would not."""
     margin: float = LEAST_MARGIN
     """Up to such a relative difference both are the same."""
 

@@ -1,4 +1,4 @@
-"""What a job takes of a resource, told by what a probe keeps beside it, whose own curve is known.
+"""Tells how much of a resource a job takes by the rate that a probe, whose own curve is known, keeps beside it.
 
 Bubble-Up (Mars, Tang, Hundt, Skadron and Soffa, MICRO 2011).
 """
@@ -36,8 +36,8 @@ class Sensed:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a job takes of a resource: `kept` is what a probe keeps beside it, with Welch's 95 % interval, None where a
-    sample has fewer than three values.
+    """A job's use of a resource: `kept` is the share that a probe keeps beside it, with Welch's 95 % interval, None
+    where a sample has fewer than three values.
 
     `level` is that of a neighbour beside which the probe keeps as much, in percent, and `amount` what this neighbour
     gets of the resource a second; None where the probe shows no loss at any level. `beyond`: it keeps less than beside

@@ -87,7 +87,7 @@ def by_resource(deviations: Logs, resources: npt.NDArray[np.intp]) -> Logs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """What is natural among nodes, for each column: `middle`, the standard deviation `sd`, its degrees of `freedom`,
+    """The natural spread among nodes, for each column: `middle`, the standard deviation `sd`, its degrees of `freedom`,
     and which values are `low` (N, ...): outliers."""
 
     middle: Logs

@@ -17,14 +17,14 @@ from cotenant.stats.steadiness import correlation_around_trend, mann_kendall
 
 P_TREND = 0.01
 LEAST = 4
-"""Of three launches even a perfect order has a chance of a third."""
+"""With three launches even a perfect order has a chance of a third."""
 P_CHANGE = 0.01
 LEAST_RUN = 3
 """A level has to hold for three entries to be one."""
 LEAST_NOISE = 1e-9
 """Launches that are equal to the last digit have a spread of 0, and no launch is infinitely far off."""
 LEAST_PART = 20
-"""Of fewer entries even a perfect step seldom has a p that passes the correction."""
+"""With fewer entries even a perfect step seldom has a p that passes the correction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def trend(times_s: Sequence[float], rates: Sequence[float]) -> Trend | None:
 
 
 def _exp(value: float) -> float:
-    """What leaves a float's range is at its end."""
+    """Return e to the power of a value, limited to a float's range."""
     return math.exp(min(max(float(value), -700.0), 700.0))
 
 

@@ -17,9 +17,9 @@ from cotenant.stats.correlation import lag_correlation, variance_inflation
 
 CONFIDENCE = 0.95
 LEAST_ROUNDS = 3
-"""Of fewer there is no interval."""
+"""With fewer rounds there is no interval."""
 LEAST_FOR_LAG = 15
-"""Of fewer rounds a correlation is noise, and correcting for it only adds to that."""
+"""With fewer rounds a correlation is noise, and correcting for it only adds to that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class BlockSum:
 
 @dataclass(slots=True)
 class Spent:
-    """What the kernel counted of a slice in blocks of one kind, and how long these lasted."""
+    """The kernel's counters of a slice in blocks of one kind, and how long these lasted."""
 
     processor_ns: int = 0
     """Processor time."""

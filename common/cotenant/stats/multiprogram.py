@@ -21,7 +21,7 @@ Rates = Mapping[int, float]
 
 @dataclass(frozen=True, slots=True)
 class MixMeasures:
-    """What a mix is worth. `progress` is each tenant's rate together over its rate alone; `slices` are those that the
+    """Measures of a mix. `progress` is each tenant's rate together over its rate alone; `slices` are those that the
     tenants have together.
 
     `stp` is system throughput, the sum of progress: how many whole slices the shared ones are worth. `antt` is the mean

@@ -18,15 +18,15 @@ import numpy.typing as npt
 from cotenant.stats.fingerprint import Sensed, kept_beside
 
 Numbers = npt.NDArray[np.float64]
-"""Of a matrix (J, J): what the victim of a row keeps beside the neighbour of a column; NaN where it is not known."""
+"""A matrix (J, J): the share that the victim of a row keeps beside the neighbour of a column; NaN where unknown."""
 LEAST_LAUNCHES = 3
-"""Of fewer pairs nothing can be chosen without one of them and tried on it."""
+"""With fewer pairs nothing can be chosen without one of them and tried on it."""
 PENALTIES = (0.3, 1.0, 3.0)
 """In pairs: an effect known from so many is half believed."""
 RANK_PART = 3
 """One rank more is tried where one of so many pairs is measured."""
 FOLDS = 24
-"""Of more launches several are left out together."""
+"""Among more launches several are left out together."""
 SWEEPS = 6
 
 

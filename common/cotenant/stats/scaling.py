@@ -1,4 +1,4 @@
-"""What k devices are worth: their rate over k times that of one."""
+"""The worth of k devices: their rate over k times that of one."""
 
 from __future__ import annotations
 

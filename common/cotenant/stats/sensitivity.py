@@ -46,7 +46,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is kept at one level: the rate over that at level 0 of the same round, geometric mean over `n` samples."""
+    """The kept share at one level: the rate over that at level 0 of the same round, geometric mean over `n` samples."""
 
     level: int
     achieved: float

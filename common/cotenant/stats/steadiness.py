@@ -17,7 +17,7 @@ UNLIKELY = 0.01
 MOST_VALUES = 1000
 """A trend is looked for in all pairs: of more values every k-th is taken, evenly over the launch."""
 LEAST_DISTANCE = 0.01
-"""Of the median. Of observations that agree to a millionth even a thousandth stands far off, and matters to nobody."""
+"""A part of the median. If observations agree to a millionth, a thousandth stands far off, and matters to nobody."""
 MOSTLY = 0.5
 ROUNDED = 5
 """Decimals of a relative value: beyond them lie a clock's nanoseconds, which are no noise."""

@@ -9,7 +9,7 @@ LEAST_MARGIN = 0.02
 
 
 class Verdict(enum.StrEnum):
-    """What an interval says against the margin; INVALID is for what could not be compared at all."""
+    """The verdict of an interval against the margin; INVALID is for sides that could not be compared at all."""
 
     FASTER = "FASTER"
     SLOWER = "SLOWER"

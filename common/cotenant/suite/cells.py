@@ -16,7 +16,7 @@ _NODES = "--nodes"
 BATCH_SIZE = "BATCH_SIZE"
 PLAIN = "fp32"
 ON_PROCESSORS = ("fp32", "bf16")
-"""What a processor trains in at a speed worth measuring."""
+"""Precisions in which a processor trains at a speed worth measuring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def with_arguments(cell: JobCell, args: Sequence[tuple[str, Value]]) -> JobCell:
 
 DETERMINISTIC = "--deterministic"
 CHALLENGE = ".challenge"
-"""What follows a job's name in that of its launches in front of a buyer."""
+"""Follows a job's name in that of its launches in front of a buyer."""
 _UNCHALLENGED = ("--data", "--compile", "--graph", "--cached-batch")
 
 

@@ -9,7 +9,7 @@ from cotenant.errors import CotenantError
 from cotenant.suite.cells import JobCell
 
 BETWEEN = "---"
-"""What stands between the arguments of A and those of B."""
+"""Stands between the arguments of A and those of B."""
 USAGE = "As --duet vae -- --batch-size 64 --- --batch-size 128; a side without arguments is the job as it is."
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from cotenant.confidential import words_without
 
 USER = "{user}"
-"""What stands in a word for the number of each copy, from 0."""
+"""Stands in a word for the number of each copy, from 0."""
 _WORD = re.compile(r"\w[\w.-]*")
 
 
@@ -42,7 +42,7 @@ class Foreign:
 
     @property
     def arguments(self) -> dict[str, str | float]:
-        """What makes records those of equal work: the command, and how many items a step is."""
+        """The arguments that are the same in records of equal work: the command, and how many items a step is."""
         return {"program": self.shown} | ({"items_a_step": self.items} if self.items != 1 else {})
 
     @property

@@ -23,7 +23,7 @@ from cotenant.text import quoted
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What one job file describes; `name` is the stem of `path`, which is absolute.
+    """The contents of one job file; `name` is the stem of `path`, which is absolute.
 
     `neighbours` are jobs of ours that stand in its mixes only.
     """

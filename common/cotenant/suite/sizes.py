@@ -28,7 +28,7 @@ from cotenant.suite.variables import Value
 
 FILE = "batch_sizes.toml"
 WHOLE = "_all"
-"""What follows a job's name in that of its twin, which trains one model over all devices: it has the job's sizes."""
+"""Follows a job's name in that of its twin, which trains one model over all devices: it has the job's sizes."""
 _GIB = 1 << 30
 _KEPT_BACK = 0.9
 """Drivers keep some of the memory: a card of 16 GB shows 15 GiB at the least."""
@@ -60,7 +60,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What stands in the file at `path`."""
+    """The contents of the file at `path`."""
 
     path: Path
     families: Mapping[str, Table]

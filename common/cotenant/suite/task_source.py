@@ -1,4 +1,4 @@
-"""What a benchmark's source says of it, read without importing it: torch takes seconds."""
+"""Reads a benchmark's source without importing it: torch takes seconds."""
 
 from __future__ import annotations
 

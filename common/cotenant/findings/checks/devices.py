@@ -36,7 +36,7 @@ def present(facts: Facts) -> Inspection:
 
 @check("devices", "foreign processes", every_suite=True)
 def foreign_processes(facts: Facts) -> Inspection:
-    """Who else has a context on the devices."""
+    """Other processes that have a context on the devices."""
     if not facts.devices:
         return None
     users = [

@@ -16,7 +16,7 @@ SELF_GOVERNED = ("intel_pstate", "amd-pstate-epp")
 """With these drivers the hardware chooses, and "powersave" is not the governor of that name."""
 AWAKE = {"performance", "balance_performance"}
 LEAST_SHARED_BYTES = 1 << 30
-"""Of /dev/shm. Container engines give 64 MiB unless they are asked for more."""
+"""Least size of /dev/shm. Container engines give 64 MiB unless they are asked for more."""
 
 
 @check("processors", "SMT siblings")
@@ -81,7 +81,7 @@ def niceness(facts: Facts) -> Inspection:
 
 @check("processors", "governor", every_suite=True)
 def governor(facts: Facts) -> Inspection:
-    """What chooses the processors' clocks: a governor that waits for load to show makes short work slow."""
+    """The governor of the processors' clocks: one that waits for load to show makes short work slow."""
     clocking = facts.clocking
     if not clocking.governors:
         return "not known here: the clocks are chosen outside of this kernel"
@@ -192,7 +192,7 @@ def free_memory(facts: Facts) -> Inspection:
 
 @check("memory", "cache and bandwidth")
 def cache_monitoring(facts: Facts) -> Inspection:
-    """Whose is the last-level cache, who fills the memory's bandwidth? No slice limits them; some processors count."""
+    """Can a tenant's use of the last-level cache and of memory bandwidth be counted? No slice limits them."""
     if facts.monitoring is None:
         return None
     if facts.monitoring.features:

@@ -32,7 +32,7 @@ def backend(facts: Facts) -> Inspection:
 
 @check("isolation", "slices")
 def slices(facts: Facts) -> Inspection:
-    """What each tenant would get, and what nobody would."""
+    """The slice that each tenant would get, and the resources that no tenant would."""
     if facts.plan_refusal is not None:
         yield facts.plan_refusal
         return "none can be planned"

@@ -1,4 +1,4 @@
-"""What jobs need of this host: room on disks, a torch that works, packages, and input."""
+"""Needs of the jobs on this host: room on disks, a torch that works, packages, and input."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def device_self_test(facts: Facts) -> Inspection:
 
 @check("software", "packages")
 def packages(facts: Facts) -> Inspection:
-    """What the chosen jobs import and this environment lacks, and jobs that cannot be started at all."""
+    """Packages that the chosen jobs import and this environment lacks, and jobs that cannot be started at all."""
     if facts.jobs is None:
         return None
     missing: dict[str, list[str]] = {}

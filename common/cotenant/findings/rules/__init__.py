@@ -16,9 +16,9 @@ from cotenant.results.record import Record
 
 _FILES = (timing, blocks, work, input_, host, devices, launches)
 RECORD_RULES = {rule.name: rule for rule in declared(RecordRule, _FILES)}
-"""By the name of the finding that they make."""
+"""The rules for one record, by the name of the finding that they make."""
 MOST_EFFECT = 0.02
-"""Of a rate: who can have been moved by no more is not suspect."""
+"""A record is not suspect where the cause of a warning can have moved its rate by no more than this share."""
 LAUNCH_RULES = {rule.name: rule for rule in declared(LaunchRule, _FILES)}
 
 

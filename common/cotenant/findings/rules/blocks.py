@@ -7,7 +7,8 @@ from cotenant.findings import record_rule
 from cotenant.results.record import Record
 
 MOST_AT_REST = 0.01
-"""Of the time at rest. The kernel counts what is on its way when it freezes; none of 600 slices had used any."""
+"""Most of the time at rest that a tenant may work: the kernel counts work in progress as it freezes, 0 in 600
+slices."""
 MOST_OTHER_LOAD = 3.0
 """Processor time of an item beside others over that alone: caches and clocks that are shared double it at most."""
 

@@ -1,4 +1,4 @@
-"""What the host did to a launch: limits that were not held, other work, swapping, memory, and what was not metered."""
+"""Effects of the host on a launch: limits that were not held, other work, swapping, memory, and missing meters."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def runner_share(record: Record) -> Finding | None:
 
 @record_rule
 def shm_kept(record: Record) -> Finding | None:
-    """What appeared in /dev/shm and may be anybody's would be missing to the next launch."""
+    """Files that appeared in /dev/shm, and may be anybody's, take room from the next launch."""
     leftover = record.meters.get("shm_kept")
     if leftover is None:
         return None

@@ -14,7 +14,7 @@ LITTLE_WAITING, MOST_WAITING = 0.05, 0.2
 """Where later steps wait for less than the first share, what was loaded ahead made none much shorter."""
 NEARLY_CACHED = 0.95
 SMALLER = 0.05
-"""By so much less than the warm-up's items hold those of a shuffled set by chance."""
+"""Observations of a shuffled set hold less than the warm-up's items by chance, up to this share."""
 ROUNDED = 1 + 1e-9
 
 

@@ -1,4 +1,4 @@
-"""What only several records can show: of the tenants of one launch, and of the launches before it."""
+"""Rules that need several records: those of the tenants of one launch, and of the launches before it."""
 
 from __future__ import annotations
 

@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 LEAST_OVERLAP = 0.99
 RESTS, EASES = 0.25, 0.6
-"""Of its own work: who does less than the first beside others rests. Up to the second other work on the machine may
-have had the processors: on one that was kept busy, honest tenants were seen at 0.61, and at 0.39 over half a second."""
+"""Shares of a tenant's own work: one that does less than the first beside others rests. Up to the second other work on
+the machine may have had the processors: on one that was kept busy, honest tenants were seen at 0.61, and at 0.39 over
+half a second."""
 LEAST_WORK, LEAST_BESIDE_S, MOST_IDLE = 0.05, 0.5, 0.02
 """Processors, seconds and a share of time: of less nobody can tell a rest from chance."""
 MOST_STARVED = 0.1
 """The share of time in which a machine that others keep busy may have given a tenant nothing."""
 LATE_S = 1.0
-"""What lies between the end of an observation and its message takes a tenant milliseconds."""
+"""From the end of an observation to its message a tenant takes milliseconds."""
 GAP_NS = 2_000_000
 """A benchmark's harness takes about a millisecond between two observations."""
 RARE_GAPS = 0.25
@@ -43,7 +44,7 @@ MOST_CLOCK_DIFFERENCE = 0.01
 TIME_SLICE_NS = 2_000_000
 """For so long, by default, an NVIDIA device works for one of its processes before it turns to the next."""
 LEAST_LEAD = 0.1
-"""Of a batch: who is ahead of its device is so by at least this much when the last batch is issued."""
+"""Part of a batch: a host that is ahead of its device is so by at least this much when the last batch is issued."""
 LEAST_SLOW_START = 1.02
 MOST_DRIFT, UNLIKELY = 0.01, 0.01
 MANY_OUTLIERS = 0.1

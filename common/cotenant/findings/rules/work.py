@@ -1,4 +1,4 @@
-"""What was asked and credited is what ran: precision, seeds, batches, updates, devices, and how much of it."""
+"""Compares the work asked for and credited with the work that ran: precision, seeds, batches, updates, devices."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HARMLESS = frozenset(
 )
 """Variables that neither run nor replace code: many a container sets some of them."""
 FLOPS_LIKE = 0.02
-"""By what share counted operations may differ from a closed form, which leaves out small layers."""
+"""Counted operations may differ by this share from a closed form, which leaves out small layers."""
 LATE = 1.1
 
 
@@ -219,7 +219,7 @@ def skipped_updates(record: Record) -> Finding | None:
 
 @record_rule
 def batch_rows(record: Record) -> Finding | None:
-    """What was counted against what was asked for: `number` batches of `batch_size` rows in every observation."""
+    """The counted items against those asked for: `number` batches of `batch_size` rows in every observation."""
     number, batch_size = record.arguments.get("number"), record.arguments.get("batch_size")
     if record.observed.get("item_is_row") is not True or not isinstance(number, int) or not isinstance(batch_size, int):
         return None

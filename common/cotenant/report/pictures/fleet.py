@@ -12,7 +12,7 @@ from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, axes_of, d
 from cotenant.text import printable
 
 POINTS = 400
-"""Of more nodes the curve is drawn through so many of them, which nobody can tell from all."""
+"""With more nodes the curve is drawn through so many of them, which nobody can tell from all."""
 NAMED = 4
 NAME_LENGTH = 18
 

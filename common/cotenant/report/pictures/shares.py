@@ -17,7 +17,7 @@ LETTER, MARGIN = 0.066, 0.15
 ROW, ABOVE_AND_BELOW = 0.165, 0.5
 NAME_LENGTH = 22
 MARKS = "osD^"
-"""Of the first tenants, that print tells apart too; further ones share the last."""
+"""Marks of the first tenants, different also in print; further tenants share the last."""
 
 
 def shares_picture(rows: Sequence[JobShares], name: str, width: float = WIDTH) -> str:

@@ -1,4 +1,4 @@
-"""What a job's tenants did: a strip of observations of each, the timeline of a launch, memory against its limit."""
+"""Draws a job's tenants: a strip of observations of each, the timeline of a launch, memory against its limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shared device is worth over its number of users: throughput and slowdown, a line for each mode of sharing."""
+"""Draws the worth of a shared device over its number of users: throughput and slowdown, a line for each mode."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from cotenant.layers.language import DecoderModel, NextToken
 from cotenant.layers.layers import initialised
 
 SCALE = 2.0
-"""What is added counts twice: alpha is twice the rank."""
+"""The added part counts twice: alpha is twice the rank."""
 
 
 class Adapter(nn.Module):

@@ -27,7 +27,7 @@ class Batch(NamedTuple):
 
     source_sb: torch.Tensor
     length_b: torch.Tensor
-    """Of the sources, on the host."""
+    """Lengths of the sources, on the host."""
     target_tb: torch.Tensor
     tokens: int
     """Words of both sides and a sentence's end for each, without padding."""

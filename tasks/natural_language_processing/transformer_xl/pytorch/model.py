@@ -65,7 +65,7 @@ class TransformerXL(nn.Module):
 
 
 class Memory(nn.Module):
-    """What every layer has read last; a tensor that stays where it is, so that a graph of a step finds it."""
+    """The states that every layer has read last; a tensor that stays in its place, so that a graph finds it."""
 
     def __init__(self, layers: int, batch: int, memory: int, width: int) -> None:
         super().__init__()

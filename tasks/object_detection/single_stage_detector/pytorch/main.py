@@ -96,7 +96,7 @@ class Thing(msgspec.Struct):
 
 
 class Annotations(msgspec.Struct):
-    """What is needed of COCO's annotation file; the outlines, most of its bytes, are skipped."""
+    """The needed parts of COCO's annotation file; the outlines, most of its bytes, are skipped."""
 
     images: list[Picture]
     annotations: list[Thing]

@@ -10,7 +10,7 @@ import torch
 from boxes import jaccard
 
 LEAST_OVERLAPS = (None, 0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
-"""Of a patch with an object, as intersection over union; None leaves the image whole."""
+"""Least overlaps of a patch with an object, as intersection over union; None leaves the image whole."""
 LEAST_SIDE, LARGEST_RATIO = 0.3, 2
 TRIES = 40
 

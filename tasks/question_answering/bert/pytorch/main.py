@@ -15,8 +15,8 @@ from cotenant.bench import Distributed, Run, flag
 from cotenant.errors import CotenantError
 
 PAD, CLASSIFY, SEPARATE, FIRST_WORD = 0, 101, 102, 104
-"""What would fill up shorter sequences, the special word in front, the one behind question and context, and the first
-number that is no special word's."""
+"""The word that would fill up shorter sequences, the special word in front, the one behind question and context, and
+the first number that is no special word's."""
 MEAN_QUESTION, SPREAD_QUESTION, MEAN_ANSWER = 12, 4, 4
 """Word pieces of SQuAD's questions and answers (Rajpurkar et al. 2016)."""
 CLIP_NORM, WEIGHT_DECAY = 1.0, 0.01

@@ -100,7 +100,7 @@ class NeuralCollaborativeFiltering(Distributed):
 
 
 class Known(NamedTuple):
-    """What each user rated, so that other items can be drawn; r distinct ratings, u users."""
+    """The items that each user rated, so that others can be drawn; r distinct ratings, u users."""
 
     keys_r: torch.Tensor
     """ITEMS x user + item - the rated items of this user before it: ascending, and how many items are not rated."""

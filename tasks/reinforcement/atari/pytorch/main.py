@@ -23,13 +23,13 @@ USUAL = {
     "ppo": {"num_steps": 128, "lr": 2.5e-4, "use_gae": True},
     "a2c": {"num_steps": 5, "lr": 7e-4, "use_gae": False},
 }
-"""What differs between the algorithms as published, where it is not said."""
+"""Arguments that differ between the algorithms as published, where they are not given."""
 OF_PPO = {"ppo_epoch": 4, "num_mini_batch": 4, "clip_param": 0.1}
 OF_A2C = {"alpha": 0.99}
 
 
 class Rollout(NamedTuple):
-    """What was played, a row per environment step, on the device."""
+    """The steps that were played, a row per environment step, on the device."""
 
     frames_bfhw: torch.Tensor
     actions_b: torch.Tensor

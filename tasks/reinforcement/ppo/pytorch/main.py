@@ -57,7 +57,7 @@ def perceptron(out: int, units: int) -> nn.Sequential:
 
 
 class ActorCritic(nn.Module):
-    """What to do, and what is to be expected, each by a network of its own."""
+    """The next action, and the reward to be expected, each by a network of its own."""
 
     def __init__(self, units: int) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from cotenant.layers.layers import initialised
 
 
 class Text(nn.Module):
-    """What has been written so far: keys and values of all layers, the last token of each sequence, and its place."""
+    """The text written so far: keys and values of all layers, the last token of each sequence, and its place."""
 
     def __init__(self, model: Decoder, prompt_bl: torch.Tensor) -> None:
         super().__init__()

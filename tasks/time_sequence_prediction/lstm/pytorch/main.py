@@ -16,7 +16,7 @@ HIDDEN = 51
 PERIOD = 20
 TEST_WAVES = 3
 PRECISIONS = {"float16": "half", "float32": "fp32", "float64": "fp64"}
-"""What a `--dtype` of waves and weights asks of the products."""
+"""The precision that a `--dtype` of waves and weights asks of the products."""
 
 
 class Sequence(nn.Module):
