@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cotenant.protocol.messages import Lines, Message, encode
+from cotenant.protocol.messages import Message, MessageBuffer, encode
 
 LIMIT_S = 30
 
@@ -23,7 +23,7 @@ class Runner:
         self._listener.bind(str(path))
         self._listener.listen()
         self._listener.settimeout(LIMIT_S)
-        self._lines = Lines()
+        self._lines = MessageBuffer()
         self._thread = threading.Thread(target=self._run, args=[script])
         self._thread.start()
 

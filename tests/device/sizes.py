@@ -18,7 +18,7 @@ from typing import Any
 
 from cotenant.suite.cells import BATCH_SIZE, Job, asks_for_sizes, expand
 from cotenant.suite.jobfile import load
-from cotenant.suite.sizes import FILE, MEMORY_CLASSES, WHOLE, Sizes, load_sizes
+from cotenant.suite.sizes import FILE, MEMORY_CLASSES, WHOLE, SizeTable, load_sizes
 from device.null.build import built
 from device.zygote import ROOT, UNFILLED, Ended, Zygote
 
@@ -107,7 +107,7 @@ def sized_jobs() -> Iterator[Job]:
                 yield job
 
 
-def lines(sizes: Sizes | None = None) -> Iterator[Line]:
+def lines(sizes: SizeTable | None = None) -> Iterator[Line]:
     """Yield every line that stands in the table at a class of a device's memory."""
     sizes = sizes or load_sizes(PROFILES / FILE)
     for job in sized_jobs():

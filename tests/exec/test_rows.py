@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.exec.optimizer import Rows, count_rows, rows_of
+from cotenant.exec.optimizer import RowCounter, count_rows, rows_of
 
 TRAINING, VALIDATION = object(), object()
 
@@ -33,7 +33,7 @@ def test_rows_are_the_length_of_the_first_tensor(batch: Any, rows: int) -> None:
 
 
 def test_several_batches_of_a_step_add_up_and_those_of_validation_count_nothing() -> None:
-    rows = Rows()
+    rows = RowCounter()
     for _ in range(3):
         rows.take(TRAINING, tensor(4))
     assert rows.since_last_step() == 12
@@ -45,7 +45,7 @@ def test_several_batches_of_a_step_add_up_and_those_of_validation_count_nothing(
 
 
 def test_another_set_takes_the_place_of_one_that_feeds_no_more() -> None:
-    rows = Rows()
+    rows = RowCounter()
     rows.take(TRAINING, tensor(4))
     assert rows.since_last_step() == 4
     rows.take(VALIDATION, tensor(7))
@@ -59,7 +59,7 @@ def test_loaders_are_counted_as_they_hand_over() -> None:
         def __next__(self) -> Any:
             return [tensor(3)]
 
-    rows = Rows()
+    rows = RowCounter()
     count_rows(SimpleNamespace(_BaseDataLoaderIter=Iterator), rows)
     assert [batch.shape for batch in next(Iterator())] == [(3,)]
     assert rows.since_last_step() == 3

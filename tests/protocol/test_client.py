@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
-from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, Lines, Message, encode
+from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, Message, MessageBuffer, encode
 
 
 class Runner:
@@ -17,7 +17,7 @@ class Runner:
     def __init__(self, listener: socket.socket) -> None:
         self.connection = listener.accept()[0]
         self.connection.settimeout(60)
-        self._lines = Lines()
+        self._lines = MessageBuffer()
 
     def say(self, *pieces: bytes) -> None:
         for piece in pieces:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.nesting import DEEPEST
-from cotenant.protocol.messages import FIELDS, LINE_LIMIT_BYTES, Lines, Message, ProtocolError, decode, encode
+from cotenant.protocol.messages import FIELDS, LINE_LIMIT_BYTES, Message, MessageBuffer, ProtocolError, decode, encode
 
 integers = st.integers(-(2**63), 2**63 - 1)
 values = st.recursive(
@@ -57,7 +57,7 @@ def test_what_is_said_is_what_is_heard(message: Message) -> None:
 def test_any_pieces_make_the_same_messages(said: list[Message], data: st.DataObject) -> None:
     stream = b"".join(map(line, said))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
-    lines, heard = Lines(), []
+    lines, heard = MessageBuffer(), []
     for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         heard += lines.feed(stream[begin:end])
     assert heard == said
@@ -66,7 +66,7 @@ def test_any_pieces_make_the_same_messages(said: list[Message], data: st.DataObj
 @given(st.binary(max_size=200))
 def test_bytes_of_any_kind_are_messages_or_a_protocol_error(data: bytes) -> None:
     try:
-        heard = Lines().feed(data + b"\n")
+        heard = MessageBuffer().feed(data + b"\n")
     except ProtocolError:
         return
     assert all(message.kind in FIELDS for message in heard)
@@ -137,7 +137,7 @@ def test_half_a_surrogate_pair_becomes_a_text_that_can_be_written() -> None:
 
 
 def test_a_line_without_end_is_refused() -> None:
-    lines = Lines()
+    lines = MessageBuffer()
     for _ in range(LINE_LIMIT_BYTES >> 20):
         assert lines.feed(b"x" * (1 << 20)) == []
     with pytest.raises(ProtocolError, match="more than"):
@@ -146,7 +146,7 @@ def test_a_line_without_end_is_refused() -> None:
 
 def test_a_long_line_in_small_pieces_takes_time_in_proportion() -> None:
     """Every byte is looked at once: 4 MiB in 64 KiB pieces is quick."""
-    lines, piece = Lines(), b"x" * (1 << 16)
+    lines, piece = MessageBuffer(), b"x" * (1 << 16)
     assert lines.feed(b'{"kind":"record","record":{"x":"') == []
     for _ in range(64):
         assert lines.feed(piece) == []

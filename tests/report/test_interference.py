@@ -19,7 +19,13 @@ from msgspec.structs import replace
 from scipy import stats
 
 from cotenant.report.answer import answer
-from cotenant.report.interference import Block, InterferenceLine, apart, interference_blocks, interference_grid
+from cotenant.report.interference import (
+    InterferenceBlock,
+    InterferenceLine,
+    apart,
+    interference_blocks,
+    interference_grid,
+)
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.page import page
 from cotenant.report.renderers import as_csv, markdown, terminal
@@ -51,7 +57,7 @@ def everything() -> list[Record]:
     return [*records, *launch("convnet_distributed", tenants=1, place={"group": "all"})]
 
 
-def blocks_of(records: list[Record]) -> list[Block]:
+def blocks_of(records: list[Record]) -> list[InterferenceBlock]:
     return interference_blocks(summary_of(records))
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.stats.fingerprint import Sensed, kept_beside, level_at, taken
-from cotenant.stats.sensitivity import Block, curve, rounds_of, samples_of
+from cotenant.stats.sensitivity import LevelBlock, curve, rounds_of, samples_of
 
 LEVELS = (0, 25, 50, 75, 100)
 FULL = {"dram": 10.0, "llc": 40e6}
@@ -24,7 +24,7 @@ TAKES = {"vae": {"dram": 0.8, "llc": 0.1}, "wlm": {"dram": 0.2, "llc": 0.5}, "lo
 OF_PROBE = {"dram": 0.45, "llc": 0.2}
 
 
-def launch(resource: str, job: str, seed: int, noise: float) -> list[Block]:
+def launch(resource: str, job: str, seed: int, noise: float) -> list[LevelBlock]:
     """Four rounds of a job beside the neighbour; of the probe under the name ""."""
     chance = random.Random(f"{resource} {job} {seed}")
     lost = LOST[job][resource] if job else OF_PROBE[resource]
@@ -32,7 +32,7 @@ def launch(resource: str, job: str, seed: int, noise: float) -> list[Block]:
     # A neighbour gets less beside who takes much.
     left = 1 - OF_PROBE[resource] * TAKES[job][resource] if job else 1.0
     return [
-        Block(
+        LevelBlock(
             level,
             number,
             left * FULL[resource] * level / 100 * math.exp(chance.gauss(0, noise)),

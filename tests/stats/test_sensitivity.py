@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.sensitivity import Block, Curve, Point, blocks_of, curve, hinge
+from cotenant.stats.sensitivity import Curve, LevelBlock, Point, blocks_of, curve, hinge
 
 S = 1_000_000_000
 LEVELS = (0, 25, 50, 75, 100)
@@ -19,7 +19,7 @@ def kept_at(x: float, slope: float, knee: float) -> float:
     return 1 - slope * max(0.0, x - knee)
 
 
-def launch(seed: int, rounds: int = 3, slope: float = 0.03, knee: float = 4.0, noise: float = 0.0) -> list[Block]:
+def launch(seed: int, rounds: int = 3, slope: float = 0.03, knee: float = 4.0, noise: float = 0.0) -> list[LevelBlock]:
     """Blocks of a neighbour that gets level / 10 a second, of a job that each round finds faster or slower."""
     chance = random.Random(seed)
     blocks = []
@@ -27,7 +27,7 @@ def launch(seed: int, rounds: int = 3, slope: float = 0.03, knee: float = 4.0, n
         speed = chance.uniform(50, 200)
         for level in chance.sample(LEVELS, len(LEVELS)):
             rate = speed * kept_at(level / 10, slope, knee) * math.exp(chance.gauss(0, noise))
-            blocks.append(Block(level, number, level / 10, rate, 5))
+            blocks.append(LevelBlock(level, number, level / 10, rate, 5))
     return blocks
 
 
@@ -115,9 +115,9 @@ def test_levels_at_which_a_neighbour_got_no_more_are_named() -> None:
 
 
 def test_numbers_that_cannot_be_are_left_out() -> None:
-    wrong = [Block(50, 0, math.inf, 5.0, 1), Block(25, 1, -1.0, 5.0, 1), Block(75, 0, 1e-200, -5.0, 1)]
-    wrong += [Block(100, 0, 1e-200, 4.0, 1), Block(100, 1, math.nan, math.inf, 1)]
-    found = curve([[Block(0, 0, 0.0, 5.0, 1), Block(0, 1, 0.0, 5.0, 1), *wrong]])
+    wrong = [LevelBlock(50, 0, math.inf, 5.0, 1), LevelBlock(25, 1, -1.0, 5.0, 1), LevelBlock(75, 0, 1e-200, -5.0, 1)]
+    wrong += [LevelBlock(100, 0, 1e-200, 4.0, 1), LevelBlock(100, 1, math.nan, math.inf, 1)]
+    found = curve([[LevelBlock(0, 0, 0.0, 5.0, 1), LevelBlock(0, 1, 0.0, 5.0, 1), *wrong]])
     assert found is not None
     assert [(point.level, point.kept) for point in found.points] == [(0, 1.0), (100, pytest.approx(0.8))]
     assert found.hinge.slope >= 0
@@ -127,9 +127,9 @@ def test_blocks_hold_the_observations_that_lie_inside() -> None:
     pressure = [(0, 3 * S, 0.0), (4 * S, 7 * S, 30.0), (8 * S, 11 * S, 0.0)]
     observed = [(at * S // 2, (at + 2) * S // 2, 10.0 if at < 8 else 5.0) for at in range(0, 20, 2)]
     assert blocks_of([0, 50, 0], pressure, observed) == [
-        Block(0, 0, 0.0, 10.0, 3),
-        Block(50, 0, 10.0, 5.0, 3),
-        Block(0, 1, 0.0, 5.0, 2),
+        LevelBlock(0, 0, 0.0, 10.0, 3),
+        LevelBlock(50, 0, 10.0, 5.0, 3),
+        LevelBlock(0, 1, 0.0, 5.0, 2),
     ]
     (uneven,) = blocks_of([50], [(0, 4 * S, 1.0)], [(0, S // 10, 8.0), (S, 3 * S, 8.0), (3 * S, 3 * S + S // 10, 8.0)])
     assert uneven.rate == pytest.approx(24 / 2.2), "what a loader has ready comes at once, and is no rate"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.suite.sizes import CLASSES, CPU, MEMORY_CLASSES, Size, Sizes, load_sizes, memory_class
+from cotenant.suite.sizes import CLASSES, CPU, MEMORY_CLASSES, Size, SizeTable, load_sizes, memory_class
 
 GIB = 1 << 30
 TABLE = """
@@ -25,7 +25,7 @@ fp32 = 88
 """
 
 
-def table(tmp_path: Path, text: str = TABLE) -> Sizes:
+def table(tmp_path: Path, text: str = TABLE) -> SizeTable:
     path = tmp_path / "batch_sizes.toml"
     path.write_text(text)
     return load_sizes(path)
@@ -109,7 +109,7 @@ LINES = st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 10**7), min_siz
 
 @given(LINES, st.sampled_from(CLASSES))
 def test_a_class_has_its_own_size_or_that_of_the_next_smaller_one(line: dict[str, int], name: str) -> None:
-    size = Sizes(Path("x"), {"a": {"fp32": line}}, {}).size_of("a", "fp32", name)
+    size = SizeTable(Path("x"), {"a": {"fp32": line}}, {}).size_of("a", "fp32", name)
     smaller = [
         known for known in CLASSES[: CLASSES.index(name) + 1] if known in line and (known == CPU) == (name == CPU)
     ]

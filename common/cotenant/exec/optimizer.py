@@ -23,7 +23,7 @@ class Optimizers:
     Rank 0 speaks for all. No exception leaves it: a program that cannot be counted goes on uncounted.
     """
 
-    def __init__(self, torch: Any, settings: Settings, rows: Rows | None) -> None:
+    def __init__(self, torch: Any, settings: Settings, rows: RowCounter | None) -> None:
         self._torch, self._settings, self._rows = torch, settings, rows
         self._runner: Rendezvous | None = None
         self._steps: Steps | None = None
@@ -124,7 +124,7 @@ def wait_for_device() -> None:
         torch.cuda.synchronize()
 
 
-class Rows:
+class RowCounter:
     """Rows of the batches that loaders hand over, counted for the data set that feeds training.
 
     It is the one whose batch came last before the first step; another one takes its place once it feeds no more.
@@ -155,7 +155,7 @@ def rows_of(batch: Any) -> float:
     return next((rows for rows in map(rows_of, inner) if rows), 0.0)
 
 
-def count_rows(loading: Any, rows: Rows) -> None:
+def count_rows(loading: Any, rows: RowCounter) -> None:
     """Have the iterators of torch.utils.data.dataloader tell `rows` what they hand over."""
     hand_over = loading._BaseDataLoaderIter.__next__
 

@@ -30,7 +30,7 @@ SHOWN = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ResumeState:
     """The finished part of a suite that goes on: the keys of its finished launches, and their records in order."""
 
     finished: frozenset[str] = frozenset()
@@ -38,16 +38,16 @@ class Progress:
     sentences: tuple[str, ...] = ()
 
 
-def begin(options: Options, starts: Sequence[Start], backend: str, host: str, kept: Output) -> Progress:
+def begin(options: Options, starts: Sequence[Start], backend: str, host: str, kept: Output) -> ResumeState:
     """Write the start of a suite into the journal of its directory; with `--resume` return what it goes on with.
 
     Raises CotenantError where what began there ran under other conditions, or the journal is damaged.
     """
     conditions, output = conditions_of(options, starts, backend), options.paths.output
     before = earlier(options, starts, backend, host) if options.resume else None
-    progress = before or Progress()
+    progress = before or ResumeState()
     if options.resume and before is None:
-        progress = Progress(sentences=(f"Repetition {options.uid} has not begun in {output}: it begins now.",))
+        progress = ResumeState(sentences=(f"Repetition {options.uid} has not begun in {output}: it begins now.",))
     keys = tuple(start.key for start in starts)
     started = Started(
         suite=options.suite.name,
@@ -62,7 +62,7 @@ def begin(options: Options, starts: Sequence[Start], backend: str, host: str, ke
     return progress
 
 
-def earlier(options: Options, starts: Sequence[Start], backend: str, host: str) -> Progress | None:
+def earlier(options: Options, starts: Sequence[Start], backend: str, host: str) -> ResumeState | None:
     """Return what is behind a repetition that has begun in its directory; None where it has not.
 
     Records of a launch that did not end are set aside. Raises CotenantError as `begin` does.
@@ -135,7 +135,7 @@ def _change(name: str, before: str | None, value: str) -> str:
     return name if before is None or max(len(before), len(value)) > SHOWN else f"{name} ({before}, now {value})"
 
 
-def _progress(journal: Journal, start: Started, starts: Sequence[Start], output: Path) -> Progress:
+def _progress(journal: Journal, start: Started, starts: Sequence[Start], output: Path) -> ResumeState:
     finished = {launch.label: launch for launch in journal.launches_since(start) if launch.finished}
     # Also those of other hosts, which may run the same repetition into the same directory.
     ended = [entry for entry in journal.entries if isinstance(entry, Launched) and entry.finished]
@@ -146,7 +146,7 @@ def _progress(journal: Journal, start: Started, starts: Sequence[Start], output:
     if aside:
         sentences.append(f"Records of a launch that did not end: {many(len(aside), 'file')}, now *{SET_ASIDE}.")
     records = [_record(output / name) for launch in finished.values() for name in launch.records]
-    return Progress(frozenset(finished), [record for record in records if record is not None], tuple(sentences))
+    return ResumeState(frozenset(finished), [record for record in records if record is not None], tuple(sentences))
 
 
 def _set_aside(kept: Collection[str], start: Started, output: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from cotenant.choices import MEMORY_CLASSES
 from cotenant.errors import CotenantError
 from cotenant.isolation.plan import Plan
 from cotenant.suite.cells import BATCH_SIZE, Job, JobCell, asks_for_sizes, expand, precision_of, with_arguments
-from cotenant.suite.sizes import FILE, Size, Sizes, load_sizes, memory_class
+from cotenant.suite.sizes import FILE, Size, SizeTable, load_sizes, memory_class
 from cotenant.text import gib
 
 
@@ -29,7 +29,7 @@ class Sizing:
         self._class, self._folders, self._plans, self._extra = class_name, folders, plans, extra
 
     @functools.cached_property
-    def _table(self) -> Sizes:
+    def _table(self) -> SizeTable:
         paths = [folder / FILE for folder in self._folders]
         return load_sizes(next((path for path in paths if path.exists()), paths[-1]))
 

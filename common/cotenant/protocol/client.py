@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, Lines, Message, encode
+from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, Message, MessageBuffer, encode
 
 SPIN_NS = 2_000_000
 CHUNK_BYTES = 1 << 16
@@ -38,7 +38,7 @@ class Rendezvous:
         except OSError as error:
             self._socket.close()
             raise RunnerGoneError(f"no runner listens at {path}: {error.strerror or error}") from error
-        self._lines = Lines()
+        self._lines = MessageBuffer()
         self._inbox: list[Message] = []
         self.settle_ns = 0
         """From GO on: how long after t0 unmeasured load comes first, the same for all tenants."""

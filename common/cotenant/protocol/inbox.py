@@ -6,7 +6,7 @@ import os
 import socket
 import time
 
-from cotenant.protocol.messages import Lines, Message
+from cotenant.protocol.messages import Message, MessageBuffer
 
 CHUNK_BYTES = 1 << 16
 CHUNKS_A_TURN = 16
@@ -23,7 +23,7 @@ class Inbox:
     def __init__(self, connection: socket.socket) -> None:
         """Read from a socket that does not block, or has a timeout: that is for what is sent, and not waited for."""
         self._socket = connection
-        self._lines = Lines()
+        self._lines = MessageBuffer()
         self.open = True
         self.heard_s = time.monotonic()
         self.emptied_ns = 0

@@ -146,7 +146,7 @@ def _integer(digits: str) -> int:
     return number
 
 
-class Lines:
+class MessageBuffer:
     """Bytes in, whole messages out; what is not yet a line waits."""
 
     def __init__(self) -> None:

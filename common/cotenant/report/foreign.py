@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
-from cotenant.report.tables import INDEX, Entry, Kind, Line, Work
+from cotenant.report.tables import INDEX, ColumnWork, Entry, Kind, Line
 from cotenant.results.targets import System
 
 OF_SYSTEM = ("num_gpu", "watt", "price")
@@ -96,7 +96,7 @@ def _objects(path: Path, text: str) -> list[Row]:
     return list(enumerate(objects, 1))
 
 
-def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, known: Iterable[Work]) -> Line:
+def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, known: Iterable[ColumnWork]) -> Line:
     numbers = {name.strip(): _number(path, number, name, value) for name, value in row.items() if name != INDEX}
     name, counted = str(row[INDEX]).strip(), numbers.pop("num_gpu", None)
     named = _DEVICES.findall(name)
@@ -113,14 +113,14 @@ def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, known:
     return Line(system, {}, entries, f"{name} (foreign: {path.name})", whole, devices)
 
 
-def _work(family: str, whole: bool, known: Iterable[Work]) -> Work:
+def _work(family: str, whole: bool, known: Iterable[ColumnWork]) -> ColumnWork:
     """Return the column of a published family: that of ours which trains the same, else one of its own."""
     theirs = THEIRS.get(family)
     alike = [work for work in known if (work.family, work.whole) == (family, whole)]
     if theirs is None:
-        return alike[0] if len(alike) == 1 else Work(family, "", whole)
+        return alike[0] if len(alike) == 1 else ColumnWork(family, "", whole)
     same = [work for work in alike if work.arguments.items() >= theirs.items()]
-    return same[0] if same else Work(family, json.dumps(theirs, sort_keys=True), whole)
+    return same[0] if same else ColumnWork(family, json.dumps(theirs, sort_keys=True), whole)
 
 
 def _number(path: Path, number: int, name: str, value: object) -> float | None:

@@ -57,7 +57,7 @@ class InterferenceLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class InterferenceBlock:
     """One suite on one host: its lines, and over its `jobs` the geometric means of the three ratios of nodes."""
 
     suite: str
@@ -73,7 +73,7 @@ RATES = ("alone", "sliced", "unsliced", "unsliced_alone")
 RATIOS = ("kept", "unsliced_kept", "worth")
 
 
-def interference_blocks(summary: Summary) -> list[Block]:
+def interference_blocks(summary: Summary) -> list[InterferenceBlock]:
     """Return a block per suite and host that has a job measured in two of the three ways."""
     shared = [job for job in summary.jobs if job.group != "all" and not job.mix]
     blocks = []
@@ -84,7 +84,7 @@ def interference_blocks(summary: Summary) -> list[Block]:
             lines = tuple(line for line, _ in made)
             nodes = [(line, sides) for line, sides in made if line.tenant is None]
             means = (_mean(name, [(line, sides[at]) for line, sides in nodes]) for at, name in enumerate(RATIOS))
-            blocks.append(Block(suite, host, lines, len(nodes), *means))
+            blocks.append(InterferenceBlock(suite, host, lines, len(nodes), *means))
     return blocks
 
 
@@ -190,7 +190,7 @@ LEGEND = (
     "--isolation none, over the same alone. worth: together in slices over together without. 1 - (/ alone) is what "
     "neighbours cost."
 )
-Item = tuple[Block, InterferenceLine | None]
+Item = tuple[InterferenceBlock, InterferenceLine | None]
 """A line of a block, or the means of the block."""
 
 
@@ -276,7 +276,7 @@ def interference_grid(summary: Summary) -> Grid:
     return Grid(COLUMNS, groups, notes=[((" ".join(legend), "dim"),)], fields=FIELDS, document=document)
 
 
-def _rows(block: Block) -> Iterator[Row]:
+def _rows(block: InterferenceBlock) -> Iterator[Row]:
     for line in block.lines:
         yield row((*COLUMNS, *FOR_PROGRAMS), (block, line))
     yield Row(row((*PLACE, *KEPT, *WORTH, *UNSLICED_KEPT), (block, None)).cells, values={})
@@ -287,7 +287,7 @@ def _rows(block: Block) -> Iterator[Row]:
             yield Row(values={**named, "jobs": known, **row(columns, (block, None)).record})
 
 
-def _notes(block: Block) -> Iterator[Words]:
+def _notes(block: InterferenceBlock) -> Iterator[Words]:
     """Yield why numbers are absent, and what --solo measured with --isolation none: no ratio here is of that."""
     for line in block.lines:
         yield from (((f"{line.job}: {note}", ""),) for note in line.notes)

@@ -13,7 +13,7 @@ import msgspec
 from cotenant.checkout import PUBLISHED
 from cotenant.errors import CotenantError
 from cotenant.report.foreign import read_foreign
-from cotenant.report.scaling import Curves, Point, Series
+from cotenant.report.scaling import Curves, ScalingPoint, Series
 from cotenant.results.record import Positive
 from cotenant.stats.launches import across_launches
 from cotenant.stats.scaling import efficiency
@@ -66,11 +66,11 @@ def published_curves(path: Path) -> Curves:
     return {series: _points(series, of_series) for series, of_series in points.items()}
 
 
-def _points(series: Series, rows: list[_Published]) -> list[Point]:
+def _points(series: Series, rows: list[_Published]) -> list[ScalingPoint]:
     devices = {row: row.node_num * row.gpu_num_per_node for row in rows}
     alone = [row.rate for row in rows if devices[row] == 1]
     return [
-        Point(
+        ScalingPoint(
             series,
             row.node_num,
             row.gpu_num_per_node,

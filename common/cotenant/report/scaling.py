@@ -58,7 +58,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Point:
+class ScalingPoint:
     """One cell of a series: `rates` in items per second over all ranks, one a launch, and their `efficiency`, which is
     None where nothing ran on one device.
 
@@ -89,7 +89,7 @@ class Point:
         return None if self.efficiency is None else self.efficiency.times(self.total_devices)
 
 
-Curves = dict[Series, list[Point]]
+Curves = dict[Series, list[ScalingPoint]]
 
 
 def curves(jobs: Iterable[JobSummary]) -> Curves:
@@ -111,7 +111,7 @@ def curves(jobs: Iterable[JobSummary]) -> Curves:
         worth = efficiency(nodes * devices, rates, rates if nodes * devices == 1 else next(single, ()))
         members = Rows(of_cell[0].members.table, [at for job in of_cell for at in job.members.at])
         across = across_launches(rates)
-        points[series].append(Point(series, nodes, devices, of_cell[0].name, rates, across, worth, members))
+        points[series].append(ScalingPoint(series, nodes, devices, of_cell[0].name, rates, across, worth, members))
     several = {series: of_series for series, of_series in points.items() if len(of_series) > 1}
     return several or dict(points)
 
@@ -141,7 +141,7 @@ def doubtful(curves: Curves) -> list[str]:
     return sentences
 
 
-def _works(point: Point) -> list[Work]:
+def _works(point: ScalingPoint) -> list[Work]:
     return [] if point.members is None else [work_of(row) for row in point.members.frame.iter_rows(named=True)]
 
 
@@ -211,23 +211,23 @@ def of_one_series_grid(curves: Curves) -> Grid:
     return replace(scaling_grid(curves), document=document)
 
 
-def _speedup(point: Point) -> float | None:
+def _speedup(point: ScalingPoint) -> float | None:
     return None if point.speedup is None else point.speedup.value
 
 
-def _cell(point: Point) -> Cell:
+def _cell(point: ScalingPoint) -> Cell:
     across, shared = point.across, asdict(point.series)
     return Cell(point.key, shared | {"launches": across.n, "mean": fmean(point.rates), "spread": across.spread})
 
 
-def _measured(point: Point) -> Measurement:
+def _measured(point: ScalingPoint) -> Measurement:
     return Measurement(point.across.rate, point.across.interval, f"{point.across.n}L")
 
 
-def _worth(name: str, heading: str, show: str) -> Sequence[Column[Point]]:
+def _worth(name: str, heading: str, show: str) -> Sequence[Column[ScalingPoint]]:
     """Return the columns of a property and its interval. Of one device the speed-up is 1 by definition: it has none."""
 
-    def cell(part: int, point: Point) -> Cell:
+    def cell(part: int, point: ScalingPoint) -> Cell:
         kept: Kept | None = getattr(point, name)
         if kept is None:
             return Cell(numbers.ABSENT)
@@ -241,7 +241,7 @@ def _worth(name: str, heading: str, show: str) -> Sequence[Column[Point]]:
     return [Column(title, partial(cell, part), seen="screens") for part, title in enumerate((heading, "95 % interval"))]
 
 
-COLUMNS: Sequence[Column[Point]] = (
+COLUMNS: Sequence[Column[ScalingPoint]] = (
     Column("node_num", lambda point: number(point.nodes, str, "nodes"), seen="files"),
     Column("gpu_num_per_node", lambda point: number(point.devices, str, "devices"), seen="files"),
     Column("batch_size_per_device", lambda point: number(point.series.batch_size_per_device, str), seen="files"),
@@ -272,7 +272,7 @@ def as_text(curves: Curves) -> str:
     return "\n".join("\n".join(_block(point)) + "\n" for points in curves.values() for point in points)
 
 
-def _block(point: Point) -> Iterator[str]:
+def _block(point: ScalingPoint) -> Iterator[str]:
     device = "GPU" if point.members is None or point.members.frame["devices"].max() else "CPU"
     item = "img" if point.series.unit in ("image", "") else printable(point.series.unit)
     devices, rates = point.total_devices, point.rates

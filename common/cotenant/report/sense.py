@@ -26,7 +26,7 @@ from cotenant.results.launches import grouped
 from cotenant.results.pressure import is_probe, pressure_in
 from cotenant.results.record import Record, plain
 from cotenant.stats.fingerprint import FULL, Sensed, Taken, taken
-from cotenant.stats.sensitivity import ROUNDS, Block, Curve, Point, Round, curve, rounds_of, samples_of
+from cotenant.stats.sensitivity import ROUNDS, Curve, LevelBlock, Point, Round, curve, rounds_of, samples_of
 from cotenant.text import listed
 
 OF_ONE_RATE = frozenset(("drift", "outliers"))
@@ -34,7 +34,7 @@ OF_ONE_RATE = frozenset(("drift", "outliers"))
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class CurveConditions:
     """The common properties of the launches of one curve."""
 
     suite: str
@@ -59,7 +59,7 @@ class Sensitivity:
     `doubts` are the rules of its records' warnings, but for those that hold a rate to be one.
     """
 
-    conditions: Conditions
+    conditions: CurveConditions
     curve: Curve | None
     samples: tuple[Round, ...]
     taken: Taken | None
@@ -79,7 +79,7 @@ class Sensitivity:
 
 def sensitivities(records: Iterable[Decoded]) -> list[Sensitivity]:
     """Return the curves of these records, each of one tenant of a launch beside a neighbour of known pressure."""
-    launches: list[tuple[Conditions, list[Block], set[str]]] = []
+    launches: list[tuple[CurveConditions, list[LevelBlock], set[str]]] = []
     for record in records:
         pressure = pressure_in(record.fields)
         if pressure is not None and pressure.blocks:
@@ -89,7 +89,7 @@ def sensitivities(records: Iterable[Decoded]) -> list[Sensitivity]:
                 record.cell,
                 text_of(record.at("isolation", "backend")),
             )
-            conditions = Conditions(*place, pressure.resource, pressure.unit, record.unique_id)
+            conditions = CurveConditions(*place, pressure.resource, pressure.unit, record.unique_id)
             warnings = {finding.rule for finding in record.findings if finding.severity == "warning"}
             launches.append((conditions, pressure.blocks, warnings - OF_ONE_RATE))
     curves = []

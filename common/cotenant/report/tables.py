@@ -40,7 +40,7 @@ _PRECISION = re.compile(r"_?(fp32|tf32|bf16|fp16|half|amp(_?(bf16|fp16))?)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ColumnWork:
     """The work of a column. `shape` holds the arguments that decide its items' work as JSON, empty where nobody knows.
 
     `whole`: one model over all devices of a row, not a copy on each.
@@ -78,7 +78,7 @@ class Line:
 
     system: System
     conditions: Mapping[str, str]
-    entries: dict[Work, Entry] = field(default_factory=dict)
+    entries: dict[ColumnWork, Entry] = field(default_factory=dict)
     name: str = ""
     whole: bool = False
     members: int = 1
@@ -125,7 +125,7 @@ def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
         entries = by_precision[first["precision"] or UNKNOWN].setdefault(key, line).entries
         rate = across_launches(rates_of(job.rates)).rate
         entry = Entry(rate, first["batch_size"], _watt(job), first["work_but_precision"])
-        work = Work(family(job.name), first["shape"], whole)
+        work = ColumnWork(family(job.name), first["shape"], whole)
         entries[work] = max(entries.get(work, entry), entry, key=lambda cell: cell.rate)
     for lines in by_precision.values():
         for line in lines.values():
@@ -148,7 +148,7 @@ def family(job: str) -> str:
     return (_PRECISION.sub("", name) or name).removesuffix(WHOLE)
 
 
-def works(lines: Iterable[Line]) -> dict[Work, str]:
+def works(lines: Iterable[Line]) -> dict[ColumnWork, str]:
     """Return the columns with their names: in alphabetical order, `ssd` first, and of one family what is different."""
     found = {work for line in lines for work in line.entries}
     return {
@@ -157,7 +157,7 @@ def works(lines: Iterable[Line]) -> dict[Work, str]:
     }
 
 
-def _title(work: Work, alike: Sequence[Work]) -> str:
+def _title(work: ColumnWork, alike: Sequence[ColumnWork]) -> str:
     """Return a column's name: the family, with the arguments that others of it have not, and its form."""
     shapes = [other.arguments for other in alike if other.shape]
     names = sorted({name for shape in shapes for name in shape})
@@ -193,7 +193,7 @@ def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, refere
     return Grid((), [RowGroup(rows)], fields=fields)
 
 
-def _value(line: Line, work: Work, kind: Kind, per: Per | None) -> float | None:
+def _value(line: Line, work: ColumnWork, kind: Kind, per: Per | None) -> float | None:
     entry = line.entries.get(work)
     if entry is None:
         return None
@@ -303,7 +303,7 @@ def _speed_ups(by_precision: Tables) -> Iterator[SpeedUp]:
             yield SpeedUp(line.name, precision, ratios)
 
 
-def _beside_plain(by_precision: Tables) -> Iterator[tuple[str, Line, Mapping[Work, tuple[Entry, Entry]]]]:
+def _beside_plain(by_precision: Tables) -> Iterator[tuple[str, Line, Mapping[ColumnWork, tuple[Entry, Entry]]]]:
     """Yield each line of another precision, after that, with its entries beside those in fp32 under its conditions.
 
     Beside each stands the same work, else another one of its family.

@@ -9,17 +9,17 @@ from typing import Any
 from cotenant.results.build import Statement
 from cotenant.results.decoded import Fields, mapping_of, part_of
 from cotenant.results.record import Observed
-from cotenant.stats.sensitivity import Block, Timed, blocks_of
+from cotenant.stats.sensitivity import LevelBlock, Timed, blocks_of
 from cotenant.suite.pressure import PREFIX, PROBE
 
 
 @dataclass(frozen=True, slots=True)
-class Pressure:
+class NeighbourPressure:
     """The neighbour's `resource`, the `unit` that it counts, and the blocks of its levels; it has none itself."""
 
     resource: str
     unit: str
-    blocks: list[Block]
+    blocks: list[LevelBlock]
 
 
 def pressures(statements: Sequence[Statement], labels: Sequence[str]) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ def pressures(statements: Sequence[Statement], labels: Sequence[str]) -> list[di
     return [
         {
             "pressure": asdict(
-                Pressure(
+                NeighbourPressure(
                     resource,
                     unit,
                     []
@@ -47,9 +47,9 @@ def pressures(statements: Sequence[Statement], labels: Sequence[str]) -> list[di
     ]
 
 
-def pressure_in(fields: Fields) -> Pressure | None:
+def pressure_in(fields: Fields) -> NeighbourPressure | None:
     """Return what a record's fields say of it; None where they say nothing, or what cannot be."""
-    return part_of(mapping_of(fields.get("meters")).get("pressure"), Pressure)
+    return part_of(mapping_of(fields.get("meters")).get("pressure"), NeighbourPressure)
 
 
 def _timed(observations: Sequence[Observed]) -> list[Timed]:

@@ -21,7 +21,7 @@ REACHED = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LevelBlock:
     """The time of one level: what the neighbour achieved, and the job's rate, both in items per second."""
 
     level: int
@@ -98,7 +98,7 @@ class Hinge:
     """In the neighbour's items per second; None where nothing is lost."""
 
 
-def blocks_of(levels: Sequence[int], pressure: Sequence[Timed], observed: Sequence[Timed]) -> list[Block]:
+def blocks_of(levels: Sequence[int], pressure: Sequence[Timed], observed: Sequence[Timed]) -> list[LevelBlock]:
     """Return the blocks of a launch: the neighbour's observations, each of one of `levels`, and what lay inside.
 
     `pressure` and `observed` are by one clock. An observation of the job across a border is of no level.
@@ -110,16 +110,16 @@ def blocks_of(levels: Sequence[int], pressure: Sequence[Timed], observed: Sequen
         # Not their median: of few batches one waits for data and the next finds it ready.
         took_ns = sum(duration_ns for duration_ns, _ in inside)
         rate = sum(count for _, count in inside) * 1e9 / took_ns if took_ns else None
-        blocks.append(Block(level, rounds[level], items * 1e9 / (end_ns - start_ns), rate, len(inside)))
+        blocks.append(LevelBlock(level, rounds[level], items * 1e9 / (end_ns - start_ns), rate, len(inside)))
         rounds[level] += 1
     return blocks
 
 
-def rounds_of(launches: Sequence[Sequence[Block]]) -> list[list[Round]]:
+def rounds_of(launches: Sequence[Sequence[LevelBlock]]) -> list[list[Round]]:
     """Return the rounds of each launch that has any with a rate at level 0."""
     by_launch = []
     for blocks in launches:
-        by_round: dict[int, dict[int, Block]] = defaultdict(dict)
+        by_round: dict[int, dict[int, LevelBlock]] = defaultdict(dict)
         for block in blocks:
             by_round[block.round][block.level] = block
         if rounds := [made for levels in by_round.values() if (made := _round(levels)) is not None]:
@@ -127,7 +127,7 @@ def rounds_of(launches: Sequence[Sequence[Block]]) -> list[list[Round]]:
     return by_launch
 
 
-def _round(levels: Mapping[int, Block]) -> Round | None:
+def _round(levels: Mapping[int, LevelBlock]) -> Round | None:
     rates = {level: block.rate for level, block in levels.items() if block.rate and 0 < block.rate < math.inf}
     if (base := rates.get(0)) is None:
         return None
@@ -159,7 +159,7 @@ def _means(of_rounds: Sequence[Mapping[int, float]]) -> dict[int, float]:
     return {level: fmean(values[level] for values in of_rounds if level in values) for level in levels}
 
 
-def curve(launches: Sequence[Sequence[Block]]) -> Curve | None:
+def curve(launches: Sequence[Sequence[LevelBlock]]) -> Curve | None:
     """Return what is kept at each level over the blocks of some launches; None where no round has a rate at level 0."""
     from cotenant.stats.launches import INTERVAL_LAUNCHES, interval_around
 

@@ -59,7 +59,7 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class SizeTable:
     """The contents of the file at `path`."""
 
     path: Path
@@ -95,7 +95,7 @@ class Sizes:
         return None
 
 
-def load_sizes(path: Path) -> Sizes:
+def load_sizes(path: Path) -> SizeTable:
     """Read the data file and check all of it. Raises CotenantError that names the file and the line's place."""
     try:
         tables = tomllib.loads(path.read_bytes().decode())
@@ -104,7 +104,9 @@ def load_sizes(path: Path) -> Sizes:
     wrong = [*_wrong_families(tables), *_wrong_devices(tables.get(_DEVICES, {}))]
     if wrong:
         raise CotenantError(f"{path}: {wrong[0]}.", f"Write whole numbers above 0 for {', '.join(CLASSES)}.")
-    return Sizes(path, {name: table for name, table in tables.items() if name != _DEVICES}, tables.get(_DEVICES, {}))
+    return SizeTable(
+        path, {name: table for name, table in tables.items() if name != _DEVICES}, tables.get(_DEVICES, {})
+    )
 
 
 def _wrong_families(tables: Table) -> Iterator[str]:

@@ -67,11 +67,11 @@ def _settings() -> Any:
 
 def _on_optimizer(module: Any) -> None:
     global _rows
-    from cotenant.exec.optimizer import Optimizers, Rows
+    from cotenant.exec.optimizer import Optimizers, RowCounter
 
     settings = _settings()
     if settings.counts_rows and _rows is None:
-        _rows = Rows()
+        _rows = RowCounter()
     torch, optimizers = sys.modules["torch"], Optimizers(sys.modules["torch"], settings, _rows)
 
     def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -87,9 +87,9 @@ def _on_loader(module: Any) -> None:
     global _rows
     if not _settings().counts_rows:
         return
-    from cotenant.exec.optimizer import Rows, count_rows
+    from cotenant.exec.optimizer import RowCounter, count_rows
 
-    _rows = _rows or Rows()
+    _rows = _rows or RowCounter()
     count_rows(module, _rows)
 
 

@@ -7,8 +7,8 @@ from cotenant.findings import record_rule
 from cotenant.results.record import Record
 
 MOST_AT_REST = 0.01
-"""Most of the time at rest that a tenant may work: the kernel counts work in progress as it freezes, 0 in 600
-slices."""
+"""A tenant may work for this share of its time at rest: the kernel counts work in progress when it freezes. None of 600
+slices had used any."""
 MOST_OTHER_LOAD = 3.0
 """Processor time of an item beside others over that alone: caches and clocks that are shared double it at most."""
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
-from cotenant.report.interference import Block
+from cotenant.report.interference import InterferenceBlock
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, bands, svg
-from cotenant.report.scaling import Point
+from cotenant.report.scaling import ScalingPoint
 from cotenant.results.drawn import Meter
 from cotenant.stats.kept import Kept
 from cotenant.text import printable
@@ -20,7 +20,7 @@ from cotenant.text import printable
 Values = npt.NDArray[np.float64]
 
 
-def scaling(points: Sequence[Point], name: str) -> str | None:
+def scaling(points: Sequence[ScalingPoint], name: str) -> str | None:
     """Return speed-up over devices beside the ideal line; None where there is no one-device cell to be compared to."""
     known = [(point.total_devices, point.speedup) for point in points if point.speedup is not None]
     if len(known) < 2:
@@ -94,7 +94,7 @@ LEAST_LINES = 2
 NAME_LENGTH = 14
 
 
-def kept(block: Block, name: str) -> str | None:
+def kept(block: InterferenceBlock, name: str) -> str | None:
     """Return a band per job, a line at 1; None for fewer than two jobs, which the table shows as well.
 
     None, too, where nothing ran without slices: the chart on top of the page has what is kept in them.
