@@ -1,0 +1,53 @@
+"""Words of the sources: docstrings say what a thing is or does, subject first, and no two classes share a name."""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "common" / "cotenant"
+HOLDERS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.If)
+OPENINGS = re.compile(r"\s*(What|Who|Whose|By|Of)\b")
+
+Definition = tuple[str, str]
+"""A place, and the docstring or the class name that stands there."""
+
+
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of modules, classes, functions and branches that may be docstrings or hold them."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, HOLDERS):
+            for part in (statement.body, *((statement.orelse,) if isinstance(statement, ast.If) else ())):
+                yield from statements(part)
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[list[Definition], list[Definition]]:
+    """Docstrings, with those under constants and fields, and classes at the top of a module."""
+    docstrings, classes = [], []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        body = ast.parse(path.read_text()).body
+        for statement in statements(body):
+            match statement:
+                case ast.Expr(ast.Constant(str(text))):
+                    docstrings.append((f"{path}:{statement.lineno}", text))
+                case ast.ClassDef(name) if statement in body:
+                    classes.append((f"{path}:{statement.lineno}", name))
+    return docstrings, classes
+
+
+def test_a_docstring_begins_with_its_subject_or_a_verb(found: tuple[list[Definition], list[Definition]]) -> None:
+    docstrings, _ = found
+    assert len(docstrings) > 1000
+    assert [(place, text) for place, text in docstrings if OPENINGS.match(text)] == []
+
+
+def test_a_class_name_is_defined_once(found: tuple[list[Definition], list[Definition]]) -> None:
+    _, classes = found
+    times = Counter(name for _, name in classes)
+    assert times["Record"] == 1
+    assert [(place, name) for place, name in classes if times[name] > 1] == []
