@@ -60,7 +60,7 @@ class Image:
 
 
 def dockerfile(image: Image) -> str:
-    """Return what `docker build` and `podman build` read; the build's context is the checkout."""
+    """Return the file that `docker build` and `podman build` read; the build's context is the checkout."""
     lines = [
         f"FROM {image.base}",
         *(f"COPY {name} {SOURCE}/{name}" for name in COPIED),
@@ -71,7 +71,7 @@ def dockerfile(image: Image) -> str:
 
 
 def apptainer(image: Image) -> str:
-    """Return what `apptainer build` and `singularity build` read, called in the checkout."""
+    """Return the file that `apptainer build` and `singularity build` read, called in the checkout."""
     lines = [
         "Bootstrap: docker",
         f"From: {image.base}",

@@ -46,4 +46,4 @@ FORMS = ("md", "csv", "json")
 """Files that every view can be printed as: `report/renderers.py`."""
 
 TOKEN_VARIABLE = "COTENANT_CHALLENGE_TOKEN"
-"""Holds what a buyer and a vendor know alone: `challenge/vendor.py`."""
+"""Holds the secrets of a buyer and a vendor: `challenge/vendor.py`."""

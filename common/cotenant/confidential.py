@@ -29,12 +29,12 @@ def is_confidential(name: str) -> bool:
 
 
 def hidden(value: str) -> str:
-    """Return what is shown where nobody has to compare."""
+    """Return the mask that is shown where nobody has to compare."""
     return HIDDEN
 
 
 def by_new_key() -> Conceal:
-    """Return what makes a hash of a value, by a key that nobody keeps."""
+    """Return a function that makes a hash of a value, by a key that nobody keeps."""
     key = secrets.token_bytes(32)
     return lambda value: f"hidden:{hmac.new(key, value.encode(errors='surrogateescape'), hashlib.sha256).hexdigest()}"
 

@@ -128,14 +128,14 @@ class Directory:
         os.fsync(self._descriptor)
 
     def kind_of(self, name: str) -> int:
-        """Return the kind of what has a name here, as in `st_mode`; 0 where nothing has."""
+        """Return the kind of the entry of this name here, as in `st_mode`; 0 where nothing has."""
         try:
             return stat.S_IFMT(os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mode)
         except FileNotFoundError:
             return 0
 
     def set_aside(self, name: str) -> str:
-        """Rename what has a name here; return its kind and its new name in words."""
+        """Rename the entry of this name here; return its kind and its new name in words."""
         kind, aside = self.kind_of(name), f"{name}.{os.urandom(4).hex()}.aside"
         self._rename(name, aside)
         return f"{_KINDS.get(kind, 'a device')}, which is {aside} now"

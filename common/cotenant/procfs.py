@@ -111,7 +111,7 @@ class Mount:
 
 
 def mounted_systems(root: Path = Path("/")) -> list[Mount]:
-    """Return what is mounted in this process's namespace, in the order it was (proc_pid_mountinfo(5))."""
+    """Return the mounts in this process's namespace, in the order it was (proc_pid_mountinfo(5))."""
     mounted = []
     for line in os.fsdecode(_read(root / "proc/self/mountinfo")).splitlines():
         before, dash, after = line.partition(" - ")

@@ -38,7 +38,7 @@ class Alone:
         self._borders: list[int] = []
 
     def begin(self, work: dict[str, Any]) -> None:
-        """Take what will be done. Raises CotenantError where its `--report` cannot be written."""
+        """Take the amount that will be done. Raises CotenantError where its `--report` cannot be written."""
         from cotenant.results.store import prepare_directory
 
         self._work = work

@@ -210,7 +210,7 @@ def _options(kind: Any) -> dict[str, Any]:
 
 
 def _words(each: type) -> Callable[[str], list[Any]]:
-    """Return what reads several values of one type, given as several words or as one quoted word."""
+    """Return the function that reads several values of one type, given as several words or as one quoted word."""
 
     def read(text: str) -> list[Any]:
         return [each(word) for word in text.split()]

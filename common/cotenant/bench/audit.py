@@ -82,7 +82,7 @@ class Expected:
         )
 
     def unlike(self, steps: Sequence[Step]) -> list[str]:
-        """Return in what these steps, of all audits so far, are other work than the warm-up's."""
+        """Return the ways in which these steps, of all audits so far, are other work than the warm-up's."""
         differences, first = [], self.first
         counts = [step.flops_each for step in steps if step.flops_each is not None]
         if (whole := first.flops_each) and counts:
@@ -134,7 +134,7 @@ def falls_short(before: Sequence[float], after: Sequence[float], tolerance: floa
 
 @dataclass(slots=True)
 class Audits:
-    """The audits of a run: after how many observations each was made, what it took, and what was other work."""
+    """The audits of a run: after how many observations each was made, its time, and the other work that it found."""
 
     after: list[int] = field(default_factory=list)
     cost_ns: list[int] = field(default_factory=list)

@@ -115,7 +115,7 @@ class Auditor:
         self.audits.add(observations, clock_ns() - start_ns, differences)
 
     def _steps(self, least: int) -> list[Step]:
-        """Return what some steps did, which are undone: more of them than `least` where one missed expected work."""
+        """Return the facts of some steps, which are undone: more than `least` where one missed expected work."""
         run, steps, start_ns = self._run, list[Step](), clock_ns()
         with contextlib.nullcontext() if run.benchmark.acts else undone(run, self.optimizers, self._updated):
             while len(steps) < MOST_STEPS:
@@ -161,7 +161,7 @@ class Auditor:
         return replicas == 1
 
     def results(self) -> dict[str, Any]:
-        """Return what a record holds of the audits."""
+        """Return the part of a record on the audits."""
         benchmark, audits = self._run.benchmark, self.audits
         return {
             "steps": len(audits.after),

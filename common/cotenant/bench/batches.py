@@ -50,7 +50,7 @@ class Batches:
         run = self._run
         run.heeded.add("cached_batch")
         self.resident = True
-        # Nothing holds what makes input any more: its processes end before READY.
+        # Nothing holds the source of input any more: its processes end before READY.
         self.endless = itertools.repeat(self.first)
         self.items = counter(self._benchmark, self.first, self.resident)
         run.uneven = False

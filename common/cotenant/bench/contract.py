@@ -40,7 +40,7 @@ class Benchmark:
     serves: ClassVar[bool] = False
     """Does somebody wait for each step, as for the next word of an answer? Then every one's time is recorded, too."""
     timed: ClassVar[bool] = False
-    """Does a step last a time, and do in it what it can? Then no audit compares its operations, unless it trains."""
+    """Does a step last a time, and do as much as it can? Then no audit compares its operations, unless it trains."""
     ignored: ClassVar[dict[str, int]] = {}
     aliases: ClassVar[dict[str, str]] = {}
     """Other suites' flags, and the words that they become."""

@@ -95,9 +95,9 @@ class Device:
         return Recorded(graph, stream, value)
 
     def at_once(self) -> Callable[[Callable[[], object], Callable[[], object]], None]:
-        """Return what does two pieces of work on two streams; what comes after them waits for both.
+        """Return a function that does two pieces of work on two streams; what comes after them waits for both.
 
-        What they work on has to be there before. A CPU does one after the other.
+        Their tensors have to be there before. A CPU does one after the other.
         """
 
         def one_after_the_other(first: Callable[[], object], second: Callable[[], object]) -> None:
@@ -154,7 +154,7 @@ class Device:
         return bool(value.value) if status == 0 else None
 
     def forget_memory(self) -> None:
-        """Give back what the allocator keeps without need, and let the peaks begin anew."""
+        """Give back memory that the allocator keeps without need, and let the peaks begin anew."""
         if self.is_accelerator:
             module = torch.get_device_module(self.torch_device)
             module.empty_cache()
@@ -174,7 +174,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Work in a CUDA graph, the stream that it was recorded on, and what it returned there."""
+    """Work in a CUDA graph, the stream that it was recorded on, and its result there."""
 
     graph: torch.cuda.CUDAGraph
     stream: torch.cuda.Stream

@@ -26,7 +26,7 @@ LOSSES_KEPT = 100
 
 
 class Losses:
-    """Copies each observation's losses off the device, after its clock has stopped, and counts what is not finite."""
+    """Copies each observation's losses off the device, after its clock has stopped, and counts the non-finite ones."""
 
     def __init__(self) -> None:
         self._recent: list[float] = []
@@ -49,7 +49,7 @@ class Losses:
         self._non_finite += non_finite
 
     def summary(self) -> dict[str, Any]:
-        """Return batch_loss (the last 100), epoch_loss (a mean per observation) and what the check saw."""
+        """Return batch_loss (the last 100), epoch_loss (a mean per observation) and the findings of the check."""
         return {
             "batch_loss": [_json(loss) for loss in self._recent],
             "epoch_loss": [_json(loss) for loss in self._means],
@@ -84,7 +84,7 @@ def without_effect(parsed: Parsed, run: Run) -> list[str]:
 
 
 def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
-    """Return device, metrics, what was observed, torch's settings and the findings of one run."""
+    """Return device, metrics, observations, torch's settings and the findings of one run."""
     benchmark = run.benchmark
     return {
         "gpu": run.chosen.name if run.chosen.is_accelerator else "",

@@ -68,7 +68,7 @@ class ReplayedStep:
                 raise
             reason = str(error).partition("\n")[0].rstrip(".")
             raise UnsupportedError(f"This step cannot be recorded in a CUDA graph: {reason}.", REMEDY) from error
-        # What was counted while the step was recorded did not run.
+        # Work that was counted while the step was recorded did not run.
         before = counts[-1]
         self._updates, self._stepped = self._precision.updates - before[0], self._precision.stepped - before[1]
         self._precision.updates, self._precision.stepped = before
@@ -109,7 +109,7 @@ def _copied(leaf: Any) -> Any:
 
 
 def _likeness(leaves: Sequence[Any]) -> list[Any]:
-    """Return what is equal in batches that one graph can train on; numbers of the host are part of the graph."""
+    """Return the equal properties of batches that one graph can train on; numbers of the host are part of the graph."""
     return [(leaf.shape, leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
 
 

@@ -29,7 +29,7 @@ from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_o
 EXTENSIONS = (".jpeg", ".jpg", ".png")
 Read = Callable[[str], torch.Tensor]
 
-# For what is no whole image Pillow raises all of these but RuntimeError, which is torchvision's.
+# For a file that is no whole image Pillow raises all of these but RuntimeError, which is torchvision's.
 _BROKEN = (OSError, RuntimeError, SyntaxError, ValueError, Image.DecompressionBombError)
 
 _PLACE = re.compile(r"^\S+, \S+\.cpp:\d+, ")
@@ -163,7 +163,7 @@ def _random_crop(image: torch.Tensor, size: int) -> torch.Tensor:
 
 
 encoded: Read = read_file
-"""Reads a file as it is, (bytes), for what decodes on a device."""
+"""Reads a file as it is, (bytes), for benchmarks that decode on a device."""
 
 
 def files_and_labels(samples: list[tuple[torch.Tensor, int]]) -> tuple[list[torch.Tensor], torch.Tensor]:

@@ -60,7 +60,7 @@ class LAMB(torch.optim.Optimizer):
         torch._foreach_add_(weights, steps)
 
     def _gradients(self, weights: Tensors) -> Tensors:
-        """Return the gradients, without a scaler's factor; what is not finite is 0, for a step that changes nothing."""
+        """Return the gradients, without a scaler's factor; non-finite values are 0, for a step that changes nothing."""
         gradients = [weight.grad for weight in weights if weight.grad is not None]
         if (scale := getattr(self, "grad_scale", None)) is not None:
             gradients = list(torch._foreach_div(gradients, scale))

@@ -66,7 +66,7 @@ class Loop:
         self.auditor = Auditor(run, self._input.first, self._step, self._work.items)
 
     def try_out(self) -> None:
-        """Do the step in which convolutions are tried, eagerly, and forget what memory that took."""
+        """Do the step in which convolutions are tried, eagerly, and forget the memory that it took."""
         with torch.compiler.set_stance("force_eager"):
             self._work.step(self._run, next(self._work.batches))
         self._run.chosen.synchronize()
@@ -162,7 +162,7 @@ class Loop:
             gc.collect()
 
     def observe(self, number: int) -> Observation:
-        """Make one observation; what became garbage in it is collected after its clock has stopped."""
+        """Make one observation; its garbage is collected after its clock has stopped."""
         self._benchmark.before_observation(self._run)
         self._number = number
         work, updated = self._work, self._run.updates
@@ -216,7 +216,7 @@ class Loop:
             self.auditor.audit(self._observations)
 
     def audited(self) -> dict[str, Any]:
-        """Return what a record holds of the audits and of the batches, and what an item is of a row of the batch."""
+        """Return the part of a record on the audits and the batches, and the part of a batch's row that an item is."""
         counted, batch_rows = self._work.items(self._input.first), rows_or_none(self._input.first)
         audit = self.auditor.results()
         return {

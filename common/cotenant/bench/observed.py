@@ -248,7 +248,7 @@ def _recurrent(times: int) -> Callable[..., int]:
 
 
 def _grouped(left: Any, right: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
-    """Return products of groups of rows, (n, k) by (e, k, m), and what their backward needs, (k, n) by (n, m)."""
+    """Return products of groups of rows, (n, k) by (e, k, m), and the products of their backward, (k, n) by (n, m)."""
     rows = left.shape[-2:] if left.dim() == 3 and right.dim() == 2 else left.shape
     return int(2 * math.prod(rows) * right.shape[-1])
 
@@ -262,7 +262,7 @@ def _attention(query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwa
 
 
 def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
-    """Return two gradients for each product; what a kernel computes again is no operation of the model's."""
+    """Return two gradients for each product; a kernel's repeated products are no operations of the model's."""
     return 2 * _attention(query, key, value, out_val=out_val)
 
 

@@ -52,7 +52,7 @@ class BenchmarkError(CotenantError):
 
 
 class UnsupportedError(BenchmarkError):
-    """This device cannot do what was asked."""
+    """This device cannot do the work that was asked for."""
 
     outcome = "unsupported"
 

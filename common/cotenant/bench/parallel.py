@@ -39,7 +39,7 @@ def take_first(module: nn.Module) -> None:
 
 
 def described(form: str, compression: Compression) -> str:
-    """Return what a record says of it: `ddp`, or `fsdp, bf16 gradients`."""
+    """Return the record's word for it: `ddp`, or `fsdp, bf16 gradients`."""
     return form if compression == "none" else f"{form}, {compression} gradients"
 
 

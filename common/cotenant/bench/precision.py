@@ -1,4 +1,4 @@
-"""Precisions: what was asked by any spelling becomes one setting, applied in one place.
+"""Precisions: a request in any spelling becomes one setting, applied in one place.
 
 fp32 is fp32: TF32, which torch leaves on in convolutions, is switched off for it. bf16 and fp16 are torch.amp's
 autocast around the step, fp16 with a gradient scaler. `half` has fp16 weights with fp32 norms as well, as apex's O3

@@ -1,4 +1,4 @@
-"""Neighbours of known pressure: benchmarks that take a stated part of one resource and count what they got of it.
+"""Neighbours of known pressure: benchmarks that take a stated part of one resource and count how much they got of it.
 
 A level is a duty cycle, in percent: so much of each period is work, the rest is sleep (Bubble-Up, Mars et al., MICRO
 2011, has such a dial). What a level is worth differs from machine to machine; amounts in physical units do not.
@@ -30,7 +30,7 @@ PIECE_NS, TRIES, MOST = 1_000_000, 10, 1000
 
 
 class Pressure(Benchmark):
-    """One step = one period: `work` for a level's part of it, then sleep. An item is a unit of what was achieved.
+    """One step = one period: `work` for a level's part of it, then sleep. An item is a unit of the work achieved.
 
     Of several levels every observation has one: rounds of all of them, each round in a random order that the seed
     decides. The record's `observed.levels` holds them, one an observation.
@@ -58,13 +58,13 @@ class Pressure(Benchmark):
         self.order = levels_in_rounds(self.level, self.seed)
 
     def build(self, run: Run) -> None:
-        """Make what `work` works on."""
+        """Make the data that `work` works on."""
         run.uneven = True  # Steps of different levels are different work.
         run.observed["levels"] = []
         self.prepare(run)
 
     def prepare(self, run: Run) -> None:
-        """Make what `work` works on; a pressure without anything to make leaves this out."""
+        """Make the data that `work` works on; a pressure without anything to make leaves this out."""
 
     def batches(self, run: Run) -> Iterator[int]:
         return itertools.repeat(0)
@@ -88,9 +88,9 @@ class Pressure(Benchmark):
         return self.period_ms * 1_000_000
 
     def worked(self) -> float:
-        """Work for the level's part of a period; return what that achieved.
+        """Work for the level's part of a period; return the items achieved.
 
-        A piece of work cannot be cut: what is too long in one period is too short in the next.
+        A piece of work cannot be cut: the excess in one period is taken off the next.
         """
         amount = 0.0
         self.owed_ns += self.period_ns * self.now // FULL
@@ -101,7 +101,7 @@ class Pressure(Benchmark):
         return amount
 
     def work(self) -> float:
-        """Do a piece of work, short against a period; return what it achieved, in items."""
+        """Do a piece of work, short against a period; return the items achieved."""
         raise NotImplementedError
 
 
@@ -114,7 +114,7 @@ class DevicePressure(Pressure):
     fixed: ClassVar[dict[str, Any]] = FIXED
 
     def build(self, run: Run) -> None:
-        """Make what is worked on, and see how much of it is a piece. Raises UnsupportedError without a device."""
+        """Make the data, and see how much of it is a piece. Raises UnsupportedError without a device."""
         self.device = run.chosen
         self.pending: Any = None
         """The end of the last piece, for which nobody has waited yet."""
@@ -156,7 +156,7 @@ class DevicePressure(Pressure):
         return amount
 
     def enqueue(self) -> float:
-        """Give the device the least piece of work; return what it achieves, in items."""
+        """Give the device the least piece of work; return the items that it achieves."""
         raise NotImplementedError
 
 

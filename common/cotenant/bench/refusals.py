@@ -1,4 +1,4 @@
-"""Asks tasks what they refuse of their arguments, in one process for all of them: to import torch takes seconds.
+"""Asks tasks which of their arguments they refuse, in one process for all of them: to import torch takes seconds.
 
 Standard input holds a JSON list of tasks, each a path and the words of its launches; standard output the answers.
 """
@@ -33,7 +33,7 @@ LOOKS = ("os.listdir", "os.scandir", "subprocess.Popen", "socket.connect")
 class Refusals:
     """A task's answers about its launches: the words `refused` of each, "" where none; or why the answer is `unknown`.
 
-    It `lasts` as long as the task's own files and what is installed: the task looked at nothing else.
+    It `lasts` as long as the task's own files and the installed packages: the task looked at nothing else.
     """
 
     refused: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Refusals:
 
 
 class Lookout:
-    """Notices whether a task looks at more than its own folder, our package and what is installed."""
+    """Notices whether a task looks at more than its own folder, our package and the installed ones."""
 
     def __init__(self) -> None:
         installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -56,7 +56,7 @@ class Lookout:
 
     @contextlib.contextmanager
     def over(self, folder: str) -> Iterator[None]:
-        """Watch the task in this folder, and forget what it imported that is not installed."""
+        """Watch the task in this folder, and forget its imports that are not installed."""
         self._folder, self.elsewhere = folder, False
         before = set(sys.modules)
         try:
@@ -105,7 +105,7 @@ class Lookout:
 
 
 def refusals(task: str, launches: Sequence[Sequence[str]], lookout: Lookout) -> Refusals:
-    """Return what the benchmark in this file refuses. The file is run as a program, up to its `main()`."""
+    """Return the words that the benchmark in this file refuses. The file is run as a program, up to its `main()`."""
     answer = Refusals()
     folder = str(Path(task).parent)
 
@@ -141,7 +141,7 @@ def _refusal(cls: type[Benchmark], words: Sequence[str]) -> str:
 
 def main() -> None:
     """Answer the questions on standard input."""
-    gc.disable()  # What is imported stays: to look for garbage in it takes a fifth of the time.
+    gc.disable()  # Imported modules stay: to look for garbage in it takes a fifth of the time.
     tempfile.gettempdir()  # It tries the place with a file, once.
     lookout = Lookout()
     with contextlib.redirect_stdout(sys.stderr):

@@ -166,7 +166,7 @@ class Run:
         """Return the module placed and, in every step, copied to so many devices (0: all), as was done before DDP.
 
         A batch on the first device is dealt out to them. Where there is one device the module is only placed, which
-        is a finding. Raises CotenantError with several ranks, and UnsupportedError for what replicas cannot do.
+        is a finding. Raises CotenantError with several ranks, and UnsupportedError for work that replicas cannot do.
         """
         if self.world.size > 1:
             raise CotenantError("--parallel dp is one process for all devices.", "Start it with run.sh.")
@@ -192,7 +192,7 @@ class Run:
 
     def unspread(self, placed: Any) -> Any:
         """Return a placed model without DistributedDataParallel, for gradients that no other rank needs."""
-        spread = getattr(placed, "_orig_mod", placed)  # What torch.compile has wrapped.
+        spread = getattr(placed, "_orig_mod", placed)  # The module that torch.compile has wrapped.
         if not isinstance(spread, torch.nn.parallel.DistributedDataParallel):
             return placed
         return torch.compile(spread.module) if self.benchmark.compile else spread.module
@@ -273,7 +273,7 @@ class Run:
         return path
 
     def read(self, reader: Callable[[Path], Held], *parts: str) -> Held:
-        """Return what `reader` makes of a file below `--data`.
+        """Return the result of `reader` for a file below `--data`.
 
         Raises MissingDataError where nothing can be read there, or where `reader` raises ValueError for what it reads.
         """
@@ -289,5 +289,5 @@ class Run:
 
     @property
     def remedy(self) -> str:
-        """How this benchmark's data is made, for a sentence about what is missing."""
+        """How this benchmark's data is made, for a sentence about missing data."""
         return remedy_for(self.benchmark.batches)

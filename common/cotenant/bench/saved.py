@@ -61,7 +61,7 @@ class Reached:
                 left += self._take(value)
 
     def _take(self, value: Any) -> Iterable[Any]:
-        """Note a thing, and return what hangs on it."""
+        """Note a thing, and return the things that it refers to."""
         if isinstance(value, torch.Tensor):
             self.tensors[id(value)] = value
             self.holds_graph |= value.grad_fn is not None
@@ -145,7 +145,7 @@ class Saved:
         self._on_device = None if self._device is None else self._device.get_rng_state(run.device)
 
     def set_gradients_aside(self) -> None:
-        """Let what accumulates from here on begin anew, so that nothing is added to the gradients that wait."""
+        """Let gradients begin anew from here on, so that nothing is added to the gradients that wait."""
         for weight, _ in self._gradients:
             weight.grad = None
 
@@ -192,7 +192,7 @@ def _overflowed(run: Run) -> list[torch.Tensor]:
 
 
 def _generator(generator: Any) -> Callable[[], None]:
-    """Return what puts a generator of random numbers back to where it is now."""
+    """Return a function that puts a generator of random numbers back to where it is now."""
     if isinstance(generator, np.random.Generator):
         bits, state = generator.bit_generator, generator.bit_generator.state
         return lambda: setattr(bits, "state", state)
@@ -263,7 +263,7 @@ def graphs_kept() -> Iterator[None]:
 def undone(
     run: Run, watched: Sequence[torch.optim.Optimizer], cleared: Iterable[torch.optim.Optimizer] = ()
 ) -> Iterator[None]:
-    """Put back what steps change; of optimizers whose weights step each alone those move that are looked at.
+    """Put back the values that steps change; of optimizers whose weights step each alone those move that are looked at.
 
     Of all weights there is no room for copies. `watched`: whose weights are looked at; `cleared`: see `Saved`.
     """

@@ -1,4 +1,4 @@
-"""Does torch work here? A program of its own: what it imports may be broken in ways that end a process.
+"""Does torch work here? A program of its own: the modules that it imports may be broken in ways that end a process.
 
 `python -P selftest.py` prints one JSON object, the fields of `findings.facts.SelfTest`. It imports nothing of cotenant,
 whose benchmarks' package would import torch before anything could be said about that.
@@ -18,12 +18,12 @@ TOLERANCE = 1e-3
 
 def main() -> None:
     """Print the results."""
-    gc.disable()  # What torch imports stays: to look for garbage in it takes a fifth of the time.
+    gc.disable()  # The modules that torch imports stay: to look for garbage in it takes a fifth of the time.
     print(json.dumps(examined()))
 
 
 def examined() -> dict[str, Any]:
-    """Return what works of torch, torchvision, LAPACK and each device."""
+    """Return the state of torch, torchvision, LAPACK and each device."""
     results: dict[str, Any] = {"vision": _version("torchvision")}
     try:
         import torch

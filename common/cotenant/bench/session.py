@@ -1,4 +1,4 @@
-"""From `main()` to the exit status: one benchmark, alone or as a tenant of a runner, and what it prints."""
+"""From `main()` to the exit status: one benchmark, alone or as a tenant of a runner, and its printed lines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RULE = "-" * 80
 
 
 def argument_table(arguments: Mapping[str, Any]) -> str:
-    """Return the arguments between two rules, names right-aligned in 30 columns; what nobody may read is hidden."""
+    """Return the arguments between two rules, names right-aligned in 30 columns; confidential values are hidden."""
     lines = [f"{name:>30}: {_plain(value)}" for name, value in arguments_without(arguments).items()]
     return "\n".join([RULE, *lines, RULE])
 
@@ -57,7 +57,7 @@ def _plain(value: Any) -> str:
 Conductor = Rendezvous | Alone
 
 RUNNER_READS_S = 0.3
-"""A runner reads what is said to it ten times a second."""
+"""A runner reads messages to it ten times a second."""
 
 
 def main(cls: type[Benchmark], argv: Sequence[str]) -> int:

@@ -98,7 +98,7 @@ class ObservedSizes:
         return sum(self._observed[skip:], Sizes())
 
     def results(self) -> dict[str, Any]:
-        """Return what a record holds of them: sizes, and words that are no padding where batches have any."""
+        """Return the part of a record on them: sizes, and words that are no padding where batches have any."""
         seen = self._kept
         sizes = {"warm_up": self.warm_up.mean, "observed": seen.mean, "batches": seen.batches}
         told = seen if seen.batches else self.warm_up

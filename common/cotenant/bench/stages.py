@@ -56,13 +56,13 @@ class Stage:
         return sum(self.kept)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a report of the reference suite has of a stage; times in seconds."""
+        """Return a stage as a report of the reference suite has it; times in seconds."""
         names = ("avg", "min", "max", "sd", "count")
         return {name: getattr(self, name) for name in names if self.seconds} | {"unit": "s"}
 
 
 class MultiStageChrono:
-    """Times what stands below `with chrono.time(NAME) as stage`, each name a stage of its own.
+    """Times the code below `with chrono.time(NAME) as stage`, each name a stage of its own.
 
     `sync` is called before each reading of the clock, so that a device's work is in it.
     """
@@ -100,13 +100,13 @@ class MultiStageChrono:
             print(f"{name:>30}: {stage.val:8.4f} s, avg {stage.avg:8.4f} s, count {stage.count}")
 
     def opening(self, name: str) -> None:
-        """Do what comes before a stage's clock starts: of a plain clock nothing."""
+        """Do the work before a stage's clock starts: nothing for a plain clock."""
 
     def closed(self, name: str, start_ns: int, end_ns: int) -> None:
-        """Do what follows a stage's clock: of a plain one nothing."""
+        """Do the work after a stage's clock: nothing for a plain one."""
 
     def to_dict(self, base: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return every stage by its name, beside what `base` has."""
+        """Return every stage by its name, beside those of `base`."""
         named = {} if self.name is None else {"name": self.name}
         return dict(base or {}) | named | {name: stage.to_dict() for name, stage in self.chronos.items()}
 

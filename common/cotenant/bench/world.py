@@ -37,7 +37,7 @@ class World:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> World:
-        """Return what the launcher has said; a world of one where nobody launched."""
+        """Return the world of the launcher; a world of one where nobody launched."""
         return cls(*(int(environ.get(name, default)) for name, default in _VARIABLES))
 
     @property
@@ -48,7 +48,7 @@ class World:
     def settle(self, environ: Mapping[str, str] = os.environ) -> None:
         """Keep to this rank's own processors, where a runner has dealt them; a single rank has no more than its share.
 
-        What no launcher has started keeps all of its slice.
+        A program that no launcher has started keeps all of its slice.
         """
         shares = environ.get(RANKS_VARIABLE, "").split(";")
         if "LOCAL_RANK" in environ and self.local_rank < len(shares) and shares[self.local_rank]:
@@ -87,7 +87,7 @@ class World:
         return bool(verdict.item())
 
     def gather(self, own: T) -> list[T]:
-        """Return what every rank gives, by its number; all of them have to call, and none inside an observation.
+        """Return the values of all ranks, by their numbers; all of them have to call, and none inside an observation.
 
         Raises BenchmarkError where a rank does not come within GATHER_LIMIT: gloo's groups say so in words, also
         between accelerators, whose own would end the process.

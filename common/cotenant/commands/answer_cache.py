@@ -1,4 +1,4 @@
-"""Keeps what benchmarks answered to the question what they refuse, by a hash of all that an answer depends on.
+"""Keeps the answers of benchmarks to the question which words they refuse, by a hash of all that an answer depends on.
 
 That is the benchmark's files and ours, the interpreter and the places of its packages, the environment, the directory,
 this host, and the words of the launch. A benchmark that looks at other files is asked every time (bench/refusals.py).
@@ -29,7 +29,7 @@ WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class AnswerCache:
-    """Answers by their hash, in a directory that is this user's alone: what others could have written is not read."""
+    """Answers by their hash, in a directory that is this user's alone: files that others could write are not read."""
 
     def __init__(self, machine: Machine) -> None:
         self._surroundings = _surroundings(machine)
@@ -37,7 +37,7 @@ class AnswerCache:
         self._kept = _read()
 
     def key(self, task: Path, words: Sequence[str]) -> str:
-        """Return the hash of a question: what this benchmark refuses of these words, as everything is now."""
+        """Return the hash of a question: which of these words this benchmark refuses, as everything is now."""
         folder = task.parent
         if folder not in self._folders:
             self._folders[folder] = _hash_of_files(sorted(folder.glob("*.py")))
@@ -73,7 +73,7 @@ def _own_directory() -> Iterator[Directory]:
 
 
 def _read() -> dict[str, str]:
-    """Return what is kept; nothing of a file that another user made, or that is damaged."""
+    """Return the kept answers; none of a file that another user made, or that is damaged."""
     with suppress(OSError, RuntimeError, ValueError), _own_directory() as directory, directory.open(NAME) as file:
         found = os.fstat(file.fileno())
         kept = json.loads(file.read(MOST_BYTES)) if found.st_uid == os.geteuid() else {}
@@ -83,7 +83,7 @@ def _read() -> dict[str, str]:
 
 
 def _surroundings(machine: Machine) -> str:
-    """Return a hash of what every answer depends on."""
+    """Return a hash of all that every answer depends on."""
     variables = sorted(f"{name}={value}" for name, value in os.environ.items() if name not in OF_SHELLS)
     # What is installed, removed or put before something else changes the time of a place of packages.
     places = [f"{place} {_changed_ns(place)}" for place in sys.path if place and Path(place) != CHECKOUT]

@@ -89,7 +89,7 @@ def parser() -> Parser:
 
 
 def _announce(host: str, port: int, token: str) -> None:
-    """Say what the vendor runs; the `token` where nobody knows it yet."""
+    """Tell the buyer the vendor's command; the `token` where nobody knows it yet."""
     note(f"Listening at {host}:{port}; the vendor runs {PROGRAM} --challenge {host}:{port}. Ctrl-C ends it.")
     note(f"Its token: {TOKEN_VARIABLE}={token}" if token else f"Its token is that of {TOKEN_VARIABLE} or --token.")
     if host not in LOOPBACK:

@@ -82,7 +82,7 @@ def _options(place: Path, words: Sequence[str], machine: Machine) -> Options:
         raise CotenantError(f"{given.outdir} lies in B, whose launches do not count again.", "Name another --outdir.")
     if given.outdir.exists() and (not given.outdir.is_dir() or any(given.outdir.iterdir())):
         raise CotenantError(f"{given.outdir} holds something already.", "Remove it, or add -- --outdir ANOTHER.")
-    # What ran alone counts in no comparison.
+    # A launch alone counts in no comparison.
     given.baseline = given.baseline or "none"
     return options_of(given, others, machine)
 

@@ -1,4 +1,4 @@
-"""`cotenant doctor`: what of this host, and of what is to run on it, stands in the way of good numbers."""
+"""`cotenant doctor`: obstacles to good numbers, on this host and in the jobs that are to run on it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def examine(options: Options, machine: Machine, quick: bool) -> Facts:
-    """Return the facts about this host and what `options` would run on it; `quick`: without what takes seconds."""
+    """Return the facts about this host and the jobs that `options` would run on it; `quick`: without slow checks."""
     # First, while nothing of our own runs.
     load = load_over(WINDOW_S)
     speed = None if quick else speed_over(SPEED_WINDOW_S)

@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
         return self.rare[-1]
 
     def format_help(self) -> str:
-        """Return the help: the usage names no flags, which stand below with what they do."""
+        """Return the help: the usage names no flags, which stand below with their meaning."""
         self.usage = self._usage()
         groups = self._action_groups
         self._action_groups = [group for group in groups if group not in self.rare]
@@ -114,7 +114,7 @@ class Parser(argparse.ArgumentParser):
         }
 
     def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
-        """Return what `words` give. Raises CotenantError for an unknown flag, naming the one that was meant."""
+        """Return the flags in `words`. Raises CotenantError for an unknown flag, naming the one that was meant."""
         given, unknown = self.parse_known_args(list(words))
         if unknown:
             word = unknown[0].partition("=")[0]
@@ -200,7 +200,7 @@ def place(text: str) -> Path:
 
 
 def add_format(parser: argparse._ActionsContainer, forms: Iterable[str] = ("json",)) -> None:
-    """Add the flags that choose how a command prints what it has: as text, or in another of these forms."""
+    """Add the flags that choose how a command prints its result: as text, or in another of these forms."""
     add = parser.add_argument
     add("--format", choices=("text", *forms), default="text", help="how to print it (default text)")
     add("--json", action="store_const", const="json", dest="format", help="as --format json: docs/commands.md")

@@ -122,7 +122,7 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
 
 
 def _plan(given: argparse.Namespace, others: tuple[str, ...]) -> tuple[FleetPlan, Tier]:
-    """Return what every node is to run. Raises CotenantError for a wrong job file, or no job."""
+    """Return the words that every node is to run. Raises CotenantError for a wrong job file, or no job."""
     from cotenant.fleet.orders import job_file
     from cotenant.fleet.run import FleetPlan
 
@@ -167,7 +167,7 @@ def _check_flags(flags: Sequence[str]) -> None:
 
 
 def _judged(places: Sequence[Path], given: argparse.Namespace) -> Judged:
-    """Return the verdicts on what lies in these places. Raises CotenantError where there is nothing."""
+    """Return the verdicts on the records in these places. Raises CotenantError where there is nothing."""
     # What reads records is heavier than the parser needs.
     from cotenant.fleet.gathered import gather
     from cotenant.fleet.judgement import judge

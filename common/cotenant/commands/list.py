@@ -86,7 +86,7 @@ def _of_mix(mix: Mix, last: Mapping[str, LastLaunch]) -> CatalogueEntry:
 
 
 def _source(job: Job, suite: Suite) -> TaskSource:
-    """Return what the job's benchmark says of itself; nothing of another program, or of one that is not there."""
+    """Return the job's benchmark's own description; nothing of another program, or of one that is not there."""
     try:
         task = task_of(resolve_command(job.cmd, job.name, suite.path, CHECKOUT))
     except CotenantError:

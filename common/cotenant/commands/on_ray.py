@@ -22,7 +22,7 @@ OUTDIR = "--outdir names another directory."
 
 
 def as_node_0(given: argparse.Namespace) -> argparse.Namespace:
-    """Return the flags as node 0 is given them, for what is asked of them before there is a node."""
+    """Return the flags as node 0 is given them, for questions about them before there is a node."""
     place = {"launcher": "torchrun", "nnodes": given.nnodes or slurm.nodes_of(os.environ), "node_rank": 0}
     return argparse.Namespace(**vars(given) | place | {"rdzv_endpoint": "127.0.0.1"})
 
@@ -58,7 +58,7 @@ def run_on_ray(given: argparse.Namespace, words: Sequence[str], extra: tuple[str
 
 
 def _show(stdout: TextIO, out: bytes, err: bytes) -> None:
-    """Print what node 0 has printed, where it would have done so here; a reader that has left does not end it."""
+    """Print the output of node 0, where it would have done so here; a reader that has left does not end it."""
     print(err.decode(errors="replace"), end="", file=sys.stderr, flush=True)
     with contextlib.redirect_stdout(stdout):
         try:

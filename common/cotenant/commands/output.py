@@ -72,12 +72,12 @@ def note(line: str) -> None:
 
 
 def warn(sentence: str) -> None:
-    """Print a sentence on standard error; what it quotes from files is made printable."""
+    """Print a sentence on standard error; quotations from files are made printable."""
     note(f"cotenant: {printable(sentence)}")
 
 
 def mute(stream: TextIO | None = None) -> None:
-    """Send a stream, or else standard output, nowhere, also what Python flushes at its end."""
+    """Send a stream, or else standard output, nowhere, also the rest that Python flushes at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, (stream or sys.stdout).fileno())
     os.close(nowhere)

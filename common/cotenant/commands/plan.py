@@ -28,7 +28,7 @@ Document = dict[str, Any]
 
 
 def main(argv: Sequence[str]) -> int:
-    """Show the plan. Returns 0; raises CotenantError for what cannot be planned or isolated as asked."""
+    """Show the plan. Returns 0; raises CotenantError where slices cannot be planned or isolated as asked."""
     given = parser().parse_words(argv)
     machine = discover()
     chosen = choose_backend(given.isolation, cgroup_mounts(), given.cgroup_base)
@@ -64,7 +64,7 @@ def parser() -> Parser:
 def document_of(
     machine: Machine, made: Plan, chosen: Chosen, policy: Policy, mems: Mems, caches: Iterable[Cache] = ()
 ) -> Document:
-    """Return what the picture shows and `--json` prints. Lists as text are in the kernel's format (`0-15,128-143`)."""
+    """Return the document of the picture and of `--json`. Lists as text are in the kernel's format (`0-15,128-143`)."""
     labels = _labels(machine.accelerators)
     devices = _devices(machine, made, labels)
     core_of = {processor.id: processor.core for processor in machine.processors}
@@ -123,7 +123,7 @@ def _devices(machine: Machine, made: Plan, labels: dict[Accelerator, str]) -> di
     nodes = {node.id for node in machine.nodes} | {processor.node for processor in machine.processors}
     devices: defaultdict[int, list[Document]] = defaultdict(list)
     for device in machine.accelerators:
-        # What lies nowhere in particular lies on the only node there is.
+        # A device that lies nowhere in particular lies on the only node there is.
         home = device.node if device.node in nodes else -1 if len(nodes) > 1 else min(nodes)
         tenants = [piece.tenant for piece in made.slices if device in piece.accelerators]
         devices[home].append(asdict(device) | {"label": labels[device], "tenants": tenants})

@@ -38,7 +38,7 @@ def show_lines(
 
 
 def show_document(jobs: Iterable[Job], mixes: Iterable[Mix], ranks: int) -> Document:
-    """Return what `--show --format json` prints."""
+    """Return the document that `--show --format json` prints."""
     cells = [
         {"job": job.stem, "group": job.group, "cells": len(fitting(job, ranks)), "cmd": job.cmd}
         for job in (swept(job, ranks) for job in jobs)
@@ -62,7 +62,7 @@ def dry_lines(starts: Sequence[Start]) -> Iterator[str]:
 
 
 def whole_dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
-    """Yield each tenant's slice, exact command, and what its environment has beyond the caller's."""
+    """Yield each tenant's slice, exact command, and the variables that its environment has beyond the caller's."""
     for start in starts:
         for program, spec in zip(start.programs, start.specs, strict=True):
             slice_, size = spec.slice, program.size
@@ -89,7 +89,7 @@ def _shared(start: Start) -> str:
 
 
 def dry_document(starts: Iterable[Start], backend: str, left_out: Sequence[str], refusals: Sequence[str]) -> Document:
-    """Return what `--dry --format json` prints; lists of processors and nodes are in the kernel's format."""
+    """Return the document of `--dry --format json`; lists of processors and nodes are in the kernel's format."""
     launches = [
         {
             "label": start.label,

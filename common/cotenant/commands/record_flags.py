@@ -10,7 +10,7 @@ from cotenant.commands.flags import place
 
 
 def add_records(parser: argparse.ArgumentParser) -> None:
-    """Add what says which records are read: their places, and of these a suite and some jobs."""
+    """Add the flags that say which records are read: their places, and of these a suite and some jobs."""
     add = parser.add_argument
     add_places(parser)
     add("--suite", metavar="SUITE", help="only records of this suite (its job file's stem)")
@@ -18,7 +18,7 @@ def add_records(parser: argparse.ArgumentParser) -> None:
 
 
 def add_class(parser: argparse.ArgumentParser) -> None:
-    """Add what says of which class records are: results of the two never stand in one table."""
+    """Add the flag that says of which class records are: results of the two never stand in one table."""
     what = "only base, or only tuned results: the two never stand in one table (docs/run-rules.md)"
     parser.add_argument("--class", choices=RUN_CLASSES, dest="run_class", help=what)
 

@@ -1,4 +1,4 @@
-"""Tells what the tasks of a suite would refuse of their arguments, for `--dry` and for arguments after --."""
+"""Tells which arguments the tasks of a suite would refuse, for `--dry` and for arguments after --."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Question(NamedTuple):
 
 
 def refused(starts: Iterable[Start], machine: Machine) -> list[str]:
-    """Return what tasks refuse, a sentence of all cells with one answer; warn of tasks that nobody could ask.
+    """Return the refusals of tasks, a sentence of all cells with one answer; warn of tasks that nobody could ask.
 
     A question that was answered before, of the same sources on the same host, is not asked again.
     """
@@ -80,7 +80,7 @@ def _ask(questions: Iterable[Question]) -> tuple[Mapping[Question, str], list[Qu
 
 
 def _child(asked: list[Any]) -> list[dict[str, Any]]:
-    """Return what a process with torch answers, nothing where it cannot, of which it warns."""
+    """Return the answers of a process with torch, none where it cannot, of which it warns."""
     try:
         child = subprocess.run(
             [sys.executable, "-P", "-m", "cotenant.bench.refusals"],

@@ -1,4 +1,4 @@
-"""`cotenant report DIR`: what a directory of records says, for people and for other programs."""
+"""`cotenant report DIR`: prints the results in a directory of records, for people and for other programs."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class SuiteProgress(msgspec.Struct, frozen=True):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print what runs. Returns 0, or 1 where no suite does; raises CotenantError for a journal that was changed."""
+    """Print the running suites. Returns 0, or 1 without any; raises CotenantError for a journal that was changed."""
     given = parser().parse_words(argv)
     output: Path = given.outdir or output_directory()
     holder = lock_holder(lock_path())
@@ -85,7 +85,7 @@ def suite_of(entries: Sequence[Entry], runs: bool) -> SuiteProgress | None:
     start = entries[at]
     assert isinstance(start, Started)
     same = [(i, entry) for i, entry in enumerate(entries) if (entry.suite, entry.uid) == (start.suite, start.uid)]
-    # What an earlier run of it launched, before it was begun anew, is not done.
+    # A launch of an earlier run of it, before it was begun anew, is not done.
     begun = max((i for i, entry in same if isinstance(entry, Started) and not entry.resumed), default=at)
     launches = [entry for i, entry in same if i >= begun and isinstance(entry, Launched)]
     labels = {launch.label for launch in launches if launch.finished}

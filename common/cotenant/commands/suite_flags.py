@@ -1,4 +1,4 @@
-"""The flags that say what is to run, and how: of a suite, of `doctor` and of `compare --confirm`."""
+"""The flags that choose the jobs to run, and how: of a suite, of `doctor` and of `compare --confirm`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MEANT = {
     flag: f"It is a flag of one benchmark: {SCALING}{flag}."
     for flag in ("--num-iters", "--num-batches-per-iter", "--num-warmup-batches", "--use-fp16", "--fp16-allreduce")
 }
-"""Flags of other suites, and what they are here."""
+"""Flags of other suites, and their names here."""
 
 
 def suite_parser(

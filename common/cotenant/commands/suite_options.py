@@ -42,9 +42,9 @@ NOT_OF_DUETS = (
 
 
 def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machine) -> Options:
-    """Return what is asked for; without `--jobs` the machine decides which suite.
+    """Return the options of the command line; without `--jobs` the machine decides which suite.
 
-    Raises CotenantError for what makes no sense, and for a wrong job file.
+    Raises CotenantError for flags that make no sense, and for a wrong job file.
     """
     if given.uid < 0:
         raise CotenantError(f"--uid {given.uid} is negative.", "Use --uid 0 or more.")
@@ -118,7 +118,7 @@ def _without_slices(isolation: str) -> str:
 
 
 def cluster_flags(given: argparse.Namespace) -> ClusterFlags:
-    """Return what the flags say of several hosts. Raises CotenantError."""
+    """Return the flags on several hosts. Raises CotenantError."""
     if given.nnodes is not None and given.nnodes < 1:
         raise CotenantError(f"--nnodes {given.nnodes} is no number of hosts.", "Count from 1.")
     return ClusterFlags(given.launcher, given.nnodes, given.node_rank, given.rdzv_endpoint)

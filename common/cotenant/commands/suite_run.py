@@ -81,7 +81,7 @@ def run_suite_of(given: argparse.Namespace, options_on: Callable[[Machine], Opti
 
 
 def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
-    """Print what would run."""
+    """Print the launches that would run."""
     machine = discover()
     options = options_of(given, others, machine)
     if given.show:
@@ -188,7 +188,7 @@ def _is_slower(records: Sequence[Record]) -> bool:
 
 
 def _print_results(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:
-    """Print what the records say. What reads them takes a while to import, so that comes after the last launch."""
+    """Print the records' results. Their readers take a while to import, so that comes after the last launch."""
     try:
         from cotenant.report.duets import duets_grid
         from cotenant.report.fingerprints import fingerprints_grid

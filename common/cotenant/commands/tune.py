@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
     machine = discover()
     options = options_of(_suite_flags(given), (), machine)
     check_target(out, options.suite.path)
-    options.plan(machine)  # What cannot be planned is so for every job.
+    options.plan(machine)  # Slices that cannot be planned are so for every job.
     jobs = [precise for job in options.jobs for precise in _in_precisions(job, given.allow)]
     check_place(options.paths.output)
     tuners = _tuners(jobs, options, machine, given.only)

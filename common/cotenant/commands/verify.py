@@ -1,4 +1,4 @@
-"""`verify`: what holds of an archive that somebody has sent."""
+"""`verify`: checks an archive that somebody has sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN = 20
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print every check. Returns 0 where all hold, else 1; raises CotenantError for what is no archive."""
+    """Print every check. Returns 0 where all hold, else 1; raises CotenantError for a file that is no archive."""
     given = parser().parse_words(argv)
     path: Path = given.archive
     checks = (

@@ -96,7 +96,7 @@ class Lines:
 
 
 def _lines(descriptor: int) -> Iterator[bytes]:
-    """Yield each line, or what a carriage return ends as one, and write all of it to our own output."""
+    """Yield each line, also one that a carriage return ends, and write all of it to our own output."""
     pending = b""
     while chunk := os.read(descriptor, CHUNK_BYTES):
         sys.stdout.buffer.write(chunk)

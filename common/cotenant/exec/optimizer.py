@@ -118,7 +118,7 @@ def _nobody() -> None:
 
 
 def wait_for_device() -> None:
-    """Wait for what a device has been given, where this process uses one."""
+    """Wait for the work that a device has been given, where this process uses one."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.synchronize()
@@ -156,7 +156,7 @@ def rows_of(batch: Any) -> float:
 
 
 def count_rows(loading: Any, rows: RowCounter) -> None:
-    """Have the iterators of torch.utils.data.dataloader tell `rows` what they hand over."""
+    """Have the iterators of torch.utils.data.dataloader tell `rows` of the batches that they hand over."""
     hand_over = loading._BaseDataLoaderIter.__next__
 
     def counted(iterator: Any) -> Any:

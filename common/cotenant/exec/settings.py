@@ -46,7 +46,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings | None:
-        """Return what this tenant was told; None where it is none of `exec`."""
+        """Return the settings of this tenant; None where it is none of `exec`."""
         return cls(**json.loads(environ[EXEC_VARIABLE])) if EXEC_VARIABLE in environ else None
 
     def claim(self) -> bool:

@@ -1,6 +1,6 @@
-"""A tenant's first process under `cotenant exec`: starts the program, and counts what no hook within it can.
+"""A tenant's first process under `cotenant exec`: starts the program, and counts where no hook within it can.
 
-Run as `python -I -S supervise.py COMMAND...`, with what is to be counted in the environment. A program whose optimizer
+Run as `python -I -S supervise.py COMMAND...`, with the count's settings in the environment. A program whose optimizer
 steps counts by itself, and this one only waits. With patterns its output is read here. One that ends without a step is
 the warm-up of itself: from then on each run of the whole command is an observation.
 """
@@ -27,7 +27,7 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 
 class Supervisor:
-    """Starts a command in a process group of its own, and passes on to it what ends it."""
+    """Starts a command in a process group of its own, and passes on to it the signals that end it."""
 
     def __init__(self, command: Sequence[str], settings: Settings) -> None:
         self._command, self._settings = command, settings

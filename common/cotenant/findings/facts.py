@@ -27,7 +27,7 @@ Apex = Literal["missing", "another one than NVIDIA's", "without kernels", "built
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """The backend that would serve, what it does not hold, and what is to be said of it; `name` "": none serves."""
+    """The backend that would serve, the limits that it does not hold, and findings about it; `name` "": none serves."""
 
     name: str
     unenforced: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class SelfTest:
     vision_error: str = ""
     lapack_error: str = ""
     devices: tuple[str, ...] = ()
-    """Per device that torch sees: what went wrong with a small product on it, or ""."""
+    """For each device that torch sees: the error of a small product on it, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ class Facts:
 
     `driver`: there is a sign of NVIDIA's driver. `loader_bytes`: what the loaders of the hungriest launch may hold in
     shared memory at once, by the job file's numbers, 0 where unknown. `stolen_share`: of all time since boot.
-    `memory_left_bytes`: what limits around us leave free, None without one. `niceness`: ours, which tenants inherit.
-    `compiler_lacks`: what of a C compiler is missing.
+    `memory_left_bytes`: left free by limits around us, None without one. `niceness`: ours, which tenants inherit.
+    `compiler_lacks`: the missing part of a C compiler.
     """
 
     machine: Machine

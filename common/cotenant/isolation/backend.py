@@ -1,4 +1,4 @@
-"""The protocol every backend speaks, and what passes over it. Standard library only: the reaper uses it too."""
+"""The protocol of every backend, and the types that pass over it. Standard library only: the reaper uses it too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Holder = Literal["freezer", "stopped"]
 
 
 class NotIsolatedError(OSError):
-    """A slice that is not what was planned. The text says what was asked, and what the kernel answered."""
+    """A slice differs from its plan. The text has the request, and the kernel's answer."""
 
 
 class NotExecutableError(NotIsolatedError):
@@ -62,7 +62,7 @@ class ReadBack:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Cumulative counters of a slice; None is what this backend or kernel does not count.
+    """Cumulative counters of a slice; None where this backend or kernel does not count.
 
     `throttled_*` count what a quota of the slice or of a cgroup above it held back. `stalled_*` are the totals of
     pressure stall information, in microseconds: `some` of its tasks waited, or all that could run (`full`).
@@ -92,7 +92,7 @@ class Counters:
         return dataclasses.replace(self, **{name: value for name, value in then.items() if value is not None})
 
     def since(self, before: Counters) -> Counters:
-        """Return what has flowed since `before`, where that was read; peaks and events as they are."""
+        """Return the flows since `before`, where that was read; peaks and events as they are."""
         pairs = {name: (getattr(before, name), getattr(self, name)) for name in FLOWS}
         return dataclasses.replace(
             self,
@@ -100,7 +100,7 @@ class Counters:
         )
 
     def uncounted(self) -> list[str]:
-        """Return the names of what was not counted."""
+        """Return the names of counters that are missing."""
         return [counter.name for counter in dataclasses.fields(self) if getattr(self, counter.name) is None]
 
 
@@ -144,7 +144,7 @@ class LiveSlice(Protocol):
         return []
 
     def counters(self) -> Counters:
-        """Return the counters now; never raises: what cannot be read is not counted."""
+        """Return the counters now; never raises: a counter that cannot be read is missing."""
 
     def processor_ns(self) -> int | None:
         """Return that counter alone, which is read several times a second while tenants are timed."""
@@ -185,7 +185,7 @@ class LiveSlice(Protocol):
 
 
 class Backend(Protocol):
-    """One way to isolate tenants; `unenforced` names what it does not hold."""
+    """One way to isolate tenants; `unenforced` names the limits that it does not hold."""
 
     name: str
     unenforced: tuple[str, ...]
@@ -194,7 +194,7 @@ class Backend(Protocol):
         """Return why this backend cannot be had here as it should be, or None where it can."""
 
     def sweep(self) -> list[str]:
-        """Kill and remove what dead runs of the same owner left in cgroups; return their names."""
+        """Kill and remove the leftovers of the same owner's dead runs in cgroups; return their names."""
         return []
 
     def elsewhere(self) -> tuple[Path, ...]:
@@ -215,12 +215,12 @@ class Backend(Protocol):
         return False
 
     def location(self) -> Location:
-        """Return what `leftovers.clear` has to know to do the same after our death."""
+        """Return the facts that `leftovers.clear` needs to do the same after our death."""
         return {}
 
 
 def expected(slice_: Slice) -> dict[str, object]:
-    """Return what was planned, in the shape records keep."""
+    """Return the plan, in the shape records keep."""
     return {
         "processors": format_list(slice_.processors),
         "nodes": format_list(slice_.nodes),

@@ -1,4 +1,4 @@
-"""Which backend serves: the one asked for, or the best that can be had; and what would enable what it lacks."""
+"""Which backend serves: the one asked for, or the best that can be had; and the remedies for its missing limits."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _candidates(requested: str, mounts: Mounts, base: str | None, on_oom: str) -
 
 
 def _lack(backend: Backend) -> Refusal | None:
-    """Return what a backend that serves does not hold, as a refusal, and what it takes; None where it holds all."""
+    """Return the limits that a serving backend does not hold, as a refusal, and the remedy; None where it holds all."""
     lacking = [what for what in backend.unenforced if what != "swap" or host_memory().swap_bytes]
     if not lacking:
         return None
@@ -164,7 +164,7 @@ def _remedy(refusals: Mapping[str, Refusal]) -> str:
 
 
 def enabled_by(backend: str, names: Iterable[str]) -> dict[str, str]:
-    """Return what would enable each of these limits and counters; one whose cause is a slice never made is left out."""
+    """Return the remedy for each of these limits and counters; one whose cause is a slice never made is left out."""
     table = TABLES.get(backend)
     if table is None:
         return dict.fromkeys(names, BY_CGROUPS)

@@ -1,4 +1,4 @@
-"""How several tenants share one device: the modes, and what each tenant is entitled to. Pure."""
+"""How several tenants share one device: the modes, and each tenant's entitlement. Pure."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def share_mode(text: str) -> ShareMode:
 
 
 def device_parts(devices_of: Sequence[Devices], mode: ShareMode) -> list[DeviceShare]:
-    """Return what each tenant has of its device. Raises CotenantError where tenants cannot share devices so."""
+    """Return each tenant's share of its device. Raises CotenantError where tenants cannot share devices so."""
     _check_devices(devices_of, mode)
     tenants_of = Counter(device for (device,) in devices_of)
     return [_part(device, tenants_of[device], mode) for (device,) in devices_of]

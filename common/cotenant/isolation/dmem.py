@@ -27,7 +27,7 @@ def region_of(device: Accelerator, known: Collection[str]) -> str | None:
 
 
 def limits_for(slice_: Slice, known: Collection[str]) -> dict[str, int]:
-    """Return what `dmem.max` is to hold, by region, in whole pages; nothing where nobody asks for it."""
+    """Return the limits for `dmem.max`, by region, in whole pages; nothing where nobody asks for it."""
     part = slice_.device_share
     if part is None or part.mode.kind != CONTROLLER or not part.memory_bytes:
         return {}

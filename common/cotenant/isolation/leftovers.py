@@ -55,6 +55,6 @@ def shared_files(root: Path = SHM) -> dict[tuple[int, int], int]:
 
 
 def new_shared_files(before: Set[tuple[int, int]], root: Path = SHM) -> dict[str, int] | None:
-    """Return what is new in /dev/shm and holds memory, as records keep it: tenants who share it may have left it."""
+    """Return the new files in /dev/shm that hold memory, as records keep it: tenants who share it may have left it."""
     sizes = [size for file, size in shared_files(root).items() if size and file not in before]
     return {"files": len(sizes), "memory_bytes": sum(sizes)} if sizes else None

@@ -1,4 +1,4 @@
-"""The plan's memory: what stays with the host, the nodes of a slice, and equal bytes for all. Pure."""
+"""The plan's memory: the host's reserve, the nodes of a slice, and equal bytes for all. Pure."""
 
 from __future__ import annotations
 

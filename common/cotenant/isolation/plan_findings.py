@@ -25,7 +25,7 @@ _UNEVEN_PERCENT = 5
 def plan_findings(
     machine: Machine, slices: Sequence[Slice], limit: int, reserve: int, idle: Sequence[Accelerator]
 ) -> Iterator[Finding]:
-    """Yield what is to be known of slices of `limit` processors, beside a `reserve` of memory and `idle` devices."""
+    """Yield the findings about slices of `limit` processors, beside a `reserve` of memory and `idle` devices."""
     yield from quota_findings(machine, limit)
     yield from _processor_findings(machine, slices, limit)
     yield from _memory_findings(machine, slices, reserve)
@@ -44,7 +44,7 @@ def quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
 
 
 def _processor_findings(machine: Machine, slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
-    """Say what is unused, shared between tenants, unlike from tenant to tenant, or far apart."""
+    """Name resources that are unused, shared between tenants, unlike from tenant to tenant, or far apart."""
     each, parts = len(slices[0].processors), len({slice_.processors for slice_ in slices})
     if parts < len(slices):
         each_part = f"{many(each, 'processor')} for every {slices[0].sharers} of them"
@@ -122,7 +122,7 @@ def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[A
     # Of several devices of a slice a program for one uses the first, and so do all tenants of that slice.
     if len(set(given)) < len(given):
         part = slices[0].device_share
-        # What was asked for makes nothing suspect.
+        # A request of the user makes nothing suspect.
         severity = warning if part is None else info
         how = "in turn" if part is None else f"by {part.mode}"
         yield severity(

@@ -21,7 +21,7 @@ COUNTERS = {
     "mbm_total_bytes": "memory_traffic_bytes",
     "mbm_local_bytes": "local_traffic_bytes",
 }
-"""The kernel's files of a cache's domain, and what a record calls them."""
+"""The kernel's files of a cache's domain, and their names in a record."""
 FLAGS = ("cqm_llc", "cqm_occup_llc", "cqm_mbm_total", "cqm_mbm_local")
 """Flags in /proc/cpuinfo; AMD's processors have the same names."""
 
@@ -35,7 +35,7 @@ class Monitoring:
 
 
 def monitoring(root: Path = Path("/")) -> Monitoring:
-    """Return what the host below `root` counts for groups of processes."""
+    """Return the counters that the host below `root` has for groups of processes."""
     features = read_text(root / PLACE / "info/L3_MON/mon_features").split()
     flags = read_text(root / "proc/cpuinfo")
     return Monitoring(
@@ -78,7 +78,7 @@ def remove_groups(run: str, root: Path = Path("/")) -> None:
 
 
 def sweep(root: Path = Path("/")) -> None:
-    """Remove what dead runs have left."""
+    """Remove the groups that dead runs have left."""
     for group in (root / PLACE / "mon_groups").glob(f"{PREFIX}*"):
         run = RunName.parse(group.name.removeprefix(PREFIX).rpartition(".t")[0])
         if run is not None and run.alive is False:

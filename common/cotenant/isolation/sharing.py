@@ -34,7 +34,7 @@ def tenants_of_each(slices: int, tenants: int, limit: int) -> int:
 
 
 def repeated(of_slices: Iterable[T], each: int) -> list[T]:
-    """Return what each of the tenants has, of which `each` consecutive ones share a slice."""
+    """Return the share of each of the tenants, of which `each` consecutive ones share a slice."""
     return [of_slice for of_slice in of_slices for _ in range(each)]
 
 

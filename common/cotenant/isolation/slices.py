@@ -114,7 +114,7 @@ class CgroupSlice(LiveSlice):
                 yield f"tenant {self._slice.tenant} was planned with {what} {planned}, but {place} holds {actual}"
 
     def _comparisons(self, back: ReadBack) -> Iterator[tuple[str, object, object, Path]]:
-        """Yield what was read back, with what was planned and where it was read."""
+        """Yield each value read back, with the planned one and where it was read."""
         cpu, cpuset, memory, pids = map(self._place_of, ("cpu", "cpuset", "memory", "pids"))
         # The kernel rounds down to its own page, which is 64 KiB on some machines.
         memory_bytes = self._slice.memory_bytes - self._slice.memory_bytes % os.sysconf("SC_PAGE_SIZE")

@@ -110,7 +110,7 @@ def _systemd_run() -> list[str]:
 
 
 def _offer(limit_s: float = TRIAL_LIMIT_S) -> Offer:
-    """Ask systemd for a scope and look around in it. Raises NotIsolatedError with what systemd-run said."""
+    """Ask systemd for a scope and look around in it. Raises NotIsolatedError with the words of systemd-run."""
     line = [*_systemd_run(), sys.executable, "-I", "-S", "-c", LOOK, str(Path(__file__).resolve().parents[2])]
     try:
         ended = subprocess.run(
@@ -132,7 +132,7 @@ def _offer(limit_s: float = TRIAL_LIMIT_S) -> Offer:
 
 
 def look_around() -> None:
-    """Print what the cgroup that we live in offers, as JSON: this runs inside a scope of systemd's, and ends."""
+    """Print the offer of the cgroup that we live in, as JSON: this runs inside a scope of systemd's, and ends."""
     mounts = cgroup_mounts()
     own = mounts.own.get(V2_HIERARCHY)
     offer = {

@@ -70,7 +70,7 @@ class UnenforcedSlice(LiveSlice):
 
 
 class NoIsolation(Backend):
-    """Copies as they come: what happens when everybody just starts."""
+    """Copies as they come: the case where everybody just starts."""
 
     name = "none"
     unenforced: tuple[str, ...] = ("processors", "nodes", "memory", "swap", "pids")

@@ -49,7 +49,7 @@ class V2Slice(CgroupSlice):
         oom_group: bool,
         device_limits: Mapping[str, int] | None = None,
     ) -> None:
-        """`controllers`: what its parent hands down. `oom_group`: out of memory, all of it ends, not one process.
+        """`controllers`: those that its parent hands down. `oom_group`: out of memory, all of it ends, not one process.
 
         `device_limits`: bytes by region of device memory.
         """

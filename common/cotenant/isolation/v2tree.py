@@ -128,7 +128,7 @@ class Tree:
         return [V2Group(path) for path in below if path.name != LEAF]
 
     def _clear_level(self, level: Path, leaf: Path) -> None:
-        """Move what is ours from a level into the leaf, until nothing is forked behind our back."""
+        """Move our processes from a level into the leaf, until nothing is forked behind our back."""
         for _ in range(MOVES):
             if strangers := divided(level, ours=False):
                 who = listed(map(described, strangers), 3)

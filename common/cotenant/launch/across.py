@@ -1,4 +1,4 @@
-"""One launch on several nodes: what a node tells of its part, and the whole that node 0 makes of all parts."""
+"""One launch on several nodes: the part that each node reports, and the whole that node 0 makes of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cotenant.text import many, printable
 
 
 def node_part(result: LaunchResult, backend: Backend) -> dict[str, Any]:
-    """Return what a node sends of its part to node 0: JSON, with times by its own clock."""
+    """Return a node's message about its part to node 0: JSON, with times by its own clock."""
     (tenant,) = result.tenants
     ranks = tenant.ranks.values()
     versions = {str(rank.work.get("version", "")) for rank in ranks}
@@ -87,7 +87,7 @@ def load_of(node: NodeResult) -> Span | None:
 
 
 def described(nodes: tuple[NodeResult, ...], common: Span) -> list[dict[str, Any]]:
-    """Return what a record says of each other node; `overlap` is the part of its observations in the `common` load."""
+    """Return a record's entry for each other node; `overlap` is the part of its observations in the `common` load."""
     return [
         {
             "node": node.node,

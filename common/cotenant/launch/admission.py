@@ -1,4 +1,4 @@
-"""Decides of whom a connection to a tenant's socket is, by what the kernel says of the process at its other end.
+"""Decides whose a connection to a tenant's socket is, by the kernel's word on the process at its other end.
 
 Whoever can reach the socket can connect to it, and a line of nonsense would cost the tenant its place. So it is asked
 at accept whose process it is: sessions and ancestors cannot be chosen, and cgroups by root alone.
@@ -44,7 +44,7 @@ def peer_of(connection: socket.socket) -> tuple[int, int]:
 
 
 def claim(tenant: Tenant, tenants: Collection[Tenant], pid: int, user: int) -> Claim:
-    """Return what a connection of this process to the tenant's socket is.
+    """Return the kind of a connection of this process to the tenant's socket.
 
     Of an orphan with a session of its own the slice tells, and where nothing holds slices the marker, which anybody of
     the same user can set. Of a process in a namespace beside ours nothing is seen but its user.

@@ -1,4 +1,4 @@
-"""Launches in front of a buyer: what their tenants are told, and the transcript that comes back."""
+"""Launches in front of a buyer: the orders to their tenants, and the transcript that comes back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def keep_transcript(
 ) -> tuple[dict[str, str], Transcript]:
     """Write the buyer's transcript of a launch, whose file's name starts with `beginning`.
 
-    Return the SHA-256 of the file by its name, and what it holds.
+    Return the SHA-256 of the file by its name, and its contents.
     Waits for the buyer's replays. Raises BuyerError where none comes, and CotenantError where it cannot be written.
     """
     content = transcript_of(address, launch, interrupted)

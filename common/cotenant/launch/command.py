@@ -1,4 +1,4 @@
-"""From a job's `cmd` to something that can be executed; what its words ask for."""
+"""From a job's `cmd` to something that can be executed; the requests in its words."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
 
 
 def interpreter(command: Path) -> list[str]:
-    """Return what stands before a command that cannot be executed itself: a module of an installed package."""
+    """Return the words before a command that cannot be executed itself: a module of an installed package."""
     return [] if os.access(command, os.X_OK) else [sys.executable]
 
 
@@ -54,7 +54,7 @@ def number_behind(words: Sequence[str], *flags: str) -> int:
 
 
 def nocache_prefix(policy: CachePolicy, in_image: bool = False) -> list[str]:
-    """Return what stands before a tenant's command under `nocache`: the program of that name.
+    """Return the words before a tenant's command under `nocache`: the program of that name.
 
     It asks the kernel to forget what was read through a file descriptor; mapped files stay. It is a library loaded
     before the others, which the image of a container does not have. Raises CotenantError.

@@ -26,7 +26,7 @@ REST = "rest"
 
 @dataclass(slots=True)
 class Conducted:
-    """A schedule as it was: its blocks in order, what a border took, what each tenant spent beside whom.
+    """A schedule as it was: its blocks in order, the time of a border, each tenant's use beside whom.
 
     `planned` blocks there were to be. `spent` is by tenant and by who ran, and empty where nobody counts processor
     time. `unheld` names tenants that were not frozen in time, with how often. `members` are the tenants whose meeting
@@ -45,7 +45,7 @@ class Conducted:
     unheld: dict[int, int] = field(default_factory=dict)
 
     def spent_of(self, tenant: int) -> dict[str, Spent]:
-        """Return what a tenant spent by kind of block: beside all other members, alone, and at rest."""
+        """Return a tenant's use by kind of block: beside all other members, alone, and at rest."""
         kinds: dict[str, Spent] = {}
         for awake, spent in self.spent.get(tenant, {}).items():
             if kind := self._kind(awake, tenant):

@@ -54,7 +54,7 @@ class Image:
     ) -> list[str]:
         """Return `command` as it runs inside the image, with these places of the host under their own names.
 
-        `environment` is what the tenant has on top of the caller's.
+        `environment` is the variables that the tenant has on top of the caller's.
         """
         binds = sorted(map(str, places))
         vendors = sorted({accelerator.vendor for accelerator in accelerators})

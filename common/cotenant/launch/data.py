@@ -62,7 +62,7 @@ def named_inputs(start: Start, paths: RunPaths) -> tuple[Path, ...]:
 
 
 def prepare_data(options: Options, starts: Iterable[Start], interruption: Interruption, observer: Observer) -> Ready:
-    """Make what the cells of `starts` read; return each start with why its data is missing, if it is."""
+    """Make the data that the cells of `starts` read; return each start with why its data is missing, if it is."""
 
     @functools.cache
     def prepare(script: Path) -> Prepared:
@@ -127,7 +127,7 @@ def _make(script: Path, paths: RunPaths, run: RunName, interruption: Interruptio
 
 
 def input_paths(commands: Iterable[Sequence[str]], paths: RunPaths) -> tuple[Path, ...]:
-    """Return what the tenants of a launch read: every path among their arguments that exists and is not an output.
+    """Return the data of a launch's tenants: every path among their arguments that exists and is not an output.
 
     It may stand behind a `=`; a relative one is relative to where tenants start, which is where we are.
     """

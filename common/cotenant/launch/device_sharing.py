@@ -1,4 +1,4 @@
-"""How a tenant shared its device: what was asked for, and what the tenant, the driver and the kernel say of it."""
+"""How a tenant shared its device: the mode asked for, and the word of the tenant, the driver and the kernel on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a suite takes: what it says before it begins, and how it keeps to that.
+"""How long a suite takes: its estimate before it begins, and how it keeps to that.
 
 A launch takes the time until its tenants are ready, which is the processor's, and the time that it measures, which is
 a budget.
@@ -44,7 +44,7 @@ def slowness(clock_s: Callable[[], float] = time.perf_counter) -> float:
 
 
 def starting_s(start: Start, times: float) -> float:
-    """Return what a launch takes beside what it measures, by the slowness: who shares a processor waits for it."""
+    """Return the time of a launch beside its measured one, by the slowness: who shares a processor waits for it."""
     on_devices = any(spec.slice.accelerators for spec in start.specs)
     return STARTING_S * times * start.sharers + (CONTEXTS_S if on_devices else 0.0)
 
@@ -86,12 +86,12 @@ class Pace:
         return min(1.0, max(LEAST_PART, free_s / sum(map(usual_s, left))))
 
     def took(self, start: Start, seconds: float) -> None:
-        """Learn from a launch what it took beside what it measured."""
+        """Learn from a launch its time beside the measured one."""
         self._estimated_s += starting_s(start, self._times)
         self._taken_s += seconds
 
     def starting_s(self, start: Start) -> float:
-        """Return what a launch takes beside what it measures, as far as those tell that have been launched."""
+        """Return the time of a launch beside its measured one, as far as those tell that have been launched."""
         corrected = self._taken_s / self._estimated_s if self._estimated_s else 1.0
         return corrected * starting_s(start, self._times)
 

@@ -75,7 +75,7 @@ def added_environment(
     socket_path: Path,
     log: Path,
 ) -> dict[str, str]:
-    """Return what is set on top of the caller's environment: variables, devices, threads, and the rendezvous.
+    """Return the settings on top of the caller's environment: variables, devices, threads, and the rendezvous.
 
     `ranks` are the processors of each rank of an `all` launch; they write beside `log`. `threads` is None without
     isolation, so that the naive effect shows.
@@ -103,7 +103,7 @@ def added_environment(
 
 
 def share_variables(part: DeviceShare, mps: Path) -> dict[str, str]:
-    """Return what holds a tenant to its part of a device: torch's own limit, or the client's side of MPS.
+    """Return the variables that hold a tenant to its part of a device: torch's own limit, or the client's side of MPS.
 
     `mps` is the directory of the daemon's pipes (NVIDIA, Multi-Process Service, "Environment Variables").
     """
@@ -145,7 +145,7 @@ def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
 
 
 def own_python() -> dict[str, str]:
-    """Return what puts our interpreter and our library before the caller's."""
+    """Return the variables that put our interpreter and our library before the caller's."""
     return {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
         "PYTHONPATH": os.pathsep.join(filter(None, [str(SOURCE_ROOT), os.environ.get("PYTHONPATH")])),

@@ -18,7 +18,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Events:
-    """Calls what was registered for a descriptor when it becomes readable."""
+    """Calls the function that was registered for a descriptor when it becomes readable."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()

@@ -40,7 +40,7 @@ def beside(socket: Path) -> Path:
 
 
 def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, temporary: Path) -> dict[str, str]:
-    """Return what such a tenant has beyond the caller's environment: PATH and interpreter are as they were."""
+    """Return such a tenant's variables beyond the caller's environment: PATH and interpreter are as they were."""
     jobs = {name for name in VARIABLES if name not in MEETING}
     environment = {name: value for name, value in added.items() if name not in jobs and name != "PATH"}
     settings = Settings(

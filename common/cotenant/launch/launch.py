@@ -455,7 +455,7 @@ class Launch:
             self._fails(tenant, reason)
 
     def _exited(self, tenant: Tenant) -> None:
-        """The direct child is gone: count, clear what it left in its slice, and read its last messages."""
+        """The direct child is gone: count, clear the rest in its slice, and read its last messages."""
         self._events.forget(tenant.pidfd)
         for rank in tenant.ranks.values():
             if rank.life is not None and rank.life.ended:

@@ -1,4 +1,4 @@
-"""The limits of a launch: how long it may take, how much it measures, and what full memory ends."""
+"""The limits of a launch: how long it may take, how much it measures, and how much full memory ends."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Limits:
         return dataclasses.replace(self, timeout_s=timeout_s, timeout_by="'timeout' in the job file")
 
     def policies(self) -> dict[str, str | float]:
-        """Return what of this a record names: it decides how much is measured, and of what is left."""
+        """Return the part that a record names: it decides how much is measured, and of what is left."""
         named = {"on_oom": self.on_oom, "budget_s": self.budget_s, "until_interval": self.until_interval}
         named |= {"settle_s": self.settle_s or None, "at_least_s": self.at_least_s or None, "at_most_s": self.at_most_s}
         return {name: value for name, value in named.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The load: what is measured of a launch between GO and the last DONE, and when that is enough."""
+"""The load: the measured part of a launch, between GO and the last DONE, and when that is enough."""
 
 from __future__ import annotations
 

@@ -31,14 +31,14 @@ class HostKills:
 
 
 class KillWatch:
-    """Sees what the kernel kills for memory from now on."""
+    """Sees the kernel's kills for memory from now on."""
 
     def __init__(self) -> None:
         self._log, self._logged = KernelLog(), list[MemoryKill]()
         self._before = memory_kills()
 
     def so_far(self, tenants: Collection[Tenant]) -> HostKills:
-        """Return what was killed; the kernel's count holds those of the slices of `tenants`, too."""
+        """Return the kills; the kernel's count holds those of the slices of `tenants`, too."""
         self._logged += self._log.kills()
         own = sum(tenant.after.oom_kills or 0 for tenant in tenants)
         elsewhere = sum(_elsewhere(kill, tenants) for kill in self._logged)

@@ -133,7 +133,7 @@ class MpsDaemon:
             time.sleep(POLL_S)
 
     def _last_words(self) -> str:
-        """Return the last line of what the daemon has written."""
+        """Return the last line that the daemon has written."""
         with Directory(Path(self._variables["CUDA_MPS_LOG_DIRECTORY"])) as logs:
             names = sorted(name for name in logs.names() if name.endswith(".log"))
             lines = [line for name in names for line in log_end(logs, name, LOG_BYTES).splitlines() if line.strip()]

@@ -46,7 +46,7 @@ _EXCUSED = {"ImportError", "ModuleNotFoundError", "Exception"}
 
 
 def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[JobNeeds, ...], tuple[Start, ...]]:
-    """Return what every chosen job lacks, and the starts of those that can be started."""
+    """Return the missing needs of every chosen job, and the starts of those that can be started."""
     needs: list[JobNeeds] = []
     every: list[Start] = []
     mixed = {label for mix in options.mixes for label in mix.labels}
@@ -68,7 +68,7 @@ def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[
 
 
 def isolation_of(backend: Backend, findings: tuple[Finding, ...] = ()) -> Isolation:
-    """Return what checks are asked of the backend that serves, of which `findings` are known."""
+    """Return the facts for checks of the backend that serves, of which `findings` are known."""
     own_shm = backend.name != "none" and own_shm_can_be_had()
     return Isolation(backend.name, backend.unenforced, findings, backend.elsewhere(), own_shm)
 

@@ -59,7 +59,7 @@ def _setter(name: str, value: str, caller: Mapping[str, str]) -> str:
 
 
 def _places(path: str) -> list[str]:
-    """Return what of a PYTHONPATH is not ours: every tenant is given our library first, or our hook."""
+    """Return the part of a PYTHONPATH that is not ours: every tenant is given our library first, or our hook."""
     places, ours = [place for place in path.split(os.pathsep) if place], (str(SOURCE_ROOT), str(HOOK))
     return [place for place in places if not Path(place).is_absolute() or os.path.realpath(place) not in ours]
 

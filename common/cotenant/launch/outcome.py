@@ -1,4 +1,4 @@
-"""How a tenant ended, from what was seen of it: every outcome of a record is decided here."""
+"""How a tenant ended, from observations of it: every outcome of a record is decided here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MISSING = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'$
 
 @dataclass(frozen=True, slots=True)
 class TenantResult:
-    """How one tenant ended: its spec, outcome, what its ranks sent, and what the kernel counted."""
+    """How one tenant ended: its spec, outcome, the messages of its ranks, and the kernel's counters."""
 
     spec: TenantSpec
     outcome: str
@@ -127,7 +127,7 @@ def _died(tenant: Tenant) -> Reason:
 
 
 def failure(tenant: Tenant, rank: Rank, outcome: str, message: str) -> Reason:
-    """Return what one process reports of its failure; one of several is named, with its log where it has no outcome."""
+    """Return one process's report of its failure; one of several is named, with its log where it has no outcome."""
     if rank.world == 1:
         return outcome, message
     log = f". {_quoted_tail(tenant.log_tail(rank.number))}" if outcome == "failed" else ""

@@ -87,7 +87,7 @@ class Output:
         return self._do(folder)
 
     def put_right(self) -> tuple[Finding, ...]:
-        """Set aside what is not ours in the place of our files; return a finding on that and on a directory replaced.
+        """Set aside foreign files in the place of our files; return a finding on that and on a directory replaced.
 
         A journal that no longer goes on with what we wrote stands there anew.
         """

@@ -68,7 +68,7 @@ class RunPaths:
     def sweep(self) -> list[str]:
         """Remove the own directories of runs that are dead, of this user and since this host's boot.
 
-        Return what stays of them, in sentences.
+        Return the rest that stays of them, in sentences.
         """
         left = []
         for path in [path for own in self.own for path in own.parent.glob(f"{_prefix()}*")]:

@@ -189,7 +189,7 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
 
 
 def _stated(tenant: TenantResult) -> dict[str, Any]:
-    """Return what is known of a program of `exec` without asking it."""
+    """Return the facts on a program of `exec` that need no question to it."""
     foreign = tenant.spec.foreign
     return {} if foreign is None else {"arguments": foreign.arguments, "version": ""}
 

@@ -1,4 +1,4 @@
-"""The runner's side of the rendezvous: a listening socket, its links, and what one process sends over each."""
+"""The runner's side of the rendezvous: a listening socket, its links, and the messages of one process over each."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Link:
         return Life.of(self.peer)
 
     def receive(self) -> list[Message]:
-        """Return what can be read now, within limits. Raises ProtocolError, and then the link is closed.
+        """Return the messages that can be read now, within limits. Raises ProtocolError, and then the link is closed.
 
         So much may be said in all: a first line, and behind it as much as a whole launch takes.
         """

@@ -63,7 +63,7 @@ def begin(options: Options, starts: Sequence[Start], backend: str, host: str, ke
 
 
 def earlier(options: Options, starts: Sequence[Start], backend: str, host: str) -> ResumeState | None:
-    """Return what is behind a repetition that has begun in its directory; None where it has not.
+    """Return the finished part of a repetition that has begun in its directory; None where it has not.
 
     Records of a launch that did not end are set aside. Raises CotenantError as `begin` does.
     """
@@ -82,7 +82,7 @@ def begun(options: Options, starts: Sequence[Start], backend: str, host: str) ->
 
 
 def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> dict[str, str]:
-    """Return what decides how a launch runs, by the words that a person knows it by."""
+    """Return the conditions that decide how a launch runs, by the words that a person knows it by."""
     work = [
         [
             start.key,
@@ -111,7 +111,7 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
 
 
 def _given(program: Program) -> tuple[object, object]:
-    """Return a cell's arguments and variables without what nobody may read: that changes no work."""
+    """Return a cell's arguments and variables without the confidential ones: that changes no work."""
     args, env = program.cell.args, program.cell.job.env
     return [*arguments_without(dict(args)).items()], [*arguments_without(dict(env)).items()]
 

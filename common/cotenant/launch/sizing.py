@@ -38,7 +38,7 @@ class Sizing:
         return self._class or memory_class(self._plans[job.group].device_share_bytes)
 
     def size_of(self, cell: JobCell) -> Size | None:
-        """Return what the table has for a cell; None where the cell does not ask for it, or the memory is too small.
+        """Return the table's size for a cell; None where the cell does not ask for it, or the memory is too small.
 
         Raises CotenantError for a job or a precision that the table does not know.
         """

@@ -1,4 +1,4 @@
-"""From options and a machine to what will be started: everything that can be wrong is found before anything runs."""
+"""From options and a machine to the starts: everything that can be wrong is found before anything runs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Options:
     extra: tuple[str, ...] = ()
 
     def plan(self, machine: Machine) -> Plan:
-        """Return what each tenant gets of a machine. Raises CotenantError."""
+        """Return each tenant's slice of a machine. Raises CotenantError."""
         return plan(
             machine,
             tenants_by_default(machine, self.users),
@@ -220,7 +220,7 @@ class _Launch:
 
 
 class Resolver:
-    """Turns cells into starts, for one machine. Raises CotenantError for what cannot be started."""
+    """Turns cells into starts, for one machine. Raises CotenantError for a cell that cannot be started."""
 
     def __init__(self, options: Options, machine: Machine, chosen: Chosen) -> None:
         self._options = options

@@ -122,7 +122,7 @@ class SuiteRun:
                 raise CotenantError(finding.sentence, finding.remedy)
 
     def heading(self) -> list[str]:
-        """Return what is about to happen, in a few lines."""
+        """Describe the run to come, in a few lines."""
         devices = many(len(self._machine.accelerators), "accelerator")
         grave = [finding for finding in self.before if finding.severity != "info"]
         strangers = any(finding.rule == "device_in_use" for finding in self.before)
@@ -253,7 +253,7 @@ class SuiteRun:
         return result
 
     def follow(self, tell: Callable[[str], None], observer: Observer | None = None) -> SuiteResult:
-        """Launch what node 0 says, on a node that is another; the records are kept there. Raises CotenantError."""
+        """Launch the tenants that node 0 names, on another node; the records are kept there. Raises CotenantError."""
         options = self._options
         assert options.cluster is not None
         self._observer = observer or Unobserved()
@@ -295,7 +295,7 @@ class SuiteRun:
         return hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()
 
     def _open(self, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> None:
-        """Make directories, reaper and backend; what is made is undone when `stack` closes."""
+        """Make directories, reaper and backend; they are undone when `stack` closes."""
         options, run, own = self._options, self._options.run, self._paths.own
         self.check_room()
         self._output = Output(self._paths.output)
@@ -407,7 +407,7 @@ class SuiteRun:
         )
 
     def _keep_transcript(self, start: Start, buyer: Buyer, launch: str, interruption: Interruption) -> None:
-        """Take what the buyer has seen of a launch: its replays are part of it, so that takes a while."""
+        """Take the buyer's report of a launch: its replays are part of it, so that takes a while."""
         beginning = f"{self._options.suite.name}.R{self._options.uid}"
         try:
             files, held = keep_transcript(

@@ -41,7 +41,7 @@ def check_target(path: Path, source: Path) -> None:
 
 
 def changes(tuned: Tuned) -> dict[str, list[Value | None]]:
-    """Return what the search changed: each flag with the job's own value, None where it has none, and the new one."""
+    """Return the changes of the search: each flag with the job's own value, None where it has none, and the new one."""
     before = dict(tuned.base.args)
     after = {flag: values[0] for flag, values in tuned.job.args}
     return {flag: [before.get(flag), value] for flag, value in after.items() if before.get(flag) != value}

@@ -44,7 +44,7 @@ class Turns:
         self.look()
 
     def look(self) -> None:
-        """Give on what turns have ended, also by death or dawdling."""
+        """Pass on turns that have ended, also by death or dawdling."""
         if not self._turns:
             return
         for tenants in self._by_device().values():

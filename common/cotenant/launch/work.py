@@ -35,7 +35,7 @@ class WorkReadings:
             self.read()
 
     def read(self) -> dict[int, int]:
-        """Read now; return what each tenant had used, of those that are counted."""
+        """Read now; return the time that each tenant had used, of those that are counted."""
         begin_ns = time.perf_counter_ns()
         used = {tenant: used_ns for tenant, counter in self._counters.items() if (used_ns := counter()) is not None}
         for tenant, used_ns in used.items():
@@ -46,7 +46,7 @@ class WorkReadings:
 
 
 def _counters(tenants: Collection[Tenant]) -> dict[int, Callable[[], int | None]]:
-    """Return what reads the processor time of each tenant; none of a single one, which is beside nobody."""
+    """Return the reader of the processor time of each tenant; none of a single one, which is beside nobody."""
     if len(tenants) < 2:
         return {}
     uncounted = {tenant.index: tenant for tenant in tenants if tenant.live.processor_ns() is None}

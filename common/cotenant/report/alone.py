@@ -1,4 +1,4 @@
-"""A tenant's rate beside the others over its rate alone in the same slice: what neighbours cost."""
+"""A tenant's rate beside the others over its rate alone in the same slice: the cost of neighbours."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Side:
 
 
 def rows_of(records: Rows) -> list[RecordRow]:
-    """Return what sides are made of: the columns that have to be equal, who it is, its rate, and whether it counts."""
+    """Return the parts of sides: the columns that have to be equal, who it is, its rate, and whether it counts."""
     equal = (column.name for column in equal_columns().values())
     plain = {"run_id", "slice", "work", "rate_items_s", *ALONE, *STEP_TIMES, POWER, *equal}
     derived = {"who": TENANT, "job": JOB, "counts": COUNTS & (pl.col("tenants").fill_null(1) == 1)}

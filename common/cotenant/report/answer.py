@@ -1,4 +1,4 @@
-"""Answers in a sentence what each user really gets: what it keeps of what it has alone, and how far that is known."""
+"""Answers in a sentence what each user really gets: the kept share of its rate alone, and how far that is known."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cotenant.text import many
 NAMED = 4
 """So many users' numbers stand in a sentence; of more the lowest and the highest."""
 MOST_ERROR = 0.1
-"""A share of what users have alone: what is known to less is no reliable answer."""
+"""The largest error of a reliable answer, as a share of users' rates alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class JobShares:
 
     @property
     def quick(self) -> bool:
-        """Whether what each has alone is known of few observations."""
+        """Whether the rates alone are known from few observations."""
         return self.of_alone and self.job.alone is not None and self.job.alone.quick
 
     @property
@@ -77,7 +77,7 @@ def _plain(summary: Summary) -> list[JobSummary]:
 
 
 def answer(summary: Summary) -> str:
-    """Return the answer on top of a report: whether there is one, what each user keeps, and who least."""
+    """Return the answer on top of a report: whether there is one, each user's kept share, and who keeps least."""
     return " ".join(sentences(summary))
 
 
@@ -134,7 +134,7 @@ def _rates(job: JobSummary) -> str:
 
 
 def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
-    """Return what each user keeps over jobs, its range, and who keeps least if that is beyond noise."""
+    """Return each user's kept share over jobs, its range, and who keeps least if that is beyond noise."""
     values, logs = [of.kept.value for of in counted], list(map(_mean_logs, counted))
     whole = counted[0].kept if len(counted) == 1 else mean_kept(values, logs)
     assert whole is not None  # jobs that count have shares
@@ -150,7 +150,7 @@ def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
 
 
 def _logs(of: JobShares) -> list[dict[int, float]]:
-    """Return the logarithms of what each tenant of a job keeps, of the uids that all have, in the tenants' order."""
+    """Return the logarithms of each tenant's kept share, of the uids that all have, in the tenants' order."""
     alone = of.job.alone
     logs = [] if alone is None else [log_ratios((of.job.together.of(who), alone.of(who))) for who in of.shares]
     uids = sorted(set.intersection(*map(set, logs))) if logs else []
@@ -158,13 +158,13 @@ def _logs(of: JobShares) -> list[dict[int, float]]:
 
 
 def _mean_logs(of: JobShares) -> dict[int, float]:
-    """Return the logarithms of what the tenants of a job keep on the geometric mean, by uid."""
+    """Return the logarithms of the shares that the tenants of a job keep on the geometric mean, by uid."""
     logs = _logs(of)
     return {uid: fmean(log[uid] for log in logs) for uid in (logs[0] if logs else ())}
 
 
 def _unreliable(whole: Kept, counted: Sequence[JobShares]) -> str:
-    """Return that there is no reliable answer, why, and what would give one; "" where there is."""
+    """Return that there is no reliable answer, why, and the remedy; "" where there is."""
     doubts = [of.job.doubt for of in counted if of.job.doubt is not None]
     if 2 * len(doubts) > len(counted):
         (cause, _), *_ = Counter(doubt.cause for doubt in doubts).most_common(1)
@@ -183,7 +183,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _users(counted: Sequence[JobShares]) -> str:
-    """Return what each user keeps where a test over jobs, or over the launches of one, says that users differ."""
+    """Return each user's kept share where a test over jobs, or over the launches of one, says that users differ."""
     first = counted[0].shares
     if any(of.shares.keys() != first.keys() for of in counted):
         return ""
@@ -213,7 +213,7 @@ def _least(counted: Sequence[JobShares]) -> str:
 
 
 def _between_jobs(counted: Sequence[JobShares]) -> Differences | None:
-    """Return how jobs differ in what they keep: over launches, of a single one over the rounds of its blocks."""
+    """Return how jobs differ in their kept shares: over launches, of a single one over the rounds of its blocks."""
     logs = list(map(_mean_logs, counted))
     over = differences([[log[uid] for log in logs] for uid in sorted(set.intersection(*map(set, logs)))])
     return over or differences_within([of.kept for of in counted])

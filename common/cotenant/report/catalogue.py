@@ -13,7 +13,7 @@ from cotenant.text import many
 class CatalogueEntry:
     """A job. `data` lies below the data directory; `parameters` and `seconds`, of all cells, are of the last launches.
 
-    What is not known is None or empty.
+    Unknown fields are None or empty.
     """
 
     job: str

@@ -1,4 +1,4 @@
-"""The answers of `doctor`, by group: every check with what it found, and below it what is to be done."""
+"""The answers of `doctor`, by group: every check with its result, and below it the remedy."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ Side = Mapping[str, Sequence[LaunchRecords]]
 
 
 def differences_allowed() -> list[str]:
-    """Return what may differ between two sides where that is allowed."""
+    """Return the words that may differ between two sides where that is allowed."""
     return [*equal_columns(), HOST]
 
 
@@ -77,7 +77,7 @@ class SuiteComparison:
 
 
 def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteComparison:
-    """Compare job by job; what has no common rate is INVALID, and the difference is named.
+    """Compare job by job; a job without a common rate is INVALID, and the difference is named.
 
     Of many equal jobs chance alone makes some look faster or slower: a claim stands where it also holds with Holm's
     (1979) correction over all jobs.

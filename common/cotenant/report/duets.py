@@ -161,7 +161,7 @@ def _words(line: DuetLine) -> Iterator[Words]:
 
 
 def duet_sentence(line: DuetLine) -> str:
-    """Return the verdict as a sentence: how B compares with A, and what would settle what is not clear."""
+    """Return the verdict as a sentence: how B compares with A, and the time that would settle an unclear one."""
     if line.ratio is None:
         return f"There is no ratio of B over A: {line.verdict}."
     percents = f"{100 * line.ratio:.1f} %"

@@ -108,7 +108,7 @@ def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) 
 
 
 def file_name(chart: str, jobs: Sequence[str]) -> str:
-    """Return what a chart's files are called: `vae-timeline` for `j3t`, where vae is job 3; others as in the page."""
+    """Return the name of a chart's files: `vae-timeline` for `j3t`, where vae is job 3; others as in the page."""
     if found := _OF_JOB.fullmatch(chart):
         index, kind = found.groups()
         chart = f"{jobs[int(index)]}-{_KINDS.get(kind, kind)}"

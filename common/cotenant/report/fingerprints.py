@@ -1,4 +1,4 @@
-"""Fingerprints: what each job keeps under pressure on each resource, and what it leaves a probe of it."""
+"""Fingerprints: each job's kept share under pressure on each resource, and the share that it leaves a probe."""
 
 from __future__ import annotations
 

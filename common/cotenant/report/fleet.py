@@ -41,7 +41,7 @@ Line = tuple[NodeJudgement, Grounds | None]
 
 
 def fleet_grids(judged: Judged, odd: Sequence[Minority]) -> list[Grid]:
-    """Return what a terminal shows: the verdicts, nodes by jobs of each class, minorities."""
+    """Return the grids for a terminal: the verdicts, nodes by jobs of each class, minorities."""
     return [verdict_grid(judged), *(matrix_grid(of, judged) for of in judged.classes), inventory_grid(odd)]
 
 

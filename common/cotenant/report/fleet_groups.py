@@ -20,7 +20,7 @@ from cotenant.suite.jobfile import matches
 from cotenant.text import many
 
 HARDWARE_AND_SOFTWARE = ("device", "devices", "processors", "software", "kernels", "isolation")
-"""In what two groups may differ: it is what they are compared for."""
+"""The words in which two groups may differ: they are compared for that."""
 
 
 def chosen(patterns: Sequence[str], gathered: Gathered) -> dict[str, list[str]]:

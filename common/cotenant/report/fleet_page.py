@@ -1,4 +1,4 @@
-"""A fleet as one page that works offline: the verdicts, nodes by jobs, a distribution per job, what differs."""
+"""A fleet as one page that works offline: the verdicts, nodes by jobs, a distribution per job, differences."""
 
 from __future__ import annotations
 

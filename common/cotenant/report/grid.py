@@ -1,4 +1,4 @@
-"""The grid: what every view of records yields. Renderers alone know how one looks in a terminal, a file or a page."""
+"""The grid: the result of every view of records. Renderers alone know how one looks in a terminal, a file or a page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Column(Generic[T]):
-    """One column: its heading, and what takes its cell `of` an item.
+    """One column: its heading, and the function that takes its cell `of` an item.
 
     An `optional` one is left out where no row has anything in it. On a terminal too narrow for all columns, those to
     `drop` are left out; the last of the others, as many as have no room, stand on a line below each row, after their
@@ -71,11 +71,11 @@ class Row:
     notes: Sequence[Words] = ()
 
     def cell(self, column: Column[Any]) -> Cell:
-        """Return what stands in a column."""
+        """Return the cells of a column."""
         return self.cells.get(column, BLANK)
 
     def in_order(self, columns: Iterable[Column[Any]]) -> list[Cell]:
-        """Return what stands in these columns."""
+        """Return the cells of these columns."""
         return [self.cell(column) for column in columns]
 
     def has(self, column: Column[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""A history as series: launches of equal work on one host and device in the order they ran, and what became of them."""
+"""A history as series: launches of equal work on one host and device in the order they ran, and their outcomes."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ COLUMNS: Sequence[Column[RateSeries]] = (
 
 
 def _name(series: RateSeries) -> str:
-    """Return the job's name, with what sets this series apart from others of the job."""
+    """Return the job's name, with the words that set this series apart from others of the job."""
     return f"{series.job} ({series.label})" if series.label else series.job
 
 

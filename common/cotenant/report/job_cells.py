@@ -37,7 +37,7 @@ def job_verdict_cell(job: JobSummary) -> Cell:
 
 
 def verdict_cell(verdict: str, note: str) -> Cell:
-    """Return a verdict, with what is to be known of it beside it."""
+    """Return a verdict, with notes on it beside it."""
     return Cell(verdict, style=style_of(verdict) if verdict else "", note=note)
 
 

@@ -1,4 +1,4 @@
-"""The jobs of a summary as a grid, and their tenants as another: what `report` prints, and a suite at its end."""
+"""The jobs of a summary as a grid, and their tenants as another: the tables of `report`, and of a suite's end."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
 
 
 def explanations(summary: Summary) -> list[str]:
-    """Return what the columns of its grid mean, of those that have anything in them."""
+    """Return the meanings of its grid's columns, of those that have anything in them."""
     shown = {
         f"{OF_N} {OF_WORST}": bool(summary.jobs),
         OF_WITHIN: any(within_cell(job) != Cell() for job in summary.jobs),
@@ -155,7 +155,7 @@ def _columns(
 
 
 def facts(jobs: Sequence[JobSummary], host: str) -> str:
-    """Return what holds for all jobs of a suite on one host: `node1: Some Processor; 2 tenants, isolation v1`."""
+    """Return the facts common to all jobs of a suite on one host: `node1: Some Processor; 2 tenants, isolation v1`."""
     works = [dict(job.work) for job in jobs if job.work is not None]
     gpus = ", ".join(sorted({gpu for job in jobs for gpu in job.gpus}))
     parts = {name: sorted({work[of] for work in works if work[of]}) for name, of in OF_WORKS.items()}

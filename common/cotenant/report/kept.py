@@ -1,4 +1,4 @@
-"""Shows what is kept: a value, its interval and over what it goes, in tables, in programs' rows and in sentences."""
+"""Shows a kept share: a value, its interval and over what it goes, in tables, in programs' rows and in sentences."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def kept_fields(name: str) -> tuple[str, ...]:
 
 
 def kept_values(kept: Kept, name: str) -> dict[str, Value]:
-    """Return what programs read."""
+    """Return the fields that programs read."""
     values = (kept.value, *(kept.interval or (None, None)), kept.n, kept.over)
     return dict(zip(kept_fields(name), values, strict=True))
 

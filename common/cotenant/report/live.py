@@ -23,7 +23,7 @@ INTERVAL_S = 0.95
 
 
 class LiveView:
-    """Draws below the lines that `tell` is given, which stay; what is drawn goes when it is closed.
+    """Draws below the lines that `tell` is given, which stay; the drawing goes when it is closed.
 
     `lost`: the terminal is gone, and nothing more is written to it. That ends no suite.
     """
@@ -47,7 +47,7 @@ class LiveView:
         self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._region)
 
     def tell(self, line: str) -> None:
-        """Print a line above what is drawn, as it would stand in a file, but for a terminal's control sequences."""
+        """Print a line above the drawing, as it would stand in a file, but for a terminal's control sequences."""
         shown = "".join(char if char.isprintable() else "?" for char in line)
         self._write(lambda: self._print(Text(shown)))
 
@@ -103,7 +103,7 @@ class LiveView:
         self._live.refresh()
 
     def _print(self, line: Text) -> None:
-        with self._console:  # One write: the line, and below it what is drawn as it is now.
+        with self._console:  # One write: the line, and below it the drawing as it is now.
             if self._live.is_started:
                 self._live.refresh()
             self._console.print(line, soft_wrap=True)
@@ -115,7 +115,7 @@ class LiveView:
             except OSError:
                 self.lost = True
 
-    # What is drawn
+    # The drawing
 
     def _region(self) -> Group:
         parts = [_line(self._suite(), "dim")]

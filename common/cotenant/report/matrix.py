@@ -98,6 +98,6 @@ def _geometric_mean(rates: pl.Expr) -> pl.Expr:
 
 
 def device_names(devices: Sequence[str], summary: Summary) -> list[str]:
-    """Return what they are called: without accelerators a device is a slice that the tenants of its number had."""
+    """Return their names: without accelerators a device is a slice that the tenants of its number had."""
     accelerated = (summary.records.columns("devices")["devices"] != 0).fill_null(True).any()
     return [f"D{name}" if accelerated else f"slice {name}" for name in devices]

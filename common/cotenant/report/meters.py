@@ -27,7 +27,7 @@ Course = tuple[str, str, list[list[Meter]]]
 
 
 def courses(records: Rows) -> list[Course]:
-    """Return what was sampled in two launches and more, of hosts and of the devices that trained.
+    """Return the quantities sampled in two launches and more, of hosts and of the devices that trained.
 
     The records of one launch hold the same samples, of all devices of the machine.
     """

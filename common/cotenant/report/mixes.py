@@ -287,7 +287,7 @@ def _notes(block: MixBlock) -> Iterator[Words]:
 
 
 def mix_sentence(block: MixBlock) -> str:
-    """Return what the users of a mix keep, and who keeps least; that it is not known, and why, where it is not."""
+    """Return the kept shares of a mix's users, and who keeps least; that it is not known, and why, where it is not."""
     if block.measures is None:
         return f"what the users of {block.mix} keep beside each other is not known: {'; '.join(block.notes)}"
     known = {tenant.job: tenant.progress for tenant in block.tenants if tenant.progress is not None}

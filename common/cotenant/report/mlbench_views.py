@@ -124,7 +124,7 @@ def _score_lines(score: Score, price: float | None) -> Iterator[str]:
 
 
 def of_original(report: Report) -> list[str]:
-    """Return the sentence on what the original's default score leaves out, where it was expected."""
+    """Return the sentence on the jobs that the original's default score leaves out, where it was expected."""
     if report.score.left_out:
         return [f"Without {', '.join(report.score.left_out)}, as the original's default score."]
     more = [job for job in ORIGINAL_LEFT_OUT if job in report.results["job"]]

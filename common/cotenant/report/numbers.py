@@ -12,7 +12,7 @@ _SCALES = ((999.95e9, 1e12, "T"), (999.95e6, 1e9, "G"), (999.95e3, 1e6, "M"), (9
 
 
 def rate(value: float) -> str:
-    """Return `1.694M`; what is no positive number is absent, never a zero."""
+    """Return `1.694M`; a value that is no positive number is absent, never a zero."""
     if not _is_rate(value):
         return ABSENT
     scale, letter = _scale(value)

@@ -98,7 +98,7 @@ def page(
 
 
 def _shares(summary: Summary, width: float) -> Picture | None:
-    """Return the chart on top: what each tenant has over what it has alone, or over an equal share."""
+    """Return the chart on top: each tenant's rate over its rate alone, or over an equal share."""
     rows = shares_of(summary)
     if not rows:
         return None
@@ -193,7 +193,7 @@ def _curves(curves: Curves) -> list[dict[str, Any]]:
 
 
 def cards(summary: Summary) -> list[Card]:
-    """Return what can be told of any directory of records; what nobody measured has no card."""
+    """Return the facts of any directory of records; what nobody measured has no card."""
     jobs, counts = summary.jobs, [len(job.rates) for job in summary.jobs]
     least, most = min(counts, default=0), max(counts, default=0)
     launches = f"{least} to {many(most, 'launch', 'es')}" if least < most else many(most, "launch", "es")

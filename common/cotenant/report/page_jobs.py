@@ -50,7 +50,7 @@ class Picture:
 
 
 def job_cards(summary: Summary, points: int) -> list[dict[str, Any]]:
-    """Return what the page shows of each job that has a rate; all together draw about `points` observations."""
+    """Return the page's part on each job that has a rate; all together draw about `points` observations."""
     arrays = sum(len(job.members) for job in summary.jobs)
     most = max(LEAST_POINTS, points // max(1, arrays))
     anchors = rule_anchors(summary.findings)
@@ -60,7 +60,7 @@ def job_cards(summary: Summary, points: int) -> list[dict[str, Any]]:
 
 
 def _whole(job: JobSummary) -> float:
-    """Return what is 100 % in the pictures of a job: the median of its tenants' rates."""
+    """Return the rate that is 100 % in the pictures of a job: the median of its tenants' rates."""
     return median(estimate.rate for estimate in job.tenants.values())
 
 
@@ -112,7 +112,7 @@ def _facts(job: JobSummary) -> str:
 
 
 def _meters(tenants: Sequence[Drawn]) -> str:
-    """Return what a device did on average while the launches that count were timed."""
+    """Return the means of a device's meters while the launches that count were timed."""
     means: dict[str, list[float]] = defaultdict(list)
     for meter in (meter for tenant in tenants for meter in tenant.meters):
         means[meter.quantity].append(meter.mean)

@@ -37,7 +37,7 @@ class BesideEachOther:
 
 
 def beside_each_other(summary: Summary) -> BesideEachOther | None:
-    """Return what the page shows of different jobs; None without any."""
+    """Return the page's part on different jobs; None without any."""
     blocks, pairs = outside_pairs(summary), pairs_grid(summary)
     grid = mix_grid(blocks)
     if not blocks and not pairs.groups:

@@ -58,7 +58,7 @@ class UnderPressure:
 
 
 def under_pressure(summary: Summary) -> UnderPressure | None:
-    """Return what the page shows of launches beside neighbours of known pressure; None without a curve."""
+    """Return the page's part on launches beside neighbours of known pressure; None without a curve."""
     curves = sensitivities(record for _, record in again(summary.under_pressure))
     if not any(each.highest for each in curves):
         return None

@@ -38,7 +38,7 @@ class Sharing:
 
 
 def sharing(points: Sequence[SharePoint]) -> Sharing | None:
-    """Return what the page shows of these points; None without any. A single point has no picture."""
+    """Return the page's part on these points; None without any. A single point has no picture."""
     if not points:
         return None
     jobs: list[JobWorth] = []

@@ -1,4 +1,4 @@
-"""The matrix of pairs: what each job keeps of its rate alone beside each other one."""
+"""The matrix of pairs: each job's kept share of its rate alone beside each other one."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class PairMatrix:
     doubts: Mapping[tuple[str, str], tuple[str, ...]]
 
     def sensitivity(self, victim: str) -> float | None:
-        """Return the sum of a row: what a job keeps beside all; None where a pair is missing."""
+        """Return the sum of a row: a job's kept shares beside all; None where a pair is missing."""
         return _sum([self.kept[victim].get(neighbour) for neighbour in self.jobs])
 
     def noise(self, neighbour: str) -> float | None:
-        """Return the sum of a column: what all keep beside a job; None where a pair is missing."""
+        """Return the sum of a column: the shares that all keep beside a job; None where a pair is missing."""
         return _sum([self.kept[victim].get(neighbour) for victim in self.jobs])
 
 

@@ -1,4 +1,4 @@
-"""The picture of a plan: sockets and nodes as boxes, cores as cells, and below it what each tenant has.
+"""The picture of a plan: sockets and nodes as boxes, cores as cells, and below it each tenant's part.
 
 Readable without colour, and in a file: tenants are letters, colours only repeat them. Tenants that share processors
 have one letter.
@@ -162,7 +162,7 @@ def _device_lines(devices: Sequence[Document], parts_of: Mapping[int, int], tota
 
 
 def _tenants(plan: Document) -> Grid:
-    """Return a row per tenant, and what is left over."""
+    """Return a row per tenant, and the rest."""
     tenants = plan["tenants"]
     columns: Sequence[Column[Document]] = (
         Column("tenant", lambda tenant: _letter(tenant["part"], _part_total(plan)), left=True),
@@ -205,7 +205,7 @@ def _size(size_bytes: int) -> str:
 
 
 def name_of(tenant: int | None, total: int) -> str:
-    """Return what one of so many tenants is called: `A`, of more than 52 `A0`; dashes for nobody."""
+    """Return the name of one of so many tenants: `A`, of more than 52 `A0`; dashes for nobody."""
     digits = len(str((total - 1) // len(_LETTERS))) if total > len(_LETTERS) else 0
     if tenant is None:
         return _NOBODY * (1 + digits)

@@ -53,7 +53,7 @@ class PairPrediction:
 class Predictions:
     """The pairs of one suite on one host under one isolation: none where one number for all errs no more.
 
-    `resources` are those whose curves tell what is expected.
+    `resources` are those whose curves give the expected values.
     """
 
     suite: str
@@ -65,7 +65,7 @@ class Predictions:
 
 
 def predictions(summary: Summary, curves: Sequence[Sensitivity]) -> list[Predictions]:
-    """Return what can be predicted where three pairs at least were measured."""
+    """Return the predictions where three pairs at least were measured."""
     resources = of_resources(curves)
     made = (
         _of_matrix(each, resources.get((each.suite, each.host, each.isolation), {})) for each in pair_matrices(summary)

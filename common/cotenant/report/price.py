@@ -96,6 +96,6 @@ def joules_cell(joules: float | None) -> Cell:
 
 
 def legends(energies: Iterable[Kept | None], steps: Iterable[StepTimes | None]) -> list[str]:
-    """Return the sentences on what of these is known of anybody."""
+    """Return the sentences on those of these that are known of anybody."""
     every = ((OF_ENERGY, energies), (OF_STEPS, steps))
     return [text for text, known in every if any(each is not None for each in known)]

@@ -94,7 +94,7 @@ SHOWN = 50
 MOST_AT_END = 3
 """So many findings stand at a suite's end."""
 PASTED = {"slow_start": "-- --skip {:.0f}", "loaded_ahead": "-- --skip {:.0f}"}
-"""Arguments that mend what a rule found, of its finding's value."""
+"""Arguments that mend a rule's finding, of its finding's value."""
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
 """So many further sentences of a rule stand below its worst value."""

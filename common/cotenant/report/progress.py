@@ -43,7 +43,7 @@ class LaunchLine:
     rates: str
 
     def text(self, width: int | None = None) -> tuple[str, str, str]:
-        """Return what stands before the verdict, the verdict, and what follows; on a terminal of this width."""
+        """Return the text before the verdict, the verdict, and the text behind it; on a terminal of this width."""
         before = f"{self.place} {shortened(self.name, self.place, width)}  "
         return before, f"{self.verdict:<{len(SUSPECT)}}", f"  {self.took:>5}  {self.rates}"
 

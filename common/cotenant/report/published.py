@@ -93,7 +93,7 @@ def _from_csv(path: Path, text: str) -> list[_Published]:
 
 
 def _from_json(path: Path, text: str) -> list[_Published]:
-    """Return the points of the shoot-out's form; what it does not say is left empty."""
+    """Return the points of the shoot-out's form; values that it lacks are left empty."""
     try:
         models: Mapping[str, Mapping[str, Mapping[str, float]]] = json.loads(text)
         found = [

@@ -1,6 +1,6 @@
 """A grid as text in a terminal, as Markdown, CSV, JSON and as a table of a page: one way each for all views.
 
-What comes from files is printed without a terminal's control sequences. An absent number is a dash, empty or null.
+Text from files is printed without a terminal's control sequences. An absent number is a dash, empty or null.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ MARKS = {"green": "good", "yellow": "some", "bold red": "bad", "dim": "soft"}
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One figure: what it is, its value, and what it is of. The `lead` is the one to look at first."""
+    """One figure: its name, its value, and its subject. The `lead` is the one to look at first."""
 
     name: str
     value: str
@@ -217,7 +217,7 @@ class Card:
 
 
 def html(grid: Grid, without: Collection[str] = ()) -> Markup:
-    """Return a table per group, `without` the columns of these headings; what stands in it is escaped."""
+    """Return a table per group, `without` the columns of these headings; its texts are escaped."""
     seen = [column for column in grid.columns if column.seen != "files" and column.heading not in without]
     columns = present(seen, grid.shown_rows)
     return Markup(

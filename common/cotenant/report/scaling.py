@@ -146,7 +146,7 @@ def _works(point: ScalingPoint) -> list[Work]:
 
 
 def _growing() -> list[str]:
-    """Return in what points of a series may differ, by the words of works."""
+    """Return the values in which points of a series may differ, by the words of works."""
     return [word for word in equal_columns() if word not in CONDITIONS]
 
 

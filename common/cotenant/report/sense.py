@@ -1,4 +1,4 @@
-"""Sensitivity: what jobs keep of their rates beside neighbours of known pressure, with slope and knee."""
+"""Sensitivity: the shares that jobs keep of their rates beside neighbours of known pressure, with slope and knee."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _at_full(of: Sensitivity) -> list[Round]:
 
 
 def _with_taken(curves: Sequence[Sensitivity]) -> list[Sensitivity]:
-    """Return the curves with what their jobs take. Of a job that did two works each curve has samples of its own."""
+    """Return the curves with their jobs' use. Of a job that did two works each curve has samples of its own."""
     resources = of_resources(curves)
     done = []
     for each in curves:
@@ -225,7 +225,7 @@ def _groups(curves: list[Sensitivity]) -> Iterator[tuple[str, str, list[Row], li
 
 
 def _with_leaves(of: Row, sensitivity: Sensitivity) -> Row:
-    """Return a row with what the job leaves a probe, for programs."""
+    """Return a row with the share that the job leaves a probe, for programs."""
     if (known := sensitivity.taken) is None:
         return of
     low, high = known.interval or (None, None)

@@ -98,7 +98,7 @@ def _by_directory(records: Rows) -> list[Rows]:
 
 
 def place(point: SharePoint) -> tuple[str, str, str, str]:
-    """Return what the points of one table have in common: suite, host, job and isolation."""
+    """Return the common properties of one table's points: suite, host, job and isolation."""
     return point.suite, point.host, point.job, point.isolation
 
 

@@ -75,7 +75,7 @@ def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: b
 
 
 def _job_facts(job: JobSummary) -> str:
-    """Return what belongs to all tenants of a job."""
+    """Return the facts that all tenants of a job share."""
     parts = [
         f"{job.unit}/s" if job.unit else "",
         bound(job),

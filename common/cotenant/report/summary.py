@@ -1,4 +1,4 @@
-"""The jobs of a directory of records, each with its node's and its tenants' rates, and what is to be known of them.
+"""The jobs of a directory of records, each with its node's and its tenants' rates, and notes on them.
 
 A job is one line where its launches did equal work on one host, else it is several, and their names say why.
 """

@@ -1,4 +1,4 @@
-"""A search for a job's fastest setting, while it runs and after it: each setting with its rate, and what it gains."""
+"""A search for a job's fastest setting, while it runs and after it: each setting with its rate, and its gain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what a tenant states and what its runner knows to a Record; also of a benchmark that ran alone.
+"""From a tenant's statement and its runner's knowledge to a Record; also of a benchmark that ran alone.
 
 Any program may speak the rendezvous, so its own part of the record is checked first.
 """

@@ -117,7 +117,7 @@ def _rules(*severities: Severity) -> Callable[[Decoded], str]:
 
 
 def _kernels(record: Decoded) -> str:
-    """Return what decides how fast equal work is done: `torch.Adam fused, convolutions tried, channels_last`."""
+    """Return the choices for the speed of equal work: `torch.Adam fused, convolutions tried, channels_last`."""
     optimizers = [
         optimizer for optimizer in list_of(record.at("observed", "optimizers")) if isinstance(optimizer, dict)
     ]
@@ -194,7 +194,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("trust", "`clean`, `suspect` (a warning), `invalid` or `failed`", of=lambda record: ""),
     flag("comparable", "false where another tenant of the launch was lost after GO", True),
     text("unit", "what is counted: `image`, `token` ..."),
-    # What has to be equal, in the order in which a difference is named.
+    # Values that have to be equal, in the order in which a difference is named.
     text("run_class", "`base`, or `tuned`: its arguments were searched for", equal=True, word="class"),
     text("unique_id", "hash of name, source and arguments: equal for equal work", equal=True, word="benchmark"),
     text("item_work", "the same without what tuning may change", equal=True, word="work_of_an_item"),
@@ -250,7 +250,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
         equal=True,
     ),
     text("gpu", "model of the device, without one of the processor", equal=True, word="device"),
-    # What came of it.
+    # Its outcome.
     number(
         "rate_items_s",
         "median rate of the kept observations; of the original's records their mean",
@@ -439,7 +439,7 @@ def schema(columns: Iterable[RecordColumn] | None = None) -> pl.Schema:
 
 
 def equal_columns() -> dict[str, RecordColumn]:
-    """Return what has to be equal where rates are compared, by the word for it."""
+    """Return the columns that have to be equal where rates are compared, by the word for it."""
     return {column.word or column.name: column for column in COLUMNS if column.equal}
 
 

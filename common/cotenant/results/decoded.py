@@ -1,6 +1,6 @@
 """Values of decoded JSON, checked: a record may be another program's, cut off or damaged anywhere.
 
-What is malformed is absent; the record says what it is worth without it.
+A malformed value is absent; the record says what it is worth without it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def list_of(value: Any) -> list[Any]:
 
 
 def text_of(value: Any) -> str:
-    """Return the text, or the whole number as text; what no UTF-8 can hold becomes an escape."""
+    """Return the text, or the whole number as text; characters that UTF-8 cannot hold become escapes."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode(errors="backslashreplace").decode()
     return str(value) if isinstance(value, int) else ""
@@ -104,7 +104,7 @@ def time_of(text: str) -> str:
 
 
 def suite_and_device(path: str) -> tuple[str, str]:
-    """Return what the name of the original's older file says, `SUITE_DEVICE.json`; empty texts of another file."""
+    """Return the parts of the name of the original's older file, `SUITE_DEVICE.json`; empty texts of another file."""
     match = _OF_DEVICE.fullmatch(Path(path).name)
     return (match[1], match[2]) if match else ("", "")
 
@@ -142,7 +142,7 @@ class Decoded:
         self.edited = edited
 
     def at(self, *keys: str) -> Any:
-        """Return what stands below these keys, None where nothing does."""
+        """Return the value below these keys, None where nothing does."""
         value: Any = self.fields
         for key in keys:
             if not isinstance(value, Mapping) or key not in value:
@@ -167,7 +167,7 @@ class Decoded:
 
     @functools.cached_property
     def name(self) -> str:
-        """The job's; of a failure that names none, what its file's name says."""
+        """The job's; of a failure that names none, the name in its file's name."""
         if name := text_of(self.at("name")):
             return name
         in_path = _JOB.match(Path(self.path).name)

@@ -115,7 +115,7 @@ def observations_of(fields: Fields) -> list[Observed]:
 
 
 def own_meters(fields: Fields, vcd: str) -> list[Meter]:
-    """Return what was sampled, while tenants were timed, of the host and of the devices that the record trained on."""
+    """Return the samples, while tenants were timed, of the host and of the devices that the record trained on."""
     meters, own = mapping_of(fields.get("meters")), vcd.split(",")
     devices = map(mapping_of, mapping_of(meters.get("devices")).values())
     places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in devices]
@@ -194,7 +194,7 @@ def setting_of(machine: Fields) -> dict[str, str]:
         "ROCm": torch.get("hip"),
         CHECKOUT: f"{commit[:12]}{' and changes' if git.get('dirty') else ''}" if isinstance(commit, str) else "",
     }
-    # What the tenant imported says more than what is installed.
+    # The tenant's imports say more than the installed versions.
     known |= {"torch": torch["version"]} if torch.get("version") else {}
     return {name: value for name, value in known.items() if isinstance(value, str) and value}
 

@@ -36,7 +36,7 @@ Identity = tuple[str, str, str, int, datetime]
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the history: what a launch was, what it gave, and what it ran on.
+    """A line of the history: a launch, its rate, and its device.
 
     `rate` is of the node, in `unit` per second; of a launch without one `outcome` says why. `device` is what it ran on
     by name, `work` what else has to be equal where rates are compared, `setting` the versions its record knew.

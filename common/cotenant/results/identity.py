@@ -16,9 +16,9 @@ from cotenant.results.record import Record
 
 # How often, how observed and where reported do not change the work of one batch.
 NOT_WORK = frozenset({"report", "seed", "repeat", "number", "skip"})
-# What tuning may change: not the work of an item (docs/run-rules.md).
+# Values that tuning may change: not the work of an item (docs/run-rules.md).
 TUNABLE = frozenset({"batch_size", "batch_size_per_device", "workers", "graph", "compile", "channels_last"})
-# What follows from the number of devices.
+# Values that follow from the number of devices.
 _GROWS = ("devices", "batch_size", "batch_size_per_device")
 
 _DIGITS = 18
@@ -55,7 +55,7 @@ def job_and_cell(name: str) -> tuple[str, int]:
 
 
 def natural(label: str) -> tuple[int, str]:
-    """Return what tenants and devices are sorted by: numbers by their value, before all others."""
+    """Return the key by which tenants and devices are sorted: numbers by their value, before all others."""
     return (int(label), "") if label.isdecimal() and len(label) <= _DIGITS else (10**_DIGITS, label)
 
 
@@ -68,7 +68,7 @@ def _point(record: Record) -> tuple[int, float]:
 
 
 def _work_per_device(record: Record) -> list[Any]:
-    """Return what is equal in records that differ in their number of devices and their cell alone."""
+    """Return the values that are equal in records that differ in their number of devices and their cell alone."""
     arguments = {name: value for name, value in record.arguments.items() if name not in NOT_WORK and name not in _GROWS}
     each = record.arguments.get("batch_size_per_device", record.arguments.get("batch_size"))
     return [job_and_cell(record.name)[0], record.suite, record.hostname, record.version, each, arguments]

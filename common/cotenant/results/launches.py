@@ -20,7 +20,7 @@ ABORTED = "aborted"
 HASH_SHOWN = 12
 """How much of a hash a person is shown."""
 _SAME = ("unit", "version", "batch_size", "precision")
-"""In what the tenants of a launch must not differ, or its sum were one of different works."""
+"""Values in which the tenants of a launch must not differ, or its sum were one of different works."""
 _FIELDS = (
     "suite",
     "job",
@@ -118,7 +118,7 @@ def why_left_out(launch: LaunchRecords) -> str:
 
 
 def work_of(row: Mapping[str, Any]) -> Work:
-    """Return what has to be equal where this row's rate is compared."""
+    """Return the values that have to be equal where this row's rate is compared."""
     return tuple((word, row[column.name]) for word, column in equal_columns().items())
 
 

@@ -128,7 +128,7 @@ def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _of_other_runs(frame: pl.DataFrame) -> list[str]:
-    """Return sentences on what is older than a suite's newest run on a host.
+    """Return sentences on launches older than a suite's newest run on a host.
 
     One on each repetition with jobs that its newest suite run never launched, and one on the repetitions that ran long
     before the newest: much may differ. A quick baseline beside a whole one counts nowhere.
@@ -162,7 +162,7 @@ def newest_work(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     benchmark, batch size, precision or device than the newest of all has no rate of that job. The device is a launch's:
     its tenants may have different ones.
     """
-    # What has no number decides nothing: an INVALID record would else drive out the good ones.
+    # A record without a number decides nothing: an INVALID record would else drive out the good ones.
     counts, words = pl.col("ours") & COUNTS, [column.name for column in equal_columns().values()]
     job_and_work = [*_JOB, *words]
     rows = _with_devices(frame, counts).select(*job_and_work, "start_time", counts=counts)
@@ -211,7 +211,7 @@ def joined_models(first: str, last: str) -> pl.Expr:
 
 
 def _differing(work: Sequence[Any], others: Sequence[Sequence[Any]]) -> str:
-    """Name what other works differ in from `work`, with both values where a person can read them."""
+    """Name the values in which other works differ from `work`, with both values where a person can read them."""
     parts = []
     for word, value, *values in zip(equal_columns(), work, *others, strict=True):
         if differing := sorted({str(other) for other in values} - {str(value)}):

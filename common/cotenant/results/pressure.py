@@ -48,7 +48,7 @@ def pressures(statements: Sequence[Statement], labels: Sequence[str]) -> list[di
 
 
 def pressure_in(fields: Fields) -> NeighbourPressure | None:
-    """Return what a record's fields say of it; None where they say nothing, or what cannot be."""
+    """Return the pressure in a record's fields; None where they have none, or an impossible one."""
     return part_of(mapping_of(fields.get("meters")).get("pressure"), NeighbourPressure)
 
 

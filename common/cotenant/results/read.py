@@ -1,4 +1,4 @@
-"""Records and exports as tables, and once more for what stands in no table."""
+"""Records and exports as tables, and once more for values that stand in no table."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Decoded]]:
-    """Read the files of these rows again, for what stands in no table: yield each row and its record.
+    """Read the files of these rows again, for values in no table: yield each row and its record.
 
     Exported rows are left out, and so is a record whose file is gone or is another one now.
     """
@@ -96,7 +96,7 @@ def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Decoded]]:
 
 
 def drawn(rows: Rows) -> list[Drawn]:
-    """Read again what is drawn of these records."""
+    """Read again the drawn parts of these records."""
     return [
         Drawn(
             tenant=row["vcd"] if row["tenant"] is None else str(row["tenant"]),

@@ -1,4 +1,4 @@
-"""The record: what one tenant of one launch leaves behind, as one JSON file.
+"""The record: the result of one tenant of one launch, as one JSON file.
 
 The benchmark's arguments stand flat at the top, then the fields the original suite's readers know, then our own keys.
 `record.schema.json` beside this file is generated from these types; a test compares them.
@@ -43,7 +43,7 @@ Outcome = Literal[
 INTERRUPTED: Outcome = "interrupted"
 """The outcome of a tenant that a signal to the runner ended: nothing has failed."""
 CLEAN, SUSPECT, INVALID = "clean", "suspect", "INVALID"
-"""Verdicts on what completed: without a warning, with one, and with an error, which takes its number."""
+"""Verdicts on completed tenants: without a warning, with one, and with an error, which takes its number."""
 UNAUDITED = "unaudited"
 """Stands beside a number that is its program's own word."""
 MOST = 1 << 63  # no clock and no count gets there
@@ -129,7 +129,7 @@ class Observed(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_message(cls, fields: dict[str, Any]) -> Observed:
-        """Return what an `observation` message says; its further fields are nothing to a record."""
+        """Return the content of an `observation` message; its further fields are nothing to a record."""
         items, event_ns, issued_ns = fields["items"], fields.get("event_ns"), fields.get("issued_ns")
         return cls(
             start_ns=fields["start_ns"],
@@ -162,7 +162,7 @@ def counted(observations: Sequence[Observed], skip: int) -> list[Observed]:
 
 
 class Blocks(msgspec.Struct, frozen=True):
-    """The schedule of a launch by blocks, and what this tenant's slice spent in blocks of each kind."""
+    """The schedule of a launch by blocks, and the time that this tenant's slice spent in blocks of each kind."""
 
     rounds: int
     """Rounds that were planned behind the warm-up: in each every tenant runs alone once, or every pair meets once."""
@@ -308,9 +308,9 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
     completed: bool
     """Whether the tenant came to its end."""
     outcome: Outcome
-    """`completed`, or what happened instead."""
+    """`completed`, or the other outcome."""
     message: str
-    """The reason, of what did not complete."""
+    """The reason, where it did not complete."""
     schema: Literal["cotenant-record-1"] = "cotenant-record-1"
     """Version of this form."""
     unit: str

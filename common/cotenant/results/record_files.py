@@ -1,4 +1,4 @@
-"""Reads files of records: ours, and both formats of the original suite. What cannot be read is named and skipped.
+"""Reads files of records: ours, and both formats of the original suite. Unreadable files are named and skipped.
 
 The older of the original's formats is a file per device to which `{...},` was appended after a first `[`, and which was
 never closed; the newer is one object a file.
@@ -78,7 +78,7 @@ class Repetitions:
 def read_file(
     path: Path, repetitions: Repetitions | None = None, written: Written | None = None
 ) -> Iterator[Decoded | Skipped]:
-    """Yield what one file holds, record by record; `written` says whether it is what its launch wrote."""
+    """Yield the contents of one file, record by record; `written` says whether it is what its launch wrote."""
     lost, content = 0, _content(path)
     edited = written is not None and isinstance(content, bytes) and written.differs(path, content)
     for number, value in enumerate((repetitions or Repetitions()).numbered(_values(content), path)):
@@ -109,7 +109,7 @@ def planned_jobs(place: Path) -> set[str]:
 
 
 def _files(places: list[Path]) -> Iterator[Path | Skipped]:
-    """Yield what is in these places, each file once: they may lie within each other, as `out out/*` do."""
+    """Yield the records in these places, each file once: they may lie within each other, as `out out/*` do."""
     seen: set[tuple[str, str]] = set()
     home = functools.cache(os.path.realpath)
     for place in places:
@@ -152,7 +152,7 @@ def values_in(path: Path) -> Iterator[Any]:
 
 
 def _content(path: Path) -> bytes | str:
-    """Return what a file holds, or the sentence that says why it cannot be read."""
+    """Return the contents of a file, or the sentence that says why it cannot be read."""
     try:
         with open_regular(path, follow=True) as file:
             if os.fstat(file.fileno()).st_size > MOST_BYTES:

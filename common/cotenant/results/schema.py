@@ -68,7 +68,7 @@ def record_schema() -> dict[str, Any]:
 
 
 def meanings(of: type) -> dict[str, str]:
-    """Return what the text below each field of a type says of it."""
+    """Return the text below each field of a type."""
     (body,) = ast.parse(inspect.getsource(of)).body
     assert isinstance(body, ast.ClassDef)
     meanings_of = {}

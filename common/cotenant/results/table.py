@@ -76,7 +76,7 @@ class Rows:
         return self.frame.with_columns(pl.Series(AT, self.at, pl.UInt32))
 
     def columns(self, *names: str | pl.Expr, **more: pl.Expr) -> pl.DataFrame:
-        """Return columns of theirs, or what is made of these."""
+        """Return columns of theirs, or expressions of these."""
         made = [pl.col(name) if isinstance(name, str) else name for name in (*names, *more.values())]
         needed = dict.fromkeys(root for expression in made for root in expression.meta.root_names())
         return self.table.frame.select(list(needed))[self.at].select(*names, **more)
@@ -100,7 +100,7 @@ class Rows:
 
 
 def tables(records: Iterable[Decoded | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
-    """Yield the records in tables of so many, and what was skipped; no more than one record's JSON is held."""
+    """Yield the records in tables of so many, and skipped files or parts; no more than one record's JSON is held."""
     values: list[list[Any]] = []
     findings: list[tuple[Any, ...]] = []
     for record in records:

@@ -1,4 +1,4 @@
-"""From confirmed outliers to a verdict on each node: what is held against it, and what it takes to hold it."""
+"""From confirmed outliers to a verdict on each node: the charges against it, and the evidence for each."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def charges(
     resources: npt.NDArray[np.intp],
     works: npt.NDArray[np.intp],
 ) -> list[Charge]:
-    """Return what is held against the nodes of one class, the worst of a node first.
+    """Return the charges against the nodes of one class, the worst of a node first.
 
     `resources` has each job's (J), -1 for none; `works` (J) is equal for jobs that are not independent, as one model
     in two precisions. A suspect that has not run again is charged with its outliers, as SUSPECT, or is UNTESTED.
@@ -192,7 +192,7 @@ def _lowest(low: Flags, effects: Logs) -> tuple[int | None, float]:
 
 
 def worst(charges_of_node: list[Charge]) -> NodeVerdict:
-    """Return the verdict on a node from what is held against it."""
+    """Return the verdict on a node from the charges against it."""
     order = (NodeVerdict.DEFECT, NodeVerdict.SLOW, NodeVerdict.UNSTABLE, NodeVerdict.SUSPECT, NodeVerdict.UNTESTED)
     verdicts = {charge.verdict for charge in charges_of_node}
     return next((verdict for verdict in order if verdict in verdicts), NodeVerdict.ACCEPT)

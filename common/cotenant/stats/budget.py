@@ -30,7 +30,7 @@ class Amount:
 
 
 def within(requested: Amount, batch_ns: int, budget_ns: int) -> Amount:
-    """Return what of `requested` fits into `budget_ns`, where a batch takes `batch_ns`: never more than was requested.
+    """Return the amount that fits into `budget_ns`, where a batch takes `batch_ns`: never more than was requested.
 
     `number` is lowered first, so that as many observations are kept as were asked for; only where single batches are
     still too many, `repeat` is, and then at most a third of them is not kept. As many as an interval takes are kept in

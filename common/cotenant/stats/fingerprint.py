@@ -52,7 +52,7 @@ class Taken:
 
 
 def taken(of: Sensed, job: str) -> Taken:
-    """Return what a job takes of a resource. Raises KeyError for one that was not measured on it."""
+    """Return a job's use of a resource. Raises KeyError for one that was not measured on it."""
     kept = _kept_by_probe(of.jobs[job], of.probe)
     rates = [_achieved(of.jobs[job]), [each.base for each in of.probe]]
     logs = [[math.log(rate) for rate in of_each if rate] for of_each in rates]
@@ -67,7 +67,7 @@ def taken(of: Sensed, job: str) -> Taken:
 
 
 Points = Sequence[tuple[float, float]]
-"""A curve: levels in rising order, and what is kept beside each, which never rises."""
+"""A curve: levels in rising order, and the kept share beside each, which never rises."""
 
 
 def falling(samples: Sequence[Round]) -> Points:

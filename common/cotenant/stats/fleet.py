@@ -120,7 +120,7 @@ def spread_of(values: Logs, robust_sds: float = ROBUST_SDS, outlier: float = OUT
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Screening:
-    """One class after one run of every node: effects, what is natural of them, and the nodes to run again."""
+    """One class after one run of every node: effects, their natural spread, and the nodes to run again."""
 
     effects: Effects
     levels: Spread
@@ -129,7 +129,7 @@ class Screening:
 
     @property
     def few(self) -> bool:
-        """Whether the nodes are too few to tell what is natural among them."""
+        """Whether the nodes are too few to tell their natural spread."""
         return len(self.effects.nodes) < LEAST_NODES
 
     @property

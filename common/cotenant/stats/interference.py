@@ -1,4 +1,4 @@
-"""Shares of rates over launches known by their uid: what neighbours leave, and the suite's score against targets."""
+"""Shares of rates over launches known by their uid: that left by neighbours, and the suite's score against targets."""
 
 from __future__ import annotations
 

@@ -84,13 +84,13 @@ class Kept:
         return Kept(factor * self.value, ends, self.n, self.over)
 
     def inverse(self) -> Kept:
-        """Return 1 / what is kept."""
+        """Return 1 / the kept share."""
         ends = None if self.interval is None else (1 / self.interval[1], 1 / self.interval[0])
         return Kept(1 / self.value, ends, self.n, self.over)
 
 
 def joint(parts: Sequence[Kept]) -> Kept | None:
-    """Return the geometric mean of what several tenants of the same launches keep; None of nobody.
+    """Return the geometric mean of the kept shares of several tenants of the same launches; None of nobody.
 
     They share their launches, so their errors may be the same: the interval is as wide as theirs on the mean.
     """
@@ -103,7 +103,7 @@ def joint(parts: Sequence[Kept]) -> Kept | None:
 
 
 def kept(blocks: Sequence[BlockSum]) -> Kept | None:
-    """Return what a tenant keeps, by its blocks in the order of time; None where no turn alone has a block beside it.
+    """Return a tenant's kept share, by its blocks in the order of time; None where no turn alone has a block beside it.
 
     Of each turn alone the mean logarithm of the rates of the blocks of all just before and just after, less that of
     its own rate, items / time; over the rounds their mean and its t interval (`over_rounds`).

@@ -1,4 +1,4 @@
-"""Over launches: the launch is the unit of repetition, and what is averaged is the logarithm of its median rate.
+"""Over launches: the launch is the unit of repetition, and averages are over the logarithm of its median rate.
 
 Pooling the observations of several launches instead gives an interval that covers a third of what it says.
 """

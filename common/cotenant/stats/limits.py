@@ -1,4 +1,4 @@
-"""Was a limit kept? What a tenant got of what it was promised, whether there was more, and when that settled."""
+"""Was a limit kept? A tenant's part of its promise, whether there was more, and when that settled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Verdict = Literal["kept", "exceeded", "missed", "not reached", "unclear"]
 
 @dataclass(frozen=True, slots=True)
 class LimitAccuracy:
-    """`accuracy` is what a tenant got over what it was entitled to: 1 where the limit was kept to the letter.
+    """`accuracy` is a tenant's part over its entitlement: 1 where the limit was kept to the letter.
 
     `kept`: it is 1 within BAND, its whole interval too. `exceeded`: it got more, as a cap is none or nobody else
     wanted it. `missed`: it got less although the device had no more to give. `not reached`: it got less, and the device

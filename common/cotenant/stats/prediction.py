@@ -58,7 +58,7 @@ def by_curves(resources: Sequence[Sensed], jobs: Sequence[str]) -> Numbers | Non
 
 
 def predict(kept: Numbers, expected: Numbers | None = None) -> tuple[Numbers, Fit] | None:
-    """Return what all jobs are predicted to keep in pairs (J, J), from those that are measured, and how far that errs.
+    """Return the predicted shares of all jobs in pairs (J, J), from those that are measured, and how far that errs.
 
     Of a measured pair it is what the other launches say; both directions of a launch belong together. `expected` is
     what curves say. None where fewer than LEAST_LAUNCHES were launched.

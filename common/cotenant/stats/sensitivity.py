@@ -1,4 +1,4 @@
-"""Sensitivity: what a job keeps of its rate beside a neighbour of known pressure, level by level.
+"""Sensitivity: the share that a job keeps of its rate beside a neighbour of known pressure, level by level.
 
 The levels are blocks of one launch in random order, in rounds that hold each once (Bubble-Up, Mars et al., MICRO 2011,
 measures such curves). A block is held against the block of level 0 of its own round, so that what drifts cancels.
@@ -22,7 +22,7 @@ REACHED = 0.8
 
 @dataclass(frozen=True, slots=True)
 class LevelBlock:
-    """The time of one level: what the neighbour achieved, and the job's rate, both in items per second."""
+    """The time of one level: the neighbour's rate, and the job's rate, both in items per second."""
 
     level: int
     """Percent."""
@@ -67,7 +67,7 @@ class Curve:
 
     @property
     def hinge(self) -> Hinge:
-        """The hinge through its points, over what the neighbour achieved."""
+        """The hinge through its points, over the neighbour's rate."""
         return hinge([(point.achieved, point.kept) for point in self.points])
 
     @property
@@ -160,7 +160,7 @@ def _means(of_rounds: Sequence[Mapping[int, float]]) -> dict[int, float]:
 
 
 def curve(launches: Sequence[Sequence[LevelBlock]]) -> Curve | None:
-    """Return what is kept at each level over the blocks of some launches; None where no round has a rate at level 0."""
+    """Return the kept share at levels over the blocks of some launches; None where no round has a rate at level 0."""
     from cotenant.stats.launches import INTERVAL_LAUNCHES, interval_around
 
     by_launch = rounds_of(launches)

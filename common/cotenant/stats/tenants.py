@@ -114,7 +114,7 @@ def _within(spans: Iterable[Span], limit: Span) -> list[Span]:
 
 
 def _without(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
-    """Return what of `spans` lies in none of `taken`; both are in order and do not overlap."""
+    """Return the parts of `spans` that lie in none of `taken`; both are in order and do not overlap."""
     edges = [-math.inf, *(edge for span in taken for edge in span), math.inf]
     gaps = list(zip(edges[::2], edges[1::2], strict=True))
     left: list[Span] = []

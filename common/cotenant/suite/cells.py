@@ -1,4 +1,4 @@
-"""A job is what a job file launches as equal tenants; it becomes cells, and a cell the arguments of a command."""
+"""A job is a job file's entry, launched as equal tenants; it becomes cells, and a cell the arguments of a command."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def expand(job: Job) -> tuple[JobCell, ...]:
 
 
 def labels_of(job: Job) -> tuple[str, ...]:
-    """Return what a job's cells are called."""
+    """Return the names of a job's cells."""
     return tuple(cell.label for cell in expand(job))
 
 
@@ -147,7 +147,7 @@ def _of_processors(job: Job) -> bool:
 
 
 def precision_of(cell: JobCell, extra: Sequence[str] = ()) -> str:
-    """Return what `--precision` names, in `extra` or else in the cell; fp32 where it stands in neither."""
+    """Return the precision of `--precision`, in `extra` or else in the cell; fp32 where it stands in neither."""
     return value_behind(_unexpanded(cell, extra), PRECISION, usual=PLAIN)
 
 

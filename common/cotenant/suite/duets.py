@@ -37,7 +37,7 @@ def duet_of(label: str, words: Sequence[str]) -> Duet:
 
 
 def words_of_sides(words: Sequence[str], flag: str, usage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what stands before BETWEEN and behind it. Raises CotenantError where it does not stand there once."""
+    """Return the words before BETWEEN and behind it. Raises CotenantError where it does not stand there once."""
     if words.count(BETWEEN) != 1:
         number = "no" if BETWEEN not in words else "more than one"
         raise CotenantError(f"{flag} compares two, and behind -- stands {number} {BETWEEN} between them.", usage)

@@ -95,7 +95,7 @@ def resolve_path(text: str, base_dirs: Sequence[Path]) -> Path:
 
 
 def _stands(path: Path) -> Literal["file", "directory", "nothing"]:
-    """Tell what is at `path`. What may not be looked at counts as a file: reading it says why."""
+    """Tell the kind of `path`. A place that may not be looked at counts as a file: reading it says why."""
     try:
         if not path.exists():
             return "nothing"

@@ -1,4 +1,4 @@
-"""Batch sizes by memory class: what `$BATCH_SIZE` means for a job, a precision and the memory that a tenant has.
+"""Batch sizes by memory class: the value of `$BATCH_SIZE` for a job, a precision and the memory that a tenant has.
 
 They stand in one data file, batch_sizes.toml, a table per job and a line per precision:
 

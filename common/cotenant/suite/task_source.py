@@ -68,7 +68,7 @@ def task_name(task: Path) -> str:
 
 
 def source_of(task: Path) -> TaskSource:
-    """Return what the file of a benchmark says of it; nothing where that is no Python."""
+    """Return the statements of a benchmark's file about it; none where that is no Python."""
     try:
         module = ast.parse(_content(task))
     except (SyntaxError, ValueError):
@@ -98,7 +98,7 @@ def _layers(file: Path) -> Iterator[Path]:
 
 
 def _items(module: ast.Module) -> Iterator[str]:
-    """Yield what the classes of a module count (`item = "image"`)."""
+    """Yield the items that the classes of a module count (`item = "image"`)."""
     for statement in (line for each in module.body if isinstance(each, ast.ClassDef) for line in each.body):
         match statement:
             case ast.Assign([ast.Name("item")], ast.Constant(str(item))):

@@ -1,4 +1,4 @@
-"""Doctor's checks of a host, and of what is to run on it: each is a pure function of `Facts`.
+"""Doctor's checks of a host, and of the jobs that are to run on it: each is a pure function of `Facts`.
 
 They are shown in the order of these files.
 """

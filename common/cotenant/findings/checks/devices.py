@@ -1,4 +1,4 @@
-"""The accelerators: which there are, who else uses them, how they are divided, and what slows them.
+"""The accelerators: which there are, who else uses them, how they are divided, and causes that slow them.
 
 Most of it is known of NVIDIA's devices only.
 """

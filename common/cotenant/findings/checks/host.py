@@ -70,7 +70,7 @@ def even_speed(facts: Facts) -> Inspection:
 
 @check("processors", "niceness", every_suite=True)
 def niceness(facts: Facts) -> Inspection:
-    """Whether other work goes before what we start: who is nice makes room for everybody else."""
+    """Whether other work goes before our processes: who is nice makes room for everybody else."""
     if facts.niceness > 0:
         yield warning(
             f"We run with a niceness of {facts.niceness}, and so will the tenants: all other work goes before theirs.",
@@ -147,7 +147,7 @@ def foreign_load(facts: Facts) -> Inspection:
 
 @check("processors", "virtual machine", every_suite=True)
 def virtual_machine(facts: Facts) -> Inspection:
-    """A guest of a shared host: what the host takes away is in no counter of a tenant."""
+    """A guest of a shared host: the time that the host takes away is in no counter of a tenant."""
     hypervisor, stolen = facts.virtual.hypervisor, facts.stolen_share
     if hypervisor:
         yield info(

@@ -1,4 +1,4 @@
-"""How slices would be enforced, what each tenant would get, and what surrounds us."""
+"""How slices would be enforced, each tenant's part, and the limits around us."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEARLY = 0.99
 
 @check("isolation", "backend")
 def backend(facts: Facts) -> Inspection:
-    """How slices would be enforced, and what of them would not be."""
+    """How slices would be enforced, and which parts of them would not be."""
     isolation = facts.isolation
     if isolation is None:
         return None
@@ -45,7 +45,7 @@ def slices(facts: Facts) -> Inspection:
 
 @check("isolation", "container", every_suite=True)
 def container(facts: Facts) -> Inspection:
-    """Limits around us: the slices are cut out of what they leave."""
+    """Limits around us: the slices are cut out of the rest that they leave."""
     machine, host_bytes = facts.machine, facts.memory.total_bytes
     where = f"inside {facts.virtual.container}" if facts.virtual.container else "none seen"
     limits: list[str] = []

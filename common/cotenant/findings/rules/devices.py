@@ -1,4 +1,4 @@
-"""The tenants' devices and processors while they were timed: who else used them, and what slowed them."""
+"""The tenants' devices and processors while they were timed: who else used them, and causes that slowed them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def _of_slice(processors: float, record: Record) -> float:
 
 @record_rule
 def runner_share(record: Record) -> Finding | None:
-    """The runner itself must not disturb what it measures."""
+    """The runner itself must not disturb the tenants that it measures."""
     share = record.meters.get("runner_processor_share")
     if share is None or share < MOST_RUNNER:
         return None

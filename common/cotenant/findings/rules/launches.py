@@ -44,7 +44,7 @@ def scaling(record: Record) -> Finding | None:
 
 
 def of_efficiency(devices: int, efficiency: float, interval: tuple[float, float] | None = None) -> Finding | None:
-    """Return what there is to say of an efficiency over so many devices, of one launch, or by the interval of many."""
+    """Return a finding about an efficiency over so many devices, of one launch, or by the interval of many."""
     low, high = interval or (efficiency, efficiency)
     if low <= MOST_EFFICIENCY and high >= LEAST_EFFICIENCY:
         return None
@@ -78,14 +78,14 @@ def different_work(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[
 
 
 def _equal_in_a_launch(record: Record) -> dict[str, Any]:
-    """Return what has to be equal, as text; paths are left out: a tenant may be given its own."""
+    """Return the values that have to be equal, as text; paths are left out: a tenant may be given its own."""
     arguments = {name: str(record.arguments.get(name)) for name in EQUAL_ARGUMENTS}
     return {"source": record.version, "unit": record.unit} | arguments
 
 
 @launch_rule
 def different_items(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
-    """Tenants of equal work that count other items in an observation: one of them counts what it did not do."""
+    """Tenants of equal work that count other items in an observation: one of them counts work that it did not do."""
     counts = {
         place: [row.items for row in kept_observations(record) if row.items]
         for place, record in enumerate(launch)

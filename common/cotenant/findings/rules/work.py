@@ -204,7 +204,7 @@ def code_before_program(record: Record) -> Finding | None:
 
 @record_rule
 def skipped_updates(record: Record) -> Finding | None:
-    """Updates that a gradient scaler skipped: the steps cost what they cost, and trained nothing."""
+    """Updates that a gradient scaler skipped: the steps took their time, and trained nothing."""
     skipped, total = (record.observed.get(name) for name in ("updates_skipped", "updates_scaled"))
     if record.statistics is None or not isinstance(skipped, int) or not isinstance(total, int) or total <= 0:
         return None
@@ -290,7 +290,7 @@ def seed(record: Record) -> Finding | None:
 def devices_unused(record: Record) -> Finding | None:
     """A tenant that trained on fewer devices than its slice has, without having been told to."""
     there, used = len(record.isolation.planned.get("accelerators", [])), record.devices
-    # What ran on the processor has a finding of its own, or was asked to.
+    # A program that ran on the processor has a finding of its own, or was asked to.
     if used >= there or record.observed.get("device") == "cpu" or _flag(record, "--devices") == str(used):
         return None
     return warning(

@@ -1,4 +1,4 @@
-"""Curves: speed-up over devices, one quantity over launches or over a launch's time, what is kept beside neighbours."""
+"""Curves: speed-up over devices, one quantity over launches or over a launch's time, kept shares beside neighbours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bar per tenant of a mix: its rate together over its rate alone, and a line at what it was entitled to."""
+"""A bar per tenant of a mix: its rate together over its rate alone, and a line at its entitlement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves of sensitivity: what a job keeps over what its neighbour got of one resource, with slices and without."""
+"""Curves of sensitivity: a job's kept share over its neighbour's use of one resource, with slices and without."""
 
 from __future__ import annotations
 

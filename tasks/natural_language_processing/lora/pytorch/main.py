@@ -31,7 +31,7 @@ class Adapter(nn.Module):
             nn.init.zeros_(up.weight)  # At first nothing is added.
 
     def forward(self, x, y):
-        """Return what a layer made of x, and what is learned to be added."""
+        """Return a layer's output for x, with the learned addition."""
         parts = list(y.split(self.sizes, dim=-1))
         lows = self.down(x).chunk(len(self.ups), dim=-1)
         for index, up, low in zip(itertools.compress(range(len(parts)), self.adapted), self.ups, lows, strict=True):

@@ -183,7 +183,7 @@ def users_and_items(text: np.ndarray) -> np.ndarray | None:
 
 
 def numbers(text: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """Return the decimal numbers between these places, digit by digit of all at once; -1 for what is none."""
+    """Return the decimal numbers between these places, digit by digit of all at once; -1 for texts that are none."""
     values = np.zeros(len(starts), np.int32)
     lengths = stops - starts
     wrong = lengths < 1

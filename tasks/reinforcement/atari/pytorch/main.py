@@ -156,7 +156,7 @@ class Atari(Benchmark):
         return Rollout(self.frames_tnfhw.flatten(0, 1), actions_b.long(), *others)
 
     def learn(self, run: Run, rollout: Rollout) -> torch.Tensor:
-        """Update the policy by PPO on what was played and return the last minibatch's loss."""
+        """Update the policy by PPO on the steps played and return the last minibatch's loss."""
         clip = self.clip_param
         for _ in range(self.ppo_epoch):
             for rows in torch.randperm(len(rollout.actions_b), device=run.device).chunk(self.num_mini_batch):

@@ -64,7 +64,7 @@ class ActorCritic(nn.Module):
         self.actor, self.critic = perceptron(ACTIONS, units), perceptron(1, units)
 
     def forward(self, seen_s):
-        """Return logits of the actions (n, 2) and the value of what is seen (n, 1)."""
+        """Return logits of the actions (n, 2) and the value of the state seen (n, 1)."""
         return self.actor(seen_s), self.critic(seen_s)
 
 
@@ -87,7 +87,7 @@ class DevicePPO(Distributed):
         self.optimizer = run.adam(self.model.parameters(), lr=self.lr, eps=1e-5)
 
     def batches(self, run: Run) -> Iterator[torch.Tensor]:
-        """Return what is seen of the carts, which a step moves."""
+        """Return the visible state of the carts, which a step moves."""
         return run.resident(self.carts.state_ns)
 
     def items(self, batch: torch.Tensor) -> int:

@@ -122,7 +122,7 @@ class Attending(nn.Module):
 
 
 class Postnet(nn.Sequential):
-    """Five convolutions along the frames, which add what the decoder has left out."""
+    """Five convolutions along the frames, which add details that the decoder has left out."""
 
     def __init__(self, units: int) -> None:
         super().__init__(
