@@ -49,7 +49,7 @@ class Auditor:
         self._warm = False
 
     def watch_first(self, batch: Any) -> tuple[torch.Tensor | None, Step]:
-        """Do the first step of the warm-up; return its loss and what it did."""
+        """Do the first step of the warm-up; return its loss and its facts."""
         loss, step, _ = self._watched(batch, self.counted)
         return loss, step
 
@@ -67,7 +67,7 @@ class Auditor:
 
     @property
     def lasts_a_time(self) -> bool:
-        """Whether steps do in a time what they can: none that trains does."""
+        """Whether steps do as much as they can in a time: none that trains does."""
         trains = any(weight.requires_grad for module in self._run.modules for weight in module.parameters())
         return self._run.benchmark.timed and not trains and not self.optimizers
 
@@ -132,7 +132,7 @@ class Auditor:
         return steps
 
     def _watched(self, batch: Any, counted: FlopCount) -> tuple[torch.Tensor | None, Step, dict[int, float]]:
-        """Do a step; return its loss, what it did, and how far it pushed the weights that are looked at."""
+        """Do a step; return its loss, its facts, and how far it pushed the weights that are looked at."""
         run, updated, looked_at = self._run, self._run.updates, Weights.of(self.optimizers).ids
         eager = torch.compiler.set_stance("force_eager")  # In compiled code nobody sees the products.
         with self.memory(), watched_updates(run, looked_at) as seen, eager, counted:

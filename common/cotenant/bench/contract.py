@@ -139,7 +139,7 @@ class Benchmark:
         """Return the operations of one step on `batch` by a closed form; None where this benchmark declares none.
 
         They are those that the harness counts: of the products of forward and backward, 2 m n k each for (m, k) by
-        (k, n); norms, sums and activations nothing. A causal mask saves nothing. What is computed again for a backward
+        (k, n); norms, sums and activations nothing. A causal mask saves nothing. Products computed again for a backward
         counts where the benchmark itself does so (checkpointing), not where a kernel of attention does.
         Asked once, outside of every clock. A count that is another by more than 2 % is a finding.
         """

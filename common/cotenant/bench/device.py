@@ -129,7 +129,7 @@ class Device:
     def let_segments_grow(self) -> bool:
         """Let the allocator extend its segments, which batches of many shapes do not fragment; is it told so?
 
-        What the caller has set stays, and so does what drivers other than NVIDIA's do. Without NVML, as in a container
+        The caller's settings stay, and so do those of drivers other than NVIDIA's. Without NVML, as in a container
         that has of the driver no more than what computes, such a segment is a segmentation fault (torch 2.14).
         """
         if self.torch_device.type != "cuda" or torch.version.hip or any(map(os.environ.get, _ALLOCATOR)):
@@ -182,7 +182,7 @@ class Recorded:
 
     @contextlib.contextmanager
     def memory(self) -> Iterator[None]:
-        """Let what runs meanwhile allocate in the graph's own memory, which holds nothing between two replays.
+        """Let code that runs meanwhile allocate in the graph's own memory, which holds nothing between two replays.
 
         The device may have no room for as much again. The threads of a backward pass allocate there, too: it is the
         stream that decides.
@@ -260,7 +260,7 @@ def inherited_switches(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def drop_switches(environ: MutableMapping[str, str]) -> list[Finding]:
-    """Take out what would falsify every rate, before anything has read it; return a finding for each."""
+    """Take out settings that would falsify every rate, before anything has read it; return a finding for each."""
     return [
         Finding(
             "switch_dropped",

@@ -1,4 +1,4 @@
-"""Scripts of the reference suite as tenants: its Experiment, whose stage `train` is what a runner measures.
+"""Scripts of the reference suite as tenants: its Experiment, whose stage `train` is measured by a runner.
 
 Such a script owns its loop: `for _ in range(args.repeat): with chrono.time("train"): for _ in range(args.number)`.
 """
@@ -131,7 +131,7 @@ class Experiment:
         print(f"{line} | {message}" if message else line, flush=True)
 
     def meet(self) -> None:
-        """Say READY and wait for GO, once: what the runner gives counts, and the script goes on beyond that."""
+        """Say READY and wait for GO, once: the runner's amount counts, and the script goes on beyond that."""
         if self._given is not None:
             return
         asked = vars(self.args)

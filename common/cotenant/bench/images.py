@@ -71,7 +71,7 @@ class Images(Dataset[Any]):
         except _BROKEN as error:
             if outcome_of(error)[0] != "failed":  # Memory ran out, and the file is as good as any.
                 raise
-            # In one line: of what a loader process raises, the last one is shown.
+            # In one line: of an error in a loader process, the last one is shown.
             reason = _PLACE.sub("", str(error).partition("\n")[0]).rstrip(".")
             raise MissingDataError(
                 f"{path} cannot be decoded: {reason}.", f"Remove it, or move its set away first. {self._remedy}"

@@ -120,7 +120,7 @@ class Loop:
                     "Use a smaller batch, or give it the time to skip its first observations.",
                 )
             )
-        # Of loaded input every wait counts: what was fetched ahead would make its steps look short.
+        # Of loaded input every wait counts: batches fetched ahead would make its steps look short.
         if max(times_ns[1:] or times_ns) < SHORT_STEP_NS and len(counts) == 1 and not self._run.loads:
             work.every = BOOKED_OF_SHORT
         gc.collect()

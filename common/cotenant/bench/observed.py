@@ -116,7 +116,7 @@ def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpd
 
 
 def described(optimizer: torch.optim.Optimizer, precision: Precision) -> dict[str, Any]:
-    """Return what an optimizer is, the dtype of the model's weights, and of what it steps: these, or copies.
+    """Return an optimizer's kind, the dtype of the model's weights, and of those that it steps: these, or copies.
 
     `parameters`: how many numbers it trains.
     """
@@ -219,7 +219,7 @@ def _convolution(x: Any, weight: Any, bias: Any, *rest: Any, out_val: Any) -> in
 
 
 def _convolution_backward(grad: Any, x: Any, weight: Any, bias_sizes: Any, *rest: Any, out_val: Any) -> int:
-    """Either gradient, by the input and by the weights, costs what the forward did; `rest` as above, then a mask."""
+    """Either gradient, by the input and by the weights, costs as much as the forward; `rest` as above, then a mask."""
     wanted = rest[6]
     return int(wanted[0] + wanted[1]) * _products(x.shape if rest[3] else grad.shape, weight.shape)
 

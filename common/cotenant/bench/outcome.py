@@ -29,7 +29,7 @@ _NO_DEVICE_MEMORY = (
 _NO_IMAGE = ("no kernel image is available", "device kernel image is invalid", "invalid device function")
 """The words of CUDA and HIP where torch was built for other devices than the one there is."""
 _NO_KERNEL = ("could not create a primitive",)
-"""oneDNN's words where a processor lacks what a layer needs in a precision, as AVX-512 for an LSTM in bf16."""
+"""oneDNN's words where a processor lacks instructions for a layer's precision, as AVX-512 for an LSTM in bf16."""
 _NO_COMPILER = ("Failed to find C compiler", "triton_launcher.c'", "cuda_utils.c'", "static_cuda_launcher.c'")
 """Triton's words where there is no compiler, and what is in a compiler's command that has failed."""
 _NOT_DETERMINISTIC = "does not have a deterministic implementation"
@@ -64,7 +64,7 @@ class MissingDataError(BenchmarkError):
 
 
 def outcome_of(error: BaseException, batch_size: int | None = None, under_runner: bool = False) -> tuple[str, str, int]:
-    """Return (outcome, message, exit status) for what ended a benchmark of this batch size, if it came so far."""
+    """Return (outcome, message, exit status) for the error that ended one of this batch size, if it came so far."""
     text = str(error)
     if isinstance(error, CotenantError):
         outcome = error.outcome if isinstance(error, BenchmarkError) else "failed"

@@ -30,7 +30,7 @@ PIECE_NS, TRIES, MOST = 1_000_000, 10, 1000
 
 
 class Pressure(Benchmark):
-    """One step = one period: `work` for a level's part of it, then sleep. An item is a unit of the work achieved.
+    """One step = one period: `work` for a level's part of it, then sleep. An item is a unit of what was achieved.
 
     Of several levels every observation has one: rounds of all of them, each round in a random order that the seed
     decides. The record's `observed.levels` holds them, one an observation.

@@ -58,7 +58,7 @@ class OneHostRendezvous(StaticTCPRendezvous):
 
 
 def one_host(given: RendezvousParameters) -> OneHostRendezvous:
-    """Return what torchrun meets by with `launcher_flags` of one node."""
+    """Return the variables of torchrun's rendezvous with `launcher_flags` of one node."""
     address, _, port = given.endpoint.rpartition(":")
     return OneHostRendezvous(address.strip("[]"), int(port), 0, 1, given.run_id, STORE_LIMIT_S)
 

@@ -50,7 +50,7 @@ def benchmark_in(task: Path) -> type[Benchmark]:
 def replays(cls: type[Benchmark], request: ReplayRequest) -> list[Replay]:
     """Make the pieces again, each from the saved state. Raises CotenantError for words that it does not take.
 
-    What a vendor says opens no file here: paths are dropped, but for those without which the work would be other work.
+    A vendor's words open no file here: paths are dropped, but for those without which the work would be other work.
     """
     parsed = parse(cls, request.words)
     paths = [name for name, (kind, _) in declared(cls).items() if Path in (kind, *getattr(kind, "__args__", ()))]

@@ -225,7 +225,7 @@ class Run:
     def loader(self, dataset: Any, collate: Any = None, on_host: bool = False) -> Iterator[Any]:
         """Return full, shuffled batches of the dataset's samples on the device, from one iterator without end.
 
-        `on_host`: they stay where they were loaded, for what brings them to the device itself.
+        `on_host`: they stay where they were loaded, for code that brings them to the device itself.
         """
         self.loads = True
         benchmark, on_accelerator = self.benchmark, self.chosen.is_accelerator

@@ -1,4 +1,4 @@
-"""The time of every step, where somebody waits for each: what a mean over an observation hides.
+"""The time of every step, where somebody waits for each: a mean over an observation hides it.
 
 A mark at the end of each step is all that is added inside an observation: an event that the device stamps when it comes
 to it, or on a processor one clock read. The host does not wait for it, so the rate stays that of steps issued in a row.

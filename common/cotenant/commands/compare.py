@@ -51,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
     conditions = _conditions(given)
     lines, status = compare_launches(a, b, conditions), EXIT_PASSED
     if given.confirm and (cells := flagged(lines)):
-        from cotenant.commands.confirm import launch_again  # a comparison alone needs nothing of what launches
+        from cotenant.commands.confirm import launch_again  # a comparison alone needs no module that launches
 
         repeated, left_out, cut_by = launch_again(given.b, b, cells, others)
         if cut_by is not None:

@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     """Run copies of a command. Returns 0 all passed, 1 one failed, 130 interrupted. Raises CotenantError."""
     ours, words = at_dashes(argv)
     given = parser().parse_words(ours)
-    from cotenant.commands.suite_run import run_suite_of  # --help imports nothing of what launches
+    from cotenant.commands.suite_run import run_suite_of  # --help imports no module that launches
 
     if not words:
         raise CotenantError("No command stands behind --.", EXAMPLE)

@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
 
     Its help leaves out the groups that are `rare`; --help-all prints them, too.
 
-    `meant` has what others' flags are here.
+    `meant` has the names here of others' flags.
     """
 
     def __init__(

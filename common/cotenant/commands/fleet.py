@@ -78,7 +78,7 @@ def parsers() -> dict[str, Parser]:
 
 
 def add_report_flags(parser: Parser) -> None:
-    """Add the flags that say what a report is of, and how it is printed."""
+    """Add the flags that choose the records of a report, and how it is printed."""
     add = parser.add_argument
     add("--nodes", type=Path, metavar="FILE", help="the nodes there should be, a name a line: others are ABSENT")
     what = "NAME=GLOBS of nodes; given twice, the two groups are compared"
@@ -103,7 +103,7 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     from cotenant.fleet.run import FleetRun
 
     plan, tier = _plan(given, others)
-    # What Ray prints of dying nodes is for people, and standard output may be a document.
+    # Ray's lines on dying nodes are for people, and standard output may be a document.
     with contextlib.redirect_stdout(sys.stderr), contextlib.closing(RayCluster(given.address)) as cluster:
         fleet, places = FleetRun(plan, cluster, note), [plan.output]
         note(f"{plan.suite}: {listed(cluster.nodes, 12)}; records: {plan.output}")
@@ -157,7 +157,7 @@ def _plan(given: argparse.Namespace, others: tuple[str, ...]) -> tuple[FleetPlan
 
 
 def _check_flags(flags: Sequence[str]) -> None:
-    """Raise CotenantError for what is no flag of a run, before every node does."""
+    """Raise CotenantError for a word that is no flag of a run, before every node does."""
     from cotenant.commands.run import parser
 
     try:

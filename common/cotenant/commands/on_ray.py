@@ -50,7 +50,7 @@ def run_on_ray(given: argparse.Namespace, words: Sequence[str], extra: tuple[str
         resume=given.resume,
     )
     out = sys.stdout
-    # What Ray prints of dying nodes is for people, and standard output may be a document.
+    # Ray's lines on dying nodes are for people, and standard output may be a document.
     with contextlib.redirect_stdout(sys.stderr), contextlib.closing(RayCluster("auto", given.nnodes)) as cluster:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ray has put its own there.
         note(heading(cluster, output))

@@ -81,7 +81,7 @@ def read(places: list[Path]) -> tuple[Records, list[str]]:
 
 
 def warn_of_edited(table: Table) -> None:
-    """Warn of each record that is not what its launch wrote; such a record is INVALID."""
+    """Warn of each record that differs from the one that its launch wrote; such a record is INVALID."""
     found = table.findings.filter(pl.col("rule") == "edited")
     for at, sentence in found.select(AT, "sentence").iter_rows():
         warn(f"{table.frame['path'][at]}: {sentence}")

@@ -19,7 +19,7 @@ def main(argv: Sequence[str]) -> int:
     """Report on records. Returns 0, or raises CotenantError for wrong input."""
     given = parser().parse_words(argv)
     _check(given)
-    from cotenant.commands.views import report  # --help imports nothing of what reads records
+    from cotenant.commands.views import report  # --help imports no module that reads records
 
     return report(given)
 

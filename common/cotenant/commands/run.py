@@ -22,7 +22,7 @@ def main(argv: Sequence[str]) -> int:
     """
     ours, others = at_dashes(argv)
     given = parser().parse_words(ours)
-    from cotenant.commands.suite_run import run_suite  # --help imports nothing of what launches
+    from cotenant.commands.suite_run import run_suite  # --help imports no module that launches
 
     return run_suite(given, ours, others)
 

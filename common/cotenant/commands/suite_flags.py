@@ -49,9 +49,9 @@ MEANT = {
 def suite_parser(
     command: str, description: str, epilog: str = "", meant: Mapping[str, str] = MappingProxyType({})
 ) -> Parser:
-    """Return a parser with the flags that say what is to run, and how: `options_of` reads what it gives.
+    """Return a parser with the flags that choose the jobs to run, and how: `options_of` reads its result.
 
-    `meant` has what flags that it lacks are here, beside those of other suites.
+    `meant` has the names here of flags that it lacks, beside those of other suites.
     """
     parser = Parser(command, description, epilog, HINT, {**MEANT, **meant})
     runs = parser.add_argument_group("what runs")

@@ -250,7 +250,7 @@ def _baseline(given: argparse.Namespace, mixes: Sequence[Mix], neighbours: Seque
         return kind
     ours = {label for job in neighbours for label in labels_of(job)}
     if mixes and all(ours.intersection(mix.labels) for mix in mixes):
-        return "none"  # What a job keeps is over its rate beside a neighbour of level 0.
+        return "none"  # A job's kept share is over its rate beside a neighbour of level 0.
     asked = given.jobs is None or given.users is not None or mixes
     return "blocks" if asked and given.isolation != "none" else "none"
 

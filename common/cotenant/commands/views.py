@@ -48,7 +48,7 @@ SHARING = f"{PROGRAM} --users 4 --share mps does, and --slices 2 on processors; 
 
 def report(given: argparse.Namespace) -> int:
     """Print and write the views that these flags ask for. Returns 0, or raises CotenantError for wrong input."""
-    # What is read stays until the end: to look for garbage in a million records takes a fifth of the time.
+    # Records stay until the end: to look for garbage in a million records takes a fifth of the time.
     gc.disable()
     records, skipped = _read(given)
     summary = summarise(records)

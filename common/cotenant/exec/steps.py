@@ -62,7 +62,7 @@ class Steps:
 
     def _go_through(self) -> Generator[None, float, None]:
         runner, border = self._runner, self._border
-        # The step that begins this one: what it took nobody has timed.
+        # The step that begins this one: nobody has timed it.
         yield
         warm_up_ns: list[int] = []
         credited = 0.0

@@ -72,7 +72,7 @@ class JobNeeds:
 class Facts:
     """A host; and, where somebody has asked for it, the slices, the software and the jobs of what is to run.
 
-    `driver`: there is a sign of NVIDIA's driver. `loader_bytes`: what the loaders of the hungriest launch may hold in
+    `driver`: there is a sign of NVIDIA's driver. `loader_bytes`: those that loaders of the hungriest launch may hold in
     shared memory at once, by the job file's numbers, 0 where unknown. `stolen_share`: of all time since boot.
     `memory_left_bytes`: left free by limits around us, None without one. `niceness`: ours, which tenants inherit.
     `compiler_lacks`: the missing part of a C compiler.

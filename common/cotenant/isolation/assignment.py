@@ -160,7 +160,7 @@ def _fill(cores: list[Core], count: int, size: int, whole: bool) -> list[Cpus] |
     """Return `count` times `size` processors from cores of their own, None where they do not come out.
 
     Everybody gets the same mixture of wide and narrow cores and of kinds as far as that divides, neighbours
-    together. Unless `whole`, the last core of each may be wider than what is missing; the rest of it stays
+    together. Unless `whole`, the last core of each may be wider than the missing part; the rest of it stays
     unused.
     """
     if not count:

@@ -137,7 +137,7 @@ class LiveSlice(Protocol):
         """Compare the kernel's word with the plan. Raises NotIsolatedError."""
 
     def changes(self, pids: Collection[int]) -> list[str]:
-        """Return in sentences what is no longer as planned: limits, a peak, and who of these processes has left.
+        """Return in sentences the deviations from the plan: limits, a peak, and who of these processes has left.
 
         Never raises.
         """

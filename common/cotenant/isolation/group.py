@@ -130,7 +130,7 @@ class Group:
     def _frozen(self) -> Iterator[None]:
         """While frozen nothing forks, so a fork bomb cannot outrun its end, and no pid passes to another process.
 
-        A kernel that cannot freeze does without; what cannot be thawed shows as what cannot be killed.
+        A kernel that cannot freeze does without; a process that cannot be thawed shows as one that cannot be killed.
         """
         if not self.can_freeze:
             yield

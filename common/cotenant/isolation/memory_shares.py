@@ -43,7 +43,7 @@ def memory_nodes(machine: Machine, processors: Sequence[int], mems: Mems = "loca
 
 
 def equal_share(machine: Machine, nodes_of: Sequence[Nodes], reserve: int) -> int:
-    """Return the bytes of every slice, in whole pages: what RAM and the scarcest nodes leave.
+    """Return the bytes of every slice, in whole pages: the rest of RAM and of the scarcest nodes.
 
     `nodes_of` are each slice's nodes; each node bears its part of the reserve. The slices fit if those inside any
     set of nodes fit that set (Hall, "On Representatives of Subsets", 1935); only unions of overlapping slices' nodes

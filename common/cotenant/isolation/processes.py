@@ -1,6 +1,6 @@
 """The end of processes that no cgroup holds: those that carry a run's marker, and those that became our children.
 
-A run leaves its marker in the environment of what it starts. A daemon that has dropped it is found all the same: the
+A run leaves its marker in the environment of its processes. A daemon that has dropped it is found all the same: the
 runner is the subreaper of its tenants, so that no orphan of theirs is lost to init.
 """
 

@@ -1,6 +1,6 @@
 """Counters of cache and memory bandwidth per slice: monitoring groups of resctrl (Linux, arch/x86/resctrl).
 
-A group counts what the processes in its `tasks` do, and what they start inherits it. Nothing is allocated: schemata
+A group counts the use by the processes in its `tasks`, and their children inherit it. Nothing is allocated: schemata
 stay as they are. Standard library only: the reaper removes groups, too.
 """
 

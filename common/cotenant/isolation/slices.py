@@ -18,7 +18,7 @@ from cotenant.procfs import described, format_list, numbered, read_text, status_
 from cotenant.text import listed
 
 PIDS_MAX = 16384
-"""Far above what training needs, and half of what a small host can hold: a fork bomb ends in its own slice."""
+"""Far above training's need, and half of a small host's limit: a fork bomb ends in its own slice."""
 KEPT_BACK = 0.1
 """The part of the processes allowed to all that is for the runner and whoever else lives there."""
 PEAK_ROOM = 1.02
@@ -109,7 +109,7 @@ class CgroupSlice(LiveSlice):
 
     def _differences(self, back: ReadBack) -> Iterator[str]:
         for what, actual, planned, place in self._comparisons(back):
-            # None is what this kernel cannot say; of memory it always can.
+            # None stands for a value that this kernel cannot say; of memory it always can.
             if actual != planned and (actual is not None or what == "bytes of memory"):
                 yield f"tenant {self._slice.tenant} was planned with {what} {planned}, but {place} holds {actual}"
 
@@ -148,7 +148,7 @@ class CgroupBackend(Backend):
         try:
             live.make()
         except (OSError, ValueError) as error:
-            # What cannot be removed now is close's business; the reason is what counts.
+            # A cgroup that cannot be removed now is close's business; the reason is what counts.
             if not isinstance(error, FileExistsError):
                 with contextlib.suppress(NotIsolatedError):
                     live.remove()
@@ -208,7 +208,7 @@ def throttled(stats: Iterable[Path], name: str, unit_ns: int) -> tuple[int | Non
 
 
 def pids_share(parent: Path, slices: int) -> int:
-    """Return the processes of one of so many slices below `parent`: an equal part of what is free above them.
+    """Return the processes of one of so many slices below `parent`: an equal part of those free above them.
 
     Not so many that those of all slices reach a limit that all are under; one on this user's processes counts as such.
     Without any it is PIDS_MAX. Raises OSError, and ValueError for a file that holds no number.

@@ -149,7 +149,7 @@ class Tree:
         leaf = self.run(name) / LEAF
         if divided(leaf, ours=False):
             kill_marked(name)
-        # Where nobody of us is inside, another run may live on what the top hands down.
+        # Where nobody of us is inside, another run may need the controllers that the top hands down.
         with contextlib.nullcontext() if divided(leaf, ours=True) else contextlib.suppress(OSError):
             for level in reversed(self.levels(name)):
                 _disable(level)

@@ -46,7 +46,7 @@ def whole(result: LaunchResult, nodes: tuple[NodeResult, ...]) -> LaunchResult:
     own = next((rank.work.get("version", "") for rank in tenant.ranks.values()), "")
     causes = [node for node in nodes if node.outcome not in ("completed", "failed")]
     if outcome == "failed" and causes:
-        # What ends ranks there breaks the connections of ours, which may be the first to report.
+        # The failure that ends ranks there breaks the connections of ours, which may be the first to report.
         outcome, message = causes[0].outcome, f"{causes[0].message} Node 0: {message}"
     if outcome == "completed":
         failed = [(node.outcome, node.message) for node in nodes if node.outcome != "completed"]

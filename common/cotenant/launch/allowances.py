@@ -74,7 +74,7 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
 def by_blocks(
     tenants: Sequence[Tenant], budget_s: float | None, pairs: tuple[Pair, ...] = ()
 ) -> tuple[Schedule, dict[int, Allowance]] | str:
-    """Return the schedule of tenants that take turns, all of them or `pairs`, and what each measures meanwhile; or why
+    """Return the schedule of tenants that take turns, all of them or `pairs`, and the amount of each; or why
     they cannot take turns.
 
     Nobody counts to the end: observations are as short as several in a block are, and there are more than the schedule

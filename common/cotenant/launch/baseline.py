@@ -13,7 +13,7 @@ from cotenant.machine.topology import Machine
 from cotenant.results.record import Baseline
 
 QUICK_KEPT_S, QUICK_MOST_S = 2.0, 10.0
-"""How long the kept observations of a quick baseline last, and what all of them take at most where they are long."""
+"""How long the kept observations of a quick baseline last, and the most time of all of them where they are long."""
 
 Alone = tuple[int, tuple[int, ...]]
 """The tenant of a launch alone, and the tenants for whose baselines it stands."""

@@ -25,7 +25,7 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
     """
     folders = [suite.parent, checkout / "tasks", checkout]
     for folder in folders:
-        # Not resolved: a linked interpreter is another program than what it links to.
+        # Not resolved: a linked interpreter is another program than its target.
         path = (folder / cmd).absolute()
         if os.path.isfile(path):  # noqa: PTH113 # is_file raises of a name that is too long, or in a closed folder
             if not os.access(path, os.X_OK):
@@ -56,7 +56,7 @@ def number_behind(words: Sequence[str], *flags: str) -> int:
 def nocache_prefix(policy: CachePolicy, in_image: bool = False) -> list[str]:
     """Return the words before a tenant's command under `nocache`: the program of that name.
 
-    It asks the kernel to forget what was read through a file descriptor; mapped files stay. It is a library loaded
+    It asks the kernel to forget pages read through a file descriptor; mapped files stay. It is a library loaded
     before the others, which the image of a container does not have. Raises CotenantError.
     """
     if policy != "nocache":

@@ -1,6 +1,6 @@
 """The conductor of a launch by blocks: it freezes and thaws tenants at borders, and writes down when that was.
 
-It is asked in the runner's own loop: nobody is frozen behind the back of what kills.
+It is asked in the runner's own loop: nobody is frozen behind the back of the code that kills.
 """
 
 from __future__ import annotations
@@ -201,9 +201,9 @@ class Conductor:
                 rank.rests.append(rest)
 
     def _add_up(self, block: Block, end_ns: int) -> None:
-        """Add what each slice has used since the last border to what it has used while those ran.
+        """Add each slice's use since the last border to its use while those ran.
 
-        Read while those of both sides of the border rest that may: what a frozen slice uses is its own.
+        Read while those of both sides of the border rest that may: a frozen slice's use is its own.
         """
         before, self._counted = self._counted, self._count()
         if self._is_void:

@@ -1,6 +1,6 @@
 """Tenants inside an image: the slice is made outside of it, and the container's processes are the tenant's own.
 
-An engine without a daemon starts what it runs in the cgroups that it was called in: the slice that a tenant has entered
+An engine without a daemon starts containers in the cgroups that it was called in: the slice that a tenant has entered
 holds its container as well. A daemon's containers would live in the daemon's cgroups.
 """
 

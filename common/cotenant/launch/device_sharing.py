@@ -70,7 +70,7 @@ def _seen(
     percent: int | None,
     own: Mapping[str, Any],
 ) -> str:
-    """Return the mode that a tenant was in; of what no driver tells that is taking turns."""
+    """Return the mode that a tenant was in; without a driver's word it is taking turns."""
     if mps is True and _is_capped(own):
         return f"mps:{_percent(percent, own)}"
     if mps is True:

@@ -11,7 +11,7 @@ from cotenant.launch.schedule import ALL, HOME, TURN, WARM_UP_ROUNDS, Block, Sch
 DUET_BUDGET_NS = 60_000_000_000
 """The time of a launch, where nobody says another."""
 MOST_DUET_ROUNDS = 2000
-"""Some forty minutes: a difference that needs more is smaller than what two launches differ by."""
+"""Some forty minutes: a difference that needs more is smaller than the noise between two launches."""
 MOST_STRETCH = 1.5
 
 

@@ -125,7 +125,7 @@ def mps_variables(mps: Path) -> dict[str, str]:
 
 
 def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
-    """Return what a launch on the first `nodes` of several hosts is told of them, 0 for all.
+    """Return the variables of a launch on the first `nodes` of several hosts, 0 for all.
 
     On a single host that is where its ranks listen for each other: on the loopback, whatever the host's name stands
     for. PET_* are torchrun's own names for the defaults of its flags.
@@ -153,7 +153,7 @@ def own_python() -> dict[str, str]:
 
 
 def whole_environment(added: Mapping[str, str], slice_: Slice) -> dict[str, str]:
-    """Return the caller's environment with ours on top, without what makes the caller itself a rank.
+    """Return the caller's environment with ours on top, without the variables that make the caller itself a rank.
 
     Nor are there device variables that would hide the slice's own, or the caller's settings of MPS beside ours.
     """

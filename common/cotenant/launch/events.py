@@ -94,7 +94,7 @@ class Life:
         """
         process = process_of(self.pid)
         try:
-            # Still there: so what was read was not of another process of the same number.
+            # Still there: so the text read was not of another process of the same number.
             signal.pidfd_send_signal(self._pidfd, 0)
         except OSError:
             return None

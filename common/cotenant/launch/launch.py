@@ -100,7 +100,7 @@ class Launch:
     def run(self) -> LaunchResult:
         """Go through all phases. Whatever happens, no process and no slice of this launch is left.
 
-        What could not be removed at the end is named in the result. Raises NotIsolatedError for what fails before.
+        A slice that cannot be removed at the end is named in the result. Raises NotIsolatedError for failures before.
         """
         started, left_behind, results = datetime.now(UTC), "", None
         try:
@@ -217,7 +217,7 @@ class Launch:
             # A tenant of which a worker was killed may wait for it for ever.
             if self.limits.on_oom == "group" and tenant.alive and not tenant.killed and tenant.live.oom_kills():
                 self._kill([tenant])
-        # What cannot be started this moment is tried again in a second, and before the next launch.
+        # A step that cannot be started this moment is tried again in a second, and before the next launch.
         with contextlib.suppress(OSError):
             self.upkeep()
         if self._phase is Phase.BUILD:

@@ -112,6 +112,6 @@ def after_stop(tenant: Tenant, number: int) -> Deadline:
 
 
 def grace(tenant: Tenant, reason: Reason) -> Deadline:
-    """Return until when what is left of a failed tenant may end by itself; an earlier deadline is never put off."""
+    """Return until when the rest of a failed tenant may end by itself; an earlier deadline is never put off."""
     until_s = time.monotonic() + (RANKS_GRACE_S if tenant.several else GRACE_S)
     return until_s if tenant.deadline is None else min(until_s, tenant.deadline[0]), reason

@@ -89,12 +89,12 @@ class MeasuredLoad:
             self.conductor.stop()
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
-        """Look at what they have sent, send them what follows from it, and see how much they work."""
+        """Look at their messages, send them the answers, and see how much they work."""
         if self.conductor is not None:
             self._conduct(self.conductor, tenants)
         else:
             self.audits.look(tenants)
-            # What audits take is nothing of the budget.
+            # The time of audits is no part of the budget.
             self.enough.look(tenants, now_ns - self.audits.cost_ns)
         self.work.look()
 
@@ -251,7 +251,7 @@ class Enough:
 
 
 def _steps_alone_ns(tenant: Tenant, passed: Sequence[Passed], go: Go) -> list[float]:
-    """Return what steps took in those observations of a tenant that were made while only it was awake."""
+    """Return the time of steps in those observations of a tenant that were made while only it was awake."""
     alone = [(one.start_ns, one.end_ns) for one in passed if [*one.block.awake] == [tenant.index]]
     spans = ((row["start_ns"], row["end_ns"]) for row in tenant.ranks[0].observations)
     inside = [end - start for start, end in spans if any(begin <= start < end <= until for begin, until in alone)]

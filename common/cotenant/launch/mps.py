@@ -117,7 +117,7 @@ class MpsDaemon:
         return inherited | self._devices | self._variables | {RUN_VARIABLE: self._run}
 
     def _release(self, channel: socket.socket, pid: int, has_namespace: bool) -> None:
-        """Let what has entered become the daemon, once we hold the mount namespace that it has made."""
+        """Let the process that has entered become the daemon, once we hold the mount namespace that it has made."""
         word = channel.recv(4096).decode(errors="replace").strip()
         if word != "in":
             raise NotIsolatedError(f"{CONTROL} cannot be started: {word}")

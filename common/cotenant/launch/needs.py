@@ -94,7 +94,7 @@ def self_test(program: Path = SELF_TEST, limit_s: float = SELF_TEST_LIMIT_S) -> 
         last = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2][:200]
         return SelfTest(died=f"ended ({signal_name(ended.returncode)}){f': {last}' if last else ''}")
     try:
-        # What packages print while they are imported comes before.
+        # Output of packages during their import comes before.
         return msgspec.json.decode(ended.stdout.strip().rpartition(b"\n")[2], type=SelfTest)
     except msgspec.DecodeError:
         return SelfTest(died="printed no report")

@@ -34,7 +34,7 @@ LOGS = "logs"
 class Output:
     """The files of one suite, in a directory in which its tenants may write, too.
 
-    What they put in the place of a file of ours is set aside. What the disk refuses is written into the room that was
+    A file that they put in place of ours is set aside. Records that the disk refuses are written into the room that was
     held back, and `check` says so afterwards. All other methods raise CotenantError.
     """
 

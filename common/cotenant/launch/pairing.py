@@ -16,7 +16,7 @@ Pair = tuple[int, int]
 OPENING_NS = 500_000_000
 """Beside a step, how long a block lasts at most that only times steps."""
 USUAL_BYTES = 3 << 29
-"""Memory of a job of which nobody knows what it takes: 1.5 GiB, four times an import of torch."""
+"""Memory of a job whose memory nobody knows: 1.5 GiB, four times an import of torch."""
 
 
 @dataclass(frozen=True, slots=True)

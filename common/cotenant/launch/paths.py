@@ -1,6 +1,6 @@
 """The directories of a suite run: those of the caller, and two of the run's own that end with it.
 
-What is the run's own is removed whatever its tenants have made of it. The reaper does that, too.
+The run's own directories are removed whatever its tenants have made of it. The reaper does that, too.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def is_shared_memory(path: Path) -> bool:
 
 
 def remove_tree(top: Path) -> str:
-    """Remove a directory and all in it; return what stays as a sentence, "" where nothing does.
+    """Remove a directory and all in it; return the rest as a sentence, "" where nothing does.
 
     A directory of ours that is closed to us is opened first. No link is followed, and no mount is entered: it is
     unmounted, or all of the directory stays.
@@ -123,13 +123,13 @@ def remove_tree(top: Path) -> str:
 
 
 def cleared(directories: Iterable[Path]) -> tuple[Finding, ...]:
-    """Remove the temporary directories of a launch; return a finding on what stays."""
+    """Remove the temporary directories of a launch; return a finding on the rest."""
     left = " ".join(filter(None, map(remove_tree, directories)))
     return (warning(f"{left} The next launch finds it there.", REMEDY, rule="files_left", effect=0.0),) if left else ()
 
 
 def _unmounted(top: Path) -> list[Path]:
-    """Unmount what is mounted on a directory or below it, the innermost first; return what stays mounted."""
+    """Unmount what is mounted on a directory or below it, the innermost first; return the rest that stays mounted."""
     umount2, real = ctypes.CDLL(None).umount2, Path(os.path.realpath(top.parent), top.name)
     points: list[Path] = []
     while below := [mount.point for mount in mounted_systems() if mount.point.is_relative_to(real)]:

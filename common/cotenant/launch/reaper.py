@@ -85,7 +85,7 @@ class Reaper:
 
 
 def reap(parts: dict[str, Any]) -> None:
-    """Kill every process of a run and remove its cgroups and directories. What fails does not stop the rest."""
+    """Kill every process of a run and remove its cgroups and directories. A failure does not stop the rest."""
     from cotenant.files import Directory
     from cotenant.isolation.leftovers import clear
     from cotenant.isolation.processes import kill_marked

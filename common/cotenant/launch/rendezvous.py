@@ -147,7 +147,7 @@ class Go:
 
 @dataclass(slots=True)
 class Rank:
-    """One process of a tenant, of `world`, of which so many are on other hosts: what it has sent so far."""
+    """One process of a tenant, of `world`, of which so many are on other hosts: its messages so far."""
 
     link: Link
     number: int
@@ -190,7 +190,7 @@ class Rank:
         return max(times_ns, default=0) / number / 1e9
 
     def take(self, message: Message, go: Go | None) -> None:
-        """Keep what it sends after its hello. Raises ProtocolError for what has no meaning at this point."""
+        """Keep its messages after its hello. Raises ProtocolError for one that has no meaning at this point."""
         kind, fields = message.kind, message.fields
         if kind == "begin" and not self.work and self.ready is None:
             self.work = fields["work"]

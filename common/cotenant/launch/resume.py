@@ -39,9 +39,9 @@ class ResumeState:
 
 
 def begin(options: Options, starts: Sequence[Start], backend: str, host: str, kept: Output) -> ResumeState:
-    """Write the start of a suite into the journal of its directory; with `--resume` return what it goes on with.
+    """Write the start of a suite into the journal of its directory; with `--resume` return the state to go on from.
 
-    Raises CotenantError where what began there ran under other conditions, or the journal is damaged.
+    Raises CotenantError where the run that began there had other conditions, or the journal is damaged.
     """
     conditions, output = conditions_of(options, starts, backend), options.paths.output
     before = earlier(options, starts, backend, host) if options.resume else None

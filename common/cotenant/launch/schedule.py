@@ -37,7 +37,7 @@ Turn = tuple[Kind, Mapping[int, int]]
 """The tenants that are awake in a block, and the slot of each: all that are beside each other, one only, or the half of
 a duet whose turn it is."""
 _ANY = random.Random(0)
-"""For what is about the same in any order."""
+"""For choices that are about the same in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ NOWHERE = Place(None, "", False)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The rounds of a launch; `steps_ns` is what a step takes, by tenant, and `rounds` those behind the warm-up.
+    """The rounds of a launch; `steps_ns` is the time of a step, by tenant, and `rounds` those behind the warm-up.
 
     In each round every tenant is alone once, in an order drawn anew, with a block of all before each. The last block is
     of all: no turn is without one behind it. Nobody rests for longer than one block.

@@ -497,7 +497,7 @@ class Resolver:
             environment = environment_without_jobs(environment, foreign, temporary)
         if options.image is not None:
             places = {paths.base, paths.output, paths.sockets, options.checkout, command.parent}
-            # What is not there cannot be bound; the default is below the base.
+            # A directory that is not there cannot be bound; the default is below the base.
             places |= {paths.data} if paths.data.is_dir() else set()
             words = options.image.around(words, slice_.accelerators, places, environment)
         words = [*nocache_prefix(options.cache, options.image is not None), *words]

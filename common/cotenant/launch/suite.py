@@ -220,7 +220,7 @@ class SuiteRun:
             interruption = stack.enter_context(Interruption())
             self._open(stack, tell)
             coordinator = self._gather(stack, interruption)
-            # What follows a launch that could not be one of blocks has its place.
+            # The launches that follow one that could not be of blocks have its place.
             places = itertools.accumulate(int(not start.without_blocks) for start in self.starts)
             positions = {start.key: place for start, place in zip(self.starts, places, strict=True)}
             starts = self._begin(tell)
@@ -475,7 +475,7 @@ class SuiteRun:
         return MpsDaemon(str(self._options.run), self._paths.mps, devices, shm_bytes)
 
     def _keep(self, start: Start, result: LaunchResult) -> list[Record]:
-        # Not before: what makes numbers takes its time to import, and until now nothing needed any.
+        # Not before: the modules for numbers take their time to import, and until now nothing needed any.
         from cotenant.findings.rules import with_findings
         from cotenant.launch.records import SuiteFacts, parts_of, records_of
 

@@ -153,7 +153,7 @@ class Tenant:
         return rank
 
     def entry_report(self) -> str:
-        """Return what it reports while it enters its slice: `in`, or why it cannot; "" without any news."""
+        """Return its report while it enters its slice: `in`, or why it cannot; "" without any news."""
         try:
             return self.channel.recv(4096).decode(errors="replace").strip()
         except OSError:
@@ -194,7 +194,7 @@ class Tenant:
             self.stuck = str(error)
 
     def leave(self) -> None:
-        """Kill what is left of it and close every descriptor. Raises NotIsolatedError."""
+        """Kill the rest of it and close every descriptor. Raises NotIsolatedError."""
         self.listener.close()
         for link in self.links:
             link.close()

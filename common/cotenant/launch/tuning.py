@@ -1,7 +1,7 @@
 """Launches of the settings of one job: what `tune` searches over is measured as everything else is, by suite runs.
 
 Each launch is a repetition of its own in the journal of the search's directory. So a search that is started again
-finds those that have ended there, and only launches what is new.
+finds those that have ended there, and only launches new ones.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Tuner:
 
 
 def trial_of(setting: Setting, records: Sequence[Record], first: Record, base: Setting) -> Trial:
-    """Return what a launch says of its setting; `first` is a record of the job as it is, in the setting `base`."""
+    """Return a launch's result for its setting; `first` is a record of the job as it is, in the setting `base`."""
     from cotenant.results.launches import launches_in
     from cotenant.results.newest import newest_in
     from cotenant.results.table import table_of_records
@@ -223,7 +223,7 @@ def _knobs(names: Collection[str], command: Sequence[str], processors: int) -> I
 
 
 def _items_of_a_step(records: Sequence[Record]) -> float | None:
-    """Return what all tenants together count in a step; None where one does not say how many steps it made."""
+    """Return the items of all tenants together in a step; None where one does not say how many steps it made."""
     total = 0.0
     for record in records:
         number = record.given.number if record.given is not None else record.arguments.get("number")

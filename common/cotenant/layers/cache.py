@@ -1,4 +1,4 @@
-"""The keys and values of what a layer has seen, in memory that is taken once, so that every step is the same work."""
+"""The keys and values of positions seen by a layer, in memory taken once, so that every step is the same work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class KeyValueCache(nn.Module):
     def store(
         self, k_bhld: torch.Tensor, v_bhld: torch.Tensor, at_l: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Store the keys and values of the positions `at_l`, and return what is attended to: the whole cache.
+        """Store the keys and values of the positions `at_l`, and return the attended positions: the whole cache.
 
         Without `at_l` they are the first positions, and there is nothing before them: they are returned themselves.
         """

@@ -40,7 +40,7 @@ class DecoderSize:
 
 
 class DecoderLayer(nn.Module):
-    """Causal attention and a feed-forward layer, each behind an RMSNorm and added to what it was given."""
+    """Causal attention and a feed-forward layer, each behind an RMSNorm and added to its input."""
 
     def __init__(self, size: DecoderSize, feed_forward: nn.Module) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Decoder(nn.Module):
         caches: nn.ModuleList | None = None,
         at_l: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Return what the last layer makes of each position, (b, l, w).
+        """Return the last layer's output for each position, (b, l, w).
 
         With `caches` keys and values are stored there. With `at_l` the l positions are these, on the device, and each
         sees those of the caches up to itself; otherwise they are the first.

@@ -14,7 +14,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 class RMSNorm(nn.RMSNorm):
-    """torch's (Zhang and Sennrich 2019), in the type of its weights, which may be more exact than what it is given."""
+    """torch's (Zhang and Sennrich 2019), in the type of its weights, which may be more exact than its input."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y: torch.Tensor = super().forward(x.to(self.weight.dtype))
@@ -52,7 +52,7 @@ class SwiGLU(nn.Module):
 
 
 class PreNormLayer(nn.Module):
-    """Attention and a feed-forward layer, each behind a LayerNorm and added to what it was given (Radford 2019)."""
+    """Attention and a feed-forward layer, each behind a LayerNorm and added to its input (Radford 2019)."""
 
     def __init__(
         self, width: int, heads: int, *, causal: bool = False, approximate: str = "none", eps: float = 1e-5

@@ -1,1 +1,1 @@
-"""Results that somebody else can check: one file of all that a suite left, and what holds of it."""
+"""Results that somebody else can check: one file of all that a suite left, and its checks."""

@@ -1,4 +1,4 @@
-"""An archive: what a suite left in a directory as one file (tar, zstandard), with the hash of everything in it.
+"""An archive: a suite's directory as one file (tar, zstandard), with the hash of everything in it.
 
 Its first member is the manifest, the hash of every other one. Each member is a frame of its own, so that damage has a
 place. Behind the last one lies the hash of all that is before it, as a frame that unpackers skip: `tar --zstd -xf`
@@ -68,7 +68,7 @@ class Unpacked:
 
 
 def make_archive(directory: Path, target: Path, version: str) -> tuple[ArchiveManifest, list[str]]:
-    """Write what a directory of records holds into `target`; also return the names of what is left out.
+    """Write the contents of a directory of records into `target`; also return the names of files that are left out.
 
     No launch in the journal wrote that: it is of another program, or of a launch that has not ended. Raises
     CotenantError without a journal, or a place.
@@ -109,7 +109,7 @@ def packed(blocks: Iterable[bytes]) -> bytes:
 
 
 def unpack(path: Path) -> Unpacked:
-    """Read an archive. Raises CotenantError for what is none, or one whose manifest cannot be read."""
+    """Read an archive. Raises CotenantError for a file that is none, or one whose manifest cannot be read."""
     try:
         with open_regular(path, follow=True) as file:
             content = file.read()
@@ -179,7 +179,7 @@ def _block(name: str, content: bytes) -> bytes:
 
 
 def _blocks(frames: bytes) -> Iterator[bytes]:
-    """Yield what each frame holds. Raises ZstdError for one that is damaged, or for more than an archive may hold."""
+    """Yield each frame's content. Raises ZstdError for one that is damaged, or for more than an archive may hold."""
     at, left = 0, MOST_BYTES
     while at < len(frames):
         header = zstandard.get_frame_parameters(frames[at : at + READ_BYTES])
@@ -203,7 +203,7 @@ def _blocks(frames: bytes) -> Iterator[bytes]:
 
 
 def _members(blocks: Iterator[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield names and contents. Raises TarError for what no archive of ours holds."""
+    """Yield names and contents. Raises TarError for a member that no archive of ours holds."""
     names = set[str]()
     for block in blocks:
         if block == END:

@@ -87,7 +87,7 @@ def _check_package() -> None:
 
 
 def _encoded(payload: bytes) -> bytes:
-    """Return what is signed: DSSE's pre-authentication encoding of payload type and payload."""
+    """Return the signed bytes: DSSE's pre-authentication encoding of payload type and payload."""
     parts = (b"DSSEv1", *(b"%d %s" % (len(part), part) for part in (PAYLOAD.encode(), payload)))
     return b" ".join(parts)
 

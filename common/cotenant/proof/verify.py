@@ -113,7 +113,7 @@ def _journal(archive: Unpacked) -> ProofCheck:
 
 
 def _unlaunched(entries: Sequence[object], launches: Sequence[Launched]) -> str:
-    """Return what suites announced and never launched: a suite that was broken off shows it."""
+    """Return the launches that suites announced and never made: a suite that was broken off shows it."""
     announced = {
         (start.suite, start.uid, label) for start in entries if isinstance(start, Started) for label in start.launches
     }
@@ -182,7 +182,7 @@ def _wrong_overlaps(launch: Sequence[Record]) -> Iterator[tuple[Record, str]]:
 
 
 def _rules(launches: Sequence[Sequence[Record]]) -> ProofCheck:
-    """Ask every rule again of every launch: what a rule finds has to stand in the record."""
+    """Ask every rule again of every launch: a rule's finding has to stand in the record."""
     from cotenant.findings.rules import with_findings
 
     wrong, runs = list[str](), defaultdict[tuple[object, ...], list[Record]](list)

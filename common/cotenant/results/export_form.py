@@ -17,7 +17,7 @@ ExportForm = Literal["parquet", "rows", "observations"]
 
 
 def export_form(path: Path) -> ExportForm | None:
-    """Return the form of an exported file, `rows` and `observations` as JSON lines; None of what is no export."""
+    """Return the form of an exported file, `rows` and `observations` as JSON lines; None for other files."""
     try:
         with open_regular(path, follow=True) as file:
             head = file.read(_HEAD_BYTES)

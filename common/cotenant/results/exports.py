@@ -77,7 +77,7 @@ WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
 
 
 def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: str) -> None:
-    """Write batches of rows to `path`, which is there when all are written. What is not known is null.
+    """Write batches of rows to `path`, which is there when all are written. Unknown values are null.
 
     polars takes the batches one by one while it writes (its streaming engine), so no more than a few are in memory.
     Raises CotenantError where the file cannot be kept.
@@ -183,7 +183,7 @@ def seal(path: Path) -> None:
 
 
 def broken_seal(path: Path) -> str | None:
-    """Return what is wrong with a Parquet file's seal, or None where it is whole. Raises OSError."""
+    """Return the fault of a Parquet file's seal, or None where it is whole. Raises OSError."""
     if not path.stat().st_size:
         return UNSEALED
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:

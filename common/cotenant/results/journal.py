@@ -145,7 +145,7 @@ def now() -> str:
 def read_journal(directory: Path | Directory) -> Journal:
     """Read the journal of a directory; one that is not there has no entries. A torn last line is none: its writer died.
 
-    Raises CotenantError, with the line's number, where a line is not what was written there.
+    Raises CotenantError, with the line's number, where a line is not the one that was written there.
     """
     try:
         with opened(directory) as place, place.open(FILE) as file:
@@ -157,7 +157,7 @@ def read_journal(directory: Path | Directory) -> Journal:
 
 
 def append(directory: Path | Directory, entry: Entry) -> bytes:
-    """Append an entry and sync it; what a killed writer left of a line is cut off. Return all that stands there now.
+    """Append an entry and sync it; the rest of a line by a killed writer is cut off. Return all that stands there now.
 
     Raises CotenantError.
     """

@@ -173,7 +173,7 @@ def persistence(facts: Facts) -> Inspection:
 
 @check("devices", "power cap", every_suite=True)
 def power_cap(facts: Facts) -> Inspection:
-    """Power limits below what a device was made for, unequal ones, and clocks that are held down right now."""
+    """Power limits below the device's default, unequal ones, and clocks that are held down right now."""
     if not facts.devices:
         return None
     limits = sorted({state.power_limit_w for state in facts.devices if state.power_limit_w is not None})

@@ -155,7 +155,7 @@ def virtual_machine(facts: Facts) -> Inspection:
             "Repeat at other hours before a number is published, or ask for a dedicated host.",
         )
     if stolen > MOST_STOLEN:
-        # Each launch meters what was taken of it.
+        # Each launch meters the time that was taken from it.
         yield info(
             f"Since boot the hypervisor has taken {100 * stolen:.1f} % of this machine's processor time (steal).",
             "Use an instance with dedicated processors.",

@@ -11,7 +11,7 @@ from cotenant.findings.rules.timing import kept_observations, moved_by, seconds_
 from cotenant.results.record import Observed, Record
 
 LITTLE_WAITING, MOST_WAITING = 0.05, 0.2
-"""Where later steps wait for less than the first share, what was loaded ahead made none much shorter."""
+"""Where later steps wait for less than the first share, batches loaded ahead made none much shorter."""
 NEARLY_CACHED = 0.95
 SMALLER = 0.05
 """Observations of a shuffled set hold less than the warm-up's items by chance, up to this share."""

@@ -38,7 +38,7 @@ def shared_nodes(record: Record) -> Finding | None:
 
 @record_rule
 def scaling(record: Record) -> Finding | None:
-    """Several devices worth more than as many single ones, or less than half: one of the rates is not what it says."""
+    """Several devices worth more than as many single ones, or less than half: one of the rates is wrong."""
     worth = record.meters.get("scaling")
     return None if worth is None else of_efficiency(worth["devices"], worth["efficiency"])
 

@@ -45,13 +45,13 @@ class TransformerXL(nn.Module):
     def forward(
         self, word_bt: torch.Tensor, memory_lbmw: torch.Tensor, next_bt: torch.Tensor
     ) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """Return the cross entropy of the word after each one, and for every layer what its memory is next."""
+        """Return the cross entropy of the word after each one, and the next memory of every layer."""
         states_btw, next_lbmw = self.states(word_bt, memory_lbmw)
         output = self.embedding.weight, self.bias
         return cross_entropy_of(states_btw.flatten(0, 1), *output, next_bt.flatten()), next_lbmw
 
     def states(self, word_bt: torch.Tensor, memory_lbmw: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """Return what the last layer makes of each position (b, t, w), and for every layer what its memory is next."""
+        """Return the last layer's output for each position (b, t, w), and the next memory of every layer."""
         width = self.embedding.embedding_dim
         x_btw = self.dropout(self.embedding(word_bt) * width**0.5)
         distance_kw = self.dropout(self.distance_kw)
@@ -98,7 +98,7 @@ class Layer(nn.Module):
         return self.norm(x_btw + self.dropout(self.narrowing(inner_bti)))
 
     def attended(self, x_btw, seen_bkw, distance_kw, mask_rk, content_bias, distance_bias) -> torch.Tensor:
-        """Return the values of what was seen, weighted by softmax of ((q + u) k + shift((q + v) W R)) / sqrt(d).
+        """Return the values of the positions seen, weighted by softmax of ((q + u) k + shift((q + v) W R)) / sqrt(d).
 
         The second term and the causal mask are a bias of scaled-dot-product attention, which adds the first.
         """

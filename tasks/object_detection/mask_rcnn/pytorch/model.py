@@ -25,7 +25,7 @@ def mask_rcnn(classes: int, height: int, width: int, regions: int) -> MaskRCNN:
 
 
 def temper(body: nn.Module) -> None:
-    """Scale down what each block adds to its input.
+    """Scale down the output that each block adds to its input.
 
     Frozen norms do nothing to a network that nobody has trained: with every block its activations would double.
     """
