@@ -140,7 +140,7 @@ class Benchmark:
 
         They are those that the harness counts: of the products of forward and backward, 2 m n k each for (m, k) by
         (k, n); norms, sums and activations nothing. A causal mask saves nothing. Products computed again for a backward
-        counts where the benchmark itself does so (checkpointing), not where a kernel of attention does.
+        count where the benchmark itself does so (checkpointing), not where a kernel of attention does.
         Asked once, outside of every clock. A count that is another by more than 2 % is a finding.
         """
         return None

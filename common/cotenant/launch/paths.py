@@ -1,6 +1,6 @@
 """The directories of a suite run: those of the caller, and two of the run's own that end with it.
 
-The run's own directories are removed whatever its tenants have made of it. The reaper does that, too.
+The run's own directories are removed whatever its tenants have made of them. The reaper does that, too.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def drift(values: Sequence[float]) -> Drift:
 
 
 def correlation_around_trend(values: Sequence[float]) -> float:
-    """Return the lag-1 correlation of the residuals of a parabola of positive values.
+    """Return the lag-1 correlation of the residuals of positive values from a parabola.
 
     A trend makes neighbours alike as well, and few launches drift along a straight line. 0 for fewer than five values,
     of which a parabola leaves too little.
