@@ -7,6 +7,7 @@ the warm-up of itself: from then on each run of the whole command is an observat
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -104,7 +105,9 @@ class Supervisor:
     def _as_it_ended(self, status: int) -> int:
         """Return an exit status, or die of the signal that the program has died of."""
         if status < 0 and not self._is_asked:
-            signal.signal(-status, signal.SIG_DFL)
+            # The kernel takes no word for what becomes of SIGKILL and SIGSTOP.
+            with contextlib.suppress(OSError):
+                signal.signal(-status, signal.SIG_DFL)
             os.kill(os.getpid(), -status)
         return max(0, status)
 
