@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cotenant.launch.baseline import QUICK_KEPT_S, QUICK_MOST_S
+from cotenant.launch.duet import DUET_BUDGET_NS
 from cotenant.launch.limits import Limits
 from cotenant.launch.schedule import BUDGET_NS
 from cotenant.launch.start import Start
@@ -53,6 +54,8 @@ def usual_s(start: Start) -> float:
     """Return how long a launch measures at most where time is no matter."""
     if start.baseline == "quick":
         return QUICK_MOST_S
+    if any(spec.duet is not None for spec in start.specs):
+        return DUET_BUDGET_NS / 1e9
     turns = len(start.specs) if start.pairing is None else 2 * len(start.pairing.pairs)
     return turns * BUDGET_NS / 1e9
 
