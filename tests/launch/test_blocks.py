@@ -273,7 +273,7 @@ def test_the_records_of_a_suite_by_blocks(v1: Suites) -> None:
         blocks, kept = record["blocks"], record["kept"]
         assert (blocks["held_by"], blocks["passed"], blocks["void"]) == ("freezer", blocks["planned"], 0)
         assert blocks["spent"]["rest"]["processor_ns"] < 0.01 * blocks["spent"]["rest"]["lasted_ns"]
-        assert kept["rounds"] == blocks["rounds"] >= 8
+        assert kept["n"] == blocks["rounds"] >= 8
         assert kept["interval"][0] < kept["value"] < kept["interval"][1]
         counted = [row for row in record["observations"] if row["kept"] and row["kind"] == "all"]
         assert record["statistics"]["n"] == len(counted) == record["train"]["count"]
@@ -296,7 +296,7 @@ def test_the_records_of_pairs_are_those_of_launches_of_two(v1: Suites) -> None:
         blocks, kept = record["blocks"], record["kept"]
         assert (record["tenants"], record["sharers"], blocks["residents"], blocks["held_by"]) == (2, 1, 4, "freezer")
         assert record["isolation"]["planned"]["processors"] == record["isolation"]["read_back"]["processors"]
-        assert kept["rounds"] >= 8 - blocks["void"]
+        assert kept["n"] >= 8 - blocks["void"]
         assert {row["kind"] for row in record["observations"]} == {"all", "only"}
         assert blocks["spent"]["rest"]["processor_ns"] < 0.01 * blocks["spent"]["rest"]["lasted_ns"]
         assert not [found for found in record["findings"] if found["severity"] == "error"]
