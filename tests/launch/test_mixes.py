@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 
@@ -21,11 +24,14 @@ from cotenant.launch.load import Enough
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.resume import conditions_of
 from cotenant.launch.start import Resolver
+from cotenant.results.journal import Journal, Started
 from cotenant.results.launches import launches_in
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
+from cotenant.results.store import write_record
 from cotenant.stats.budget import Amount
 from machine.invented import device, machine
+from results.made import ISOLATION, a_record
 from tenants.suites import Suites, job
 
 MS = 1_000_000
@@ -158,7 +164,7 @@ def test_pairs_meet_in_one_launch_of_slices_of_a_pair() -> None:
 def test_pairs_that_memory_cannot_hold_at_once_are_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     half = resolver("--pairs", "vae,wlm,loader").plans["student"].slices[0].memory_bytes
     peaks = {"vae": half // 2, "wlm": half // 2, "loader": half // 2}
-    monkeypatch.setattr("cotenant.launch.start.last_peaks", lambda output, suite: peaks)
+    monkeypatch.setattr("cotenant.launch.start.last_peaks", lambda output, suite, before: peaks)
     starts = resolver("--pairs", "vae,wlm,loader").starts()
     assert [start.key for start in starts] == [f"pairs.{number}" for number in range(1, len(starts) + 1)]
     assert 1 < len(starts) < 6
@@ -167,6 +173,32 @@ def test_pairs_that_memory_cannot_hold_at_once_are_groups(monkeypatch: pytest.Mo
     assert sorted(met) == sorted(
         f"{pair}" for pair in ("vae+vae", "vae+wlm", "vae+loader", "wlm+wlm", "wlm+loader", "loader+loader")
     )
+
+
+def test_a_repetition_that_goes_on_has_the_groups_that_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own records are of jobs that had less memory than those before: all of them would fit at once."""
+    words = ("--pairs", "vae,wlm,loader", "--outdir", str(tmp_path))
+    half = resolver(*words).plans["student"].slices[0].memory_bytes
+    began = Started(suite="cpu", uid=0, host="", time="2026-11-24T12:00:00+00:00", launches=(), conditions={})
+    monkeypatch.setattr("cotenant.launch.start.read_journal", lambda output: Journal((began,)))
+
+    def groups(*more: str) -> list[str]:
+        return [start.key for start in resolver(*words, *more).starts()]
+
+    def ended(hour: int, peak_bytes: int) -> None:
+        isolation = msgspec.structs.replace(ISOLATION, counters={"memory_peak_bytes": peak_bytes})
+        for name in ("vae", "wlm", "loader"):
+            record = a_record(place={"suite": "cpu", "name": name, "isolation": isolation})
+            write_record(tmp_path, record, datetime(2026, 11, 24, hour, tzinfo=UTC))
+
+    ended(11, half // 2)
+    at_first = groups()
+    assert len(at_first) > 1
+    ended(13, 1 << 20)
+    assert groups() == ["pairs"]
+    assert groups("--resume") == at_first
 
 
 def test_pairs_that_cannot_meet_in_one_launch_are_launches_and_a_line_says_why() -> None:

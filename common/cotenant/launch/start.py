@@ -6,6 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import get_args
@@ -33,6 +34,7 @@ from cotenant.machine.space import is_in_memory
 from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import Cluster
 from cotenant.procfs import format_list
+from cotenant.results.journal import read_journal
 from cotenant.results.last import last_peaks
 from cotenant.results.record import SOLO, Baseline, Side, name_of
 from cotenant.suite.cells import (
@@ -370,9 +372,14 @@ class Resolver:
             yield _Launch(of_tenants, slices, name, mix.timeout_s or longest or None, pairing)
 
     def _groups(self, mix: Mix) -> list[tuple[Pair, ...]]:
-        """Return the pairs that meet in one launch, by what each job had of memory last time here."""
-        slots = self.plans["student"].slices
-        peaks = last_peaks(self._options.paths.output, self._options.suite.name)
+        """Return the pairs that meet in one launch, by what each job had of memory last time here: where a repetition
+        goes on, as it began."""
+        slots, options, began = self.plans["student"].slices, self._options, None
+        if options.resume:
+            journal = read_journal(options.paths.output)
+            began = journal.last_start(options.suite.name, options.uid, self._machine.hostname)
+        before = None if began is None else datetime.fromisoformat(began.time)
+        peaks = last_peaks(options.paths.output, options.suite.name, before)
         needs = [min(peaks.get(label, USUAL_BYTES), slots[0].memory_bytes) for label in mix.labels]
         return groups_of(mix.pairs, needs, sum(slot.memory_bytes for slot in slots))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from cotenant.files import open_regular
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of
 from cotenant.results.record import IN_MIX, SOLO, Whole
+from cotenant.results.store import TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +53,29 @@ def last_seconds(output: Path, suite: str) -> dict[str, float]:
     return {label: launch.seconds for label, launch in _last(output, suite).items()}
 
 
-def last_peaks(output: Path, suite: str) -> dict[str, int]:
-    """Return the most memory that a tenant of each cell had in the newest launches there, by the cell's label."""
+def last_peaks(output: Path, suite: str, before: datetime | None = None) -> dict[str, int]:
+    """Return the most memory that a tenant of each cell had in the newest launches there, by the cell's label.
+
+    `before`: only of those that had ended by then.
+    """
     peaks: dict[str, int] = {}
-    for name, launch in _last(output, suite).items():
+    for name, launch in _last(output, suite, before).items():
         label = name.partition(IN_MIX)[0].removesuffix(SOLO)
         if launch.memory_peak_bytes is not None:
             peaks[label] = max(peaks.get(label, 0), launch.memory_peak_bytes)
     return peaks
 
 
-def _last(output: Path, suite: str) -> dict[str, LastLaunch]:
+def _last(output: Path, suite: str, before: datetime | None = None) -> dict[str, LastLaunch]:
     """Return the newest launch of each label whose records lie in a directory.
 
     One file is read for each: a suite that is about to start does not wait for a report's reading of all.
     """
     newest: dict[str, tuple[str, Path]] = {}
+    end = "" if before is None else before.strftime(TIME)
     for path in output.glob(f"{glob.escape(suite)}.*.R*.json"):
         label, time = path.name.rpartition(".R")[0], path.name.split(".")[-2]
-        if ".FAIL." not in path.name:
+        if ".FAIL." not in path.name and (not end or time < end):
             newest[label] = max(newest.get(label, ("", path)), (time, path))
     records = []
     for _, path in newest.values():

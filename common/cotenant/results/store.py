@@ -27,13 +27,15 @@ NAME_BYTES = 255
 PROBE_BYTES = 65536
 RESERVE_BYTES = 16 << 20
 """The records of a launch of a hundred tenants, each with a hundred observations, take an eighth of it."""
+TIME = "%Y%m%d-%H%M%S-%f"
+"""The form of a record's end in its file's name."""
 OTHER_DIRECTORY = "--outdir names another directory; for a benchmark alone, --report does."
 
 
 def file_name(record: Record, time: datetime) -> str:
     """Return `{suite}.{job}.R{uid}.D{vcd}[.FAIL].{time}.json`, which any file system takes."""
     failed = "" if record.completed else ".FAIL"
-    end = f".R{record.run_id}.D{record.vcd}{failed}.{time.strftime('%Y%m%d-%H%M%S-%f')}.json"
+    end = f".R{record.run_id}.D{record.vcd}{failed}.{time.strftime(TIME)}.json"
     each = (NAME_BYTES - len(end.encode()) - 1) // 2
     return f"{_safe(record.suite, each)}.{_safe(record.name, each)}{end}"
 
