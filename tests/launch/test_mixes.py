@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +16,15 @@ import pytest
 from cotenant.choices import OF_DEVICES
 from cotenant.commands.suite_flags import suite_parser
 from cotenant.commands.suite_options import options_of
+from cotenant.confidential import by_new_key
 from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.allowances import Allowance, allowances
 from cotenant.launch.limits import Limits
 from cotenant.launch.load import Enough
+from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.records import SuiteFacts, parts_of, records_of
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.resume import conditions_of
 from cotenant.launch.start import Resolver
@@ -159,6 +163,21 @@ def test_pairs_meet_in_one_launch_of_slices_of_a_pair() -> None:
     ]
     assert [spec.slice.processors for spec in start.met[1].specs] == [slot.processors for slot in slots]
     assert [spec.slice.tenant for spec in start.met[4].specs] == [1, 2]
+
+
+def test_records_of_a_pair_number_its_tenants_as_in_any_other_launch_of_it() -> None:
+    """Whoever else is in the launch: else repetitions of one pair would be of four tenants."""
+    (start,) = resolver("--pairs", "vae,wlm,loader").starts()
+    now, seen = datetime.now(UTC), {str(spec.slice.tenant): spec.cell for spec in start.specs}
+    meters = {"tenants": seen, "series": {"at_s": [0.1], "tenants": seen}}
+    lost = tuple(TenantResult(spec, "failed", "It died.") for spec in start.specs)
+    facts = SuiteFacts("cpu", now, 0, {"hostname": "host"}, NoIsolation(), {}, (), by_new_key())
+    parts = [records_of(*part, facts) for part in parts_of(LaunchResult(lost, now, now, meters=meters), start)]
+    assert [[(record.tenant, record.vcd) for record in records] for records in parts] == [[(0, "0"), (1, "1")]] * 6
+    for record in chain.from_iterable(parts):
+        cells = dict(zip("01", record.mix.split("+"), strict=True))
+        assert record.meters["tenants"] == record.meters["series"]["tenants"] == cells
+        assert record.name == f"{cells[str(record.tenant)]}.in.{record.mix}"
 
 
 def test_pairs_that_memory_cannot_hold_at_once_are_groups(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from cotenant.launch.across import described, load_of
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
-from cotenant.launch.pairing import PairSchedule
+from cotenant.launch.pairing import Pair, PairSchedule
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.schedule import places
 from cotenant.launch.start import Start
@@ -67,7 +67,19 @@ def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult,
     for pair, own in zip(start.pairing.pairs, start.met, strict=True):
         tenants = (_in_slot(result.tenants[at], spec) for at, spec in zip(pair, own.specs, strict=True))
         conducted = result.conducted and dataclasses.replace(result.conducted, members=frozenset(pair))
-        yield dataclasses.replace(result, tenants=tuple(tenants), conducted=conducted), own
+        meters = _meters_of(pair, result.meters)
+        yield dataclasses.replace(result, tenants=tuple(tenants), conducted=conducted, meters=meters), own
+
+
+def _meters_of(pair: Pair, meters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a launch's meters is not another tenant's, by the slots of a pair."""
+    slots = {str(tenant): str(slot) for slot, tenant in enumerate(pair)}
+
+    def own(of: Mapping[str, Any]) -> dict[str, Any]:
+        seen = {name: of[name] for name in ("tenants", "traffic") if name in of}
+        return {**of, **{name: {slots[at]: each[at] for at in slots if at in each} for name, each in seen.items()}}
+
+    return own(meters) | ({"series": own(meters["series"])} if "series" in meters else {})
 
 
 def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
@@ -146,7 +158,8 @@ def _work_beside(
         slice_ = tenant.spec.slice
         work = work_beside(result.work.get(slice_.tenant, ()), spans[place], claimed, others)
         if work is not None and others:
-            seen.append({"tenant": slice_.tenant, "by": "processors"} | dataclasses.asdict(work))
+            number = place if start.of_pair else slice_.tenant
+            seen.append({"tenant": number, "by": "processors"} | dataclasses.asdict(work))
     return seen
 
 
@@ -264,6 +277,8 @@ def _place(
 ) -> Placement:
     """Return where the `number`-th tenant of a launch ran."""
     slice_, place, program = tenant.spec.slice, tenant.spec.duet, start.programs[number]
+    if start.of_pair:
+        slice_ = dataclasses.replace(slice_, tenant=number)
     cells = [other.cell.label for other in start.programs]
     unenforced = unenforced_of(facts.backend, tenant.read_back, start.sharers)
     uncounted = tenant.after.uncounted()

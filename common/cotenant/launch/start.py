@@ -152,6 +152,8 @@ class Start:
     """It is launched only where its tenants could not be measured by blocks."""
     pairing: Pairing | None = None
     """Which of its tenants meet, two at a time, each pair as a mix of its own; None where all are beside each other."""
+    of_pair: bool = False
+    """It is one of the `met`: its records number both by their slots, as other launches with the same pair do."""
 
     @property
     def cell(self) -> JobCell:
@@ -192,7 +194,7 @@ class Start:
         there = [replace(slot, tenant=tenant) for tenant, slot in zip(pair, slots, strict=True)]
         specs = tuple(replace(self.specs[slice_.tenant], slice=slice_) for slice_ in there)
         name = JOINED.join(program.cell.label for program in programs)
-        return replace(self, label=name, mix=name, programs=programs, specs=specs, pairing=None)
+        return replace(self, label=name, mix=name, programs=programs, specs=specs, pairing=None, of_pair=True)
 
     @property
     def solo(self) -> bool:
