@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from cotenant.choices import OF_DEVICES
+from cotenant.commands import exec as exec_command
 from cotenant.commands.suite_flags import suite_parser
 from cotenant.commands.suite_options import options_of
 from cotenant.confidential import by_new_key
@@ -27,7 +28,7 @@ from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.records import SuiteFacts, parts_of, records_of
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.resume import conditions_of
-from cotenant.launch.start import Resolver
+from cotenant.launch.start import Options, Resolver
 from cotenant.results.journal import Journal, Started
 from cotenant.results.launches import launches_in
 from cotenant.results.newest import newest_in
@@ -262,6 +263,25 @@ def test_how_a_device_is_shared_the_baseline_and_the_batch_size_are_conditions_o
     (keys, before), (same, today) = found
     assert keys == same
     assert {each for each in today if today[each] != before[each]} == {name}
+
+
+def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_going_on() -> None:
+    there = machine(cores=6)
+
+    def conditions(options: Options) -> dict[str, str]:
+        return conditions_of(options, Resolver(options, there, Chosen(NoIsolation())).starts(), "affinity")
+
+    def changed(one: Options, other: Options) -> set[str]:
+        before, today = conditions(one), conditions(other)
+        return {each for each in today if today[each] != before[each]}
+
+    given = suite_parser("", "", "").parse_words(["--jobs", "cpu", "--duet", "vae"])
+    smaller, larger = (options_of(given, ("--batch-size", "64", "---", "-b", size), there) for size in ("96", "128"))
+    assert changed(smaller, larger) == {"arguments after --"}
+    parsed = (exec_command.parser().parse_words(words) for words in ([], ["--count-line", "x"]))
+    steps, lines = (exec_command._options(flags, ["true"], False) for flags in parsed)
+    assert changed(steps, lines) == {"the jobs"}
+    assert not changed(steps, steps)
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,13 @@ from cotenant.machine.facts import installed
 from cotenant.procfs import format_list
 from cotenant.results.journal import Journal, Launched, Started, now, read_journal
 from cotenant.results.record import Record, restored
+from cotenant.suite.duets import BETWEEN
 from cotenant.suite.task_source import task_of, version_of
 from cotenant.text import listed, many
 
 SET_ASIDE = ".unfinished"
 """Behind the name of a record whose launch did not end: no reader takes it for a record."""
+COUNTED = ("item", "items", "ready_line", "count_line", "runs")
 SHOWN = 24
 """Letters of a condition's value that is named where it is another."""
 
@@ -86,7 +88,7 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
     work = [
         [
             start.key,
-            *(part for of in programs for part in (of.cell.job.cmd, *_given(of), _batch_size(of))),
+            *(part for of in programs for part in (of.cell.job.cmd, *_given(of), _batch_size(of), *_counted(of))),
         ]
         for start in starts
         for programs in [start.programs if start.mix else start.programs[:1]]
@@ -96,7 +98,7 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
     sources = [version_of(task) for task in map(task_of, sorted(commands)) if task is not None]
     return {
         "the jobs": hashlib.sha256(json.dumps(work).encode()).hexdigest(),
-        "arguments after --": json.dumps(words_without(options.extra)),
+        "arguments after --": json.dumps(words_without(_typed(options))),
         "the slices": "; ".join(f"{format_list(slice_.processors)}" for slice_ in slices.values()),
         "isolation": backend,
         "--share": str(options.share),
@@ -110,6 +112,11 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
     }
 
 
+def _typed(options: Options) -> Sequence[str]:
+    """Return the words behind `--`: a duet has them in its sides."""
+    return options.extra if options.duet is None else (*options.duet.sides[0], BETWEEN, *options.duet.sides[1])
+
+
 def _given(program: Program) -> tuple[object, object]:
     """Return a cell's arguments and variables without the confidential ones: that changes no work."""
     args, env = program.cell.args, program.cell.job.env
@@ -119,6 +126,12 @@ def _given(program: Program) -> tuple[object, object]:
 def _batch_size(program: Program) -> int | None:
     """None where the job file has it: then it is among the arguments."""
     return None if program.size is None else program.size.batch_size
+
+
+def _counted(program: Program) -> list[object]:
+    """How a program of `exec` is counted; empty for a benchmark of ours."""
+    foreign = program.cell.job.foreign
+    return [] if foreign is None else [[getattr(foreign, name) for name in COUNTED]]
 
 
 def _check_alike(before: dict[str, str], today: dict[str, str], uid: int) -> None:
