@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 from commands.calling import write
 from cotenant.cli import main
-from cotenant.report.figures import PRINTED, file_name, latex, latex_text
+from cotenant.report.figures import PRINTED, file_name, job_names, latex, latex_text
 from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup
 from report.making import launch
 
@@ -64,3 +66,11 @@ def test_a_file_is_named_after_its_job_and_leaves_no_directory() -> None:
     assert file_name("j1t", ["vae", "../x/y"]) == "x-y-timeline"
     assert file_name("j0h2", ["vae"]) == "vae-h2"
     assert file_name("shares10", []) == "shares10"
+
+
+def test_a_job_on_two_hosts_has_charts_of_two_names() -> None:
+    labels = [("vae", "one"), ("vae", "two"), ("wlm", "one"), ("a b", "one"), ("a/b", "one")]
+    jobs: Any = [SimpleNamespace(label=label, suite="cpu", host=host) for label, host in labels]
+    names = job_names(jobs)
+    assert names[:3] == ["vae-cpu-one", "vae-cpu-two", "wlm"]
+    assert len({file_name(f"j{index}t", names) for index in range(len(jobs))}) == len(jobs)

@@ -150,7 +150,7 @@ def _write_page(summary: Summary, records: Rows, skipped: Sequence[str], given: 
         warn(f"{given.html} is written.")
     if given.figures is not None:
         prepare_directory(given.figures, "--figures names another directory.")
-        written = figures.write_charts(charts, [job.label for job in summary.jobs], given.figures)
+        written = figures.write_charts(charts, figures.job_names(summary.jobs), given.figures)
         tabulars = figures.tabulars(summary)
         for name, text in tabulars.items():
             write_whole(given.figures / f"{name}.tex", text.encode(errors="replace"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +24,7 @@ from cotenant.report.mixes import mix_blocks, mix_grid
 from cotenant.report.pairs import pairs_grid
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, drawn
 from cotenant.report.sense import sense_grid, sensitivities
-from cotenant.report.summary import Summary
+from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.read import again
 from cotenant.results.store import write_whole
 
@@ -91,7 +92,7 @@ def latex_text(text: str) -> str:
 def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) -> int:
     """Write each chart as NAME.svg and NAME.pdf in the colours of paper; return how many charts there are.
 
-    `jobs` are the labels of the page's jobs in their order: its charts are named after them.
+    `jobs` are the names of the page's jobs in their order (`job_names`): its charts are named after them.
     """
     settings: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "cotenant", "pdf.fonttype": 42}
     for name, axes in charts.items():
@@ -105,6 +106,17 @@ def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) 
                 figure.savefig(stream, format=form, metadata={date: None})
             write_whole(folder / f"{file_name(name, jobs)}.{form}", stream.getvalue())
     return len(charts)
+
+
+def job_names(jobs: Sequence[JobSummary]) -> list[str]:
+    """Return what each job's charts are called after: its label, with what tells it from its like on other hosts."""
+    labels = Counter(job.label for job in jobs)
+    long = [job.label if labels[job.label] == 1 else f"{job.label}-{job.suite}-{job.host}" for job in jobs]
+    # What is replaced for a file's name may have been all that told two apart.
+    safe = Counter(_OTHER_NAME.sub("-", name) for name in long)
+    return [
+        name if safe[_OTHER_NAME.sub("-", name)] == 1 else f"{name}-{index}" for index, name in enumerate(long, start=1)
+    ]
 
 
 def file_name(chart: str, jobs: Sequence[str]) -> str:
