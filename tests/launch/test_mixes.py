@@ -195,6 +195,13 @@ def test_pairs_that_memory_cannot_hold_at_once_are_groups(monkeypatch: pytest.Mo
     )
 
 
+def test_more_pairs_than_a_launch_has_time_for_are_several_launches() -> None:
+    """At 15 s a pair, in half of the timeout."""
+    starts = resolver("--pairs", "vae,wlm,loader", "--timeout", "75").starts()
+    assert [(start.key, len(start.met)) for start in starts] == [("pairs.1", 2), ("pairs.2", 2), ("pairs.3", 2)]
+    assert len({pair.mix for start in starts for pair in start.met}) == 6
+
+
 def test_a_repetition_that_goes_on_has_the_groups_that_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

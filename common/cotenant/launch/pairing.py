@@ -10,11 +10,15 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from cotenant.isolation.plan import Slice
-from cotenant.launch.schedule import ALL, HOME, ONLY, Block, Schedule, Turn, within
+from cotenant.launch.schedule import ALL, BUDGET_NS, HOME, ONLY, Block, Schedule, Turn, within
 
 Pair = tuple[int, int]
 OPENING_NS = 500_000_000
 """Beside a step, how long a block lasts at most that only times steps."""
+PAIR_S = 2 * BUDGET_NS / 1e9
+"""What a pair is measured, where nobody says another budget."""
+PART_OF_TIMEOUT = 0.5
+"""Of the time that a launch may take its pairs have so much: their least rounds may take longer than a budget."""
 USUAL_BYTES = 3 << 29
 """Memory of a job whose memory nobody knows: 1.5 GiB, four times an import of torch."""
 
@@ -92,18 +96,21 @@ def trails(pairs: Sequence[Pair], chance: random.Random) -> Iterator[list[int]]:
         yield trail
 
 
-def groups_of(pairs: Sequence[Pair], needs: Sequence[int], room: int) -> list[tuple[Pair, ...]]:
+def groups_of(
+    pairs: Sequence[Pair], needs: Sequence[int], room: int, most: int | None = None
+) -> list[tuple[Pair, ...]]:
     """Return the pairs in groups: the tenants of each fit `room` together, by what each of them `needs`.
 
-    Every pair is in one group. A pair that does not fit is a group by itself, as it would be a launch by itself. A
-    group grows by the tenant that brings most pairs for what it needs.
+    No group has more than the `most` pairs that a launch has time for. Every pair is in one group. A pair that does not
+    fit is a group by itself, as it would be a launch by itself. A group grows by the tenant that brings most pairs for
+    what it needs.
     """
     left, groups = list(dict.fromkeys(pairs)), []
     while left:
         there = {*min(left, key=lambda pair: needs[pair[0]] + needs[pair[1]])}
         while candidates := _candidates(left, there, needs, room):
             there.add(max(candidates, key=lambda tenant: (candidates[tenant] / max(1, needs[tenant]), -tenant)))
-        group = tuple(pair for pair in left if there.issuperset(pair))
+        group = tuple(pair for pair in left if there.issuperset(pair))[:most]
         left = [pair for pair in left if pair not in group]
         groups.append(group)
     return groups

@@ -26,7 +26,7 @@ from cotenant.launch.containers import Image
 from cotenant.launch.environment import added_environment, free_ports, job_variables, node_variables, seed_of
 from cotenant.launch.foreign import beside, environment_without_jobs, found, supervised
 from cotenant.launch.limits import USUAL_LIMITS, Limits
-from cotenant.launch.pairing import USUAL_BYTES, Pair, Pairing, groups_of
+from cotenant.launch.pairing import PAIR_S, PART_OF_TIMEOUT, USUAL_BYTES, Pair, Pairing, groups_of
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.sizing import Sizing, check_axis
 from cotenant.launch.tenant import TenantSpec, duet_place
@@ -369,9 +369,8 @@ class Resolver:
             slices = _residents(slots, len(labels)) if pairs else slots
             programs = {label: self._program(self._cells[label], slices) for label in dict.fromkeys(labels)}
             of_tenants = tuple(programs[label] for label in labels)
-            longest = max((program.cell.job.timeout_s or 0.0 for program in of_tenants), default=0.0)
             name = f"{mix.name}.{number}" if len(groups) > 1 else mix.name
-            yield _Launch(of_tenants, slices, name, mix.timeout_s or longest or None, pairing)
+            yield _Launch(of_tenants, slices, name, self._timeout_s(mix, labels), pairing)
 
     def _groups(self, mix: Mix) -> list[tuple[Pair, ...]]:
         """Return the pairs that meet in one launch, by what each job had of memory last time here: where a repetition
@@ -383,7 +382,13 @@ class Resolver:
         before = None if began is None else datetime.fromisoformat(began.time)
         peaks = last_peaks(options.paths.output, options.suite.name, before)
         needs = [min(peaks.get(label, USUAL_BYTES), slots[0].memory_bytes) for label in mix.labels]
-        return groups_of(mix.pairs, needs, sum(slot.memory_bytes for slot in slots))
+        timeout_s = self._timeout_s(mix, mix.labels) or options.limits.timeout_s
+        most = max(1, int(PART_OF_TIMEOUT * timeout_s / PAIR_S))
+        return groups_of(mix.pairs, needs, sum(slot.memory_bytes for slot in slots), most)
+
+    def _timeout_s(self, mix: Mix, labels: Iterable[str]) -> float | None:
+        """Return the timeout of a mix, else the longest of its jobs; None where the file has none."""
+        return mix.timeout_s or max((self._cells[label].job.timeout_s or 0.0 for label in labels), default=0.0) or None
 
     def _of_duet(self, duet: Duet) -> _Launch:
         cell, slices = self._cells[duet.label], self.plans["student"].slices
