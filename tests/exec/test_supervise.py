@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from cotenant.exec import supervise
 from cotenant.exec.settings import EXEC_VARIABLE, Settings
+from cotenant.exec.supervise import Supervisor
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT])
@@ -20,3 +23,15 @@ def test_it_dies_of_the_signal_that_its_program_has_died_of(tmp_path: Path, numb
     line = [sys.executable, "-I", "-S", supervise.__file__, "sh", "-c", f"kill -{number.value} $$"]
     ended = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=30, check=False)
     assert (ended.returncode, ended.stderr) == (-number, "")
+
+
+@pytest.mark.parametrize("finish", [True, False])
+def test_the_run_that_stop_comes_upon_is_ended_unless_it_may_finish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finish: bool
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *handler: None)
+    written, answers = tmp_path / "written", iter([False, True, True])
+    runner: Any = SimpleNamespace(stopped=lambda: next(answers))
+    supervisor = Supervisor(["sh", "-c", f"sleep 0.3; echo all > {written}"], Settings(finish=finish))
+    supervisor._go_on(runner)
+    assert (supervisor.wait() == 0, written.exists()) == (finish, finish)

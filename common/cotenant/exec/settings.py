@@ -21,7 +21,7 @@ class Settings:
     """How a program is counted: `item` names what, `items` says how many a step is; `row` counts rows of batches.
 
     `ready_line` and `count_line` are patterns of its output, `runs` how often a whole command is run. `directory` is
-    the tenant's own.
+    the tenant's own. What is to `finish` is not ended after STOP.
     """
 
     def __init__(
@@ -32,10 +32,11 @@ class Settings:
         count_line: str = "",
         runs: int = 10,
         directory: str = "",
+        finish: bool = False,
     ) -> None:
         self.item, self.items, self.runs = item, items, runs
         self.ready_line, self.count_line = ready_line, count_line
-        self.directory = directory
+        self.directory, self.finish = directory, finish
 
     @property
     def counts_rows(self) -> bool:

@@ -87,10 +87,10 @@ class Supervisor:
         return 0
 
     def _go_on(self, runner: Rendezvous) -> None:
-        """Run the command again and again until STOP, and end the run that is on its way then."""
+        """Run the command again and again until STOP, and end the run that is on its way then if it may not finish."""
         while not runner.stopped():
             child = self.start()
-            while child.poll() is None and not runner.stopped():
+            while child.poll() is None and (self._settings.finish or not runner.stopped()):
                 time.sleep(LOOK_S)
         self._end_child()
 

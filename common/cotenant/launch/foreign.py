@@ -50,6 +50,7 @@ def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, tempora
         foreign.count_line,
         foreign.runs,
         str(temporary),
+        foreign.finish,
     )
     environment["TMPDIR"] = str(temporary)
     environment[EXEC_VARIABLE] = settings.encoded()
