@@ -45,7 +45,7 @@ class Program:
     """Python programs of a tenant, and what they have said to a socket that never answers."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self._folder, self.site = folder, folder / "site"
         for name, text in TORCH.items():
             (folder / "site/torch" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "site/torch" / name).write_text(text)
@@ -124,6 +124,14 @@ def test_an_exception_speaks_for_itself(program: Program) -> None:
 def test_nothing_is_counted_while_torch_compiles(program: Program) -> None:
     program.runs("import torch; torch.compiling = True\n" + STEPS.format(5))
     assert program.said() == []
+
+
+def test_an_older_torch_that_cannot_say_whether_it_compiles_is_counted(program: Program) -> None:
+    file = program.site / "torch/__init__.py"
+    old = file.read_text().replace('"9"', '"2.1.2+cu121"').replace("is_compiling=lambda: compiling", "")
+    file.write_text(old)
+    assert program.runs(STEPS.format(5)).stderr == ""
+    assert program.said() == [["hello", "begin", "failed"]]
 
 
 def test_no_exception_leaves_the_hook(program: Program) -> None:

@@ -80,7 +80,12 @@ def _on_optimizer(module: Any) -> None:
             return
         optimizers.stepped(optimizer)
 
-    module.register_optimizer_step_post_hook(stepped)
+    def stepped_before_2_3(optimizer: Any, args: Any, kwargs: Any) -> None:
+        optimizers.stepped(optimizer)
+
+    # torch.compiler came with 2.1, and what it tells with 2.3; by its version, as torch is not wholly imported yet.
+    version = [int(part) for part in str(torch.__version__).split(".")[:2] if part.isdecimal()]
+    module.register_optimizer_step_post_hook(stepped_before_2_3 if version < [2, 3] else stepped)
 
 
 def _on_loader(module: Any) -> None:
