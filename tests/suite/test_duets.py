@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cotenant.commands.preview import show_document, show_lines
 from cotenant.errors import CotenantError
 from cotenant.suite.cells import Job, expand
 from cotenant.suite.duets import duet_of
@@ -32,3 +33,14 @@ def test_the_files_of_a_side_are_called_by_it_and_the_job_keeps_its_name() -> No
         ("vae.duet.A", "vae", cell.args),
         ("vae.duet.B", "vae", cell.args),
     ]
+
+
+def test_show_names_a_duet_and_hides_what_nobody_may_read() -> None:
+    duet = duet_of("vae", ["--batch-size", "64", "---", "--token", "secret"])
+    (line,) = show_lines((), (), 2, 1, duet=duet)
+    assert line.split(maxsplit=2)[:2] == ["vae.duet", "duet"]
+    assert "A: --batch-size 64; B: --token" in line
+    assert "secret" not in line
+    document = show_document((), (), 1, duet)
+    assert (document["duet"], document["sides"][0]) == ("vae.duet", ["--batch-size", "64"])
+    assert "secret" not in str(document)

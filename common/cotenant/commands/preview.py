@@ -11,6 +11,7 @@ from cotenant.confidential import arguments_without, words_without
 from cotenant.launch.start import Start
 from cotenant.procfs import format_list
 from cotenant.suite.cells import Job, expand, fitting, swept
+from cotenant.suite.duets import Duet
 from cotenant.suite.mixes import Mix
 from cotenant.text import gib, many
 
@@ -18,10 +19,15 @@ Document = dict[str, Any]
 
 
 def show_lines(
-    jobs: Iterable[Job], mixes: Iterable[Mix], tenants: int, ranks: int, baseline: BaselineKind = "none"
+    jobs: Iterable[Job],
+    mixes: Iterable[Mix],
+    tenants: int,
+    ranks: int,
+    baseline: BaselineKind = "none",
+    duet: Duet | None = None,
 ) -> Iterator[str]:
     """Yield a line per job: its name, group, how many cells run, command; and what of it also runs alone. Then the
-    mixes, with the cell of each tenant, or their pairs.
+    mixes, with the cell of each tenant, or their pairs; or the `duet`, which is all that runs.
 
     `ranks`: of a job that owns the machine.
     """
@@ -35,9 +41,12 @@ def show_lines(
     for mix in mixes:
         met = [pair.name for pair in mix.apart] or mix.of_tenants(max(tenants, len(mix.labels)))
         yield f"{mix.name:28} {'pairs' if mix.pairs else 'mix':8} {', '.join(met)}"
+    if duet is not None:
+        sides = (f"{side}: {shlex.join(words_without(words))}" for side, words in zip("AB", duet.sides, strict=True))
+        yield f"{duet.name:28} {'duet':8} {'; '.join(sides)}"
 
 
-def show_document(jobs: Iterable[Job], mixes: Iterable[Mix], ranks: int) -> Document:
+def show_document(jobs: Iterable[Job], mixes: Iterable[Mix], ranks: int, duet: Duet | None = None) -> Document:
     """Return the document that `--show --format json` prints."""
     cells = [
         {"job": job.stem, "group": job.group, "cells": len(fitting(job, ranks)), "cmd": job.cmd}
@@ -47,7 +56,8 @@ def show_document(jobs: Iterable[Job], mixes: Iterable[Mix], ranks: int) -> Docu
         {"mix": mix.name, "cells": list(mix.labels), "pairs": [list(pair.labels) for pair in mix.apart]}
         for mix in mixes
     ]
-    return {"schema": "cotenant-show-1", "jobs": cells, "mixes": of_mixes}
+    shown: Document = {"schema": "cotenant-show-1", "jobs": cells, "mixes": of_mixes}
+    return shown if duet is None else shown | {"duet": duet.name, "sides": [words_without(of) for of in duet.sides]}
 
 
 def dry_lines(starts: Sequence[Start]) -> Iterator[str]:

@@ -88,9 +88,10 @@ def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
         made = options.plan(machine)
         ranks = ranks_of_all(machine, made)
         if given.format == "json":
-            tell_document(show_document(options.jobs, options.mixes, ranks))
+            tell_document(show_document(options.jobs, options.mixes, ranks, options.duet))
         else:
-            tell("\n".join(show_lines(options.jobs, options.mixes, len(made.slices), ranks, options.baseline)))
+            lines = show_lines(options.jobs, options.mixes, len(made.slices), ranks, options.baseline, options.duet)
+            tell("\n".join(lines))
         return EXIT_PASSED
     run = SuiteRun(options, machine)
     refusals = refused(run.starts, machine)
