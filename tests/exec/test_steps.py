@@ -123,3 +123,13 @@ def test_rows_that_nobody_sees_are_no_rate() -> None:
         steps.step(0.0)
     assert runner.kinds() == ["failed"]
     assert "--item row" in runner.fields("failed")[0]["message"]
+
+
+@pytest.mark.parametrize(("word", "remedy"), [("step", "--item row"), ("line", "--count-line")])
+def test_what_counts_nothing_is_told_by_the_flag_that_counts(word: str, remedy: str) -> None:
+    told = Told()
+    steps = Steps(told, dict, word=word)
+    for _ in range(WARM_UP_STEPS + 1):
+        steps.step(0.0)
+    assert [kind for kind, _ in told.said] == ["failed"]
+    assert remedy in told.said[0][1]["message"]

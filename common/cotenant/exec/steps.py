@@ -12,6 +12,8 @@ from cotenant.protocol.messages import UNSAID
 WARM_UP_STEPS, LEAST_STEPS = 10, 3
 LONG_WARM_UP_NS = 5_000_000_000
 REPEAT, SKIP = 60, 10
+NO_ROWS = "No batch of a DataLoader was seen between steps. Leave out --item row."
+NOTHING = {"line": "No line held more than the one before. Have the group of --count-line match a total that rises."}
 WARM_UP, MEASURED, DONE, OVER = range(4)
 """How far a program has come."""
 
@@ -76,7 +78,7 @@ class Steps:
             warm_up_ns.append(now_ns - last_ns)
             last_ns = now_ns
         if not credited:
-            runner.failed("failed", "No batch of a DataLoader was seen between steps. Leave out --item row.")
+            runner.failed("failed", NOTHING.get(self._word, NO_ROWS))
             self._phase = OVER
             while True:
                 yield
