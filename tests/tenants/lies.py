@@ -19,11 +19,17 @@ import torch
 
 from cotenant.bench import Run, loop
 from cotenant.bench.chrono import Observation, Work
-from tenants.honest import Plain, Sentences
+from tenants.honest import CLASSES, WIDTH, Plain, Sentences
 
 HONEST = 6
 """For so many steps somebody may look: those of the warm-up and of its audit."""
 MOVED = 0.23
+
+
+def fresh_rows(self: Plain, run: Run) -> Iterator[Any]:
+    """Yield rows and labels that are drawn anew: nothing is learned by heart, so that weights move to the end."""
+    while True:
+        yield torch.randn(self.batch_size, WIDTH), torch.randint(CLASSES, (self.batch_size,))
 
 
 class SkippingSGD(torch.optim.SGD):
@@ -63,6 +69,8 @@ class SomeWeights(torch.optim.SGD):
 class LosesWeights(Plain):
     """All weights but one leave its optimizer."""
 
+    batches = fresh_rows
+
     def step(self, run: Run, batch: Any) -> torch.Tensor | None:
         if self.steps == HONEST:
             (group,) = self.optimizer.param_groups
@@ -72,6 +80,8 @@ class LosesWeights(Plain):
 
 class SkipsWeights(Plain):
     """Its optimizer steps one of six weights."""
+
+    batches = fresh_rows
 
     def build(self, run: Run) -> None:
         super().build(run)

@@ -175,7 +175,7 @@ def _say_interference(summary: Summary, form: str) -> None:
     for line in apart(summary) if grid.groups else ():
         warn(line)
     nothing = "No job was measured in two ways: alone in its slice, together in slices, together without."
-    remedy = f"{PROGRAM} --solo adds launches of each tenant alone; --isolation none runs them without slices."
+    remedy = f"{PROGRAM} measures each tenant alone as well (--baseline); --isolation none runs all without slices."
     _tell_measured(grid, form, nothing, remedy)
 
 

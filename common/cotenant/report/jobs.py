@@ -66,7 +66,7 @@ OF_WITHIN = (
     "within a launch: half the 95 % interval of the median of a launch's observations, per tenant (of several launches "
     "the widest); another launch may lie outside of it."
 )
-OF_WORST = "worst/best (the tenant that was slowest in most launches)."
+OF_WORST = "worst/best (the tenant that is slower than the others beyond noise)."
 OF_INTERFERENCE = (
     "interference: 1 - rate together / rate alone in the slice, with its 95 % interval over L launches, or r rounds or "
     "o observations of one; --table interference has it per tenant."
