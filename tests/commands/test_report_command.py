@@ -197,7 +197,7 @@ def test_a_job_is_chosen_with_its_solo_launches(three_ways: tuple[Path, Path], c
     status, _, errors = run(capsys, *three_ways, "--table", "interference", "--job", "cart")
     assert status == 2
     assert "No job was measured in two ways" in errors
-    assert "./run.sh --solo" in errors
+    assert "--baseline" in errors
 
 
 def test_targets_go_where_a_csv_file_is_named_and_are_not_of_tenants_alone(

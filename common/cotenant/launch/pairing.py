@@ -16,9 +16,9 @@ Pair = tuple[int, int]
 OPENING_NS = 500_000_000
 """Beside a step, how long a block lasts at most that only times steps."""
 PAIR_S = 2 * BUDGET_NS / 1e9
-"""What a pair is measured, where nobody says another budget."""
+"""Time that a pair is measured, where nobody says another budget."""
 PART_OF_TIMEOUT = 0.5
-"""Of the time that a launch may take its pairs have so much: their least rounds may take longer than a budget."""
+"""Share of a launch's time limit that its pairs may have: their least rounds may take longer than a budget."""
 USUAL_BYTES = 3 << 29
 """Memory of a job whose memory nobody knows: 1.5 GiB, four times an import of torch."""
 
