@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -13,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.backend import Backend, Counters, NotIsolatedError, ReadBack, SliceEntry
+from cotenant.isolation.backend import Backend, Counters, LiveSlice, NotIsolatedError, ReadBack, SliceEntry
 from cotenant.isolation.leftovers import new_shared_files, shared_files, thaw
 from cotenant.isolation.processes import marked
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.procfs import numbered, process_of
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
-from isolation.entering import MIB, eventually, slice_of, started
+from isolation.entering import MIB, Entering, eventually, slice_of, started
 
 OWN = tuple(sorted(os.sched_getaffinity(0)))
 AFFINITY = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
@@ -61,10 +62,9 @@ def test_affinity_binds_to_the_slice_and_none_leaves_a_tenant_as_it_is() -> None
             assert shim.run() == (0, f"{list(entry.processors or OWN)}\n")
 
 
-def test_kill_ends_one_tenant_and_close_the_others(backend: Backend) -> None:
-    first, second = (backend.create(slice_of(i, OWN)) for i in (0, 1))
-    # The first leaves a child that no longer has a parent.
-    script = "(trap '' TERM; sleep 1000) & sleep 1000"
+@contextlib.contextmanager
+def two_inside(first: LiveSlice, second: LiveSlice, script: str) -> Iterator[tuple[Entering, Entering]]:
+    """Run a script in the first slice and a sleep in the second."""
     with (
         started(first.entry, "sh", "-c", script, environment=environment(0)) as one,
         started(second.entry, "sleep", "1000", environment=environment(1)) as two,
@@ -72,6 +72,14 @@ def test_kill_ends_one_tenant_and_close_the_others(backend: Backend) -> None:
         for shim in (one, two):
             assert shim.says() == "in"
             shim.release()
+        yield one, two
+
+
+def test_kill_ends_one_tenant_and_close_the_others(backend: Backend) -> None:
+    first, second = (backend.create(slice_of(i, OWN)) for i in (0, 1))
+    # The first leaves a child that no longer has a parent.
+    script = "(trap '' TERM; sleep 1000) & sleep 1000"
+    with two_inside(first, second, script) as (one, two):
         eventually(lambda: len(marked(str(RunName()), 0)) >= 3, "a shell, its child and grandchild")
         first.kill()
         assert marked(str(RunName()), 0) == []
@@ -86,13 +94,7 @@ def test_a_tenant_is_stopped_with_all_that_it_has_forked_and_its_neighbour_goes_
     first, second = (backend.create(slice_of(i, OWN)) for i in (0, 1))
     assert first.held_by == "stopped"
     script = "(while :; do sleep 0.01; done) & while :; do :; done"
-    with (
-        started(first.entry, "sh", "-c", script, environment=environment(0)) as one,
-        started(second.entry, "sleep", "1000", environment=environment(1)) as two,
-    ):
-        for shim in (one, two):
-            assert shim.says() == "in"
-            shim.release()
+    with two_inside(first, second, script) as (one, two):
         eventually(lambda: len(marked(str(RunName()), 0)) >= 3, "two shells and a sleep")
         for _ in range(2):
             first.freeze()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cotenant.checkout import CHECKOUT, PROGRAM, base_directory, output_directory
+from cotenant.checkout import CHECKOUT, PROGRAM
 from cotenant.choices import BASELINES, READY_LIMIT_S, TIMEOUT_S
 from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, duration, place, share
 from cotenant.errors import CotenantError
@@ -121,10 +120,9 @@ def _items(text: str) -> float:
 
 def _options(given: argparse.Namespace, words: Sequence[str], has_devices: bool) -> Options:
     """Return the options of a suite of one job. Raises CotenantError for flags that make no sense."""
-    from cotenant.commands.suite_options import AT_LEAST_S, SETTLE_S
+    from cotenant.commands.suite_options import AT_LEAST_S, SETTLE_S, paths_of
     from cotenant.isolation.runs import RunName
     from cotenant.launch.limits import Limits
-    from cotenant.launch.paths import RunPaths
     from cotenant.launch.start import Options
     from cotenant.suite.cells import Job
     from cotenant.suite.fields import checked_name
@@ -142,14 +140,13 @@ def _options(given: argparse.Namespace, words: Sequence[str], has_devices: bool)
     )
     name = checked_name(given.name or foreign.stem)
     job = Job(name, foreign.shown, (), "student", stem=name, foreign=foreign)
-    base, run = base_directory(), RunName()
-    output = (given.outdir or output_directory()).absolute()
+    run = RunName()
     return Options(
         suite=Suite("exec", Path.cwd() / "exec", (job,)),
         jobs=(job,),
         checkout=CHECKOUT,
         run=run,
-        paths=RunPaths.of_run(base, Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute(), output, run),
+        paths=paths_of(given.outdir, run),
         uid=given.uid,
         users=given.users,
         slices=given.slices,

@@ -65,9 +65,6 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     counted_by = _says_how_many(given, extra) if baseline == "blocks" else ""
     # Two tenants of each slice.
     slices = given.slices if duet is None else tenants_by_default(machine, given.users)
-    base = base_directory()
-    output = (given.outdir or output_directory()).absolute()
-    data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
     run = RunName()
     return Options(
         suite=suite,
@@ -77,7 +74,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         neighbours=neighbours,
         checkout=CHECKOUT,
         run=run,
-        paths=RunPaths.of_run(base, data, output, run),
+        paths=paths_of(given.outdir, run),
         uid=given.uid,
         users=_users(given, mixes, machine) if duet is None else 2 * (slices or 0),
         slices=slices,
@@ -108,6 +105,13 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         cluster=cluster_of(cluster_flags(given)),
         extra=() if duet else extra,
     )
+
+
+def paths_of(outdir: Path | None, run: RunName) -> RunPaths:
+    """Return the paths of a run whose records go to `outdir`, by default to the workspace's output."""
+    base = base_directory()
+    data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
+    return RunPaths.of_run(base, data, (outdir or output_directory()).absolute(), run)
 
 
 def _without_slices(isolation: str) -> str:
