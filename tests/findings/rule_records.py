@@ -23,6 +23,12 @@ def shared(record: Record) -> Record:
     return replace(sharing, findings=findings_of(sharing))
 
 
+def among_pairs(record: Record) -> Record:
+    """The same of a pair in a launch of six tenants."""
+    met = replace(record, findings=[], blocks=Blocks(9, 41, 41, 0, "freezer", 500_000, 3_000_000, residents=6))
+    return replace(met, findings=findings_of(met))
+
+
 def with_events(factor: float, more: int = 0) -> Record:
     rows = [replace(one, event_ns=round((one.end_ns - one.start_ns) * factor) + more) for one in steady()]
     return a_record(told={"observations": rows})

@@ -13,6 +13,7 @@ from cotenant.results.record import Observed, Record
 from cotenant.stats.budget import Amount
 from findings.rule_records import (
     Made,
+    among_pairs,
     asked_and_seen,
     at_levels,
     audit_part,
@@ -82,6 +83,7 @@ SPEAKING: list[tuple[str, Made]] = [
     ("pace", lambda: warmed_up(9_000_000, 500_000, 600_000, duration_ms=120, number=3000)),
     ("pace", lambda: warmed_up(duration_ms=29.7, number=30_000)),
     ("pace", lambda: shared(warmed_up(9_000_000, 900_000, 900_000, duration_ms=120, number=3000))),
+    ("pace", lambda: among_pairs(warmed_up(9_000_000, 2_500_000, duration_ms=120, number=3000))),
     ("pace", lambda: warmed_up(duration_ms=30.3, last_ms=29.9, number=30_000)),
     ("impossible_rate", lambda: a_record(told={"observations": observed([500.0] * 25, items=2e18)})),
     ("late_observations", lambda: a_record(told={"late_ns": 9_000_000_000})),
@@ -247,6 +249,7 @@ SILENT: list[tuple[str, Made]] = [
     ("slow_start", lambda: numbers([650, 640, 630, *(500 + 2 * i for i in range(20))])),
     ("pace", lambda: warmed_up(9_000_000, 390_000, 600_000, duration_ms=120, number=3000)),
     ("pace", lambda: shared(warmed_up(9_000_000, 790_000, 900_000, duration_ms=120, number=3000))),
+    ("pace", lambda: among_pairs(warmed_up(9_000_000, 2_000_000, duration_ms=120, number=3000))),
     ("pace", lambda: warmed_up(duration_ms=30.3, number=30_000)),
     ("pace", lambda: warmed_up(9_000_000, number="many")),
     ("untimed", lambda: a_record(told={"observations": [Observed(9, 19, 1, 0), Observed(3, 9, 1, 0)], "skip": 0})),

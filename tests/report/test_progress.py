@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from cotenant.report.progress import PlainView, Planned, Progress, duration_words, tenant_rates, verdict
@@ -18,6 +19,9 @@ def test_verdicts_rates_and_durations() -> None:
     assert tenant_rates(launches[0]) == "7688 + 7604 image/s"
     assert [*map(tenant_rates, (*launches[2:], []))] == ["-"] * 4
     assert tenant_rates(launch("vae", 0, 8)) == "8: 7178..7688 image/s"
+    of_pairs = [*launch("vae", 0, 8), msgspec.structs.replace(launch("vae", 0)[0], unit="token")]
+    assert tenant_rates(of_pairs) == "9 rates"
+    assert tenant_rates(of_pairs[-2:]) == "7178 image/s + 7688 token/s"
     assert [*map(duration_words, (0.4, 16.2, 599, 600, 7199, 8640))] == [
         "0 s",
         "16 s",

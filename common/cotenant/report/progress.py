@@ -15,6 +15,8 @@ from cotenant.text import printable
 
 STYLES = {CLEAN: "green", SUSPECT: "yellow", INTERRUPTED: "yellow"}
 """Styles of verdicts; all others are bad."""
+MOST_MIXED = 8
+"""So many rates of different units stand in a line; a launch of pairs has dozens."""
 LEAST_NAME, BESIDE_NAME = 8, 43
 """Characters that are left of a name where a terminal is narrow, and what stands beside it as a rule."""
 
@@ -152,6 +154,8 @@ def tenant_rates(records: Sequence[Record]) -> str:
     rates = [record.statistics.median for record in counting if record.statistics]
     if not records or len(rates) < len(records):
         return ABSENT
+    if len(records) > MOST_MIXED and len({record.unit for record in records}) > 1:
+        return f"{len(records)} rates"
     if len({record.unit for record in records}) > 1:
         parts = (
             f"{numbers.rate(each)} {printable(record.unit)}/s" for each, record in zip(rates, records, strict=True)
