@@ -31,6 +31,7 @@ NAMED = (
     "commands",
     "hook",
     "duets",
+    "matrix",
 )
 """Only where they are asked for: they take long, and are no cost of the harness."""
 
