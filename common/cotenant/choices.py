@@ -45,5 +45,9 @@ RUN_CLASSES: tuple[RunClass, ...] = get_args(RunClass)
 FORMS = ("md", "csv", "json")
 """Files that every view can be printed as: `report/renderers.py`."""
 
+BUYER_VARIABLE = "COTENANT_CHALLENGE"
+"""Names the buyer to a tenant; without it nothing of `challenge/` is imported, which may be left out."""
 TOKEN_VARIABLE = "COTENANT_CHALLENGE_TOKEN"
 """Holds the secrets of a buyer and a vendor: `challenge/vendor.py`."""
+TRANSCRIPT = ".challenge"
+"""Ends the names of transcripts of challenges: `challenge/transcript.py`."""

@@ -38,6 +38,9 @@ def main(argv: Sequence[str]) -> int:
         print(f"cotenant: {error}", file=sys.stderr)
         return error.exit_status
     except ModuleNotFoundError as error:
+        if error.name in LEFT_OUT:
+            print(f"cotenant: {_room_left_out(error.name)}", file=sys.stderr)
+            return EXIT_USAGE
         if error.name is None or error.name.partition(".")[0] == "cotenant":
             raise
         remedy = "pip install cotenant" if INSTALLED else "pip install -r requirements.txt, or use ./run.sh"
@@ -57,6 +60,19 @@ def main(argv: Sequence[str]) -> int:
         with contextlib.suppress(OSError):
             print(f"cotenant: Stopped by {sender_of(str(error) or 'SIGINT')}.", file=sys.stderr)
         return EXIT_INTERRUPTED
+
+
+LEFT_OUT = {
+    "cotenant.challenge": "Challenges and their transcripts need",
+    "cotenant.fleet": "Fleets, and runs over the nodes of a Ray cluster, need",
+}
+"""The rooms without which everything else works, and the commands that need them."""
+
+
+def _room_left_out(room: str) -> CotenantError:
+    folder = room.replace(".", "/")
+    remedy = "pip install --force-reinstall cotenant" if INSTALLED else f"git checkout common/{folder}"
+    return CotenantError(f"{LEFT_OUT[room]} {folder}, which this installation leaves out.", f"{remedy} brings it back.")
 
 
 def _meant(word: str) -> str:

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cotenant.bench.answers import Answers
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.pieces import Made, Pieces
+from cotenant.bench.prover import Prover
 from cotenant.bench.replay import benchmark_in
-from cotenant.challenge.vendor import BUYER_VARIABLE
+from cotenant.choices import BUYER_VARIABLE
 
 TASK = Path(__file__).resolve().parents[2] / "tasks/regression/polynome/pytorch/main.py"
 LATE_PIECE, LATE_S = 3, 4.0
@@ -70,13 +70,13 @@ def train_another_loss(benchmark: type[Benchmark]) -> None:
 
 def before_answers(act: Callable[[Any], None]) -> None:
     """Do something when a nonce has come, and before its piece is made; after GO alone."""
-    answer = Answers._answer
+    answer = Prover._answer
 
-    def later(answers: Answers, nonce: bytes, number: int) -> Any:
-        act(answers._buyer)
-        return answer(answers, nonce, number)
+    def later(prover: Prover, nonce: bytes, number: int) -> Any:
+        act(prover._buyer)
+        return answer(prover, nonce, number)
 
-    Answers._answer = later
+    Prover._answer = later
 
 
 def await_file(path: Path) -> None:

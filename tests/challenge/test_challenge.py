@@ -40,7 +40,7 @@ from challenge.vendors import (
 from cotenant.challenge.listener import MOST_OF_AN_ADDRESS, MOST_SESSIONS, ChallengeListener
 from cotenant.challenge.messages import FRAME_BYTES, Begin, NonsenseError, Piece, framed, length_of, of_vendor, seed_of
 from cotenant.challenge.transcript import Transcript, read, written
-from cotenant.challenge.vendor import BuyerConnection, BuyerError, ChallengedRun, address_of, token_of, transcript_of
+from cotenant.challenge.vendor import Buyer, BuyerConnection, BuyerError, ChallengedRun, address_of, token_of
 from cotenant.challenge.verdict import KINDS, summary, verdict
 from cotenant.commands.challenge import _lines
 from cotenant.errors import CotenantError
@@ -237,9 +237,9 @@ def test_nonsense_is_refused_and_an_honest_launch_still_passes() -> None:
         with pytest.raises(BuyerError, match="is another than here"):
             ChallengedRun(BuyerConnection(f"127.0.0.1:{port}"), join(0, version="another"))
         with pytest.raises(BuyerError, match="no such launch"):
-            transcript_of(f"127.0.0.1:{port}", "unknown", lambda: False)
+            Buyer(f"127.0.0.1:{port}").transcript("unknown", lambda: False)
         vendor.run(port)
-        transcript_of(f"127.0.0.1:{port}", "one", lambda: False)
+        Buyer(f"127.0.0.1:{port}").transcript("one", lambda: False)
     assert vendor.refused == []
     assert verdict(kept[0]).holds
 
@@ -256,9 +256,9 @@ def test_who_has_no_token_is_refused_and_uses_up_no_launch() -> None:
             half.send(join(0, launch=f"half{launch}", token="secret"))
             half.close()
             with pytest.raises(BuyerError, match=r"no such launch|refuses|left"):
-                transcript_of(f"127.0.0.1:{port}", f"half{launch}", lambda: False)
+                Buyer(f"127.0.0.1:{port}").transcript(f"half{launch}", lambda: False)
         vendor.run(port)
-        transcript_of(f"127.0.0.1:{port}", "one", lambda: False)
+        Buyer(f"127.0.0.1:{port}").transcript("one", lambda: False)
     (transcript,) = kept
     assert verdict(transcript).holds
     assert b"secret" not in written(transcript)
@@ -274,7 +274,7 @@ def test_a_claim_and_one_addresss_silence_are_limited() -> None:
         for each in silent:
             each.close()
         vendor.run(port)
-        transcript_of(f"127.0.0.1:{port}", "one", lambda: False)
+        Buyer(f"127.0.0.1:{port}").transcript("one", lambda: False)
 
 
 def test_tenants_of_other_words_did_not_do_the_same_work(honest: Transcript) -> None:
@@ -349,7 +349,7 @@ def test_a_transcript_that_cannot_be_kept_ends_the_listener() -> None:
         ended = pool.submit(asyncio.run, listener.serve("127.0.0.1", 0, 0, ports.put))
         port = ports.get(timeout=60)
         vendor.run(port)
-        transcript_of(f"127.0.0.1:{port}", "one", lambda: False)
+        Buyer(f"127.0.0.1:{port}").transcript("one", lambda: False)
         with pytest.raises(CotenantError, match="Nothing can be written there"):
             ended.result(60)
 

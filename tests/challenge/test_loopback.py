@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.challenge.transcript import SUFFIX, Transcript, read
+from cotenant.challenge.transcript import Transcript, read
 from cotenant.challenge.verdict import verdict
+from cotenant.choices import TRANSCRIPT
 from tenants.fixtures import loose
 from tenants.suites import ROOT, Suites, until
 
@@ -56,8 +57,8 @@ def test_an_honest_vendor_passes_and_its_floor_is_within_a_tenth_of_its_rate(loo
                 break
         buyer.send_signal(signal.SIGINT)
         assert buyer.wait(LIMIT_S) == 0
-    bought = sorted(loose.folder.glob(f"bought/*{SUFFIX}"))
-    sold = sorted(loose.folder.glob(f"sold*/*{SUFFIX}"), key=lambda path: path.parent)
+    bought = sorted(loose.folder.glob(f"bought/*{TRANSCRIPT}"))
+    sold = sorted(loose.folder.glob(f"sold*/*{TRANSCRIPT}"), key=lambda path: path.parent)
     assert [path.read_bytes() for path in sold] == [path.read_bytes() for path in bought]
     for path in sold:
         transcript = read(path.read_bytes())
@@ -104,7 +105,7 @@ def test_a_skipped_step_a_late_answer_tenants_in_turn_and_another_loss_are_refus
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert buyer.wait(LIMIT_S) == 1
-    transcripts = {held.job: held for held in (read(path.read_bytes()) for path in loose.output.glob(f"*{SUFFIX}"))}
+    transcripts = {held.job: held for held in (read(path.read_bytes()) for path in loose.output.glob(f"*{TRANSCRIPT}"))}
     verdicts = {job: verdict(held) for job, held in transcripts.items()}
     assert verdicts.keys() == {HONEST, *CHEATS}
     assert verdicts[HONEST].exact, verdicts[HONEST].reasons

@@ -15,7 +15,7 @@ from typing import Any
 from cotenant.challenge.listener import ChallengeListener, Patience
 from cotenant.challenge.messages import PROTOCOL, Join, Ready
 from cotenant.challenge.transcript import Chain, Replay, Transcript, read
-from cotenant.challenge.vendor import BuyerConnection, BuyerError, ChallengedRun, transcript_of
+from cotenant.challenge.vendor import Buyer, BuyerConnection, BuyerError, ChallengedRun
 
 TASK, VERSION = "regression/polynome/pytorch/main.py", "0123456789abcdef"
 NUMBER, PIECES, ITEMS = 6, 5, 60.0
@@ -143,6 +143,7 @@ def challenged(vendor: Vendor, **options: Any) -> Transcript:
     """Let a vendor be challenged, and return the transcript as the vendor gets it: the same that the buyer has."""
     with listening(vendor.clock, **options) as (port, kept):
         vendor.run(port)
-        sent = read(transcript_of(f"127.0.0.1:{port}", "one", lambda: False))
+        content, _ = Buyer(f"127.0.0.1:{port}").transcript("one", lambda: False)
+        sent = read(content)
     assert kept == [sent]
     return sent

@@ -16,15 +16,14 @@ from pathlib import Path
 import image
 import pytest
 
-from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE, Buyer
-from cotenant.choices import TOKEN_VARIABLE
+from cotenant.challenge.vendor import LAUNCH_VARIABLE, Buyer
+from cotenant.choices import BUYER_VARIABLE, TOKEN_VARIABLE
 from cotenant.commands.suite_flags import suite_parser
 from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch import containers
-from cotenant.launch.challenge import in_front_of
 from cotenant.launch.containers import Image, Kind, image_of
 from cotenant.launch.start import Resolver
 from cotenant.machine.accelerators import Accelerator
@@ -87,12 +86,11 @@ def test_an_engine_hands_on_where_the_buyer_is(tmp_path: Path, monkeypatch: pyte
     options = replace(options, image=Image("podman", "/usr/bin/podman", "image:1"))
     *_, start = Resolver(options, there, Chosen(NoIsolation())).starts()
     assert start.challenged
-    began, launch = in_front_of(start, Buyer("buyer:7000", "word"))
-    for spec in began.specs:
+    for spec in start.in_front_of(Buyer("buyer:7000", "word"), "one").specs:
         assert {BUYER_VARIABLE, LAUNCH_VARIABLE, TOKEN_VARIABLE} <= {
             name for flag, name in pairwise(spec.command) if flag == "--env"
         }
-        assert [spec.environment[name] for name in (BUYER_VARIABLE, LAUNCH_VARIABLE)] == ["buyer:7000", launch]
+        assert [spec.environment[name] for name in (BUYER_VARIABLE, LAUNCH_VARIABLE)] == ["buyer:7000", "one"]
 
 
 def test_an_engine_or_an_image_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

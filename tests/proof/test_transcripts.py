@@ -11,7 +11,7 @@ from challenge.vendors import Vendor, challenged
 from commands.calling import Capture, call, write
 from cotenant.challenge.transcript import Transcript, written
 from cotenant.findings.rules import with_findings
-from cotenant.proof.verify import challenges
+from cotenant.proof.transcripts import challenges
 from cotenant.results.journal import Challenged, Launched, append
 from cotenant.results.record import restored
 from proof.test_archive import edited, forge, met, wrong

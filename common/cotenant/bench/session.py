@@ -13,22 +13,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cotenant.bench.alone import Alone
-from cotenant.bench.answers import Answers
 from cotenant.bench.arguments import Parsed, parse
 from cotenant.bench.facts import Losses, arguments_of, tenant_facts, without_effect
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
-from cotenant.bench.pieces import Pieces
 from cotenant.bench.run import Run
 from cotenant.bench.world import World
-from cotenant.challenge.vendor import ChallengedRun
-from cotenant.confidential import arguments_without, words_without
+from cotenant.choices import BUYER_VARIABLE
+from cotenant.confidential import arguments_without
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.protocol.client import Rendezvous, wait_until
-from cotenant.suite.task_source import harness_version, task_name, version_of
+from cotenant.suite.task_source import harness_version, version_of
 
 if TYPE_CHECKING:
     from cotenant.bench.contract import Benchmark
+    from cotenant.bench.prover import Prover
 
 RULE = "-" * 80
 
@@ -71,14 +70,11 @@ def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
         return _runner_gone(cls, error)
     try:
         parsed = parse(cls, argv)
-        task = Path(inspect.getfile(cls))
-        buyer = ChallengedRun.from_environment(
-            os.environ, task_name(task), version_of(task), tuple(words_without(argv))
-        )
-        benchmark = cls(**parsed.values | ({} if buyer is None else {"seed": buyer.seed}))
+        prover = _prover(cls, argv)
+        benchmark = cls(**parsed.values | ({} if prover is None else {"seed": prover.seed}))
         # As it was asked for: DataParallel makes one large batch of it.
         batch_size = parsed.values["batch_size"]
-        return _measure(benchmark, parsed, conductor, world, buyer)
+        return _measure(benchmark, parsed, conductor, world, prover)
     except ConnectionError as error:
         return _runner_gone(cls, error)
     except (Exception, KeyboardInterrupt) as error:
@@ -96,14 +92,21 @@ def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
     return status
 
 
+def _prover(cls: type[Benchmark], argv: Sequence[str]) -> Prover | None:
+    """Join the buyer that the runner names; None where it names none, and then nothing of challenges is imported."""
+    if not os.environ.get(BUYER_VARIABLE):
+        return None
+    from cotenant.bench.prover import Prover
+
+    return Prover.join(Path(inspect.getfile(cls)), argv)
+
+
 def _runner_gone(cls: type[Benchmark], error: OSError) -> int:
     print(f"{cls.__name__}: {error}", file=sys.stderr)
     return EXIT_FAILED
 
 
-def _measure(
-    benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: World, buyer: ChallengedRun | None
-) -> int:
+def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: World, prover: Prover | None) -> int:
     arguments = arguments_of(benchmark)
     version = version_of(Path(inspect.getfile(type(benchmark))))
     work = {"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version}
@@ -123,17 +126,19 @@ def _measure(
         loop.try_out()
         conductor.turned()
     warm_up_ns = loop.warm_up()
-    answers = None if buyer is None else Answers(buyer, Pieces(run, loop))
+    if prover is not None:
+        prover.save(run, loop)
     assert benchmark.skip is not None
     conductor.ready(benchmark.number, benchmark.repeat, benchmark.skip, warm_up_ns)
     t0_ns, number, repeat = conductor.await_go()
     wait_until(t0_ns)
     loop.settle(t0_ns + conductor.settle_ns, number)
-    if answers is not None:
-        answers.ready(number, repeat)
+    if prover is not None:
+        prover.ready(number, repeat)
+    observe = loop.observe if prover is None else prover.observe
     losses, start_s = Losses(), time.monotonic()
     for index in range(repeat):
-        observation = loop.observe(number) if answers is None else answers.observe(number)
+        observation = observe(number)
         losses.take(observation)
         conductor.observation(
             index=index,
@@ -150,8 +155,8 @@ def _measure(
         if conductor.enough():
             break
     conductor.done()
-    if answers is not None:
-        answers.go_on(number)
+    if prover is not None:
+        prover.go_on(number)
     load_end_ns = loop.load_until(conductor.stopped, conductor.audits)
     record: dict[str, Any] = {
         "number": number,
@@ -161,8 +166,8 @@ def _measure(
         **losses.summary(),
         **tenant_facts(run, loop),
     }
-    if buyer is not None:
-        record["observed"]["challenge"] = buyer.facts()
+    if prover is not None:
+        record["observed"]["challenge"] = prover.facts()
     say(record_block(conductor.record(record)), flush=True)
     run.world.leave()
     # A runner takes the outcome `nan` from the record itself.

@@ -13,7 +13,6 @@ import msgspec
 from cotenant.challenge.messages import Digest, Join, Ready
 from cotenant.decoding import decoded
 
-SUFFIX = ".challenge"
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -33,11 +34,12 @@ from cotenant.challenge.messages import (
     link,
     of_buyer,
 )
-from cotenant.choices import TOKEN_VARIABLE
+from cotenant.challenge.transcript import read
+from cotenant.challenge.verdict import summary
+from cotenant.choices import BUYER_VARIABLE, TOKEN_VARIABLE
 from cotenant.errors import EXIT_FAILED, CotenantError
 from cotenant.files import open_regular, readable
 
-BUYER_VARIABLE = "COTENANT_CHALLENGE"
 LAUNCH_VARIABLE = "COTENANT_CHALLENGE_LAUNCH"
 CONNECT_S, LOOK_S = 10.0, 0.5
 SILENCE_S = 1800.0
@@ -56,14 +58,6 @@ def address_of(text: str) -> tuple[str, int]:
     if not port.isdecimal() or not 0 <= int(port) < 1 << 16:
         raise CotenantError(f"'{text}' is no address.", "Write HOST:PORT, as buyer.example:7000; a port is 0 to 65535.")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
-
-
-@dataclass(frozen=True, slots=True)
-class Buyer:
-    """Where a buyer listens, and the token by which it knows its vendor."""
-
-    address: str
-    token: str = ""
 
 
 def token_of(given: str | None, environ: Mapping[str, str]) -> str:
@@ -164,12 +158,10 @@ class ChallengedRun:
         self.seed = begin.seed
 
     @classmethod
-    def from_environment(
-        cls, environ: Mapping[str, str], task: str, version: str, words: tuple[str, ...]
-    ) -> ChallengedRun | None:
-        """Join where a runner's environment names a buyer; None where it names none."""
-        if not environ.get(BUYER_VARIABLE):
-            return None
+    def join(
+        cls, task: str, version: str, words: tuple[str, ...], environ: Mapping[str, str] = os.environ
+    ) -> ChallengedRun:
+        """Join the buyer that a runner's environment names. Raises BuyerError."""
         join = Join(
             protocol=PROTOCOL,
             launch=environ[LAUNCH_VARIABLE],
@@ -220,16 +212,41 @@ class ChallengedRun:
         }
 
 
-def transcript_of(address: str, launch: str, interrupted: Callable[[], object]) -> bytes:
-    """Return what the buyer has written of a launch, once it has made pieces again. Raises BuyerError."""
-    connection = BuyerConnection(address)
-    try:
-        connection.send(Ask(protocol=PROTOCOL, launch=launch))
-        connection.wait(interrupted)
-        outcome = connection.receive()
-        if not isinstance(outcome, Outcome):
-            raise BuyerError("The buyer sends something else than a transcript.")
-        parts = [connection.receive() for _ in range(outcome.parts)]
-    finally:
-        connection.close()
-    return b"".join(part.content for part in parts if isinstance(part, TranscriptPart))
+@dataclass(frozen=True, slots=True)
+class Buyer:
+    """The buyer of a suite's launches, all that a runner knows of challenges: its address, and the vendor's token.
+
+    Raises CotenantError for a text that is no address.
+    """
+
+    address: str
+    token: str = ""
+
+    def __post_init__(self) -> None:
+        address_of(self.address)
+
+    def greet(self) -> None:
+        """Raise BuyerError where it does not listen."""
+        BuyerConnection(self.address).close()
+
+    def variables(self, launch: str) -> dict[str, str]:
+        """Return the environment by which the tenants of this launch find it."""
+        return {BUYER_VARIABLE: self.address, LAUNCH_VARIABLE: launch, TOKEN_VARIABLE: self.token}
+
+    def transcript(self, launch: str, interrupted: Callable[[], object]) -> tuple[bytes, str]:
+        """Return its transcript of a launch and a line on it, once pieces are made again. Raises BuyerError."""
+        connection = BuyerConnection(self.address)
+        try:
+            connection.send(Ask(protocol=PROTOCOL, launch=launch))
+            connection.wait(interrupted)
+            outcome = connection.receive()
+            if not isinstance(outcome, Outcome):
+                raise BuyerError("The buyer sends something else than a transcript.")
+            parts = [connection.receive() for _ in range(outcome.parts)]
+        finally:
+            connection.close()
+        content = b"".join(part.content for part in parts if isinstance(part, TranscriptPart))
+        try:
+            return content, summary(read(content))
+        except msgspec.MsgspecError as error:
+            raise BuyerError(f"The buyer has sent no transcript: {error}.") from error

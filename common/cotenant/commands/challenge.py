@@ -12,11 +12,11 @@ from pathlib import Path
 
 from cotenant.challenge.listener import ChallengeListener
 from cotenant.challenge.replay import replayed
-from cotenant.challenge.transcript import SUFFIX, Transcript, written
+from cotenant.challenge.transcript import Transcript, written
 from cotenant.challenge.vendor import address_of, token_of
 from cotenant.challenge.verdict import summary, verdict
 from cotenant.checkout import PROGRAM, output_directory
-from cotenant.choices import TOKEN_VARIABLE
+from cotenant.choices import TOKEN_VARIABLE, TRANSCRIPT
 from cotenant.commands.flags import Parser, place, share
 from cotenant.commands.output import note, tell
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     def keep(transcript: Transcript) -> None:
         transcripts.append(transcript)
         time = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
-        path = directory / f"challenge.{time}{SUFFIX}"
+        path = directory / f"challenge.{time}{TRANSCRIPT}"
         write_whole(path, written(transcript))
         tell("\n".join([*_lines(transcript), f"transcript: {path}"]))
         if given.key is not None:

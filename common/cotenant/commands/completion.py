@@ -128,8 +128,14 @@ def script(shell: _Script) -> str:
 
 
 def _flags(command: str) -> dict[str, list[str]]:
-    """Return a command's flags with the words that complete them, also those that its parser takes from files."""
-    module = importlib.import_module(f"cotenant.commands.{command.replace('-', '_')}")
+    """Return a command's flags with the words that complete them, also those that its parser takes from files.
+
+    A command whose room is left out has none.
+    """
+    try:
+        module = importlib.import_module(f"cotenant.commands.{command.replace('-', '_')}")
+    except ModuleNotFoundError:
+        return {}
     parsers = module.parsers().values() if hasattr(module, "parsers") else [module.parser()]
     flags = {flag: words for parser in parsers for flag, words in parser.flags().items()}
     known = dict.fromkeys(("--name", "--job", "--exclude", "--mix", "--pairs"), shipped_jobs())

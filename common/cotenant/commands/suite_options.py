@@ -6,8 +6,8 @@ import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cotenant.challenge.vendor import Buyer, address_of, token_of
 from cotenant.checkout import CHECKOUT, INSTALLED, base_directory, output_directory
 from cotenant.choices import BaselineKind
 from cotenant.commands.output import warn
@@ -29,6 +29,9 @@ from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load,
 from cotenant.suite.mixes import Mix, mix_named, pairs_named
 from cotenant.suite.pressure import beside, neighbour, pressable, sense_named
 from cotenant.text import listed
+
+if TYPE_CHECKING:
+    from cotenant.challenge.vendor import Buyer
 
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
 """On devices: most benchmarks of the reference take less than two seconds there, too short for heat, power, energy."""
@@ -53,8 +56,6 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
             "An image has a checkout bound into it, and this is an installed package.",
             "Use ./run.sh of a checkout.",
         )
-    if given.challenge is not None:
-        address_of(given.challenge)
     suite = load(jobs_path(given.jobs, machine))
     if given.free_for_all:
         given.isolation = _without_slices(given.isolation)
@@ -99,12 +100,21 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         baseline=baseline,
         counted_by=counted_by,
         within_s=MOST_S if baseline == "blocks" and not counted_by and _is_bare(given, machine) else None,
-        challenge=given.challenge and Buyer(given.challenge, token_of(given.challenge_token, os.environ)),
+        challenge=_buyer(given),
         raise_error=given.raise_error,
         resume=given.resume,
         cluster=cluster_of(cluster_flags(given)),
         extra=() if duet else extra,
     )
+
+
+def _buyer(given: argparse.Namespace) -> Buyer | None:
+    """Return the buyer of `--challenge`, None without one. Raises CotenantError for no address, and no token."""
+    if given.challenge is None:
+        return None
+    from cotenant.challenge.vendor import Buyer, token_of  # a room that may be left out
+
+    return Buyer(given.challenge, token_of(given.challenge_token, os.environ))
 
 
 def paths_of(outdir: Path | None, run: RunName) -> RunPaths:

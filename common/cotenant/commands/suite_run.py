@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from cotenant.challenge.vendor import BuyerConnection
 from cotenant.checkout import PROGRAM, output_directory
 from cotenant.commands.on_ray import as_node_0, run_on_ray
 from cotenant.commands.output import note, shown, tell, tell_document, tell_folded, tell_grid, warn
@@ -61,7 +60,7 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
         if typed:
             return EXIT_USAGE
     if options.challenge is not None:
-        BuyerConnection(options.challenge.address).close()  # Who is not there is missed before the first launch.
+        options.challenge.greet()
     # Not before: a wrong usage is answered at once, also while another suite runs.
     with SuiteLock(lock_path()):
         return _run(run, options, given)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cotenant.challenge.transcript import SUFFIX as SUFFIX_OF_CHALLENGES
+from cotenant.choices import TRANSCRIPT
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.files import open_regular
 from cotenant.proof.archive import unpack
+from cotenant.proof.check import ProofCheck
 from cotenant.proof.signature import SUFFIX, wrong_signature
-from cotenant.proof.verify import ProofCheck, challenges, checks_of
+from cotenant.proof.verify import checks_of
 from cotenant.suite.task_source import shipped_versions
 from cotenant.text import printable
 
@@ -24,9 +25,7 @@ def main(argv: Sequence[str]) -> int:
     given = parser().parse_words(argv)
     path: Path = given.archive
     checks = (
-        [_transcript(path)]
-        if path.suffix == SUFFIX_OF_CHALLENGES
-        else checks_of(unpack(path), set(shipped_versions().values()))
+        [_transcript(path)] if path.suffix == TRANSCRIPT else checks_of(unpack(path), set(shipped_versions().values()))
     )
     checks.append(_signature(path, given.key))
     for check in checks:
@@ -46,6 +45,8 @@ def parser() -> Parser:
 
 def _transcript(path: Path) -> ProofCheck:
     """Judge the transcript of a challenge. Raises CotenantError where it cannot be read."""
+    from cotenant.proof.transcripts import challenges  # of a room that may be left out
+
     try:
         with open_regular(path, follow=True) as file:
             return challenges({path.name: file.read()})

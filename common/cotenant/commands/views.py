@@ -11,11 +11,11 @@ from pathlib import Path
 import polars as pl
 
 from cotenant.checkout import PROGRAM, TARGETS
+from cotenant.choices import TRANSCRIPT
 from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.commands.records import chosen_names, expected_jobs, of_class, of_suite, read
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench, scaling, tables
-from cotenant.report.challenges import challenge_lines
 from cotenant.report.duets import duets_grid
 from cotenant.report.fingerprints import fingerprints_grid
 from cotenant.report.foreign import foreign_lines
@@ -52,7 +52,10 @@ def report(given: argparse.Namespace) -> int:
     gc.disable()
     records, skipped = _read(given)
     summary = summarise(records)
-    summary = replace(summary, notes=(*challenge_lines(summary, given.places), *summary.notes))
+    if any(next(place.glob(f"*{TRANSCRIPT}"), None) for place in given.places):
+        from cotenant.report.challenges import challenge_lines  # of a room that may be left out
+
+        summary = replace(summary, notes=(*challenge_lines(summary, given.places), *summary.notes))
     # Where the output itself does not have them.
     if given.table is not None or given.format not in ("text", "json") or given.save_target is not None:
         for line in summary.notes:

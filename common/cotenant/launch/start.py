@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
-from cotenant.challenge.vendor import BUYER_VARIABLE, LAUNCH_VARIABLE, Buyer
-from cotenant.choices import TOKEN_VARIABLE, BaselineKind, CachePolicy
+from cotenant.choices import BaselineKind, CachePolicy
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.choose import Chosen
@@ -57,6 +56,9 @@ from cotenant.suite.pressure import PREFIX, why_unpressed
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
 from cotenant.text import listed, many
+
+if TYPE_CHECKING:
+    from cotenant.challenge.vendor import Buyer
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class Start:
     baseline: Baseline | None = None
     stands_for: tuple[int, ...] = ()
     challenged: bool = False
-    """Its tenants answer a buyer; which one stands in `Options.challenge`."""
+    """Its tenants answer the buyer in `Options.challenge`, who knows it by a random name: `in_front_of`."""
     takes_turns: bool = False
     """Its tenants are measured by blocks, alone and beside each other in one launch, if that can be had."""
     without_blocks: bool = False
@@ -205,6 +207,13 @@ class Start:
     def key(self) -> str:
         """Its key among the launches of its suite: tenants alone have one label."""
         return f"{self.label} T{self.specs[0].slice.tenant}" if self.solo else self.label
+
+    def in_front_of(self, buyer: Buyer, launch: str) -> Start:
+        """Return it with the buyer's address, its token and the launch's random name in its tenants' environment."""
+        variables = buyer.variables(launch)
+        return replace(
+            self, specs=tuple(replace(spec, environment=spec.environment | variables) for spec in self.specs)
+        )
 
     @property
     def sharers(self) -> int:
@@ -452,7 +461,7 @@ class Resolver:
                 without_blocks=takes_turns,
             )
         if options.challenge is not None and not launch.mix and not why_unchallenged(programs[0].cell, options.extra):
-            yield self._challenged(launch, findings)
+            yield self._challenged(launch, findings, options.challenge)
 
     def _takes_turns(self, launch: _Launch) -> bool:
         """Whether a launch is to be one of blocks: of several tenants, none of which has levels of its own."""
@@ -462,12 +471,12 @@ class Resolver:
         presses = any(program.cell.job in options.neighbours for program in launch.programs)
         return options.baseline == "blocks" and not options.counted_by and len(launch.programs) > 1 and not presses
 
-    def _challenged(self, launch: _Launch, findings: tuple[Finding, ...]) -> Start:
+    def _challenged(self, launch: _Launch, findings: tuple[Finding, ...], buyer: Buyer) -> Start:
         """Return the same launch once more, deterministic, in front of the buyer."""
         whole = launch.programs[0]
         cell = challenged(whole.cell)
-        # An image's engine hands on what it is told of: their values come with the launch (`in_front_of`).
-        own = {"BENCH_NAME": cell.job.name, BUYER_VARIABLE: "", LAUNCH_VARIABLE: "", TOKEN_VARIABLE: ""}
+        # An image's engine hands on the variables that it is told of: their values come with the launch.
+        own = {"BENCH_NAME": cell.job.name} | dict.fromkeys(buyer.variables(""), "")
         named = tuple(variables | own for variables in whole.variables)
         program, slices = replace(whole, cell=cell, variables=named), self.plans[cell.job.group].slices
         return Start(

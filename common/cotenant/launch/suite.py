@@ -8,6 +8,7 @@ import functools
 import hashlib
 import itertools
 import json
+import secrets
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from cotenant.challenge.vendor import Buyer, BuyerError
-from cotenant.challenge.verdict import summary
+from cotenant.choices import TRANSCRIPT
 from cotenant.confidential import by_new_key, words_without
 from cotenant.errors import CotenantError, IsolationError, NodeLostError
 from cotenant.finding import Finding, survived
@@ -31,7 +31,6 @@ from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch import data
 from cotenant.launch.across import node_part, whole
 from cotenant.launch.baseline import QUICK_KEPT_S, limits_alone
-from cotenant.launch.challenge import in_front_of, keep_transcript
 from cotenant.launch.device_sharing import check_share
 from cotenant.launch.duration import Pace, crowd_words, estimates_s, slowness
 from cotenant.launch.events import Interruption
@@ -61,6 +60,7 @@ from cotenant.results.store import check_place, launch_line, prepare_directory, 
 from cotenant.text import listed, many, quoted
 
 if TYPE_CHECKING:
+    from cotenant.challenge.vendor import Buyer
     from cotenant.results.record import Record
 
 
@@ -368,9 +368,9 @@ class SuiteRun:
         begin_s = time.monotonic()
         self._observer.launch(position, start.label, len(start.specs))
         self._reaper.ensure()
-        buyer, name = self._options.challenge if start.challenged else None, ""
+        buyer, name = self._options.challenge if start.challenged else None, secrets.token_hex(16)
         if buyer is not None:
-            start, name = in_front_of(start, buyer)
+            start = start.in_front_of(buyer, name)
         if missing is not None:
             result = _without_data(start, missing)
         elif coordinator is None:
@@ -408,16 +408,14 @@ class SuiteRun:
 
     def _keep_transcript(self, start: Start, buyer: Buyer, launch: str, interruption: Interruption) -> None:
         """Take the buyer's report of a launch: its replays are part of it, so that takes a while."""
-        beginning = f"{self._options.suite.name}.R{self._options.uid}"
         try:
-            files, held = keep_transcript(
-                buyer.address, launch, beginning, self._output, lambda: interruption.requested
-            )
-        except BuyerError as error:
+            content, line = buyer.transcript(launch, lambda: interruption.requested)
+        except CotenantError as error:
             self._tell(f"warning: {start.label}: no transcript of the challenge: {error}")
             return
-        self._journal(Challenged, label=start.key, files=files)
-        self._tell(summary(held))
+        name = f"{self._options.suite.name}.R{self._options.uid}.{launch}{TRANSCRIPT}"
+        self._journal(Challenged, label=start.key, files=self._output.write(name, content))
+        self._tell(line)
 
     def _measure(self, start: Start, interruption: Interruption, peers: Peers = NO_PEERS) -> LaunchResult:
         """Launch the tenants of a start; its meters also hold what happened around them, from the input on."""

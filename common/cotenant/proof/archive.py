@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from cotenant.challenge.transcript import SUFFIX as CHALLENGE
+from cotenant.choices import TRANSCRIPT
 from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
@@ -39,7 +39,7 @@ READ_BYTES = 1 << 12
 END = bytes(2 * tarfile.BLOCKSIZE)
 """The bytes after the last member of a tar."""
 RECORD = ".json"
-SUFFIXES = (RECORD, ".resolved", ".unfinished", CHALLENGE)
+SUFFIXES = (RECORD, ".resolved", ".unfinished", TRANSCRIPT)
 
 
 class ArchiveManifest(msgspec.Struct, frozen=True):
@@ -150,7 +150,7 @@ def _files(directory: Path, journal: Journal) -> tuple[list[Path], list[str]]:
         name = path.relative_to(directory).as_posix()
         if not _belongs(name) or not stat.S_ISREG(path.lstat().st_mode):
             continue
-        if path.suffix in (RECORD, CHALLENGE) and name not in known:
+        if path.suffix in (RECORD, TRANSCRIPT) and name not in known:
             left_out.append(name)
         else:
             files.append(path)

@@ -9,39 +9,25 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
 import msgspec
 
-from cotenant.challenge.transcript import SUFFIX, Transcript, read
-from cotenant.challenge.verdict import MOST_OF_RATE, summary, verdict, without_seed
-from cotenant.confidential import words_without
+from cotenant.choices import TRANSCRIPT
 from cotenant.errors import CotenantError
 from cotenant.proof.archive import Unpacked
+from cotenant.proof.check import SHOWN, ProofCheck, chain_of, name_of
 from cotenant.results.build import kept_by_blocks, meters_of, numbers_of
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.journal import Challenged, Launched, Started, parsed
 from cotenant.results.record import Record, counted, counts, restored
 from cotenant.stats.tenants import common_load, overlap
 from cotenant.suite.task_source import harness_version
-from cotenant.text import listed, many, quoted
+from cotenant.text import listed, many
 
 SET_ASIDE = ".unfinished"
-SHOWN = 3
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors from fields whose types a record leaves open, where they hold values that no run has written."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProofCheck:
-    """The result of one check; `wrong` has a sentence for each thing that does not hold, `note` further information."""
-
-    name: str
-    looked_at: str
-    wrong: tuple[str, ...] = ()
-    note: str = ""
 
 
 def checks_of(archive: Unpacked, versions: Collection[str]) -> list[ProofCheck]:
@@ -53,8 +39,12 @@ def checks_of(archive: Unpacked, versions: Collection[str]) -> list[ProofCheck]:
     none = () if records or unread else ("It holds no record: there is nothing that could hold.",)
     checks.append(ProofCheck("records", many(len(records), "record"), (*unread, *none)))
     checks += [_class(records), _journal(archive), _numbers(launches), _rules(launches), _sources(records, versions)]
-    held = {name: content for name, content in archive.members.items() if name.endswith(SUFFIX)}
-    return [*checks, challenges(held, records)] if held or any(map(_chain_of, records)) else checks
+    held = {name: content for name, content in archive.members.items() if name.endswith(TRANSCRIPT)}
+    if held or any(map(chain_of, records)):
+        from cotenant.proof.transcripts import challenges  # of a room that may be left out
+
+        checks.append(challenges(held, records))
+    return checks
 
 
 def _records(archive: Unpacked) -> tuple[list[Record], list[str]]:
@@ -104,7 +94,7 @@ def _journal(archive: Unpacked) -> ProofCheck:
             known.add(name)
             if hashlib.sha256(archive.members.get(name, b"")).hexdigest() != digest:
                 wrong.append(f"{name}, of {challenged.label}, is not what the buyer sent, or is missing.")
-    foreign = [name for name in archive.members if name.endswith((".json", SUFFIX)) and name not in known]
+    foreign = [name for name in archive.members if name.endswith((".json", TRANSCRIPT)) and name not in known]
     wrong += [f"{name} stands in no launch of the journal." for name in foreign]
     starts = sum(isinstance(entry, Started) for entry in journal.entries)
     ended = sum(launch.finished for launch in launches)
@@ -128,15 +118,15 @@ def _numbers(launches: Sequence[Sequence[Record]]) -> ProofCheck:
     wrong = list[str]()
     for record in records:
         try:
-            wrong += [f"{_name(record)}: {sentence}" for sentence in _wrong_statistics(record)]
+            wrong += [f"{name_of(record)}: {sentence}" for sentence in _wrong_statistics(record)]
         except UNREADABLE as error:
-            wrong.append(f"{_name(record)}: it holds no numbers that a run writes: {error}.")
+            wrong.append(f"{name_of(record)}: it holds no numbers that a run writes: {error}.")
     for launch in launches:
         if all(record.completed and record.rendezvous for record in launch) and len(launch) == launch[0].tenants:
             try:
-                wrong += [f"{_name(record)}: {sentence}" for record, sentence in _wrong_overlaps(launch)]
+                wrong += [f"{name_of(record)}: {sentence}" for record, sentence in _wrong_overlaps(launch)]
             except UNREADABLE as error:
-                wrong.append(f"{_name(launch[0])}: there is no overlap of its observations: {error}.")
+                wrong.append(f"{name_of(launch[0])}: there is no overlap of its observations: {error}.")
     return ProofCheck("numbers", f"{many(len(records), 'record')}, made anew from raw observations", tuple(wrong))
 
 
@@ -191,14 +181,14 @@ def _rules(launches: Sequence[Sequence[Record]]) -> ProofCheck:
         try:
             asked_again = with_findings([_without_efficiency(record) for record in launch], earlier)
         except UNREADABLE as error:
-            wrong.append(f"{_name(launch[0])}: rules cannot be asked of what no run writes: {error}.")
+            wrong.append(f"{name_of(launch[0])}: rules cannot be asked of what no run writes: {error}.")
             continue
         for record, again in zip(launch, asked_again, strict=True):
             written = {(finding.rule, finding.severity) for finding in record.findings}
             new = sorted({(finding.rule, finding.severity) for finding in again.findings} - written)
-            wrong += [f"{_name(record)}: the {severity} {rule} is missing." for rule, severity in new]
+            wrong += [f"{name_of(record)}: the {severity} {rule} is missing." for rule, severity in new]
             scaling, recorded = (_plain(each.meters.get("scaling", {})) for each in (again, record))
-            wrong += [f"{_name(record)}: {sentence}" for sentence in _other_values(scaling, recorded, "scaling ")]
+            wrong += [f"{name_of(record)}: {sentence}" for sentence in _other_values(scaling, recorded, "scaling ")]
         earlier += launch
     return ProofCheck("rules", f"{many(len(launches), 'launch', 'es')}, every rule asked again", tuple(wrong))
 
@@ -219,61 +209,6 @@ def _sources(records: Sequence[Record], versions: Collection[str]) -> ProofCheck
     return ProofCheck("sources", looked_at, note=note.lstrip())
 
 
-def challenges(held: Mapping[str, bytes], records: Sequence[Record] | None = None) -> ProofCheck:
-    """Judge transcripts of challenges anew, and compare them with what their tenants' `records` say, where there are.
-
-    Whether nonces were new, and replays the buyer's, is known to the buyer alone, or by its signature.
-    """
-    wrong, shown, heads = list[str](), list[str](), set[str]()
-    for name, content in held.items():
-        try:
-            transcript = read(content)
-        except msgspec.MsgspecError as error:
-            wrong.append(f"{name} is no transcript of this version: {error}.")
-            continue
-        shown.append(summary(transcript))
-        heads |= {chain.head for chain in transcript.chains}
-        wrong += [f"{transcript.job}: {reason.kind}: {reason.sentence}" for reason in verdict(transcript).reasons]
-        if records is not None:
-            wrong += [f"{transcript.job}: {sentence}" for sentence in _unlike_records(transcript, records)]
-    without = [_name(record) for record in records or () if (chain := _chain_of(record)) and chain not in heads]
-    if without:
-        shown.append(f"Challenged, and without a transcript here: {listed(without, SHOWN)}.")
-    return ProofCheck("challenge", f"{many(len(held), 'transcript')}, judged anew", tuple(wrong), " ".join(shown))
-
-
-def _unlike_records(transcript: Transcript, records: Sequence[Record]) -> Iterator[str]:
-    """Yield in what the records of a challenged launch differ from its transcript."""
-    by_chain = {_chain_of(record): record for record in records}
-    heads = [chain.head for chain in transcript.chains]
-    for chain in transcript.chains:
-        record = by_chain.get(chain.head)
-        if not chain.head or record is None:
-            yield f"no record has the end of tenant {chain.join.tenant}'s chain."
-        elif record.tenant != chain.join.tenant or record.arguments.get("seed") != chain.seed:
-            yield f"the record of tenant {chain.join.tenant} is of another tenant or seed."
-        elif not _is_said(without_seed(chain.join.words), without_seed(words_without(record.command))):
-            said = quoted(" ".join(chain.join.words))
-            yield f"tenant {chain.join.tenant} claims {said}, and its record has other arguments."
-    rates = [record.train_item.avg for record in map(by_chain.get, heads) if record and record.train_item]
-    floor = verdict(transcript).floor
-    if len(rates) == len(heads) and floor > MOST_OF_RATE * sum(rates):
-        yield f"no lower bound of the rate can be {floor / sum(rates):.2f} of it: it is of other work."
-
-
-def _is_said(words: Sequence[str], command: Sequence[str]) -> bool:
-    """Return whether a benchmark's words are those of its command, in front of which its script may put some more."""
-    pairs = zip(reversed(words), reversed(command), strict=False)
-    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return alike == len(words) or (alike < len(command) and command[-alike - 1].endswith((".sh", ".py")))
-
-
-def _chain_of(record: Record) -> str:
-    """Return the end of a tenant's chain of answers, as its record has it; "" where it answered no buyer."""
-    facts = record.observed.get("challenge")
-    return str(facts.get("chain") or "") if isinstance(facts, dict) else ""
-
-
 def _launches(records: Sequence[Record]) -> list[list[Record]]:
     """Return the records of each launch by tenant, launches in the order of their starts."""
     launches: dict[tuple[object, ...], list[Record]] = defaultdict(list)
@@ -281,7 +216,3 @@ def _launches(records: Sequence[Record]) -> list[list[Record]]:
         name = record.mix or record.name
         launches[record.hostname, record.suite, record.run_id, name, record.start_time].append(record)
     return list(launches.values())
-
-
-def _name(record: Record) -> str:
-    return f"{record.name}, repetition {record.run_id}, tenant {record.tenant}"

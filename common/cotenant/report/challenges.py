@@ -7,9 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from cotenant.challenge.transcript import SUFFIX, read
+from cotenant.challenge.transcript import read
 from cotenant.challenge.verdict import MOST_OF_RATE, verdict
 from cotenant.challenge.verdict import summary as words_of
+from cotenant.choices import TRANSCRIPT
 from cotenant.files import open_regular
 from cotenant.report.summary import Summary
 from cotenant.suite.cells import CHALLENGE
@@ -21,7 +22,7 @@ def challenge_lines(summary: Summary, places: Iterable[Path]) -> list[str]:
 
 
 def _lines(summary: Summary, place: Path) -> Iterator[str]:
-    for path in sorted(place.glob(f"*{SUFFIX}")) if place.is_dir() else ():
+    for path in sorted(place.glob(f"*{TRANSCRIPT}")) if place.is_dir() else ():
         try:
             with open_regular(path) as file:
                 transcript = read(file.read())

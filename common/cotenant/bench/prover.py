@@ -1,20 +1,40 @@
-"""A tenant's observations as answers to a buyer: each is a piece that a nonce of the buyer's decides."""
+"""A tenant in front of a buyer: each observation is a piece of training that a nonce of the buyer's decides."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from cotenant.bench.chrono import Observation
+from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import UnsupportedError
 from cotenant.bench.pieces import Pieces
+from cotenant.bench.run import Run
 from cotenant.challenge.messages import LEAST_PIECES, Ready
 from cotenant.challenge.vendor import BuyerError, ChallengedRun
+from cotenant.confidential import words_without
+from cotenant.suite.task_source import task_name, version_of
 
 
-class Answers:
-    """Observes pieces and answers them, before the runner hears of them: the buyer's clock runs."""
+class Prover:
+    """Observes pieces and answers them, before the runner hears of them: the buyer's clock runs.
 
-    def __init__(self, buyer: ChallengedRun, pieces: Pieces) -> None:
+    In the words of interactive proofs a buyer is the verifier. The session of a tenant is given this one object.
+    """
+
+    def __init__(self, buyer: ChallengedRun) -> None:
         self._buyer = buyer
-        self._pieces = pieces
+        self.seed = buyer.seed
+        """The benchmark's seed, which the buyer has drawn."""
+
+    @classmethod
+    def join(cls, task: Path, argv: Sequence[str]) -> Prover:
+        """Join the buyer that the environment names, for a benchmark with these words. Raises BuyerError."""
+        return cls(ChallengedRun.join(task_name(task), version_of(task), tuple(words_without(argv))))
+
+    def save(self, run: Run, loop: Loop) -> None:
+        """Save the state behind the warm-up. Raises UnsupportedError for a benchmark that nonces do not decide."""
+        self._pieces = Pieces(run, loop)
 
     def ready(self, number: int, repeat: int) -> None:
         """Commit to the saved state and to so many pieces. Raises UnsupportedError for too few."""
@@ -34,6 +54,10 @@ class Answers:
         """Answer what the buyer still asks for: until it has heard every tenant."""
         while (nonce := self._buyer.nonce()) is not None:
             self._answer(nonce, number)
+
+    def facts(self) -> dict[str, object]:
+        """Return the part of the tenant's record on the challenge."""
+        return self._buyer.facts()
 
     def _answer(self, nonce: bytes, number: int) -> Observation:
         piece = self._pieces.make(nonce, number)
