@@ -9,7 +9,6 @@ import ast
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -54,9 +53,9 @@ TASKS_OF_ROOMS = {
 
 
 def imported(path: Path) -> set[str]:
-    """Return the modules that a file imports anywhere in it, and what it takes from packages; none for types alone."""
+    """Return the modules that a file imports anywhere in it, also for types alone, and all it takes from packages."""
     names: set[str] = set()
-    for node in _run(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -64,14 +63,6 @@ def imported(path: Path) -> set[str]:
             assert node.module is not None
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return names
-
-
-def _run(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield all nodes but those below `if TYPE_CHECKING`, which never run."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
-            yield from _run(child)
 
 
 def modules() -> dict[str, Path]:

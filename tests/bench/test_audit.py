@@ -236,7 +236,7 @@ def test_weights_that_have_learned_all_need_not_move() -> None:
 def test_a_benchmark_that_runs_alone_audits_itself(fraud: str, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
     words = ["--fraud", fraud, "--repeat", "8", "--number", "10", "--no-cuda", "--report", str(report)]
-    assert session.main(Fraud, words) == 0
+    assert session.run_benchmark(Fraud, words) == 0
     record = json.loads(report.read_text())
     audit, seen = record["observed"]["audit"], record["observations"]
     assert len(set(audit["after"])) == 3

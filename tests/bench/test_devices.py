@@ -63,11 +63,11 @@ def test_devices_that_torch_does_not_see_are_unsupported(
     monkeypatch.setenv("USE_CUDA", "1")
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     report = tmp_path / "record.json"
-    assert session.main(Small, ["--cuda", "--report", str(report)]) == 1
+    assert session.run_benchmark(Small, ["--cuda", "--report", str(report)]) == 1
     record = json.loads(report.read_text())
     assert (record["outcome"], record["observations"]) == ("unsupported", [])
     assert "sees no device, and USE_CUDA=1 asks for one. " in capsys.readouterr().err
-    assert session.main(Small, ["--no-cuda"]) == 0
+    assert session.run_benchmark(Small, ["--no-cuda"]) == 0
 
 
 class OnOneProcessor(nn.Module):
@@ -121,7 +121,7 @@ def test_every_device_has_its_part_of_the_batch_and_all_items_count() -> None:
 @pytest.mark.usefixtures("devices")
 def test_alone_every_replica_is_a_device_of_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "tenant_facts", lambda run, loop: tenant_facts(run, loop) | {"gpu": "Board"})
-    assert session.main(Replicated, ["--report", str(tmp_path / "r.json")]) == 0
+    assert session.run_benchmark(Replicated, ["--report", str(tmp_path / "r.json")]) == 0
     record = json.loads((tmp_path / "r.json").read_text())
     assert (record["devices"], record["vcd"], record["group"]) == (4, "0,1,2,3", "all")
     assert (record["batch_size"], record["batch_size_per_device"]) == (8, 2)

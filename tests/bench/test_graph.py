@@ -51,7 +51,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
         return SimpleNamespace(graph=SimpleNamespace(replay=replay), value=value, memory=contextlib.nullcontext)
 
     monkeypatch.setattr(Device, "recorded", recorded)
-    monkeypatch.setattr("cotenant.bench.run.refuse", lambda run: runs.append(run))
+    monkeypatch.setattr("cotenant.bench.loop.refuse", lambda run: runs.append(run))
     return runs
 
 
@@ -218,7 +218,7 @@ def test_a_processor_records_nothing_nor_do_several_ranks_nor_who_acts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = tmp_path / "record.json"
-    assert session.main(Small, ["--graph", "--report", str(report)]) == 1
+    assert session.run_benchmark(Small, ["--graph", "--report", str(report)]) == 1
     assert json.loads(report.read_text())["outcome"] == "unsupported"
     sentence = "--graph needs a device of CUDA or ROCm, and this run is on cpu. Leave --graph out."
     assert sentence in capsys.readouterr().err

@@ -44,7 +44,7 @@ def _one_thread() -> Iterator[None]:
 def errors_of(kind: type[Plain], folder: Path, *words: object) -> dict[str, str]:
     """Run a benchmark alone, and return the errors of its record."""
     report = folder / "r.json"
-    assert session.main(kind, [*map(str, words), "--report", str(report)]) == 0
+    assert session.run_benchmark(kind, [*map(str, words), "--report", str(report)]) == 0
     record = json.loads(report.read_text())
     assert record["outcome"] == "completed"
     return {one["rule"]: one["sentence"] for one in record["findings"] if one["severity"] == "error"}

@@ -561,7 +561,7 @@ def test_the_rate_is_that_of_the_steps(
     monkeypatch.setattr(Spinning, "steps", [])
     asked = {"--step-us": step_us, "--number": number, "--repeat": REPEAT, "--skip": SKIP}
     words = [str(word) for pair in asked.items() for word in pair]
-    assert session.main(Spinning, [*words, "--report", str(tmp_path / "r.json")]) == 0
+    assert session.run_benchmark(Spinning, [*words, "--report", str(tmp_path / "r.json")]) == 0
     reported = json.loads((tmp_path / "r.json").read_text())["statistics"]["median"]
 
     measured = Spinning.steps[-REPEAT * number :]

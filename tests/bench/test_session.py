@@ -40,7 +40,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def test_the_record_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "new" / "mine.json"
-    assert session.main(Small, ["-b", "8", "--report", str(path), "--seed", "7"]) == 0
+    assert session.run_benchmark(Small, ["-b", "8", "--report", str(path), "--seed", "7"]) == 0
     record = read(path)
     assert (record["batch_size"], record["seed"], record["precision"]) == (8, 7, "fp32")
     assert (record["suite"], record["name"], record["outcome"], record["unit"]) == (
@@ -67,11 +67,11 @@ def test_the_record_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_the_record_goes_into_a_directory_or_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert session.main(Small, ["--repeat", "1"]) == 0
+    assert session.run_benchmark(Small, ["--repeat", "1"]) == 0
     assert list(tmp_path.iterdir()) == []
     # An explicit precision wins over its aliases.
     words = "--half --opt-level O1 --precision bf16 --repeat 1 --report output"
-    assert session.main(Small, words.split()) == 0
+    assert session.run_benchmark(Small, words.split()) == 0
     (path,) = (tmp_path / "output").glob("*.json")
     assert path.name.startswith("alone.small.R0.D0.2")
     assert (read(path)["completed"], read(path)["precision"]) == (True, "bf16")
@@ -82,7 +82,7 @@ def test_other_suites_words_are_said_in_ours(
 ) -> None:
     monkeypatch.setattr(Small, "aliases", {"--num-iters": "--repeat"})
     monkeypatch.setattr(Small, "ignored", {"--old": 0})
-    assert session.main(Small, ["--num-iters", "2", "--old"]) == 0
+    assert session.run_benchmark(Small, ["--num-iters", "2", "--old"]) == 0
     shown = capsys.readouterr()
     assert shown.err.splitlines() == ["--num-iters is --repeat here.", "--old is accepted, without effect."]
     assert shown.out.startswith("-" * 80)
@@ -91,7 +91,7 @@ def test_other_suites_words_are_said_in_ours(
 
 def test_an_impossible_report_is_told_before_the_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
-    assert session.main(Small, ["--report", str(tmp_path / "file" / "below")]) == 2
+    assert session.run_benchmark(Small, ["--report", str(tmp_path / "file" / "below")]) == 2
     shown = capsys.readouterr()
     assert "Nothing can be written to" in shown.err
     assert "Traceback" not in shown.err
@@ -102,7 +102,7 @@ def test_going_without_an_accelerator_is_said_once_and_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    assert session.main(Small, ["--cuda", "--repeat", "1", "--report", str(tmp_path / "r.json")]) == 0
+    assert session.run_benchmark(Small, ["--cuda", "--repeat", "1", "--report", str(tmp_path / "r.json")]) == 0
     assert capsys.readouterr().err.count("No accelerator was found: it ran on the CPU.") == 1
     assert "benchmark:no_accelerator" in {finding["rule"] for finding in read(tmp_path / "r.json")["findings"]}
 
@@ -112,7 +112,7 @@ def test_a_loss_that_is_not_finite_fails(tmp_path: Path) -> None:
         def step(self, run: Run, batch: Any) -> torch.Tensor:
             return torch.tensor(float("inf"))
 
-    assert session.main(Exploding, ["--report", str(tmp_path / "r.json")]) == 1
+    assert session.run_benchmark(Exploding, ["--report", str(tmp_path / "r.json")]) == 1
     record = read(tmp_path / "r.json")
     assert (record["outcome"], record["completed"]) == ("nan", False)
     assert record["message"] == "18 of 18 losses were not finite."
@@ -124,7 +124,7 @@ def test_no_loss_is_said_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         def step(self, run: Run, batch: Any) -> None:
             return None
 
-    assert session.main(Lossless, ["--report", str(tmp_path / "r.json")]) == 0
+    assert session.run_benchmark(Lossless, ["--report", str(tmp_path / "r.json")]) == 0
     record = read(tmp_path / "r.json")
     assert (record["losses_checked"], record["batch_loss"]) == (0, [])
     assert "no_loss" in {finding["rule"] for finding in record["findings"]}
@@ -146,7 +146,7 @@ def test_a_failure_is_recorded_too(tmp_path: Path, capsys: pytest.CaptureFixture
         (ZeroDivisionError("by zero"), "failed", "ZeroDivisionError: by zero"),
     ):
         failing = type("Failing", (Small,), {"step": raising(error)})
-        assert session.main(failing, ["--report", str(tmp_path / outcome)]) == 1
+        assert session.run_benchmark(failing, ["--report", str(tmp_path / outcome)]) == 1
         (path,) = (tmp_path / outcome).glob("*.FAIL.*.json")
         record = read(path)
         assert (record["outcome"], record["message"], record["batch_size"]) == (outcome, sentence, 4)
@@ -158,7 +158,7 @@ def test_a_failure_is_recorded_too(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     for argv in (["--nmuber", "3"], ["--batch-size", "0"], ["--fp16", "--half"]):
-        assert session.main(Small, argv) == 2
+        assert session.run_benchmark(Small, argv) == 2
         shown = capsys.readouterr()
         assert shown.err.startswith("Small: ")
         assert "Traceback" not in shown.err
@@ -168,7 +168,7 @@ def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
 def test_main_leaves_with_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
     for argv, status in ((["--repeat", "1"], 0), (["--nmuber"], 2)):
         with pytest.raises(SystemExit) as caught:
-            Small.main(argv)
+            session.main(Small, argv)
         assert caught.value.code == status
 
 
@@ -230,7 +230,7 @@ def test_algorithms_are_tried_in_a_turn_before_the_warm_up(start: Start, monkeyp
 
     Counted.steps = 0
     runner = start(script)
-    assert session.main(Counted, []) == 0
+    assert session.run_benchmark(Counted, []) == 0
     runner.join()
     assert runner.kinds()[:5] == ["hello", "begin", "turn", "turned", "ready"]
     assert forgotten == [1]
@@ -251,7 +251,7 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
 
     Counted.steps = 0
     runner = start(script)
-    assert session.main(Counted, ["--repeat", "9", "-b", "5", "--report", str(tmp_path / "mine.json")]) == 0
+    assert session.run_benchmark(Counted, ["--repeat", "9", "-b", "5", "--report", str(tmp_path / "mine.json")]) == 0
     runner.join()
     assert runner.kinds() == ["hello", "begin", "ready", *["observation"] * 4, "done", "record"]
     hello, begin, ready, *observations, _, last = (message.fields for message in runner.heard)
@@ -335,7 +335,7 @@ def test_observations_end_when_the_runner_has_seen_enough(start: Start) -> None:
         end(runner)
 
     runner = start(script)
-    assert session.main(Told, []) == 0
+    assert session.run_benchmark(Told, []) == 0
     runner.join()
     assert runner.kinds()[3:] == [*["observation"] * 4, "done", "record"]
     record = runner.heard[-1].fields["record"]
@@ -362,7 +362,7 @@ def test_audit_steps_are_made_at_the_next_border_and_before_the_end(start: Start
         end(runner)
 
     runner = start(script)
-    assert session.main(Told, []) == 0
+    assert session.run_benchmark(Told, []) == 0
     runner.join()
     record = runner.heard[-1].fields["record"]
     assert (record["repeat"], record["losses_checked"], record["observed"]["updates"]) == (5, 10, 10)
@@ -381,13 +381,13 @@ def test_a_runner_that_vanishes(start: Start, capsys: pytest.CaptureFixture[str]
                     runner.go(1, 3)
 
         runner = start(script)
-        assert session.main(Small, ["--repeat", "3"]) == 1
+        assert session.run_benchmark(Small, ["--repeat", "3"]) == 1
         runner.join()
         error = capsys.readouterr().err
         assert error.startswith("Small: ")
         assert "Traceback" not in error
         (tmp_path / "s").unlink()
-    assert session.main(Small, []) == 1  # Nobody listens any more.
+    assert session.run_benchmark(Small, []) == 1  # Nobody listens any more.
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -403,14 +403,14 @@ def test_failures_are_told(start: Start, tmp_path: Path) -> None:
         (KeyboardInterrupt(), "interrupted", 130),
     ):
         runner = start(hear_the_failure)
-        assert session.main(type("Failing", (Small,), {"build": raising(error)}), []) == status
+        assert session.run_benchmark(type("Failing", (Small,), {"build": raising(error)}), []) == status
         runner.join()
         assert runner.kinds() == ["hello", "begin", "failed"]
         assert "batch_size" in runner.heard[1].fields["work"]["arguments"]
         assert runner.heard[-1].fields["outcome"] == outcome
         (tmp_path / "s").unlink()
     runner = start(hear_the_failure)
-    assert session.main(Small, ["--bach-size", "3"]) == 2
+    assert session.run_benchmark(Small, ["--bach-size", "3"]) == 2
     runner.join()
     assert runner.heard[-1].fields["message"].endswith("knows no argument '--bach-size'. Did you mean '--batch-size'?")
 
@@ -439,7 +439,7 @@ def test_printed_form() -> None:
 
 
 def test_a_run_prints_this_form_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    assert session.main(Small, ["--repeat", "3"]) == 0
+    assert session.run_benchmark(Small, ["--repeat", "3"]) == 0
     rule = "-" * 80
     first, table, observations, record, end = capsys.readouterr().out.split(rule + "\n")
     assert first == end == ""

@@ -66,7 +66,7 @@ def test_a_device_stamps_its_steps_itself() -> None:
 
 def test_a_record_holds_all_steps_and_their_quantiles(tmp_path: Path) -> None:
     words = f"--repeat 8 --number 100 --skip 0 --report {tmp_path / 'one.json'}".split()
-    assert session.main(Serving, words) == 0
+    assert session.run_benchmark(Serving, words) == 0
     record = json.loads((tmp_path / "one.json").read_text())
     steps, raw = record["meters"]["steps"], record["observed"]["steps_ns"]
     assert [len(one) for one in raw] == [100] * 8
@@ -76,7 +76,7 @@ def test_a_record_holds_all_steps_and_their_quantiles(tmp_path: Path) -> None:
     assert low <= steps["p95_ns"] <= high
     # One step of ten is long: the median does not see it, and p95 does.
     assert steps["p95_ns"] > 3 * steps["p50_ns"]
-    assert session.main(Small, [f"--report={tmp_path / 'two.json'}"]) == 0
+    assert session.run_benchmark(Small, [f"--report={tmp_path / 'two.json'}"]) == 0
     plain = json.loads((tmp_path / "two.json").read_text())
     assert "steps" not in plain["meters"]
     assert "steps_ns" not in plain["observed"]
@@ -89,5 +89,5 @@ def test_steps_that_do_not_fit_their_observations_are_none(told: Any, tmp_path: 
             super().build(run)
             run.observed["steps_ns"] = told
 
-    assert session.main(Boasting, f"--repeat 8 --skip 0 --report {tmp_path / 'one.json'}".split()) == 0
+    assert session.run_benchmark(Boasting, f"--repeat 8 --skip 0 --report {tmp_path / 'one.json'}".split()) == 0
     assert "steps" not in json.loads((tmp_path / "one.json").read_text())["meters"]

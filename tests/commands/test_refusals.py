@@ -17,7 +17,7 @@ from tenants.suites import ROOT, job, script
 
 TASKS = ROOT / "tasks"
 TASK = """from pathlib import Path
-from cotenant.bench import Benchmark
+from cotenant.bench import Benchmark, main
 from cotenant.errors import CotenantError
 
 class Small(Benchmark):
@@ -28,7 +28,7 @@ class Small(Benchmark):
             raise CotenantError("It is too much.")
 
 LIMIT = 8
-Small.main()
+main(Small)
 """
 LOOKS = {"inward": "", "at_a_file": "Path('limit').exists()", "at_a_module": "import beside_the_suite"}
 

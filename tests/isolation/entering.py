@@ -15,7 +15,7 @@ from typing import TextIO
 
 from cotenant.isolation.backend import SliceEntry
 from cotenant.isolation.entry import start
-from cotenant.isolation.plan import Slice
+from cotenant.isolation.slice import Slice
 from cotenant.procfs import start_ticks
 
 PATIENCE_S = 60.0

@@ -24,8 +24,8 @@ sys.path[:0] = [str(ROOT / "common"), str(ROOT / "tests")]
 from cotenant.isolation.backend import NotIsolatedError  # noqa: E402
 from cotenant.isolation.group import V2Group  # noqa: E402
 from cotenant.isolation.leftovers import clear, thaw  # noqa: E402
-from cotenant.isolation.plan import Slice  # noqa: E402
 from cotenant.isolation.runs import RunName  # noqa: E402
+from cotenant.isolation.slice import Slice  # noqa: E402
 from cotenant.isolation.slices import PIDS_MAX, CgroupBackend, CgroupSlice  # noqa: E402
 from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd  # noqa: E402
 from cotenant.isolation.v2 import V2  # noqa: E402

@@ -19,11 +19,11 @@ import pytest
 
 from cotenant.isolation.backend import SliceEntry
 from cotenant.launch import launch
-from cotenant.launch.admission import Claim, claim, is_within, most_connections, owner_of
+from cotenant.launch.admission import claim, is_within, most_connections, owner_of
 from cotenant.launch.events import Interruption
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
-from cotenant.launch.rendezvous import Link
+from cotenant.launch.rendezvous import Claim, Link
 from cotenant.launch.tenant import Tenant
 from cotenant.protocol.messages import ProtocolError
 from tenants.fakes import FakeBackend, specs

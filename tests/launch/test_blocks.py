@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.plan import Slice
 from cotenant.isolation.processes import marked
 from cotenant.isolation.runs import RunName
+from cotenant.isolation.slice import Slice
 from cotenant.isolation.unenforced import Affinity
 from cotenant.isolation.v1 import V1
 from cotenant.launch import allowances, load, schedule

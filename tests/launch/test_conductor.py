@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from cotenant.isolation.plan import Slice as Planned
+from cotenant.isolation.slice import Slice as Planned
 from cotenant.launch import conductor as module
 from cotenant.launch.conductor import Conductor
 from cotenant.launch.pairing import Pair, PairSchedule

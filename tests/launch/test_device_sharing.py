@@ -9,7 +9,7 @@ import pytest
 
 from cotenant.isolation.backend import ReadBack
 from cotenant.isolation.device_modes import DeviceShare, share_mode
-from cotenant.isolation.plan import Slice
+from cotenant.isolation.slice import Slice
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.environment import share_variables, whole_environment
 from machine.invented import GIB, device

@@ -13,10 +13,9 @@ from typing import Any, cast
 import pytest
 
 from cotenant.files import Directory
-from cotenant.launch.admission import peer_of
 from cotenant.launch.events import Life
 from cotenant.launch.outcome import failure, rank_death
-from cotenant.launch.rendezvous import Rank
+from cotenant.launch.rendezvous import Rank, peer_of
 from cotenant.launch.tenant import Tenant
 from cotenant.protocol.messages import rank_log
 from tenants.suites import until

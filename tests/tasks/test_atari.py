@@ -200,7 +200,7 @@ def test_an_algorithm_has_its_usual_numbers_where_they_are_not_said(atari: Any) 
 
 
 def test_acktr_is_unsupported(atari: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    assert session.main(atari.Atari, ["--no-cuda", "--algo", "acktr"]) == 1
+    assert session.run_benchmark(atari.Atari, ["--no-cuda", "--algo", "acktr"]) == 1
     assert "ACKTR is not built here" in capfd.readouterr().err
     with pytest.raises(UnsupportedError, match="Use --algo ppo or --algo a2c"):
         atari.Atari(algo="acktr")

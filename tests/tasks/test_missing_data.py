@@ -203,7 +203,7 @@ def test_memory_that_ran_out_says_nothing_of_a_file(tmp_path: Path) -> None:
 
 def test_it_is_said_without_a_traceback(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     words = f"--no-cuda --data {tmp_path / 'nowhere'} --report {tmp_path / 'record.json'}"
-    assert session.main(of("image_loading/loader"), shlex.split(words)) == 1
+    assert session.run_benchmark(of("image_loading/loader"), shlex.split(words)) == 1
     shown = capfd.readouterr()
     assert f"There is no {tmp_path}/nowhere. Make the data with ./download_datasets.sh loader," in shown.err
     assert "Traceback" not in shown.err

@@ -102,7 +102,7 @@ def test_the_dtype_of_toy_lstm_is_the_precision_that_is_recorded(tmp_path: Path)
     for number, (words, asked, ran, listed) in enumerate(rows):
         report = tmp_path / f"{number}.json"
         line = f"--no-cuda --waves 8 --length 20 --repeat 3 --number 1 --report {report} --dtype {words}"
-        assert session.main(benchmark_of("toy_lstm"), line.split()) == 0
+        assert session.run_benchmark(benchmark_of("toy_lstm"), line.split()) == 0
         record = json.loads(report.read_text())
         found = (record["precision"], record["observed"]["dtype"], record["ignored"])
         assert found == (asked, ran, listed)

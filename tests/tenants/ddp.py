@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 
-from cotenant.bench import Benchmark, Run, flag, loop
+from cotenant.bench import Benchmark, Run, flag, loop, main
 
 
 class Parallel(Benchmark):
@@ -58,4 +58,4 @@ class Parallel(Benchmark):
 
 
 if __name__ == "__main__":
-    Parallel.main()
+    main(Parallel)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from cotenant.checkout import SOURCE_ROOT
 from cotenant.isolation.backend import Backend, Counters, LiveSlice, NotIsolatedError, ReadBack, SliceEntry
-from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
+from cotenant.isolation.slice import Slice
 from cotenant.launch.tenant import TenantSpec
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import torch
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, flag, main
 
 HONEST_STEPS = 5
 """The warm-up, and a little more."""
@@ -70,4 +70,4 @@ class Fraud(Benchmark):
 
 
 if __name__ == "__main__":
-    Fraud.main()
+    main(Fraud)

@@ -20,7 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, StepLR
 from torch.utils.checkpoint import checkpoint
 
-from cotenant.bench import Benchmark, Run
+from cotenant.bench import Benchmark, Run, main
 
 WIDTH, CLASSES, WORDS = 32, 8, 50
 
@@ -564,4 +564,4 @@ KINDS: dict[str, type[Plain]] = {
 }
 
 if __name__ == "__main__":
-    KINDS[sys.argv[1]].main(sys.argv[2:])
+    main(KINDS[sys.argv[1]], sys.argv[2:])

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from cotenant.bench import Run, loop
+from cotenant.bench import Run, loop, main
 from cotenant.bench.chrono import Observation, Work
 from tenants.honest import CLASSES, WIDTH, Plain, Sentences
 
@@ -222,4 +222,4 @@ LIES: dict[str, type[Plain]] = {
 JUDGED_BY_LAUNCHES: frozenset[str] = frozenset()
 
 if __name__ == "__main__":
-    LIES[sys.argv[1]].main(sys.argv[2:])
+    main(LIES[sys.argv[1]], sys.argv[2:])

@@ -5,5 +5,6 @@ from cotenant.bench.contract import Benchmark
 from cotenant.bench.distributed import Distributed
 from cotenant.bench.outcome import MissingDataError, UnsupportedError
 from cotenant.bench.run import Run
+from cotenant.bench.session import main
 
-__all__ = ["Benchmark", "Distributed", "MissingDataError", "Run", "UnsupportedError", "flag", "positional"]
+__all__ = ["Benchmark", "Distributed", "MissingDataError", "Run", "UnsupportedError", "flag", "main", "positional"]

@@ -13,6 +13,7 @@ import torch
 
 from cotenant.bench.audit import LONG_AUDIT_NS, MOST_STEPS, Audits, Expected, Step, Weights
 from cotenant.bench.chrono import clock_ns
+from cotenant.bench.contract import Benchmark
 from cotenant.bench.observed import FlopCount, described, watched_updates
 from cotenant.bench.run import Run
 from cotenant.bench.saved import sample, undone, weights_of
@@ -30,9 +31,14 @@ class Auditor:
     """
 
     def __init__(
-        self, run: Run, batch: Any, step: Callable[[Run, Any], torch.Tensor | None], items: Callable[[Any], float]
+        self,
+        benchmark: Benchmark,
+        run: Run,
+        batch: Any,
+        step: Callable[[Run, Any], torch.Tensor | None],
+        items: Callable[[Any], float],
     ) -> None:
-        self._run = run
+        self._benchmark, self._run = benchmark, run
         self._batch, self._step, self._items = batch, step, items
         self.dtype: str | None = None
         self.described: list[dict[str, Any]] = []
@@ -69,10 +75,10 @@ class Auditor:
     def lasts_a_time(self) -> bool:
         """Whether steps do as much as they can in a time: none that trains does."""
         trains = any(weight.requires_grad for module in self._run.modules for weight in module.parameters())
-        return self._run.benchmark.timed and not trains and not self.optimizers
+        return self._benchmark.timed and not trains and not self.optimizers
 
     def _refer(self, warm_up_ns: int) -> None:
-        run, before, benchmark = self._run, self._expected, self._run.benchmark
+        run, before, benchmark = self._run, self._expected, self._benchmark
         # A graph's steps are the same every time.
         if benchmark.acts or benchmark.graph or self.lasts_a_time:
             return
@@ -117,7 +123,7 @@ class Auditor:
     def _steps(self, least: int) -> list[Step]:
         """Return the facts of some steps, which are undone: more than `least` where one missed expected work."""
         run, steps, start_ns = self._run, list[Step](), clock_ns()
-        with contextlib.nullcontext() if run.benchmark.acts else undone(run, self.optimizers, self._updated):
+        with contextlib.nullcontext() if self._benchmark.acts else undone(run, self.optimizers, self._updated):
             while len(steps) < MOST_STEPS:
                 skipped, before = run.precision.skipped, Weights.of(self.optimizers)
                 usual = self._usual_pushes.keys()
@@ -162,7 +168,7 @@ class Auditor:
 
     def results(self) -> dict[str, Any]:
         """Return the part of a record on the audits."""
-        benchmark, audits = self._run.benchmark, self.audits
+        benchmark, audits = self._benchmark, self.audits
         return {
             "steps": len(audits.after),
             "watched": len(audits.steps),
@@ -180,7 +186,7 @@ class Auditor:
         counted = self.counted.total if self._is_one_model and even else None
         return {
             "flops_per_step": counted,
-            "flops_closed": self._run.benchmark.flops(self._batch),
+            "flops_closed": self._benchmark.flops(self._batch),
             "flops_reducible": counted and self.counted.reducible,
             "flops_uncounted": sorted(self.counted.uncounted),
         }

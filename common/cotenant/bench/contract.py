@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-from cotenant.bench.arguments import Flag, declared, flag
-from cotenant.bench.loader import rows, tensors_in, usual_workers
-from cotenant.bench.outcome import UnsupportedError
-from cotenant.bench.precision import asked_precision
-from cotenant.errors import CotenantError
+from cotenant.bench.loader import rows, tensors_in
+from cotenant.bench.parameters import BenchmarkParameters
 
 if TYPE_CHECKING:
     import torch
@@ -19,98 +14,12 @@ if TYPE_CHECKING:
     from cotenant.bench.run import Run
 
 
-class Benchmark:
+class Benchmark(BenchmarkParameters):
     """Base of every benchmark: `build`, `batches`, `step`, and `items` where an item is not a row of the batch.
 
-    The annotated attributes below are the flags every benchmark has; a subclass adds its own in the same way and
-    overrides defaults by assigning (`batch_size: int = 128`).
+    Annotated attributes of a subclass are its own flags, beside those that every benchmark has
+    (`BenchmarkParameters`); it overrides a default by assigning (`batch_size: int = 128`).
     """
-
-    item: ClassVar[str] = "item"
-    same_shapes: ClassVar[bool] = False
-    """Have all steps the same shapes? Then cuDNN and MIOpen time their convolutions in the warm-up, for the fastest."""
-
-    padding: ClassVar[int | None] = None
-    """The word that fills up `texts` to the longest of a batch: the harness counts the others of some batches."""
-
-    acts: ClassVar[bool] = False
-    """Does a step act in an environment, which nothing can put back? Then it is audited after the last observation."""
-    fast_channels_last: ClassVar[bool] = False
-    """Are its convolutions faster on channels_last tensors, in 16 bit and tf32? Then devices do them so by default."""
-    serves: ClassVar[bool] = False
-    """Does somebody wait for each step, as for the next word of an answer? Then every one's time is recorded, too."""
-    timed: ClassVar[bool] = False
-    """Does a step last a time, and do as much as it can? Then no audit compares its operations, unless it trains."""
-    ignored: ClassVar[dict[str, int]] = {}
-    aliases: ClassVar[dict[str, str]] = {}
-    """Other suites' flags, and the words that they become."""
-    fixed: ClassVar[dict[str, Any]] = {}
-    """Parameters of which this benchmark has one value: another is taken from nobody, and the flag did nothing.
-
-    Where that depends on another parameter, an instance says so before it calls `Benchmark.__init__`.
-    """
-
-    least: ClassVar[dict[str, int]] = {}
-    """The least value of whole numbers, where that is not 1, or a default below it."""
-
-    batch_size: int = flag(64, "--batch-size", "-b", help="rows in one batch")
-    cuda: bool = flag(True, "--cuda", help="use an accelerator where there is one")
-    workers: int | None = flag(None, "--workers", "-j", help="data-loader processes; by default one per processor")
-    seed: int = flag(0, "--seed", "-s", help="seed of every generator")
-    devices: int = flag(1, "--devices", help="over how many devices, each with a process of its own")
-    repeat: int = flag(15, "--repeat", help="observations")
-    number: int = flag(5, "--number", help="batches in one observation")
-    skip: int | None = flag(None, "--skip", help="first observations left out of statistics")
-    report: Path | None = flag(None, "--report", help="a .json file or a directory for the record")
-    precision: Literal["fp32", "tf32", "bf16", "fp16"] | None = flag(
-        None, "--precision", help="of the products; wins over its aliases below"
-    )
-    half: bool = flag(False, "--half", help="fp16 weights with fp32 norms (as --opt-level O3)")
-    fp16: bool = flag(False, "--fp16", help="as --precision fp16")
-    opt_level: Literal["O0", "O1", "O2", "O3"] | None = flag(
-        None, "--opt-level", help="O0 fp32, O1 and O2 fp16 autocast, O3 fp16 weights"
-    )
-    data: Path | None = flag(None, "--data", help="read the input from files here, not from a random batch")
-    compile: bool = flag(False, "--compile", help="torch.compile the models")
-    graph: bool = flag(False, "--graph", help="record the whole step in a CUDA graph and replay it")
-    channels_last: bool | None = flag(
-        None, "--channels-last", help="channels_last memory format; by default where it is faster"
-    )
-    cached_batch: bool = flag(False, "--cached-batch", help="train on the first batch alone: the rate without input")
-    deterministic: bool = flag(
-        False, "--deterministic", help="kernels that give the same bits for the same seed, alone"
-    )
-
-    def __init__(self, **parameters: Any) -> None:
-        """Set every parameter, those not given to their defaults. Raises CotenantError for impossible ones."""
-        known = declared(type(self))
-        assert parameters.keys() <= known.keys(), parameters.keys() - known.keys()
-        for name, (_, how) in known.items():
-            setattr(self, name, self.fixed.get(name, parameters.get(name, how.default)))
-        if self.graph and self.acts:
-            raise UnsupportedError("A step that acts in an environment cannot be replayed.", "Leave --graph out.")
-        self.asked_precision = asked_precision(self.precision, self.half, self.fp16, self.opt_level)
-        if self.workers is None:
-            self.workers = usual_workers()
-        for name, (_, how) in known.items():
-            self._check_least(name, how)
-        if self.skip is None:
-            self.skip = min(5, self.repeat // 3)
-        if self.skip >= self.repeat:
-            raise CotenantError(
-                f"--skip {self.skip} leaves none of {self.repeat} observations.",
-                "Give a --skip smaller than --repeat.",
-            )
-
-    def _check_least(self, name: str, how: Flag) -> None:
-        """Raise CotenantError for a whole number, or one of several, that is too small to mean anything."""
-        value = getattr(self, name)
-        numbers = [number for number in (value if isinstance(value, tuple) else (value,)) if type(number) is int]
-        usual = min(1, how.default) if type(how.default) is int else 1
-        least = ({"workers": 0, "skip": 0} | self.least).get(name, usual)
-        if numbers and min(numbers) < least:
-            spelled = how.names[0] if how.names else "--" + name.replace("_", "-")
-            raise CotenantError(f"{spelled} must be at least {least}, not {min(numbers)}.")
 
     def build(self, run: Run) -> None:
         """Make models and optimizers, each model placed by `run.place`."""
@@ -149,10 +58,3 @@ class Benchmark:
     def item_is_row(self) -> bool:
         """Is an item a row of the batch? Then the harness counts them, rather than the benchmark."""
         return type(self).items is Benchmark.items
-
-    @classmethod
-    def main(cls, argv: Sequence[str] | None = None) -> None:
-        """Run this benchmark, alone or as a tenant, and leave the process with its exit status."""
-        from cotenant.bench.session import main
-
-        sys.exit(main(cls, sys.argv[1:] if argv is None else argv))

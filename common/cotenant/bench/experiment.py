@@ -19,7 +19,7 @@ import torch
 
 from cotenant.bench.alone import Alone
 from cotenant.bench.device import Device, choose_device
-from cotenant.bench.session import Conductor, argument_table, observation_line, record_block
+from cotenant.bench.session import Counterpart, argument_table, observation_line, record_block
 from cotenant.bench.stages import MultiStageChrono, Stage
 from cotenant.bench.world import World
 from cotenant.protocol.client import Rendezvous, wait_until
@@ -77,7 +77,7 @@ class Experiment:
         self.metrics: dict[str, float] = {}
         self.args: Any = None
         self._chrono: _Measured | None = None
-        self._conductor: Conductor = Rendezvous.from_environment() or Alone(self.name, World())
+        self._runner: Counterpart = Rendezvous.from_environment() or Alone(self.name, World())
         self._losses: list[float] = []
         self._epochs: list[float] = []
         self._checked = self._non_finite = 0
@@ -96,7 +96,7 @@ class Experiment:
         self.args = _Arguments(self, **vars(parser.parse_args(argv)))
         self._chrono = _Measured(self, name=self.name, skip_obs=self.skip_obs, sync=self._chosen.synchronize)
         work = {"arguments": self._arguments(), "ignored": [], "item": "item", "version": version_of(self._script)}
-        self._conductor.begin(work)
+        self._runner.begin(work)
         if show:
             print(argument_table(self._arguments()), flush=True)
         return self.args
@@ -138,10 +138,10 @@ class Experiment:
         number, repeat = asked["number"], asked["repeat"]
         # As many are left out as the script asks for, or as of any benchmark where too few would be left.
         skip = self.skip_obs if repeat - self.skip_obs >= LEAST_KEPT else min(5, repeat // 3)
-        self._conductor.ready(number, repeat, skip, [])
-        t0_ns, number, repeat = self._conductor.await_go()
+        self._runner.ready(number, repeat, skip, [])
+        t0_ns, number, repeat = self._runner.await_go()
         self._given = number, repeat
-        alone = isinstance(self._conductor, Alone)
+        alone = isinstance(self._runner, Alone)
         asked |= {"number": number, "repeat": repeat if alone else repeat + math.ceil(repeat / COOL_DOWN)}
         wait_until(t0_ns)
         self._start_s = time.monotonic()
@@ -153,12 +153,12 @@ class Experiment:
         if not self._done:
             items = number * self.args.batch_size
             times = {"start_ns": start_ns, "end_ns": end_ns, "event_ns": None, "issued_ns": None}
-            self._conductor.observation(index=self._made, items=float(items), data_wait_ns=0, **times)
+            self._runner.observation(index=self._made, items=float(items), data_wait_ns=0, **times)
             self._made += 1
-            self._done = self._made == repeat or self._conductor.enough()
+            self._done = self._made == repeat or self._runner.enough()
             if self._done:
-                self._conductor.done()
-        elif self._conductor.stopped():
+                self._runner.done()
+        elif self._runner.stopped():
             # Nobody measures any more: what is left of the script's loop has no batches.
             self.args.number = 0
         if self.args.number:
@@ -167,9 +167,9 @@ class Experiment:
     def report(self, results: dict[str, Any] | None = None) -> None:
         """Write the record, as soon as no neighbour is measured any more, and print it."""
         if not self._done:
-            self._conductor.failed("failed", f"the script ended after {self._made} observations of those asked for")
+            self._runner.failed("failed", f"the script ended after {self._made} observations of those asked for")
             return
-        while not self._conductor.stopped():
+        while not self._runner.stopped():
             time.sleep(POLL_S)
         numbers = {name: value for name, value in (results or {}).items() if isinstance(value, int | float)}
         finite = [value if math.isfinite(value) else None for value in self._losses]
@@ -187,7 +187,7 @@ class Experiment:
             "observed": {"device": str(self._chosen.torch_device), "world_size": 1},
             "torch": {"version": str(torch.__version__)},
         }
-        print(record_block(self._conductor.record(record)), flush=True)
+        print(record_block(self._runner.record(record)), flush=True)
 
     @functools.cached_property
     def _chosen(self) -> Device:

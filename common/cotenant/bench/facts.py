@@ -10,17 +10,15 @@ import sys
 import sysconfig
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from cotenant.bench.arguments import Parsed, declared
 from cotenant.bench.chrono import Observation
 from cotenant.bench.loop import Loop
+from cotenant.bench.parameters import BenchmarkParameters
 from cotenant.bench.run import Run
-
-if TYPE_CHECKING:
-    from cotenant.bench.contract import Benchmark
 
 LOSSES_KEPT = 100
 
@@ -67,7 +65,7 @@ _NOT_FOR_ALL = ("workers", "channels_last", "data", "compile", "cached_batch")
 """Flags of every benchmark that mean nothing to one without a loader, images, files, a model or a second batch."""
 
 
-def arguments_of(benchmark: Benchmark) -> dict[str, Any]:
+def arguments_of(benchmark: BenchmarkParameters) -> dict[str, Any]:
     """Return every parameter by its name as plain JSON values; the spellings of the precision become one."""
     names = [name for name in declared(type(benchmark)) if name not in _SPELLINGS_OF_PRECISION]
     return {name: _plain(getattr(benchmark, name)) for name in names} | {"precision": benchmark.asked_precision}
@@ -85,7 +83,7 @@ def without_effect(parsed: Parsed, run: Run) -> list[str]:
 
 def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:
     """Return device, metrics, observations, torch's settings and the findings of one run."""
-    benchmark = run.benchmark
+    benchmark = loop.benchmark
     return {
         "gpu": run.chosen.name if run.chosen.is_accelerator else "",
         "metrics": run.metrics,

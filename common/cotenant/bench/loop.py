@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -14,16 +14,14 @@ from cotenant.bench.audit import Step, Weights, pushes_of, rows_or_none
 from cotenant.bench.auditor import Auditor
 from cotenant.bench.batches import Batches
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
-from cotenant.bench.graph import ReplayedStep
+from cotenant.bench.contract import Benchmark
+from cotenant.bench.graph import ReplayedStep, refuse
 from cotenant.bench.observed import compiled_graphs
 from cotenant.bench.run import Run
 from cotenant.bench.sizes import ObservedSizes, bytes_of
 from cotenant.bench.steps import MarkedSteps
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
-
-if TYPE_CHECKING:
-    from cotenant.bench.contract import Benchmark
 
 WARM_UP_STEPS = 3
 LONG_WARM_UP_NS = 60_000_000_000
@@ -40,7 +38,7 @@ class Loop:
     """THE loop: the same for every benchmark, alone and beside others; `updates` counts those in observations."""
 
     def __init__(self, benchmark: Benchmark, run: Run) -> None:
-        self._benchmark = benchmark
+        self.benchmark = benchmark
         self._run = run
         self.steps_ns: list[list[int]] = []
         """The time of every step of each observation, for a benchmark that serves."""
@@ -50,6 +48,8 @@ class Loop:
         self._observations = 0
         self._before = (0, 0)
         freeze_imports()
+        if benchmark.graph:
+            refuse(run)
         benchmark.build(run)
         self._input = Batches(benchmark, run)
         self._sizes = ObservedSizes(benchmark)
@@ -63,7 +63,7 @@ class Loop:
             resident=self._input.resident,
             batch_bytes=bytes_of(self._input.first),
         )
-        self.auditor = Auditor(run, self._input.first, self._step, self._work.items)
+        self.auditor = Auditor(benchmark, run, self._input.first, self._step, self._work.items)
 
     def try_out(self) -> None:
         """Do the step in which convolutions are tried, eagerly, and forget the memory that it took."""
@@ -81,9 +81,9 @@ class Loop:
         work, auditor, times_ns, counts, updates = self._work, self.auditor, list[int](), set(), set()
         first, movement = Step(), list[float]()
         for index in range(WARM_UP_STEPS):
-            if index == 1 and self._benchmark.compile:
+            if index == 1 and self.benchmark.compile:
                 self._compile()
-            if index == 1 and self._benchmark.graph:
+            if index == 1 and self.benchmark.graph:
                 work.step = ReplayedStep(self._step, self._run, self._input.first, auditor.optimizers, work.resident)
                 auditor.memory = work.step.memory
             before = Weights.of(auditor.optimizers)
@@ -103,7 +103,7 @@ class Loop:
             self._run.chosen.synchronize()
             times_ns.append(clock_ns() - start_ns)
             updates.add(self._run.updates - updated)
-            self._sizes.warm_up.take(self._benchmark, batch, items)
+            self._sizes.warm_up.take(self.benchmark, batch, items)
             if index > 0 and (moved := auditor.moved(before, pushes_of(auditor.optimizers, before.ids))) is not None:
                 movement.append(moved)
             # All ranks or none: one step more on some of them would hang their collectives.
@@ -163,11 +163,11 @@ class Loop:
 
     def observe(self, number: int) -> Observation:
         """Make one observation; its garbage is collected after its clock has stopped."""
-        self._benchmark.before_observation(self._run)
+        self.benchmark.before_observation(self._run)
         self._number = number
         work, updated = self._work, self._run.updates
         compiled = compiled_graphs()
-        marked = MarkedSteps(work.step, work.device) if self._benchmark.serves else None
+        marked = MarkedSteps(work.step, work.device) if self.benchmark.serves else None
         observation = observe(work if marked is None else replace(work, step=marked), number)
         if marked is not None:
             self.steps_ns.append(marked.times_ns())
@@ -212,7 +212,7 @@ class Loop:
         What a step does in an environment cannot be put back: it is audited after the last observation.
         """
         made = len(self.auditor.audits.after)
-        if not self._benchmark.acts and self._run.world.any_says(requested > made, self._run.chosen):
+        if not self.benchmark.acts and self._run.world.any_says(requested > made, self._run.chosen):
             self.auditor.audit(self._observations)
 
     def audited(self) -> dict[str, Any]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -36,9 +34,9 @@ _NOT_DETERMINISTIC = "does not have a deterministic implementation"
 _WORKER = "Original Traceback"
 
 
-def remedy_for(batches: Callable[..., Any]) -> str:
-    """Return how the data of a benchmark's `batches` is made: by the script beside its folder, where it has one."""
-    model = Path(inspect.getfile(batches)).resolve().parents[1]
+def remedy_for(benchmark: type) -> str:
+    """Return how the data of a benchmark is made: by the script beside its folder, where it has one."""
+    model = Path(inspect.getfile(benchmark)).resolve().parents[1]
     if (model / "download_dataset.sh").exists():
         return f"Make the data with ./download_datasets.sh {model.name}, or give its place with --data."
     return "Give the place of the data with --data."

@@ -113,7 +113,8 @@ def refusals(task: str, launches: Sequence[Sequence[str]], lookout: Lookout) -> 
         with lookout.asking():
             answer.refused.extend(_refusal(cls, words) for words in launches)
 
-    with patch.object(sys, "path", [folder, *sys.path]), patch.object(Benchmark, "main", classmethod(main)):
+    paths = patch.object(sys, "path", [folder, *sys.path])
+    with paths, patch("cotenant.bench.main", main), patch("cotenant.bench.session.main", main):
         try:
             with lookout.over(folder):
                 runpy.run_path(task, run_name="__main__")

@@ -58,8 +58,9 @@ def replays(cls: type[Benchmark], request: ReplayRequest) -> list[Replay]:
     if named:
         raise CotenantError(f"--{named[0]} names a path, and a replay opens no file.")
     values = parsed.values | {"report": None, "seed": request.seed, "deterministic": True}
-    run = Run(cls(**values))
-    loop = Loop(run.benchmark, run)
+    benchmark = cls(**values)
+    run = Run(benchmark)
+    loop = Loop(benchmark, run)
     loop.warm_up()
     pieces = Pieces(run, loop)
     made = {index: pieces.make(nonce, request.number) for index, nonce in sorted(request.nonces.items())}

@@ -7,7 +7,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,18 +21,15 @@ from cotenant.bench.device import (
     make_deterministic,
     take_part,
 )
-from cotenant.bench.graph import refuse
 from cotenant.bench.loader import PREFETCH, loader
 from cotenant.bench.optimizers import Parameters, fused
 from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
 from cotenant.bench.parallel import Compression, Form, described, take_first
+from cotenant.bench.parameters import BenchmarkParameters
 from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
-
-if TYPE_CHECKING:
-    from cotenant.bench.contract import Benchmark
 
 Held = TypeVar("Held")
 
@@ -40,7 +37,7 @@ Held = TypeVar("Held")
 class Run:
     """One start of one benchmark on one device in one precision; `seed` is the benchmark's plus the rank."""
 
-    def __init__(self, benchmark: Benchmark) -> None:
+    def __init__(self, benchmark: BenchmarkParameters) -> None:
         self.benchmark = benchmark
         self.findings: list[Finding] = []
         self.modules: list[torch.nn.Module] = []
@@ -77,8 +74,6 @@ class Run:
                 f"--devices {benchmark.devices} takes as many processes, and there is {self.world.local_size}.",
                 f"Start it with python -m torch.distributed.run --nproc_per_node={benchmark.devices}.",
             )
-        if benchmark.graph:
-            refuse(self)
         torch.backends.cudnn.benchmark = benchmark.same_shapes and not benchmark.deterministic
         if benchmark.deterministic:
             make_deterministic()
@@ -290,4 +285,4 @@ class Run:
     @property
     def remedy(self) -> str:
         """How this benchmark's data is made, for a sentence about missing data."""
-        return remedy_for(self.benchmark.batches)
+        return remedy_for(type(self.benchmark))

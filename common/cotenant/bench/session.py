@@ -10,10 +10,11 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cotenant.bench.alone import Alone
 from cotenant.bench.arguments import Parsed, parse
+from cotenant.bench.contract import Benchmark
 from cotenant.bench.facts import Losses, arguments_of, tenant_facts, without_effect
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import outcome_of
@@ -26,7 +27,6 @@ from cotenant.protocol.client import Rendezvous, wait_until
 from cotenant.suite.task_source import harness_version, version_of
 
 if TYPE_CHECKING:
-    from cotenant.bench.contract import Benchmark
     from cotenant.bench.prover import Prover
 
 RULE = "-" * 80
@@ -53,19 +53,24 @@ def _plain(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
 
-Conductor = Rendezvous | Alone
+Counterpart = Rendezvous | Alone
 
 RUNNER_READS_S = 0.3
 """A runner reads messages to it ten times a second."""
 
 
-def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
+def main(benchmark: type[Benchmark], argv: Sequence[str] | None = None) -> NoReturn:
+    """Run a benchmark with the words of its command line, alone or as a tenant, and leave with its exit status."""
+    sys.exit(run_benchmark(benchmark, sys.argv[1:] if argv is None else argv))
+
+
+def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
     """Run `cls` with the flags in `argv`; return 0, 1 (failed), 2 (wrong usage) or 130 (interrupted)."""
     batch_size = None
     try:
         world = World.from_environment()
         world.write_apart()
-        conductor: Conductor = Rendezvous.from_environment() or Alone(cls.__name__.lower(), world)
+        runner: Counterpart = Rendezvous.from_environment() or Alone(cls.__name__.lower(), world)
     except OSError as error:
         return _runner_gone(cls, error)
     try:
@@ -74,16 +79,16 @@ def main(cls: type[Benchmark], argv: Sequence[str]) -> int:
         benchmark = cls(**parsed.values | ({} if prover is None else {"seed": prover.seed}))
         # As it was asked for: DataParallel makes one large batch of it.
         batch_size = parsed.values["batch_size"]
-        return _measure(benchmark, parsed, conductor, world, prover)
+        return _measure(benchmark, parsed, runner, world, prover)
     except ConnectionError as error:
         return _runner_gone(cls, error)
     except (Exception, KeyboardInterrupt) as error:
-        outcome, message, status = outcome_of(error, batch_size, under_runner=isinstance(conductor, Rendezvous))
+        outcome, message, status = outcome_of(error, batch_size, under_runner=isinstance(runner, Rendezvous))
         if outcome == "failed" and not isinstance(error, CotenantError):
             traceback.print_exc()
         print(f"{cls.__name__}: {message}", file=sys.stderr, flush=True)
     try:
-        conductor.failed(outcome, message)
+        runner.failed(outcome, message)
         if world.size > 1:
             # The other ranks fail of its leaving, and the runner has to hear who was first.
             time.sleep(RUNNER_READS_S)
@@ -106,11 +111,11 @@ def _runner_gone(cls: type[Benchmark], error: OSError) -> int:
     return EXIT_FAILED
 
 
-def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: World, prover: Prover | None) -> int:
+def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: World, prover: Prover | None) -> int:
     arguments = arguments_of(benchmark)
     version = version_of(Path(inspect.getfile(type(benchmark))))
     work = {"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version}
-    conductor.begin(work | {"harness": harness_version()})
+    runner.begin(work | {"harness": harness_version()})
     # Ranks do the same and would say the same: one of them talks.
     say: Callable[..., None] = print if world.rank == 0 else lambda *_, **__: None
     for sentence in (*parsed.renamed, *(f"{flag} is accepted, without effect." for flag in parsed.ignored)):
@@ -122,17 +127,17 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
     loop = Loop(benchmark, run)
     if run.tries_algorithms:
         # Beside neighbours other algorithms may win than alone.
-        conductor.turn()
+        runner.turn()
         loop.try_out()
-        conductor.turned()
+        runner.turned()
     warm_up_ns = loop.warm_up()
     if prover is not None:
         prover.save(run, loop)
     assert benchmark.skip is not None
-    conductor.ready(benchmark.number, benchmark.repeat, benchmark.skip, warm_up_ns)
-    t0_ns, number, repeat = conductor.await_go()
+    runner.ready(benchmark.number, benchmark.repeat, benchmark.skip, warm_up_ns)
+    t0_ns, number, repeat = runner.await_go()
     wait_until(t0_ns)
-    loop.settle(t0_ns + conductor.settle_ns, number)
+    loop.settle(t0_ns + runner.settle_ns, number)
     if prover is not None:
         prover.ready(number, repeat)
     observe = loop.observe if prover is None else prover.observe
@@ -140,7 +145,7 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
     for index in range(repeat):
         observation = observe(number)
         losses.take(observation)
-        conductor.observation(
+        runner.observation(
             index=index,
             start_ns=observation.start_ns,
             end_ns=observation.end_ns,
@@ -151,13 +156,13 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
         )
         eta_s = (time.monotonic() - start_s) / (index + 1) * (repeat - index - 1)
         say(observation_line(index, repeat, eta_s, losses.last), flush=True)
-        loop.audit(conductor.audits())
-        if conductor.enough():
+        loop.audit(runner.audits())
+        if runner.enough():
             break
-    conductor.done()
+    runner.done()
     if prover is not None:
         prover.go_on(number)
-    load_end_ns = loop.load_until(conductor.stopped, conductor.audits)
+    load_end_ns = loop.load_until(runner.stopped, runner.audits)
     record: dict[str, Any] = {
         "number": number,
         "repeat": index + 1,
@@ -168,7 +173,7 @@ def _measure(benchmark: Benchmark, parsed: Parsed, conductor: Conductor, world: 
     }
     if prover is not None:
         record["observed"]["challenge"] = prover.facts()
-    say(record_block(conductor.record(record)), flush=True)
+    say(record_block(runner.record(record)), flush=True)
     run.world.leave()
     # A runner takes the outcome `nan` from the record itself.
-    return EXIT_FAILED if isinstance(conductor, Alone) and record["losses_non_finite"] else EXIT_PASSED
+    return EXIT_FAILED if isinstance(runner, Alone) and record["losses_non_finite"] else EXIT_PASSED

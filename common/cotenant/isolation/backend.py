@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
+from cotenant.isolation.slice import Slice
 from cotenant.machine.accelerators import Accelerator
 from cotenant.procfs import format_list
 

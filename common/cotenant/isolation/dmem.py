@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.plan import Slice
+from cotenant.isolation.slice import Slice
 from cotenant.machine.accelerators import Accelerator
 
 CONTROLLER = "dmem"

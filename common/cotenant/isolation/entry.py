@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cotenant.isolation import enter
 from cotenant.isolation.backend import NotExecutableError, NotIsolatedError, SliceEntry
-from cotenant.isolation.plan import Slice
+from cotenant.isolation.slice import Slice
 
 TRIAL_SHM_BYTES = 4096
 

@@ -4,49 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.isolation.assignment import Cpus, assign
-from cotenant.isolation.device_modes import DeviceShare, ShareMode, device_parts
+from cotenant.isolation.device_modes import ShareMode, device_parts
 from cotenant.isolation.device_shares import Devices, share_devices, wanted_nodes
 from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, reserve_of
 from cotenant.isolation.plan_findings import partition_findings, plan_findings, quota_findings
 from cotenant.isolation.sharing import everything, repeated, share_consecutive, share_cores, tenants_of_each
+from cotenant.isolation.slice import Slice
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.text import gib, many
 
 Policy = Literal["cores", "contiguous"]
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """One tenant's slice, as one of so many equal `slices`; `nodes` are those its memory comes from.
-
-    `sharers` tenants of the plan have these processors, itself included. Memory is each tenant's own. `device_share` is
-    its part of a device where somebody says how that is shared.
-    """
-
-    tenant: int
-    processors: tuple[int, ...]
-    nodes: tuple[int, ...]
-    memory_bytes: int
-    accelerators: tuple[Accelerator, ...]
-    slices: int = 1
-    sharers: int = 1
-    device_share: DeviceShare | None = None
-
-    @property
-    def alone(self) -> Slice:
-        """The same slice of a tenant alone: the device is all its own. An instance of MIG stays what it is."""
-        if self.device_share is None or self.device_share.mode.kind == "mig":
-            return self
-        return replace(self, device_share=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from cotenant.finding import Finding, info, warning
 from cotenant.isolation.assignment import Cpus, mixtures
+from cotenant.isolation.slice import Slice
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.cpu import Cache
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.text import gib, many
-
-if TYPE_CHECKING:
-    from cotenant.isolation.plan import Slice
 
 MIB = 1 << 20
 _UNEVEN_PERCENT = 5

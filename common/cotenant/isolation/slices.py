@@ -12,8 +12,8 @@ from cotenant.isolation import cgroupfs
 from cotenant.isolation.backend import Backend, Holder, LiveSlice, NotIsolatedError, ReadBack
 from cotenant.isolation.entry import entry_of
 from cotenant.isolation.group import Group
-from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
+from cotenant.isolation.slice import Slice
 from cotenant.procfs import described, format_list, numbered, read_text, status_of
 from cotenant.text import listed
 

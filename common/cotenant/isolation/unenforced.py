@@ -18,9 +18,9 @@ from cotenant.isolation.backend import (
     SliceEntry,
 )
 from cotenant.isolation.entry import entry_of
-from cotenant.isolation.plan import Slice
 from cotenant.isolation.processes import kill_marked
 from cotenant.isolation.runs import RunName
+from cotenant.isolation.slice import Slice
 from cotenant.isolation.stopped import Family
 
 

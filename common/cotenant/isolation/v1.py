@@ -15,8 +15,8 @@ from pathlib import Path
 from cotenant.isolation import cgroupfs, slices
 from cotenant.isolation.backend import Counters, Location, ReadBack, Refusal
 from cotenant.isolation.group import V1Group
-from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import OURS, checked_base, default_base, runs_below
+from cotenant.isolation.slice import Slice
 from cotenant.isolation.slices import CgroupBackend, CgroupSlice, pids_share
 from cotenant.machine.limits import V2
 from cotenant.procfs import format_list

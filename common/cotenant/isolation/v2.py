@@ -14,8 +14,8 @@ from pathlib import Path
 from cotenant.isolation import cgroupfs, dmem, slices
 from cotenant.isolation.backend import Counters, Location, NotIsolatedError, ReadBack, Refusal
 from cotenant.isolation.group import V2Group
-from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import OURS, checked_base, default_base
+from cotenant.isolation.slice import Slice
 from cotenant.isolation.slices import CgroupBackend, CgroupSlice, pids_share
 from cotenant.isolation.stopped import bind
 from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes, is_marked, systemd_runs

@@ -9,38 +9,16 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import socket
-import struct
 from collections.abc import Collection
-from enum import Enum
-from typing import TYPE_CHECKING
 
 from cotenant.isolation import cgroupfs
 from cotenant.isolation.processes import descent, is_marked
+from cotenant.launch.rendezvous import Claim
+from cotenant.launch.tenant import Tenant
 from cotenant.protocol.messages import RUN_VARIABLE
 
-if TYPE_CHECKING:
-    from cotenant.launch.tenant import Tenant
-
-_CREDENTIALS = struct.Struct("3i")
 RESERVED_DESCRIPTORS = 128
 MOST_CONNECTIONS = 512
-
-
-class Claim(Enum):
-    """How sure it is that a connection is its tenant's own."""
-
-    OWN = "own"
-    UNPROVEN = "unproven"
-    """It may be: what it says wrongly costs itself alone, and a process that is the tenant's own takes its place."""
-    STRANGER = "stranger"
-
-
-def peer_of(connection: socket.socket) -> tuple[int, int]:
-    """Return process and user that connected (unix(7)); the process is 0 where it lives where we cannot see it."""
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    pid, user, _ = _CREDENTIALS.unpack(credentials)
-    return pid, user
 
 
 def claim(tenant: Tenant, tenants: Collection[Tenant], pid: int, user: int) -> Claim:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from cotenant.choices import BaselineKind
-from cotenant.isolation.plan import Slice
+from cotenant.isolation.slice import Slice
 from cotenant.launch.limits import Limits
 from cotenant.machine.topology import Machine
 from cotenant.results.record import Baseline

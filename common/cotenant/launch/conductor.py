@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cotenant.isolation.plan import Slice
+from cotenant.isolation.slice import Slice
 from cotenant.launch.duet import DuetSchedule
 from cotenant.launch.schedule import ALL, HOME, ONLY, TURN, WARM_UP_ROUNDS, Block, Passed, Schedule, is_late
 from cotenant.launch.tenant import Tenant

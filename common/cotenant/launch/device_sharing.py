@@ -8,7 +8,7 @@ from typing import Any
 from cotenant.errors import CotenantError
 from cotenant.isolation.backend import Backend, ReadBack
 from cotenant.isolation.device_modes import DeviceShare, ShareMode
-from cotenant.isolation.plan import Slice
+from cotenant.isolation.slice import Slice
 from cotenant.launch.mps import control_program
 from cotenant.machine.accelerators import Accelerator
 from cotenant.results.record import SharedDevice

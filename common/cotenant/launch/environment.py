@@ -11,8 +11,8 @@ from pathlib import Path
 from cotenant.checkout import SOURCE_ROOT
 from cotenant.errors import CotenantError
 from cotenant.isolation.device_modes import DeviceShare
-from cotenant.isolation.plan import Slice
 from cotenant.isolation.runs import RunName
+from cotenant.isolation.slice import Slice
 from cotenant.launch.paths import MPS, RunPaths
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
 from cotenant.machine.topology import Machine

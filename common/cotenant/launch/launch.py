@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from cotenant.files import Directory
 from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.isolation.processes import families
-from cotenant.launch.admission import Claim, claim, most_connections, owner_of
+from cotenant.launch.admission import claim, most_connections, owner_of
 from cotenant.launch.allowances import Allowance, allowances, by_blocks
 from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import ASKED_LIMIT_S, USUAL_LIMITS, Limits, grace, late
@@ -32,7 +32,7 @@ from cotenant.launch.observer import Observer, Unobserved
 from cotenant.launch.origin import origin_of
 from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_started, outcome_of, rank_death, result_of
 from cotenant.launch.pairing import Pairing
-from cotenant.launch.rendezvous import Link, Rank, TakenError
+from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
 from cotenant.launch.schedule import Schedule
 from cotenant.launch.tenant import Reason, Tenant, TenantSpec, start_tenant
 from cotenant.launch.turns import Turns

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from cotenant.isolation.plan import Slice
+from cotenant.isolation.slice import Slice
 from cotenant.launch.allowances import Allowance, budget_of
 from cotenant.launch.conductor import Conductor
 from cotenant.launch.limits import Limits, after_stop

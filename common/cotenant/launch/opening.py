@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from cotenant.isolation.plan import Plan, Slice
+from cotenant.isolation.plan import Plan
+from cotenant.isolation.slice import Slice
 from cotenant.suite.sizes import memory_class
 from cotenant.text import gib, many
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from cotenant.isolation.plan import Slice
+from cotenant.isolation.slice import Slice
 from cotenant.launch.schedule import ALL, BUDGET_NS, HOME, ONLY, Block, Schedule, Turn, within
 
 Pair = tuple[int, int]

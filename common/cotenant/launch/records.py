@@ -17,7 +17,7 @@ from cotenant.confidential import Conceal, words_without
 from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend, expected, unenforced_of
 from cotenant.isolation.choose import enabled_by
-from cotenant.isolation.plan import Slice
+from cotenant.isolation.slice import Slice
 from cotenant.launch.across import described, load_of
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.device_sharing import shared_device

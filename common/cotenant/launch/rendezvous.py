@@ -6,17 +6,19 @@ import contextlib
 import itertools
 import math
 import socket
+import struct
 import time
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from cotenant.launch.admission import Claim, peer_of
 from cotenant.launch.events import Life
 from cotenant.protocol.inbox import Inbox
 from cotenant.protocol.messages import Message, ProtocolError, encode
 from cotenant.stats.budget import Amount
 
+_CREDENTIALS = struct.Struct("3i")
 CONNECTIONS_A_TURN = 128
 HELLO_BYTES = 4096
 SPOKEN_BYTES = 64 << 20
@@ -35,6 +37,22 @@ OWN_OUTCOMES = frozenset(
     )
 )
 """The outcomes a tenant knows itself, as memory that was refused; all others are the runner's to see."""
+
+
+class Claim(Enum):
+    """How sure it is that a connection is its tenant's own."""
+
+    OWN = "own"
+    UNPROVEN = "unproven"
+    """It may be: what it says wrongly costs itself alone, and a process that is the tenant's own takes its place."""
+    STRANGER = "stranger"
+
+
+def peer_of(connection: socket.socket) -> tuple[int, int]:
+    """Return process and user that connected (unix(7)); the process is 0 where it lives where we cannot see it."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, user, _ = _CREDENTIALS.unpack(credentials)
+    return pid, user
 
 
 class TakenError(ProtocolError):

@@ -17,8 +17,9 @@ from cotenant.finding import Finding
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.device_modes import ShareMode
 from cotenant.isolation.memory_shares import Mems
-from cotenant.isolation.plan import Plan, Policy, Slice, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
+from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, ranks_of_all, split_ranks, tenants_by_default
 from cotenant.isolation.runs import RunName
+from cotenant.isolation.slice import Slice
 from cotenant.launch.baseline import alone_of
 from cotenant.launch.command import interpreter, nocache_prefix, resolve_command
 from cotenant.launch.containers import Image

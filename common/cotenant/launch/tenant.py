@@ -16,7 +16,7 @@ from typing import Any
 from cotenant.files import Directory
 from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, ReadBack
 from cotenant.isolation.entry import start
-from cotenant.isolation.plan import Slice
+from cotenant.isolation.slice import Slice
 from cotenant.launch.environment import whole_environment
 from cotenant.launch.rendezvous import Link, Listener, Rank, TakenError
 from cotenant.protocol.messages import Message, ProtocolError, rank_log

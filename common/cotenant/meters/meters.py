@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.isolation.backend import LiveSlice
-from cotenant.isolation.plan import Slice
+from cotenant.isolation.slice import Slice
 from cotenant.machine.topology import Machine
 from cotenant.meters.devices import DeviceLoad, DeviceSource
 from cotenant.meters.foreign import ForeignLoad

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, flag, main
 
 MEBIBYTE = 1 << 20
 FLOOD = 5000
@@ -100,4 +100,4 @@ def load_image_of_another(device: torch.device) -> None:
 
 
 if __name__ == "__main__":
-    Deed.main()
+    main(Deed)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, flag, main
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
 
@@ -41,4 +41,4 @@ class MatrixProduct(Benchmark):
 
 
 if __name__ == "__main__":
-    MatrixProduct.main()
+    main(MatrixProduct)

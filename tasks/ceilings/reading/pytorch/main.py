@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, flag, main
 
 MIB = 1 << 20
 
@@ -48,4 +48,4 @@ class FileReading(Benchmark):
 
 
 if __name__ == "__main__":
-    FileReading.main()
+    main(FileReading)

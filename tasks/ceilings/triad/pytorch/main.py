@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, flag, main
 
 FACTOR = 3.0
 ARRAYS = 3
@@ -38,4 +38,4 @@ class Triad(Benchmark):
 
 
 if __name__ == "__main__":
-    Triad.main()
+    main(Triad)

@@ -10,7 +10,7 @@ import torch
 from model import LossNetwork, gram, transformer_net
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, flag, main
 from cotenant.bench.images import Images, class_folders, middle_square
 from cotenant.errors import CotenantError
 
@@ -69,4 +69,4 @@ class FastStyle(Benchmark):
 
 
 if __name__ == "__main__":
-    FastStyle.main()
+    main(FastStyle)

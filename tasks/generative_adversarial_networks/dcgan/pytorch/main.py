@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, flag, main
 from cotenant.bench.images import Images, class_folders, middle_square
 
 
@@ -111,4 +111,4 @@ class DCGAN(Benchmark):
 
 
 if __name__ == "__main__":
-    DCGAN.main()
+    main(DCGAN)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Distributed, Run, flag
+from cotenant.bench import Distributed, Run, flag, main
 from cotenant.layers.data import scattered
 
 FEATURES, CLASSES = 100, 47
@@ -139,4 +139,4 @@ class NodeClassification(Distributed):
 
 
 if __name__ == "__main__":
-    NodeClassification.main()
+    main(NodeClassification)

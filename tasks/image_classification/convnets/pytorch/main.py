@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import distributed, nn
 
-from cotenant.bench import Benchmark, Run, UnsupportedError, flag, positional
+from cotenant.bench import Benchmark, Run, UnsupportedError, flag, main, positional
 from cotenant.bench.classifiers import CLASSES, classifier
 from cotenant.bench.images import Images, Normalise, class_folders, crop_by_torchvision
 from cotenant.errors import CotenantError
@@ -81,4 +81,4 @@ class ConvNet(Benchmark):
 
 
 if __name__ == "__main__":
-    ConvNet.main()
+    main(ConvNet)

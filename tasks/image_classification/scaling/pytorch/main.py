@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from cotenant.bench import Distributed, Run, flag
+from cotenant.bench import Distributed, Run, flag, main
 from cotenant.bench.classifiers import CLASSES, classifier
 from cotenant.bench.images import Images, Normalise, class_folders, crop_by_torchvision
 from cotenant.errors import CotenantError
@@ -64,4 +64,4 @@ class Scaling(Distributed):
 
 
 if __name__ == "__main__":
-    Scaling.main()
+    main(Scaling)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Distributed, Run, flag
+from cotenant.bench import Distributed, Run, flag, main
 from cotenant.errors import CotenantError
 from cotenant.layers.layers import PreNormLayer, decayed
 from cotenant.layers.patches import patches
@@ -77,4 +77,4 @@ class VisionTransformer(Distributed):
 
 
 if __name__ == "__main__":
-    VisionTransformer.main()
+    main(VisionTransformer)

@@ -10,7 +10,7 @@ from diffusion import Diffusion
 from model import CHANNELS, CLASSES, WAVES, DiT
 from torch import nn
 
-from cotenant.bench import Distributed, Run, flag
+from cotenant.bench import Distributed, Run, flag, main
 from cotenant.bench.parallel import local
 from cotenant.errors import CotenantError
 
@@ -71,4 +71,4 @@ class DiffusionTransformer(Distributed):
 
 
 if __name__ == "__main__":
-    DiffusionTransformer.main()
+    main(DiffusionTransformer)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import torch
 
-from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError, flag
+from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError, flag, main
 from cotenant.bench.images import (
     DECODERS,
     ClassFolders,
@@ -69,4 +69,4 @@ class ImageLoading(Benchmark):
 
 
 if __name__ == "__main__":
-    ImageLoading.main()
+    main(ImageLoading)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Run
+from cotenant.bench import Run, main
 from cotenant.layers.data import zipf
 from cotenant.layers.language import NextToken
 from cotenant.layers.layers import PreNormLayer, initialised
@@ -61,4 +61,4 @@ class GPT2(NextToken):
 
 
 if __name__ == "__main__":
-    GPT2.main()
+    main(GPT2)

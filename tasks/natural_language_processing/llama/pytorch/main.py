@@ -5,7 +5,7 @@ python main.py --batch-size 4 --precision bf16
 
 import torch
 
-from cotenant.bench import Run
+from cotenant.bench import Run, main
 from cotenant.layers.decoder import Decoder
 from cotenant.layers.language import DecoderModel, NextToken
 from cotenant.layers.layers import initialised
@@ -33,4 +33,4 @@ class Llama(DecoderModel, NextToken):
 
 
 if __name__ == "__main__":
-    Llama.main()
+    main(Llama)

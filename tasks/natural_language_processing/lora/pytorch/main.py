@@ -8,7 +8,7 @@ import itertools
 import torch
 from torch import nn
 
-from cotenant.bench import Run, flag
+from cotenant.bench import Run, flag, main
 from cotenant.layers.decoder import Decoder
 from cotenant.layers.language import DecoderModel, NextToken
 from cotenant.layers.layers import initialised
@@ -95,4 +95,4 @@ class LoRA(DecoderModel, NextToken):
 
 
 if __name__ == "__main__":
-    LoRA.main()
+    main(LoRA)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Run, flag
+from cotenant.bench import Run, flag, main
 from cotenant.errors import CotenantError
 from cotenant.layers.decoder import Decoder, DecoderSize
 from cotenant.layers.language import NextToken
@@ -92,4 +92,4 @@ class MixtureOfExperts(NextToken):
 
 
 if __name__ == "__main__":
-    MixtureOfExperts.main()
+    main(MixtureOfExperts)

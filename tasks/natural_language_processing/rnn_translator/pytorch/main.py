@@ -14,7 +14,7 @@ import torch
 from model import BOS, EOS, GNMT, PAD, UNK
 from torch.nn import functional as F
 
-from cotenant.bench import Distributed, MissingDataError, Run, flag
+from cotenant.bench import Distributed, MissingDataError, Run, flag, main
 
 SPECIALS = 4
 LONGEST, BUCKET = 50, 10
@@ -186,4 +186,4 @@ def read_sentences(path: Path, vocabulary: Vocabulary):
 
 
 if __name__ == "__main__":
-    Translator.main()
+    main(Translator)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from model import Memory, TransformerXL
 
-from cotenant.bench import Distributed, MissingDataError, Run, flag
+from cotenant.bench import Distributed, MissingDataError, Run, flag, main
 from cotenant.bench.lamb import LAMB
 from cotenant.bench.words import read_words
 from cotenant.errors import CotenantError
@@ -91,4 +91,4 @@ class LongMemory(Distributed):
 
 
 if __name__ == "__main__":
-    LongMemory.main()
+    main(LongMemory)

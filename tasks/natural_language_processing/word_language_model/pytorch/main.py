@@ -12,7 +12,7 @@ import torch
 from model import Recurrent, Transformer
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.bench import Benchmark, MissingDataError, Run, flag, main
 from cotenant.bench.words import read_words
 from cotenant.errors import CotenantError
 
@@ -95,4 +95,4 @@ def detached(state):
 
 
 if __name__ == "__main__":
-    WordLanguageModel.main()
+    main(WordLanguageModel)

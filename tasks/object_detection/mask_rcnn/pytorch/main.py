@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 from model import mask_rcnn
 
-from cotenant.bench import Distributed, Run, flag
+from cotenant.bench import Distributed, Run, flag, main
 
 CLASSES = 1 + 80  # of COCO; class 0 is background
 
@@ -65,4 +65,4 @@ def random_objects(count: int, height: int, width: int) -> dict[str, torch.Tenso
 
 
 if __name__ == "__main__":
-    MaskRCNN.main()
+    main(MaskRCNN)

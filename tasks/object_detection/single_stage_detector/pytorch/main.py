@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torchvision.transforms.v2 import ColorJitter
 from torchvision.transforms.v2.functional import pil_to_tensor, resize, to_pil_image
 
-from cotenant.bench import Distributed, Run, flag
+from cotenant.bench import Distributed, Run, flag, main
 from cotenant.bench.images import Images, Normalise, Paths, decode
 
 CLASSES = 1 + 80  # class 0 is background
@@ -167,4 +167,4 @@ def padded(samples: list[Sample]) -> Sample:
 
 
 if __name__ == "__main__":
-    SingleStageDetector.main()
+    main(SingleStageDetector)

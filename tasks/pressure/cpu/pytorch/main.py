@@ -5,7 +5,7 @@ python main.py --level 50
 
 import torch
 
-from cotenant.bench import Run
+from cotenant.bench import Run, main
 from cotenant.bench.pressure import Pressure, processor_seconds
 
 GRAIN = 1 << 15
@@ -28,4 +28,4 @@ class ProcessorPressure(Pressure):
 
 
 if __name__ == "__main__":
-    ProcessorPressure.main()
+    main(ProcessorPressure)

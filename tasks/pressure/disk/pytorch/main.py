@@ -8,7 +8,7 @@ import os
 import random
 import tempfile
 
-from cotenant.bench import Run, UnsupportedError, flag
+from cotenant.bench import Run, UnsupportedError, flag, main
 from cotenant.bench.pressure import Pressure, bytes_from_storage
 
 MIB = 1 << 20
@@ -47,4 +47,4 @@ class DiskPressure(Pressure):
 
 
 if __name__ == "__main__":
-    DiskPressure.main()
+    main(DiskPressure)

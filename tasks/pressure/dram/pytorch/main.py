@@ -5,7 +5,7 @@ python main.py --level 50
 
 import torch
 
-from cotenant.bench import Run, flag
+from cotenant.bench import Run, flag, main
 from cotenant.bench.pressure import Pressure
 from cotenant.machine.cpu import last_level_cache_bytes
 
@@ -38,4 +38,4 @@ class BandwidthPressure(Pressure):
 
 
 if __name__ == "__main__":
-    BandwidthPressure.main()
+    main(BandwidthPressure)

@@ -5,7 +5,7 @@ python main.py --level 50
 
 import torch
 
-from cotenant.bench import Run, flag
+from cotenant.bench import Run, flag, main
 from cotenant.bench.pressure import DevicePressure
 
 MIB = 1 << 20
@@ -35,4 +35,4 @@ class DeviceMemoryPressure(DevicePressure):
 
 
 if __name__ == "__main__":
-    DeviceMemoryPressure.main()
+    main(DeviceMemoryPressure)

@@ -5,7 +5,7 @@ python main.py --level 50 --size-kib 16384
 
 import torch
 
-from cotenant.bench import Run, UnsupportedError, flag
+from cotenant.bench import Run, UnsupportedError, flag, main
 from cotenant.bench.pressure import DevicePressure
 
 KIB = 1 << 10
@@ -40,4 +40,4 @@ class DeviceCachePressure(DevicePressure):
 
 
 if __name__ == "__main__":
-    DeviceCachePressure.main()
+    main(DeviceCachePressure)

@@ -5,7 +5,7 @@ python main.py --level 50
 
 import torch
 
-from cotenant.bench import Run
+from cotenant.bench import Run, main
 from cotenant.bench.pressure import DevicePressure
 
 
@@ -23,4 +23,4 @@ class LaunchPressure(DevicePressure):
 
 
 if __name__ == "__main__":
-    LaunchPressure.main()
+    main(LaunchPressure)

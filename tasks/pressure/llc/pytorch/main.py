@@ -5,7 +5,7 @@ python main.py --level 50 --times 0.5
 
 import torch
 
-from cotenant.bench import Run, flag
+from cotenant.bench import Run, flag, main
 from cotenant.bench.pressure import Pressure
 from cotenant.machine.cpu import last_level_cache_bytes
 
@@ -37,4 +37,4 @@ class CachePressure(Pressure):
 
 
 if __name__ == "__main__":
-    CachePressure.main()
+    main(CachePressure)

@@ -7,7 +7,7 @@ import mmap
 
 import numpy as np
 
-from cotenant.bench import Run, flag
+from cotenant.bench import Run, flag, main
 from cotenant.bench.pressure import FULL, Pressure
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -47,4 +47,4 @@ class MemoryPressure(Pressure):
 
 
 if __name__ == "__main__":
-    MemoryPressure.main()
+    main(MemoryPressure)

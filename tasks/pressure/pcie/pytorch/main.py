@@ -5,7 +5,7 @@ python main.py --level 50 --size-mib 32
 
 import torch
 
-from cotenant.bench import Run, flag
+from cotenant.bench import Run, flag, main
 from cotenant.bench.pressure import DevicePressure
 
 MIB = 1 << 20
@@ -36,4 +36,4 @@ class TransferPressure(DevicePressure):
 
 
 if __name__ == "__main__":
-    TransferPressure.main()
+    main(TransferPressure)

@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from cotenant.bench import Run, flag
+from cotenant.bench import Run, flag, main
 from cotenant.bench.pressure import DevicePressure
 
 
@@ -32,4 +32,4 @@ class ProductPressure(DevicePressure):
 
 
 if __name__ == "__main__":
-    ProductPressure.main()
+    main(ProductPressure)

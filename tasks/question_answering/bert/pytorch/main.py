@@ -11,7 +11,7 @@ import torch
 from model import POSITIONS, BertForSpans
 from torch.nn import functional as F
 
-from cotenant.bench import Distributed, Run, flag
+from cotenant.bench import Distributed, Run, flag, main
 from cotenant.errors import CotenantError
 
 PAD, CLASSIFY, SEPARATE, FIRST_WORD = 0, 101, 102, 104
@@ -91,4 +91,4 @@ def decayed(model: torch.nn.Module) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    Bert.main()
+    main(Bert)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, UnsupportedError, flag
+from cotenant.bench import Benchmark, Run, UnsupportedError, flag, main
 from cotenant.layers.data import scattered, zipf
 
 NUMBERS = 13
@@ -96,4 +96,4 @@ class ClickPrediction(Benchmark):
 
 
 if __name__ == "__main__":
-    ClickPrediction.main()
+    main(ClickPrediction)

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Distributed, MissingDataError, Run, flag, positional
+from cotenant.bench import Distributed, MissingDataError, Run, flag, main, positional
 from cotenant.errors import CotenantError
 
 USERS, ITEMS = 138_493, 26_744
@@ -195,4 +195,4 @@ def numbers(text: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarr
 
 
 if __name__ == "__main__":
-    NeuralCollaborativeFiltering.main()
+    main(NeuralCollaborativeFiltering)

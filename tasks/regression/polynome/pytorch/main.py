@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, flag, main
 
 DEGREE = 4
 
@@ -48,4 +48,4 @@ class PolynomialRegression(Benchmark):
 
 
 if __name__ == "__main__":
-    PolynomialRegression.main()
+    main(PolynomialRegression)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from model import SIDE, STACK, ActorCritic, sample
 
-from cotenant.bench import Benchmark, Run, UnsupportedError, flag
+from cotenant.bench import Benchmark, Run, UnsupportedError, flag, main
 from cotenant.errors import CotenantError, did_you_mean
 
 GAE_LAMBDA, NUM_ENV_STEPS = 0.95, 10_000_000
@@ -203,4 +203,4 @@ def advantages_of(
 
 
 if __name__ == "__main__":
-    Atari.main()
+    main(Atari)

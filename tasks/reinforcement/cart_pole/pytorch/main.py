@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.distributions import Categorical
 
-from cotenant.bench import Benchmark, Run, UnsupportedError, flag
+from cotenant.bench import Benchmark, Run, UnsupportedError, flag, main
 
 EPSILON = 1e-8
 
@@ -85,4 +85,4 @@ class CartPole(Benchmark):
 
 
 if __name__ == "__main__":
-    CartPole.main()
+    main(CartPole)

@@ -10,7 +10,7 @@ from torch import nn
 from torch.distributions import Categorical
 from torch.nn import functional as F
 
-from cotenant.bench import Distributed, Run, flag
+from cotenant.bench import Distributed, Run, flag, main
 
 SEEN, ACTIONS = 4, 2
 GRAVITY, CART, POLE, HALF, FORCE, TAU = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
@@ -148,4 +148,4 @@ class DevicePPO(Distributed):
 
 
 if __name__ == "__main__":
-    DevicePPO.main()
+    main(DevicePPO)

@@ -9,7 +9,7 @@ import torch
 from model import Whisper
 from torch.nn import functional as F
 
-from cotenant.bench import Distributed, Run, flag
+from cotenant.bench import Distributed, Run, flag, main
 from cotenant.errors import CotenantError
 from cotenant.layers.data import zipf
 from cotenant.layers.layers import decayed
@@ -63,4 +63,4 @@ class SpeechRecognition(Distributed):
 
 
 if __name__ == "__main__":
-    SpeechRecognition.main()
+    main(SpeechRecognition)

@@ -12,7 +12,7 @@ import torch
 from model import BANDS, PAD, SYMBOLS, Tacotron2
 from torch.nn import functional as F
 
-from cotenant.bench import Distributed, Run, flag
+from cotenant.bench import Distributed, Run, flag, main
 from cotenant.errors import CotenantError
 
 CLIP_NORM = 1.0
@@ -82,4 +82,4 @@ class SpeechSynthesis(Distributed):
 
 
 if __name__ == "__main__":
-    SpeechSynthesis.main()
+    main(SpeechSynthesis)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from model import EARLY_EVERY, GROUP, HOP, WaveGlow
 
-from cotenant.bench import Distributed, Run, UnsupportedError, flag
+from cotenant.bench import Distributed, Run, UnsupportedError, flag, main
 from cotenant.errors import CotenantError
 
 CLIP_NORM = 65_504.0
@@ -66,4 +66,4 @@ class SpeechFromMel(Distributed):
 
 
 if __name__ == "__main__":
-    SpeechFromMel.main()
+    main(SpeechFromMel)

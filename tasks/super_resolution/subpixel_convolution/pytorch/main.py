@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 from torchvision.transforms.v2.functional import pil_to_tensor
 
-from cotenant.bench import Benchmark, MissingDataError, Run, flag
+from cotenant.bench import Benchmark, MissingDataError, Run, flag, main
 from cotenant.bench.images import Images, Paths, images_below
 from cotenant.errors import CotenantError
 
@@ -97,4 +97,4 @@ class SuperResolution(Benchmark):
 
 
 if __name__ == "__main__":
-    SuperResolution.main()
+    main(SuperResolution)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from cotenant.bench import Run, flag
+from cotenant.bench import Run, flag, main
 from cotenant.layers.data import zipf
 from cotenant.layers.decoder import Decoder
 from cotenant.layers.language import DecoderModel
@@ -64,4 +64,4 @@ class Decode(DecoderModel):
 
 
 if __name__ == "__main__":
-    Decode.main()
+    main(Decode)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
-from cotenant.bench import Run
+from cotenant.bench import Run, main
 from cotenant.layers.data import zipf
 from cotenant.layers.decoder import Decoder
 from cotenant.layers.language import DecoderModel
@@ -47,4 +47,4 @@ class Prefill(DecoderModel):
 
 
 if __name__ == "__main__":
-    Prefill.main()
+    main(Prefill)

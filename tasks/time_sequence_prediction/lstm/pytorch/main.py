@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import nn
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, flag, main
 from cotenant.errors import CotenantError
 
 HIDDEN = 51
@@ -109,4 +109,4 @@ class TimeSequence(Benchmark):
 
 
 if __name__ == "__main__":
-    TimeSequence.main()
+    main(TimeSequence)

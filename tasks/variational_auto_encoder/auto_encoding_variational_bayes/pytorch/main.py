@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cotenant.bench import Benchmark, Run, flag
+from cotenant.bench import Benchmark, Run, flag, main
 from cotenant.datasets.sets.mnist import read_idx
 
 SIDE = 28
@@ -80,4 +80,4 @@ def read_digits(path: Path) -> torch.Tensor:
 
 
 if __name__ == "__main__":
-    AutoEncoder.main()
+    main(AutoEncoder)

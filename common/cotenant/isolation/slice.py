@@ -1,0 +1,33 @@
+"""A slice: the processors, nodes, memory and devices of one tenant, as the plan has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cotenant.isolation.device_modes import DeviceShare
+from cotenant.machine.accelerators import Accelerator
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One tenant's slice, as one of so many equal `slices`; `nodes` are those its memory comes from.
+
+    `sharers` tenants of the plan have these processors, itself included. Memory is each tenant's own. `device_share` is
+    its part of a device where somebody says how that is shared.
+    """
+
+    tenant: int
+    processors: tuple[int, ...]
+    nodes: tuple[int, ...]
+    memory_bytes: int
+    accelerators: tuple[Accelerator, ...]
+    slices: int = 1
+    sharers: int = 1
+    device_share: DeviceShare | None = None
+
+    @property
+    def alone(self) -> Slice:
+        """The same slice of a tenant alone: the device is all its own. An instance of MIG stays what it is."""
+        if self.device_share is None or self.device_share.mode.kind == "mig":
+            return self
+        return replace(self, device_share=None)
