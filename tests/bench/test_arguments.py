@@ -75,11 +75,9 @@ def test_devices_may_be_declared_anew() -> None:
 class Numbers(Small):
     """Has whole numbers of its own, one of which may be negative and one of which means nothing below 4."""
 
-    least: ClassVar[dict[str, int]] = {"waves": 4}
-
     widths: tuple[int, ...] = flag((8, 4), "--layers")
-    offset: int = flag(-2)
-    waves: int = 100
+    offset: int = flag(-2, least=-2)
+    waves: int = flag(100, least=4)
     rate: float = flag(0.5)
 
 

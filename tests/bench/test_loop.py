@@ -232,7 +232,7 @@ def test_compiling_is_part_of_no_time_that_counts_and_no_observation(monkeypatch
 
     monkeypatch.setattr(work, "step", counted)
     monkeypatch.setattr(
-        "cotenant.bench.loop.compiled_graphs",
+        "cotenant.bench.compiling.compiled_graphs",
         lambda: sum(graphs for call, graphs in compiling.items() if call <= len(calls)),
     )
     monkeypatch.setattr(loop.auditor, "_step", counted)

@@ -35,11 +35,13 @@ class Flag:
     names: tuple[str, ...] = ()
     help: str = ""
     positional: bool = False
+    least: int = 1
+    """The least value of a whole number, and of each of several."""
 
 
-def flag(default: Any, *names: str, help: str = "") -> Any:  # noqa: A002
-    """Declare a parameter with its own spellings, the long one first, and a help text."""
-    return Flag(default, names, help)
+def flag(default: Any, *names: str, help: str = "", least: int = 1) -> Any:  # noqa: A002
+    """Declare a parameter with its own spellings, the long one first, a help text, and its least whole number."""
+    return Flag(default, names, help, least=least)
 
 
 def positional(default: Any, help: str = "", *names: str) -> Any:  # noqa: A002

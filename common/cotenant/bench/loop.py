@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +14,9 @@ from cotenant.bench.audit import Step, Weights, pushes_of, rows_or_none
 from cotenant.bench.auditor import Auditor
 from cotenant.bench.batches import Batches
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
+from cotenant.bench.compiling import Compiling
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.graph import ReplayedStep, refuse
-from cotenant.bench.observed import compiled_graphs
 from cotenant.bench.run import Run
 from cotenant.bench.sizes import ObservedSizes, bytes_of
 from cotenant.bench.steps import MarkedSteps
@@ -26,8 +26,6 @@ from cotenant.finding import Finding
 WARM_UP_STEPS = 3
 LONG_WARM_UP_NS = 60_000_000_000
 """A warm-up of this length makes no further step: a batch of minutes would keep its launch from READY."""
-COMPILING_STEPS = 5
-"""Other shapes and a second call of a part are compiled anew: after so many steps that is what the benchmark does."""
 WAIT_S = 0.01
 SHORT_STEP_NS = 1_000_000
 BOOKED_OF_SHORT = 10
@@ -53,6 +51,7 @@ class Loop:
         benchmark.build(run)
         self._input = Batches(benchmark, run)
         self._sizes = ObservedSizes(benchmark)
+        self._compiling = Compiling(run)
         self._step = run.precision.around(benchmark.step)
         self._work = Work(
             batches=self._input.endless,
@@ -73,83 +72,61 @@ class Loop:
         self._run.chosen.forget_memory()
 
     def warm_up(self) -> list[int]:
-        """Do the first steps, watch what the first one does, and switch the garbage collector off.
+        """Do the first steps, watch the first one, and switch the garbage collector off.
 
         Returns the nanoseconds of each step: of fewer than WARM_UP_STEPS where they were long, which is a finding.
         Raises CotenantError for a loss that is not a scalar.
         """
-        work, auditor, times_ns, counts, updates = self._work, self.auditor, list[int](), set(), set()
-        first, movement = Step(), list[float]()
+        work, auditor, run = self._work, self.auditor, self._run
+        times_ns, movement, first = list[int](), list[float](), Step()
+        counts, updates = set[float](), set[int]()
         for index in range(WARM_UP_STEPS):
-            if index == 1 and self.benchmark.compile:
-                self._compile()
-            if index == 1 and self.benchmark.graph:
-                work.step = ReplayedStep(self._step, self._run, self._input.first, auditor.optimizers, work.resident)
-                auditor.memory = work.step.memory
-            before = Weights.of(auditor.optimizers)
-            updated = self._run.updates
-            start_ns = clock_ns()
+            if index == 1:
+                self._make_fast()
+            before, updated, start_ns = Weights.of(auditor.optimizers), run.updates, clock_ns()
             batch = next(work.batches)
             if index == 0:
                 loss, first = auditor.watch_first(batch)
             else:
-                loss = work.step(self._run, batch)
+                loss = work.step(run, batch)
             items = work.items(batch)
             counts.add(items)
             if loss is not None and loss.dim() != 0:
                 raise CotenantError(f"The step returned a loss of shape {tuple(loss.shape)}, not a scalar.")
             # It holds its step's graph, whose gradients go to that step's stream: no other could record them.
             del loss
-            self._run.chosen.synchronize()
+            run.chosen.synchronize()
             times_ns.append(clock_ns() - start_ns)
-            updates.add(self._run.updates - updated)
+            updates.add(run.updates - updated)
             self._sizes.warm_up.take(self.benchmark, batch, items)
             if index > 0 and (moved := auditor.moved(before, pushes_of(auditor.optimizers, before.ids))) is not None:
                 movement.append(moved)
             # All ranks or none: one step more on some of them would hang their collectives.
-            if self._run.world.any_says(sum(times_ns) > LONG_WARM_UP_NS, self._run.chosen):
+            if run.world.any_says(sum(times_ns) > LONG_WARM_UP_NS, run.chosen):
                 break
         auditor.expect(replace(first, updates=updates.pop() if len(updates) == 1 else 0), movement, sum(times_ns))
-        self._before = (self._run.updates, self._run.precision.skipped or 0)
+        self._before = (run.updates, run.precision.skipped or 0)
         if len(times_ns) < WARM_UP_STEPS:
-            self._run.findings.append(
-                Finding(
-                    "short_warm_up",
-                    "warning",
-                    f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
-                    "Use a smaller batch, or give it the time to skip its first observations.",
-                )
-            )
-        # Of loaded input every wait counts: batches fetched ahead would make its steps look short.
-        if max(times_ns[1:] or times_ns) < SHORT_STEP_NS and len(counts) == 1 and not self._run.loads:
-            work.every = BOOKED_OF_SHORT
+            run.findings.append(_short_warm_up(times_ns))
+        self._book_some(max(times_ns[1:] or times_ns), counts)
         gc.collect()
         gc.disable()
         return times_ns
 
-    def _compile(self) -> None:
-        """Step until nothing is compiled any more: compiling may take minutes, and is part of no time that counts."""
-        run = self._run
-        for _ in range(COMPILING_STEPS):
-            graphs = compiled_graphs()
-            self._work.step(run, next(self._work.batches))
-            run.chosen.synchronize()
-            if not run.world.any_says(compiled_graphs() != graphs, run.chosen):
-                break
+    def _make_fast(self) -> None:
+        """Compile and record the step, where that is asked for, once its first, watched one was eager."""
+        if self.benchmark.compile:
+            self._compiling.settle(lambda: self._work.step(self._run, next(self._work.batches)))
+        if self.benchmark.graph:
+            first, optimizers, resident = self._input.first, self.auditor.optimizers, self._work.resident
+            self._work.step = recorded = ReplayedStep(self._step, self._run, first, optimizers, resident)
+            self.auditor.memory = recorded.memory
 
-    def _recompiled(self, graphs: int) -> None:
-        """Take down that an observation has compiled so many graphs."""
-        if "recompiled" not in self._run.observed:
-            self._run.findings.append(
-                Finding(
-                    "recompiled",
-                    "warning",
-                    "Graphs were compiled inside observations: their time is no step's.",
-                    "Let all batches have the same shapes (TORCH_LOGS=recompiles says what changed), or skip more "
-                    "observations.",
-                )
-            )
-        self._run.observed["recompiled"] = self._run.observed.get("recompiled", 0) + graphs
+    def _book_some(self, step_ns: int, counts: Collection[float]) -> None:
+        """Book one batch for several of short steps, whose items were equally many; of loaded input every wait counts:
+        batches fetched ahead would make its steps look short."""
+        if step_ns < SHORT_STEP_NS and len(counts) == 1 and not self._run.loads:
+            self._work.every = BOOKED_OF_SHORT
 
     def settle(self, until_ns: int, number: int) -> None:
         """Load the device as observations of `number` batches do, unmeasured, until this moment of the clock."""
@@ -166,13 +143,11 @@ class Loop:
         self.benchmark.before_observation(self._run)
         self._number = number
         work, updated = self._work, self._run.updates
-        compiled = compiled_graphs()
         marked = MarkedSteps(work.step, work.device) if self.benchmark.serves else None
-        observation = observe(work if marked is None else replace(work, step=marked), number)
+        with self._compiling.watched():
+            observation = observe(work if marked is None else replace(work, step=marked), number)
         if marked is not None:
             self.steps_ns.append(marked.times_ns())
-        if graphs := compiled_graphs() - compiled:
-            self._recompiled(graphs)
         self.updates += self._run.updates - updated
         self._batches += number
         self._observations += 1
@@ -181,14 +156,7 @@ class Loop:
         gc.collect()
         if work.every > 1 and not observation.even:
             work.every = 1
-            self._run.findings.append(
-                Finding(
-                    "items_estimated",
-                    "warning",
-                    "Batches did not count equally while books were kept on some of them only.",
-                    "Let every batch hold as many items, or make steps longer than a millisecond.",
-                )
-            )
+            self._run.findings.append(_items_estimated())
         return observation
 
     def begin_anew(self, seed: int) -> Any:
@@ -274,6 +242,24 @@ class Loop:
             self._run.chosen.synchronize()
             end_ns = clock_ns()
         return end_ns
+
+
+def _items_estimated() -> Finding:
+    return Finding(
+        "items_estimated",
+        "warning",
+        "Batches did not count equally while books were kept on some of them only.",
+        "Let every batch hold as many items, or make steps longer than a millisecond.",
+    )
+
+
+def _short_warm_up(times_ns: Sequence[int]) -> Finding:
+    return Finding(
+        "short_warm_up",
+        "warning",
+        f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
+        "Use a smaller batch, or give it the time to skip its first observations.",
+    )
 
 
 def freeze_imports() -> None:

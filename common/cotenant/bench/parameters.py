@@ -42,17 +42,16 @@ class BenchmarkParameters:
     Where that depends on another parameter, an instance says so before it calls `__init__`.
     """
 
-    least: ClassVar[dict[str, int]] = {}
-    """The least value of whole numbers, where that is not 1, or a default below it."""
-
     batch_size: int = flag(64, "--batch-size", "-b", help="rows in one batch")
     cuda: bool = flag(True, "--cuda", help="use an accelerator where there is one")
-    workers: int | None = flag(None, "--workers", "-j", help="data-loader processes; by default one per processor")
-    seed: int = flag(0, "--seed", "-s", help="seed of every generator")
+    workers: int | None = flag(
+        None, "--workers", "-j", help="data-loader processes; by default one per processor", least=0
+    )
+    seed: int = flag(0, "--seed", "-s", help="seed of every generator", least=0)
     devices: int = flag(1, "--devices", help="over how many devices, each with a process of its own")
     repeat: int = flag(15, "--repeat", help="observations")
     number: int = flag(5, "--number", help="batches in one observation")
-    skip: int | None = flag(None, "--skip", help="first observations left out of statistics")
+    skip: int | None = flag(None, "--skip", help="first observations left out of statistics", least=0)
     report: Path | None = flag(None, "--report", help="a .json file or a directory for the record")
     precision: Literal["fp32", "tf32", "bf16", "fp16"] | None = flag(
         None, "--precision", help="of the products; wins over its aliases below"
@@ -98,8 +97,6 @@ class BenchmarkParameters:
         """Raise CotenantError for a whole number, or one of several, that is too small to mean anything."""
         value = getattr(self, name)
         numbers = [number for number in (value if isinstance(value, tuple) else (value,)) if type(number) is int]
-        usual = min(1, how.default) if type(how.default) is int else 1
-        least = ({"workers": 0, "skip": 0} | self.least).get(name, usual)
-        if numbers and min(numbers) < least:
+        if numbers and min(numbers) < how.least:
             spelled = how.names[0] if how.names else "--" + name.replace("_", "-")
-            raise CotenantError(f"{spelled} must be at least {least}, not {min(numbers)}.")
+            raise CotenantError(f"{spelled} must be at least {how.least}, not {min(numbers)}.")

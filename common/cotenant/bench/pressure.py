@@ -37,12 +37,13 @@ class Pressure(Benchmark):
     """
 
     fixed: ClassVar[dict[str, Any]] = FIXED | {"cuda": False}
-    least: ClassVar[dict[str, int]] = {"level": 0}
     timed = True
 
     number: int = 20
     skip: int | None = 0
-    level: tuple[int, ...] = flag((FULL,), "--level", help="percent of each period that is work; several are mixed")
+    level: tuple[int, ...] = flag(
+        (FULL,), "--level", help="percent of each period that is work; several are mixed", least=0
+    )
     period_ms: int = flag(50, "--period-ms", help="milliseconds of work and sleep together")
 
     def __init__(self, **parameters: Any) -> None:

@@ -19,6 +19,7 @@ from cotenant.bench.device import (
     drop_switches,
     inherited_switches,
     make_deterministic,
+    settle_processor,
     take_part,
 )
 from cotenant.bench.loader import PREFETCH, loader
@@ -54,6 +55,7 @@ class Run:
         dropped = drop_switches(os.environ)
         self.world = World.from_environment()
         self.world.settle()
+        self.world.check_size(benchmark.devices)
         self.chosen: Device = choose_device(benchmark.cuda, self.world.local_rank, self.world.local_size)
         self.device: torch.device = self.chosen.torch_device
         if self.chosen.is_accelerator:
@@ -61,19 +63,10 @@ class Run:
             self.observed["mps"] = self.chosen.under_mps
             module = torch.get_device_module(self.device)
             self.observed["device_share"] = take_part(self.chosen, os.environ, module)
-        if benchmark.cuda and not self.chosen.is_accelerator:
-            self.findings.append(Finding("no_accelerator", "info", "No accelerator was found: it ran on the CPU."))
-        if not self.chosen.is_accelerator:
-            # A resident batch is learned by heart, and gradients that fade into denormals slow a processor by a fifth.
-            torch.set_flush_denormal(True)
-            # MKL otherwise chooses the order of a product's sums by where its operands lie in memory, so that one seed
-            # has several losses on some processors. It reads this before its first product.
-            os.environ.setdefault("MKL_CBWR", "AUTO")
-        if benchmark.devices not in (1, self.world.local_size):
-            raise CotenantError(
-                f"--devices {benchmark.devices} takes as many processes, and there is {self.world.local_size}.",
-                f"Start it with python -m torch.distributed.run --nproc_per_node={benchmark.devices}.",
-            )
+        else:
+            settle_processor()
+            if benchmark.cuda:
+                self.findings.append(Finding("no_accelerator", "info", "No accelerator was found: it ran on the CPU."))
         torch.backends.cudnn.benchmark = benchmark.same_shapes and not benchmark.deterministic
         if benchmark.deterministic:
             make_deterministic()

@@ -19,6 +19,7 @@ from torch import distributed
 from cotenant.bench.device import Device
 from cotenant.bench.outcome import BenchmarkError
 from cotenant.bench.parallel import Compression, Form, over_all_ranks
+from cotenant.errors import CotenantError
 from cotenant.procfs import parse_list
 from cotenant.protocol.messages import LOG_VARIABLE, RANKS_VARIABLE, rank_log
 
@@ -44,6 +45,14 @@ class World:
     def nodes(self) -> int:
         """How many hosts the ranks are on, as many on each."""
         return self.size // self.local_size
+
+    def check_size(self, devices: int) -> None:
+        """Raise CotenantError for a benchmark that asks for another number of devices than there are ranks here."""
+        if devices not in (1, self.local_size):
+            raise CotenantError(
+                f"--devices {devices} takes as many processes, and there is {self.local_size}.",
+                f"Start it with python -m torch.distributed.run --nproc_per_node={devices}.",
+            )
 
     def settle(self, environ: Mapping[str, str] = os.environ) -> None:
         """Keep to this rank's own processors, where a runner has dealt them; a single rank has no more than its share.

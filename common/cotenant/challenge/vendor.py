@@ -95,6 +95,7 @@ class BuyerConnection:
         self._socket.settimeout(SILENCE_S)
         # An answer is small, and the clock runs.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._incoming = self._socket.makefile("rb")
 
     def send(self, message: ToBuyer) -> None:
         """Send a message; a buyer that has left is seen where its answer is awaited."""
@@ -129,16 +130,14 @@ class BuyerConnection:
                 raise BuyerError(f"The buyer at {self._address} had not ended its replays.")
 
     def close(self) -> None:
+        self._incoming.close()
         self._socket.close()
 
     def _exactly(self, count: int) -> bytes:
-        content = bytearray()
-        while len(content) < count:
-            part = self._socket.recv(count - len(content))
-            if not part:
-                raise EOFError("it closed the connection")
-            content += part
-        return bytes(content)
+        content = self._incoming.read(count)
+        if len(content) < count:
+            raise EOFError("it closed the connection")
+        return content
 
 
 class ChallengedRun:

@@ -24,9 +24,12 @@ def plan_findings(
 ) -> Iterator[Finding]:
     """Yield the findings about slices of `limit` processors, beside a `reserve` of memory and `idle` devices."""
     yield from quota_findings(machine, limit)
-    yield from _processor_findings(machine, slices, limit)
+    yield from _sharing_findings(slices, limit)
+    yield from _place_findings(machine, slices)
     yield from _memory_findings(machine, slices, reserve)
     yield from _device_findings(machine, slices, idle)
+    yield from partition_findings(machine, slices)
+    yield from _distance_findings(machine, slices)
 
 
 def quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
@@ -40,8 +43,8 @@ def quota_findings(machine: Machine, limit: int) -> Iterator[Finding]:
         )
 
 
-def _processor_findings(machine: Machine, slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
-    """Name resources that are unused, shared between tenants, unlike from tenant to tenant, or far apart."""
+def _sharing_findings(slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
+    """Say how tenants share processors, and how many processors no tenant has."""
     each, parts = len(slices[0].processors), len({slice_.processors for slice_ in slices})
     if parts < len(slices):
         each_part = f"{many(each, 'processor')} for every {slices[0].sharers} of them"
@@ -59,6 +62,10 @@ def _processor_findings(machine: Machine, slices: Sequence[Slice], limit: int) -
             f"Choose {'--slices' if parts < len(slices) else '--users'} so that the cores of every node divide evenly.",
             rule="processors_unused",
         )
+
+
+def _place_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
+    """Name cores that serve several tenants, tenants of unlike cores, and tenants that lie on several nodes."""
     by_id = {processor.id: processor for processor in machine.processors}
     parts_of: defaultdict[int, set[Cpus]] = defaultdict(set)
     for slice_ in slices:
@@ -113,7 +120,7 @@ def _memory_findings(machine: Machine, slices: Sequence[Slice], reserve: int) ->
 
 
 def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[Accelerator]) -> Iterator[Finding]:
-    """Say which devices are shared, idle, unlike or far from their tenant's processors."""
+    """Say which devices are shared, idle or unlike."""
     total = len(machine.accelerators)
     given = [device for slice_ in slices for device in slice_.accelerators]
     # Of several devices of a slice a program for one uses the first, and so do all tenants of that slice.
@@ -133,9 +140,12 @@ def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[A
             f"Use --users {total} for one each.",
             rule="devices_idle",
         )
-    yield from partition_findings(machine, slices)
     if len(names := sorted({device.name for device in machine.accelerators})) > 1:
         yield warning(f"The devices are not alike: {', '.join(names)}.", rule="devices_differ")
+
+
+def _distance_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Finding]:
+    """Say which devices are far from their tenant's processors."""
     node_of = {processor.id: processor.node for processor in machine.processors}
     far = [
         slice_.tenant

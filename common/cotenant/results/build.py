@@ -230,46 +230,70 @@ def build_record(
     number = arguments.get("number")
     flags = counts(statement.observations, statement.skip)
     meters = meters_of(part.observed, number, statement.observations, flags, gpu) if completed else {}
-    fields = {
-        name: getattr(source, name)
-        for source in (place, part, statement)
-        for name in Record.__struct_fields__
-        if hasattr(source, name)
-    }
-    fields |= {
-        "arguments": arguments,
-        "command": words_without(place.command, common.conceal),
-        "name": name_of(place.name, place.solo, place.mix),
-        "jr_id": place.tenant,
-        "run_class": place.run_class,
-        "vcd": vcd,
-        "gpu": gpu,
-        "devices": devices,
-        "unique_id": unique_id(place.name, part.version, part.arguments),
-        "suite_start_time": place.suite_started.isoformat() if place.suite_started else "",
-        "start_time": common.started.isoformat(),
-        "end_time": common.ended.isoformat(),
-        "completed": completed,
-        "outcome": ended,
-        "message": message,
-        "unit": part.item,
-        "train": train,
-        "train_item": train_item,
-        "batch_loss": part.batch_loss[-LOSSES_KEPT:],
-        "skip": max(0, statement.skip),
-        "observations": [
-            made if made.kept is not None else msgspec.structs.replace(made, kept=flag)
-            for made, flag in zip(statement.observations, flags, strict=True)
-        ],
-        "comparable": comparable,
-        "statistics": statistics,
-        "kept": statement.kept if completed else None,
-        "rendezvous": _meeting(statement, common),
-        "machine": place.machine | {"torch": part.torch},
-        "meters": common.meters | {"device_memory": part.device_memory} | meters,
-        "findings": [*common.findings, *part.findings, *foreign],
-    }
-    return Record(**fields)
+    observations = [
+        made if made.kept is not None else msgspec.structs.replace(made, kept=flag)
+        for made, flag in zip(statement.observations, flags, strict=True)
+    ]
+    return Record(
+        arguments=arguments,
+        suite=place.suite,
+        name=name_of(place.name, place.solo, place.mix),
+        run_id=place.run_id,
+        jr_id=place.tenant,
+        vcd=vcd,
+        hostname=place.hostname,
+        gpu=gpu,
+        cpu_cores=place.cpu_cores,
+        devices=devices,
+        version=part.version,
+        harness=part.harness,
+        origin=place.origin,
+        unique_id=unique_id(place.name, part.version, part.arguments),
+        suite_start_time=place.suite_started.isoformat() if place.suite_started else "",
+        start_time=common.started.isoformat(),
+        end_time=common.ended.isoformat(),
+        completed=completed,
+        outcome=ended,
+        message=message,
+        unit=part.item,
+        train=train,
+        train_item=train_item,
+        batch_loss=part.batch_loss[-LOSSES_KEPT:],
+        epoch_loss=part.epoch_loss,
+        losses_checked=part.losses_checked,
+        losses_non_finite=part.losses_non_finite,
+        metrics=part.metrics,
+        ignored=part.ignored,
+        tenant=place.tenant,
+        tenants=place.tenants,
+        sharers=place.sharers,
+        share=place.share,
+        solo=place.solo,
+        baseline=place.baseline,
+        stands_for=place.stands_for,
+        mix=place.mix,
+        neighbours=place.neighbours,
+        run_class=place.run_class,
+        group=place.group,
+        skip=max(0, statement.skip),
+        asked=statement.asked,
+        given=statement.given,
+        comparable=comparable,
+        command=words_without(place.command, common.conceal),
+        log=place.log,
+        observations=observations,
+        rank_observations=statement.rank_observations,
+        statistics=statistics,
+        rendezvous=_meeting(statement, common),
+        isolation=place.isolation,
+        machine=place.machine | {"torch": part.torch},
+        meters=common.meters | {"device_memory": part.device_memory} | meters,
+        observed=part.observed,
+        findings=[*common.findings, *part.findings, *foreign],
+        blocks=statement.blocks,
+        kept=statement.kept if completed else None,
+        duet=place.duet,
+    )
 
 
 def _trained(place: Placement, part: TenantPart) -> tuple[str, int]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from cotenant.stats.kept import ends_around
 from cotenant.stats.launches import COMPARISON_LAUNCHES, logarithms, standard_error, t_quantile
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
@@ -85,7 +86,7 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
         needed = _launches_needed(difference, spread, border, least=max(COMPARISON_LAUNCHES, min(n) + 1))
     return Comparison(
         ratio=ratio,
-        interval=(math.exp(difference - half), math.exp(difference + half)),
+        interval=ends_around(difference, half),
         verdict=verdict,
         margin=margin,
         n=n,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from cotenant.stats.kept import LEAST_ROUNDS, BlockSum, over_rounds, t_975
+from cotenant.stats.kept import LEAST_ROUNDS, BlockSum, ends_around, over_rounds, t_975
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
 MOST_S = 3600.0
@@ -52,10 +52,9 @@ def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRa
     center, half = over_rounds(logs)
     if half is None:
         return DuetRatio(math.exp(center), None, len(logs), Verdict.UNCLEAR)
-    interval = math.exp(center - half), math.exp(center + half)
     verdict = verdict_of(center - half, center + half, LEAST_MARGIN)
     settled_s = _settled_s(center, half, len(logs), round_s) if verdict is Verdict.UNCLEAR else None
-    return DuetRatio(math.exp(center), interval, len(logs), verdict, settled_s)
+    return DuetRatio(math.exp(center), ends_around(center, half), len(logs), verdict, settled_s)
 
 
 def _settled_s(center: float, half: float, rounds: int, round_s: float) -> float | None:

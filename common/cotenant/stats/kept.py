@@ -112,8 +112,12 @@ def kept(blocks: Sequence[BlockSum]) -> Kept | None:
     if not logs:
         return None
     center, half = over_rounds(logs)
-    interval = None if half is None else (math.exp(center - half), math.exp(center + half))
-    return Kept(math.exp(center), interval, len(logs))
+    return Kept(math.exp(center), None if half is None else ends_around(center, half), len(logs))
+
+
+def ends_around(center: float, half: float) -> tuple[float, float]:
+    """Return the ends of a ratio's interval, by the mean of its logarithms and half the width of theirs."""
+    return math.exp(center - half), math.exp(center + half)
 
 
 def over_rounds(values: Sequence[float]) -> tuple[float, float | None]:

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from cotenant.stats.kept import ends_around
+
 INTERVAL_LAUNCHES = 3
 COMPARISON_LAUNCHES = 5
 CONFIDENCE = 0.95
@@ -91,5 +93,4 @@ def interval_around(center: float, *logs: Sequence[float], width: float = 1.0) -
     if min(map(len, logs)) < INTERVAL_LAUNCHES:
         return None
     error, freedom = standard_error(*logs)
-    half = width * t_quantile(freedom) * error
-    return math.exp(center - half), math.exp(center + half)
+    return ends_around(center, width * t_quantile(freedom) * error)

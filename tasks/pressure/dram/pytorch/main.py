@@ -20,7 +20,7 @@ class BandwidthPressure(Pressure):
 
     item = "GB"
 
-    elements: int = flag(0, help="numbers in one array; 0: three arrays are four times the last-level cache")
+    elements: int = flag(0, help="numbers in one array; 0: three arrays are four times the last-level cache", least=0)
 
     def prepare(self, run: Run) -> None:
         whole = max(LEAST_BYTES, CACHES * (last_level_cache_bytes() or 0))

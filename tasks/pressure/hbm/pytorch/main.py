@@ -19,7 +19,9 @@ class DeviceMemoryPressure(DevicePressure):
 
     item = "GB"
 
-    size_mib: int = flag(0, "--size-mib", help="of both arrays together; 0: four times the cache, at least 256")
+    size_mib: int = flag(
+        0, "--size-mib", help="of both arrays together; 0: four times the cache, at least 256", least=0
+    )
 
     def prepare(self, run: Run) -> None:
         size_bytes = self.size_mib * MIB or max(LEAST_BYTES, CACHES * run.chosen.cache_bytes)

@@ -4,7 +4,7 @@ python main.py --batch-size 16 --layers 12 --width 768 --heads 12 --inner 3072
 """
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,11 +29,10 @@ class Bert(Distributed):
 
     item = "sequence"
     padding = PAD
-    least: ClassVar[dict[str, int]] = {"words": FIRST_WORD + 1, "sequence": 16}
 
     batch_size: int = 16
-    words: int = flag(30_522, help="size of the vocabulary, special words included")
-    sequence: int = flag(384, help="word pieces of a question and its context, none of them padding")
+    words: int = flag(30_522, help="size of the vocabulary, special words included", least=FIRST_WORD + 1)
+    sequence: int = flag(384, help="word pieces of a question and its context, none of them padding", least=16)
     layers: int = flag(12, help="layers (24 for the large model)")
     width: int = flag(768, help="units of every position (1024 for the large model)")
     heads: int = flag(12, help="heads of the attention (16 for the large model)")

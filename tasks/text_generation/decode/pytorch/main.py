@@ -4,7 +4,6 @@ python main.py --batch-size 1 --precision bf16
 """
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 import torch
 from torch import nn
@@ -31,10 +30,11 @@ class Decode(DecoderModel):
 
     item = "token"
     serves = True
-    least: ClassVar[dict[str, int]] = {"context": 2}
 
     batch_size = 1
-    context: int = flag(256, help="tokens of a sequence that are kept and looked at; the first half is the prompt")
+    context: int = flag(
+        256, help="tokens of a sequence that are kept and looked at; the first half is the prompt", least=2
+    )
     layers, width, heads, kv_heads, inner = 32, 4096, 32, 32, 11_008
     words = 32_000
 

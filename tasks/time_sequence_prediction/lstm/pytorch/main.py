@@ -61,11 +61,10 @@ class TimeSequence(Benchmark):
 
     # Compiling unrolls the loop over all positions: 40 minutes of a processor.
     fixed: ClassVar[dict[str, int]] = {"batch_size": 1, "compile": False}
-    least: ClassVar[dict[str, int]] = {"waves": TEST_WAVES + 1, "length": 2}
 
     lr: float = flag(0.01, help="learning rate")
-    waves: int = flag(100, help="sine waves, of which 3 are kept for testing")
-    length: int = flag(1000, help="points of one wave")
+    waves: int = flag(100, help="sine waves, of which 3 are kept for testing", least=TEST_WAVES + 1)
+    length: int = flag(1000, help="points of one wave", least=2)
     recurrence: Literal["cells", "lstm"] = flag(
         "cells", help="two nn.LSTMCell in a loop over the points, or one nn.LSTM of two layers"
     )
