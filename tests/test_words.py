@@ -11,6 +11,9 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "common" / "cotenant"
 HOLDERS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.If)
 OPENINGS = re.compile(r"\s*(What|Who|Whose|By|Of)\b")
+COMMENT = re.compile(r"^(?:.*\s)?# (.+)$", re.M)
+MOST_WHATS = 0.003
+"""Three in a thousand words of docstrings and comments: more of them hide the noun that a reader looks for."""
 
 Definition = tuple[str, str]
 """A place, and the docstring or the class name that stands there."""
@@ -44,6 +47,13 @@ def test_a_docstring_begins_with_its_subject_or_a_verb(found: tuple[list[Definit
     docstrings, _ = found
     assert len(docstrings) > 1000
     assert [(place, text) for place, text in docstrings if OPENINGS.match(text)] == []
+
+
+def test_nouns_stand_where_what_could(found: tuple[list[Definition], list[Definition]]) -> None:
+    comments = [text for path in PACKAGE.rglob("*.py") for text in COMMENT.findall(path.read_text())]
+    words = [word.lower() for text in (*comments, *(text for _, text in found[0])) for word in re.findall(r"\w+", text)]
+    assert len(comments) > 500
+    assert words.count("what") / len(words) < MOST_WHATS
 
 
 def test_a_class_name_is_defined_once(found: tuple[list[Definition], list[Definition]]) -> None:

@@ -1,7 +1,7 @@
 """Values that nobody may read in a record, a journal, a log or a preview: tokens, keys, secrets and passwords.
 
-A flag, argument or variable is one by its name. What has to be compared is kept as a hash by a key that is made for
-each run of a suite and kept nowhere: equal values are seen to be equal, and none can be looked up.
+A flag, argument or variable is one by its name. A value that has to be compared is kept as a hash by a key that is made
+for each run of a suite and kept nowhere: equal values are seen to be equal, and none can be looked up.
 """
 
 from __future__ import annotations

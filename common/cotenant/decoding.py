@@ -19,7 +19,7 @@ class MessageDecoder(Protocol[T_co]):
 def decoded(decoder: MessageDecoder[T], content: bytes) -> T:
     """Return the decoded `content`. Raises msgspec.DecodeError for any other content.
 
-    Of texts that are not UTF-8, and of what is nested too deeply, msgspec raises errors of other kinds.
+    For texts that are not UTF-8, and values nested too deeply, msgspec raises errors of other kinds.
     """
     try:
         return decoder.decode(content)

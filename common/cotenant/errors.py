@@ -20,7 +20,7 @@ EXIT_INTERRUPTED = 130
 
 
 class CotenantError(Exception):
-    """Something a person can mend: one sentence that says what is wrong and where, then the remedy."""
+    """A fault that a person can mend: one sentence that names it and its place, then the remedy."""
 
     exit_status = EXIT_USAGE
 
@@ -34,7 +34,7 @@ class CotenantError(Exception):
 
 
 class NodeLostError(CotenantError):
-    """Another host no longer answers, and what is measured together with it ends."""
+    """Another host no longer answers, and the launch that both measure ends."""
 
     exit_status = EXIT_FAILED
 
@@ -52,7 +52,7 @@ class IsolationError(CotenantError):
 
 
 def usage_error(message: str, remedy: str) -> CotenantError:
-    """Return what argparse complains of as a sentence, with what is possible instead."""
+    """Return argparse's complaint as a sentence, with the values that are possible instead."""
     if wrong := _CHOICE.fullmatch(message):
         flag, given, choices = wrong.groups()
         known = choices.replace("'", "").split(", ")
@@ -71,7 +71,7 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """Return `Did you mean 'x'?` for the closest candidate, or an empty string where none is close."""
     import difflib  # most commands meet no typo
 
-    # The dashes that all flags have say nothing of what was meant.
+    # The dashes that all flags have tell no flag from another.
     bare = {candidate.lstrip("-"): candidate for candidate in candidates}
     close = difflib.get_close_matches(word.lstrip("-"), bare, n=1, cutoff=0.6)
     return f"Did you mean '{bare[close[0]]}'?" if close else ""

@@ -1,4 +1,4 @@
-"""Directories held open, what may be a pipe, a device or a link by now, waiting for a descriptor."""
+"""Directories held open, paths that may be a pipe, a device or a link by now, waiting for a descriptor."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def open_regular(path: Path | str, *, follow: bool = False, mode: Mode = "rb", w
     """Open a regular file, at once: a pipe would wait for its other end, a device may have no end.
 
     A link is followed where `follow` says so. `within` is the descriptor of the directory of a relative path.
-    A `mode` is that of open(), but `r+b` makes the file that it misses and `xb` may read what it writes.
+    A `mode` is that of open(), but `r+b` makes the file that it misses and `xb` may read its own file.
     Raises OSError: IsADirectoryError for a directory, EINVAL for a pipe, a socket or a device.
     """
     flags = _FLAGS[mode] | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
@@ -47,7 +47,7 @@ def open_regular(path: Path | str, *, follow: bool = False, mode: Mode = "rb", w
 
 
 class Directory:
-    """A directory held open: what is named here lies in it, wherever its own name leads by then.
+    """A directory held open: every name here lies in it, wherever its own name leads by then.
 
     Whoever may write there may put a pipe or a link in the place of a file: none is followed or waited for. All methods
     raise OSError.

@@ -1,4 +1,4 @@
-"""The finding: what is said about a number's validity, and how to mend it."""
+"""The finding: a sentence on a number's validity, and how to mend it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _MOST_CHARACTERS = 500
 
 
 def by_benchmark(findings: Iterable[Finding]) -> list[Finding]:
-    """Return what a benchmark states of itself, labelled as its own words: they may be any program's.
+    """Return a benchmark's findings on itself, labelled as its own words: they may be any program's.
 
     Of more than MOST_BY_BENCHMARK the first are kept.
     """

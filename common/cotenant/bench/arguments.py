@@ -58,7 +58,7 @@ def declared(cls: type) -> dict[str, tuple[Any, Flag]]:
     parameters: dict[str, tuple[Any, Flag]] = {}
     for owner in reversed(cls.__mro__):
         hints = typing.get_type_hints(owner)
-        # What it declares, and what it only gives another default.
+        # Its own declarations, and those to which it only gives another default.
         for name in {**inspect.get_annotations(owner), **{name: None for name in vars(owner) if name in parameters}}:
             kind = hints[name]
             if kind is typing.ClassVar or typing.get_origin(kind) is typing.ClassVar:
@@ -98,7 +98,7 @@ _PLACEHOLDERS = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
 class Parsed:
     """The values of every parameter, the given flags that are accepted without effect, and the parameters given.
 
-    `renamed` has a sentence for each other suite's word: what it became.
+    `renamed` has a sentence for each other suite's word, which names ours.
     """
 
     values: dict[str, Any]
@@ -217,5 +217,5 @@ def _words(each: type) -> Callable[[str], list[Any]]:
     def read(text: str) -> list[Any]:
         return [each(word) for word in text.split()]
 
-    read.__name__ = each.__name__  # For argparse's sentence about what it cannot read.
+    read.__name__ = each.__name__  # For argparse's sentence about a word that it cannot read.
     return read

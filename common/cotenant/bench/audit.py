@@ -1,10 +1,10 @@
 """The audit: between observations some steps are watched as the warm-up's were, and have to be the same work.
 
-They train on the warm-up's own batch, eager, also where the measured steps are compiled. What they change is put back,
+They train on the warm-up's own batch, eager, also where the measured steps are compiled. Their changes are undone,
 so that the same seed has the same losses, wherever the audit came. A program that recognises it is out of its reach.
 
 Steps of an honest program may differ: parts of a network are left out at random, every eighth step evaluates, four
-losses make one update. So an audit that sees something else goes on for some steps, and what is judged is whether the
+losses make one update. So an audit that sees something else goes on for some steps, and judges whether the
 warm-up's work comes back in any of them, or lies no further from them than they lie from each other.
 """
 
@@ -126,7 +126,7 @@ class Expected:
 
 
 def falls_short(before: Sequence[float], after: Sequence[float], tolerance: float = LIKE) -> bool:
-    """Return whether nothing after comes near what was before: they are further from it than from each other."""
+    """Return whether nothing after comes near anything before: they are further from it than from each other."""
     most = max(after)
     gap = min(before) - most
     return gap > tolerance * min(before) and gap > most - min(after)

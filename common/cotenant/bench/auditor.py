@@ -60,7 +60,8 @@ class Auditor:
         return loss, step
 
     def expect(self, first: Step, movement: list[float], warm_up_ns: int) -> None:
-        """Take the warm-up for what audits have to find again; `movement` is of those of its steps that moved weights.
+        """Take the warm-up for the work that audits have to find; `movement` is of those of its steps that moved
+        weights.
 
         An audit is made of it that later ones are compared with, too: one step does not tell how steps differ.
         """
@@ -108,8 +109,8 @@ class Auditor:
     def audit(self, observations: int) -> None:
         """Make steps on the first batch, watched, and compare those of all audits with the warm-up.
 
-        No batch is fetched for it: the next observation would find that one ready, and be credited what it did not wait
-        for. `observations` is how many there were before it.
+        No batch is fetched for it: the next observation would find that one ready, and be credited a wait that it did
+        not have. `observations` is how many there were before it.
         """
         run, start_ns = self._run, clock_ns()
         self.audits.steps += self._steps(STEPS_AN_AUDIT)

@@ -87,11 +87,11 @@ def observe(work: Work, number: int) -> Observation:
             arrive(clock())
         loss = step(run, batch)
         if loss is not None:
-            keep(loss.data)  # what loss.detach() returns, in half the time
+            keep(loss.data)  # as loss.detach(), in half the time
         count(items(batch))
         if holds:
             hold(batch)
-    # Who waits awake would take a processor from what loads the next batches.
+    # Waiting awake would take a processor from the processes that load the next batches.
     closing = work.device.mark(asleep=not resident)
     issued_ns = None if closing is None else clock()
     if closing is not None and not resident:

@@ -95,7 +95,7 @@ class Device:
         return Recorded(graph, stream, value)
 
     def at_once(self) -> Callable[[Callable[[], object], Callable[[], object]], None]:
-        """Return a function that does two pieces of work on two streams; what comes after them waits for both.
+        """Return a function that does two pieces of work on two streams; later work waits for both.
 
         Their tensors have to be there before. A CPU does one after the other.
         """
@@ -130,7 +130,7 @@ class Device:
         """Let the allocator extend its segments, which batches of many shapes do not fragment; is it told so?
 
         The caller's settings stay, and so do those of drivers other than NVIDIA's. Without NVML, as in a container
-        that has of the driver no more than what computes, such a segment is a segmentation fault (torch 2.14).
+        that has only the computing part of the driver, such a segment is a segmentation fault (torch 2.14).
         """
         if self.torch_device.type != "cuda" or torch.version.hip or any(map(os.environ.get, _ALLOCATOR)):
             return False
@@ -285,9 +285,9 @@ def drop_switches(environ: MutableMapping[str, str]) -> list[Finding]:
 
 
 def take_part(device: Device, environ: Mapping[str, str], torch_device: Any) -> dict[str, Any]:
-    """Limit torch's allocator as the runner asks, and return what this process sees of its device.
+    """Limit torch's allocator as the runner asks, and return this process's view of its device.
 
-    `torch_device` is torch's module of its kind of device. `memory_fraction` is what the allocator is held to: it is
+    `torch_device` is torch's module of its kind of device. `memory_fraction` is the allocator's limit: it is
     cooperative, as a program could lift it, and memory beside torch's is not in it. `multiprocessors` are those that
     this process may use, `device_multiprocessors` those of the whole device or instance of MIG, whose name is `uuid`;
     None where they are not known.

@@ -159,7 +159,7 @@ class Experiment:
             if self._done:
                 self._runner.done()
         elif self._runner.stopped():
-            # Nobody measures any more: what is left of the script's loop has no batches.
+            # Nobody measures any more: the rest of the script's loop has no batches.
             self.args.number = 0
         if self.args.number:
             self._load_end_ns = end_ns

@@ -1,6 +1,6 @@
 """--graph: a whole training step, recorded once in a CUDA graph and replayed, in one launch instead of hundreds.
 
-What lies on the host is recorded as it was, so a step that keeps something there from one to the next is refused.
+Values on the host are recorded as they were, so a step that keeps something there from one to the next is refused.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ class Loop:
     def audit(self, requested: int) -> None:
         """Make an audit step where more are `requested` than were made; all ranks make it where one has heard of it.
 
-        What a step does in an environment cannot be put back: it is audited after the last observation.
+        A step that acts in an environment cannot be undone: it is audited after the last observation.
         """
         made = len(self.auditor.audits.after)
         if not self.benchmark.acts and self._run.world.any_says(requested > made, self._run.chosen):
@@ -263,7 +263,7 @@ def _short_warm_up(times_ns: Sequence[int]) -> Finding:
 
 
 def freeze_imports() -> None:
-    """Keep the garbage collector from what is imported: it lives as long as the process.
+    """Keep the garbage collector from imported modules: they live as long as the process.
 
     These are 300,000 objects, nearly all of torch's. Going through them takes some tenths of a second each time, and
     the interpreter does so several times as it ends. torch._dynamo is a quarter of them; the first step of any

@@ -67,7 +67,7 @@ class SeenUpdates:
 
 @contextlib.contextmanager
 def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpdates]:
-    """Note what is updated in this context, by `run.update` or by an optimizer's own step.
+    """Note the updates in this context, by `run.update` or by an optimizer's own step.
 
     `looked_at`: the ids of the weights whose pushes are noted. An optimizer that takes no step, although it is given
     to `run.update`, pushes none the less.

@@ -29,7 +29,7 @@ _NO_IMAGE = ("no kernel image is available", "device kernel image is invalid", "
 _NO_KERNEL = ("could not create a primitive",)
 """oneDNN's words where a processor lacks instructions for a layer's precision, as AVX-512 for an LSTM in bf16."""
 _NO_COMPILER = ("Failed to find C compiler", "triton_launcher.c'", "cuda_utils.c'", "static_cuda_launcher.c'")
-"""Triton's words where there is no compiler, and what is in a compiler's command that has failed."""
+"""Triton's words where there is no compiler, and words of a compiler's command that has failed."""
 _NOT_DETERMINISTIC = "does not have a deterministic implementation"
 _WORKER = "Original Traceback"
 
@@ -95,7 +95,7 @@ def outcome_of(error: BaseException, batch_size: int | None = None, under_runner
 def _half_batch(batch_size: int | None, under_runner: bool) -> str:
     if batch_size is None or batch_size < 2:
         return "Give it less to hold, or more memory."
-    # A runner gives its tenants what stands behind a -- of its own.
+    # A runner gives its tenants the words behind a -- of its own.
     return f"Try half the batch: {'-- ' if under_runner else ''}--batch-size {batch_size // 2}"
 
 

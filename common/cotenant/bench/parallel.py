@@ -24,7 +24,7 @@ def over_all_ranks(module: nn.Module, form: Form, compression: Compression) -> n
     """Return a module of equal weights on all ranks, whose gradients are the mean of theirs."""
     if form == "fsdp":
         return _sharded(module, compression)
-    # Named to it, devices would be where it puts every input, also what a model wants on the host.
+    # Named to it, devices would be where it puts every input, also one that a model wants on the host.
     # A view of the buckets saves a copy of all gradients in every step.
     spread = DistributedDataParallel(module, gradient_as_bucket_view=True)
     if compression != "none":
@@ -55,7 +55,7 @@ def is_sharded(tensor: torch.Tensor) -> bool:
 
 
 def _sharded(module: nn.Module, compression: Compression) -> nn.Module:
-    """Shard each block, so that one is gathered while another computes, and what is left as a last one."""
+    """Shard each block, so that one is gathered while another computes, and the rest as a last one."""
     # It takes 0.8 s to import, which no other form has to pay.
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard

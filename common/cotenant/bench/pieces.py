@@ -1,7 +1,7 @@
 """Pieces of training that a nonce decides: a saved state, input and random numbers of the nonce, so many steps.
 
 Every piece begins from the state behind the warm-up, so that one alone can be made again elsewhere, and nothing of one
-can be computed before its nonce is known. Steps within a piece depend on each other: each trains what was left to it.
+can be computed before its nonce is known. Steps within a piece depend on each other: each trains on.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Pieces:
         return Made(observation, _doubles(observation.losses, number), self._weights())
 
     def software(self) -> dict[str, str]:
-        """Return what bits depend on beside work and seed: where it is equal elsewhere, so are the losses."""
+        """Return the software and the device that bits depend on: where they are equal elsewhere, so are the losses."""
         return {
             "device": self._run.chosen.name if self._run.chosen.is_accelerator else model_name(),
             "instructions": torch.backends.cpu.get_cpu_capability(),

@@ -1,7 +1,7 @@
 """Neighbours of known pressure: benchmarks that take a stated part of one resource and count how much they got of it.
 
 A level is a duty cycle, in percent: so much of each period is work, the rest is sleep (Bubble-Up, Mars et al., MICRO
-2011, has such a dial). What a level is worth differs from machine to machine; amounts in physical units do not.
+2011, has such a dial). The worth of a level differs from machine to machine; amounts in physical units do not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PIECE_NS, TRIES, MOST = 1_000_000, 10, 1000
 
 
 class Pressure(Benchmark):
-    """One step = one period: `work` for a level's part of it, then sleep. An item is a unit of what was achieved.
+    """One step = one period: `work` for a level's part of it, then sleep. An item is a unit of the amount achieved.
 
     Of several levels every observation has one: rounds of all of them, each round in a random order that the seed
     decides. The record's `observed.levels` holds them, one an observation.
@@ -109,7 +109,7 @@ class Pressure(Benchmark):
 class DevicePressure(Pressure):
     """A neighbour on a device: work is enqueued one piece ahead, so that the device has no rest between two.
 
-    Who waits for a piece leaves its processor: what is pressed is the device alone.
+    Who waits for a piece leaves its processor: it presses on the device alone.
     """
 
     fixed: ClassVar[dict[str, Any]] = FIXED

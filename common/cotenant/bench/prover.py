@@ -51,7 +51,7 @@ class Prover:
         return self._answer(nonce, number)
 
     def go_on(self, number: int) -> None:
-        """Answer what the buyer still asks for: until it has heard every tenant."""
+        """Answer further nonces, until the buyer has heard every tenant."""
         while (nonce := self._buyer.nonce()) is not None:
             self._answer(nonce, number)
 

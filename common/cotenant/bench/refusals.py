@@ -26,7 +26,7 @@ from cotenant.errors import CotenantError
 
 OF_THIS_HOST = ("/proc/", "/sys/", "/dev/")
 LOOKS = ("os.listdir", "os.scandir", "subprocess.Popen", "socket.connect")
-"""Events of sys.audit beside those of files: what a constructor may look at."""
+"""Events of sys.audit beside those of files: other things that a constructor may look at."""
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Lookout:
             yield
         finally:
             self._folder = ""
-            # Several tasks have a `model.py`, and what lies elsewhere is noticed only as it is imported.
+            # Several tasks have a `model.py`, and a module that lies elsewhere is noticed only as it is imported.
             for name in sys.modules.keys() - before:
                 if (file := getattr(sys.modules[name], "__file__", None)) and not file.startswith(self._places):
                     del sys.modules[name]

@@ -97,7 +97,7 @@ class Run:
         return self.precision.updates
 
     def _wants_channels_last(self) -> bool:
-        """Return what was asked for; unsaid, where tensor cores take convolutions so: other formats are copied."""
+        """Return the flag's value; unsaid, True where tensor cores take convolutions so: other formats are copied."""
         requested = self.benchmark.channels_last
         if requested is not None:
             return requested
@@ -263,7 +263,7 @@ class Run:
     def read(self, reader: Callable[[Path], Held], *parts: str) -> Held:
         """Return the result of `reader` for a file below `--data`.
 
-        Raises MissingDataError where nothing can be read there, or where `reader` raises ValueError for what it reads.
+        Raises MissingDataError where nothing can be read there, or where `reader` raises ValueError for its content.
         """
         path = self.files(*parts)
         try:

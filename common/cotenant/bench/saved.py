@@ -1,8 +1,8 @@
 """The state of a training run at a moment, to put it back after steps that are to leave nothing behind.
 
 A benchmark may keep anything from one step to the next: queues, averages, schedulers, losses that are held for a later
-update. What hangs on it is found by going through its attributes; what hangs on nothing of it (a closure's variables,
-an iterator's place, the other end of a socket) is not.
+update. All that hangs on it is found by going through its attributes; state that hangs on nothing of it (a closure's
+variables, an iterator's place, the other end of a socket) is not.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ class Saved:
     """Weights, buffers, optimizers, schedulers, scaler, generators, and whatever a benchmark keeps beside them.
 
     The copies lie in the host's memory: a device may be full. Tensors whose ids are in `still` do not change, nor does
-    what optimizers keep of them: these are not copied. Nor are gradients: those of `cleared` optimizers begin anew with
-    each `run.update`, and the others' are set aside.
+    the optimizers' state of them: these are not copied. Nor are gradients: those of `cleared` optimizers begin anew
+    with each `run.update`, and the others' are set aside.
     """
 
     def __init__(

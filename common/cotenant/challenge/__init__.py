@@ -1,1 +1,1 @@
-"""The live challenge: a buyer's nonces, a vendor's answers, and what they show of a rate (docs/challenge.md)."""
+"""The live challenge: a buyer's nonces, a vendor's answers, and their lower bound of a rate (docs/challenge.md)."""

@@ -74,7 +74,7 @@ class Patience:
 
 @dataclass(slots=True)
 class Seat:
-    """The connection of one tenant, and what it has said."""
+    """The connection of one tenant, and its messages so far."""
 
     join: Join
     reader: asyncio.StreamReader
@@ -93,7 +93,7 @@ class Seat:
 
 @dataclass(slots=True)
 class Session:
-    """One launch: its tenants, and what became of it."""
+    """One launch: its tenants, and its outcome."""
 
     seats: dict[int, Seat] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
@@ -143,7 +143,7 @@ class ChallengeListener:
     async def serve(self, host: str, port: int, launches: int, opened: Callable[[int], None]) -> None:
         """Listen until so many launches are challenged (0: for ever); `opened` hears the port.
 
-        Raises OSError, and what `keep` raised.
+        Raises OSError, and the error of `keep`.
         """
         server = await asyncio.start_server(self._connected, host, port, limit=FRAME_BYTES)
         async with server:
@@ -252,7 +252,7 @@ class ChallengeListener:
             self._enough.set()
 
     async def _exchange(self, session: Session, nonce: bytes) -> None:
-        """Wait for all tenants, begin, and give nonces until each has answered what it said it would."""
+        """Wait for all tenants, begin, and give nonces until each has answered as many as it promised."""
         deadline_s = time.monotonic() + self._patience.joining_s
         while not session.seats or len(session.seats) < min(seat.join.tenants for seat in session.seats.values()):
             if time.monotonic() > deadline_s:
@@ -273,7 +273,7 @@ class ChallengeListener:
             await asyncio.gather(*(_send(seat.writer, Over()) for seat in everybody), return_exceptions=True)
 
     async def _each(self, session: Session, act: Callable[[Seat], object]) -> None:
-        """Do something with all tenants at once, unless the launch is broken; what fails breaks it."""
+        """Do something with all tenants at once, unless the launch is broken; a failure breaks it."""
         if not session.broken:
             await asyncio.gather(*(self._guarded(session, seat, act) for seat in session.seats.values()))
 
@@ -322,7 +322,7 @@ class ChallengeListener:
             )
 
     async def _replayed(self, session: Session, chains: Sequence[Chain]) -> list[Replay]:
-        """Have pieces of each tenant made again, chosen now: what was answered can no longer be changed."""
+        """Have pieces of each tenant made again, chosen now: answers can no longer be changed."""
         replays, chance = [], random.SystemRandom()
         async with self._one_replay:
             for chain in chains:

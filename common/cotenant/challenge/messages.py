@@ -32,7 +32,7 @@ Digest = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 
 
 class Join(msgspec.Struct, frozen=True, kw_only=True, tag="join", omit_defaults=True):
-    """A tenant's claim: the work it will do, on what, and beside how many others of its launch."""
+    """A tenant's claim: its work, and beside how many others of its launch."""
 
     protocol: Text
     launch: Text
@@ -74,7 +74,7 @@ class PieceAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="answer"):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True, tag="ask"):
-    """The vendor's runner waits for what the buyer has seen of a launch."""
+    """The vendor's runner waits for the buyer's transcript of a launch."""
 
     protocol: Text
     launch: Text

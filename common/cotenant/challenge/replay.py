@@ -19,7 +19,7 @@ from cotenant.text import printable
 
 PROGRAM = "cotenant.bench.replay"
 SLOWER, START_S = 20, 900
-"""A replay may take so many times what the answers took, and this long to start, build and warm up."""
+"""A replay may take so many times as long as the answers, and this long to start, build and warm up."""
 TAIL = 300
 
 

@@ -1,4 +1,4 @@
-"""The transcript of a challenge: what was said, when by the buyer's clock, and what replays of it gave.
+"""The transcript of a challenge: all messages, their times by the buyer's clock, and the results of replays.
 
 Everything else is computed from it (`verdict`), here and by whoever is given the file.
 """
@@ -74,7 +74,7 @@ class Replay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Transcript(msgspec.Struct, frozen=True, kw_only=True):
-    """A challenge of one launch. `nonce` made the seeds, `broken` is what ended it before its end."""
+    """A challenge of one launch. `nonce` made the seeds, `broken` says why it ended before its end."""
 
     schema: str = "cotenant-challenge-1"
     time: str
@@ -100,5 +100,5 @@ def written(transcript: Transcript) -> bytes:
 
 
 def read(content: bytes) -> Transcript:
-    """Return the transcript of a file. Raises msgspec.DecodeError for what is none."""
+    """Return the transcript of a file. Raises msgspec.DecodeError for a file that holds none."""
     return decoded(_DECODER, content)

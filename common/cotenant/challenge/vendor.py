@@ -1,4 +1,4 @@
-"""The vendor's end of a challenge: a tenant's connection to the buyer, and how a runner asks for what became of it."""
+"""The vendor's end of a challenge: a tenant's connection to the buyer, and a runner's request for the transcript."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class ChallengedRun:
 
     def __init__(self, connection: BuyerConnection, join: Join) -> None:
         self._connection = connection
-        # Without its token: what it is chained to may be shown to everybody.
+        # Without its token: the beginning of its chain may be shown to everybody.
         self._join = msgspec.structs.replace(join, token="")
         self._head = b""
         self.answers = 0
@@ -201,7 +201,7 @@ class ChallengedRun:
         self.answers += 1
 
     def facts(self) -> dict[str, object]:
-        """Return what its record keeps: by these it is known in the transcript, and how long it waited for nonces."""
+        """Return the facts for its record: those that find it in the transcript, and its waits for nonces."""
         return {
             "launch": self._join.launch,
             "seed": self.seed,

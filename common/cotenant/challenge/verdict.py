@@ -175,7 +175,7 @@ def _together(chains: Sequence[Chain]) -> float:
 
 
 def _of_replays(transcript: Transcript) -> Iterator[Objection]:
-    """Compare what was answered with what the buyer computed of the same nonce."""
+    """Compare answers with the buyer's own results of the same nonces."""
     chains = {chain.join.tenant: chain for chain in transcript.chains}
     missing = sorted(chains.keys() - {replay.tenant for replay in transcript.replays})
     if missing:
@@ -199,7 +199,7 @@ def _of_replays(transcript: Transcript) -> Iterator[Objection]:
 
 
 def _difference(chain: Chain, answered: Exchange, replay: Replay, tolerance: float) -> tuple[str, str] | None:
-    """Return in what an answer is not its replay: the kind of the reason and a sentence; None where they agree."""
+    """Return how an answer differs from its replay: the kind of the reason and a sentence; None where they agree."""
     assert chain.ready is not None
     theirs, ours = _doubles(answered.losses), _doubles(replay.losses)
     if answered.items != replay.items:
@@ -235,7 +235,7 @@ def _is_exact(chains: Sequence[Chain], replay: Replay) -> bool:
 
 
 def _spread(chain: Chain) -> float:
-    """Return by what part losses of the same step of different pieces usually differ."""
+    """Return the usual relative difference between losses of the same step of different pieces."""
     pieces = [_doubles(each.losses) for each in chain.exchanges[:PAIRS]]
     differences = [
         abs(loss - other) / max(abs(loss), abs(other), 1e-300)
@@ -251,9 +251,9 @@ def _doubles(losses: bytes) -> tuple[float, ...]:
 
 
 def summary(transcript: Transcript) -> str:
-    """Return what a challenge showed, in one line; of a refused one the first reason, and how many more there are.
+    """Return the result of a challenge in one line; of a refused one the first reason and the number of others.
 
-    Its job, and what broke it, may be a stranger's words.
+    Its job and the reason for its end may be a stranger's words.
     """
     ruling, job = verdict(transcript), printable(transcript.job)
     if not ruling.holds:

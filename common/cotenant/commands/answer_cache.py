@@ -85,7 +85,7 @@ def _read() -> dict[str, str]:
 def _surroundings(machine: Machine) -> str:
     """Return a hash of all that every answer depends on."""
     variables = sorted(f"{name}={value}" for name, value in os.environ.items() if name not in OF_SHELLS)
-    # What is installed, removed or put before something else changes the time of a place of packages.
+    # A package that is installed, removed or put before another changes the time of its place.
     places = [f"{place} {_changed_ns(place)}" for place in sys.path if place and Path(place) != CHECKOUT]
     own = _hash_of_files(sorted((SOURCE_ROOT / "cotenant").rglob("*.py")))
     return _hash(sys.version, sys.executable, repr(machine), os.getcwd(), own, *places, "", *variables)  # noqa: PTH109

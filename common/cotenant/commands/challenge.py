@@ -97,7 +97,7 @@ def _announce(host: str, port: int, token: str) -> None:
 
 
 def _lines(transcript: Transcript) -> list[str]:
-    """Return what a person wants to know of a transcript: the work that each tenant claimed, and what it showed."""
+    """Return a transcript in lines for a person: the work that each tenant claimed, and its result."""
     lines = [summary(transcript)]
     for chain in transcript.chains:
         tenant, software = chain.join.tenant, chain.ready.software if chain.ready else {}

@@ -68,7 +68,7 @@ def examine(options: Options, machine: Machine, quick: bool) -> Facts:
 
 
 def _isolation(options: Options) -> tuple[Isolation, Chosen]:
-    """Return the backend that would serve; where none does, what is still to be planned is planned without."""
+    """Return the backend that would serve; where none does, the plan is one without slices."""
     try:
         chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.limits.on_oom)
     except IsolationError as error:

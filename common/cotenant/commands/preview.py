@@ -26,7 +26,7 @@ def show_lines(
     baseline: BaselineKind = "none",
     duet: Duet | None = None,
 ) -> Iterator[str]:
-    """Yield a line per job: its name, group, how many cells run, command; and what of it also runs alone. Then the
+    """Yield a line per job: its name, group, how many cells run, command; and its launches alone. Then the
     mixes, with the cell of each tenant, or their pairs; or the `duet`, which is all that runs.
 
     `ranks`: of a job that owns the machine.

@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _requests(arguments: argparse.Namespace) -> list[SetRequest]:
-    """Return what is asked for by the flags, else by the environment; raises CotenantError for what makes no sense."""
+    """Return the request of the flags, else of the environment; raises CotenantError for one that makes no sense."""
     fake = _switch("FAKE_DATASET", "1", "1 for fake sets, 0 for real ones")
     if fake and (arguments.mirror or arguments.local):
         flag = "--mirror" if arguments.mirror else "--from"
@@ -126,7 +126,7 @@ def _requests(arguments: argparse.Namespace) -> list[SetRequest]:
 def _usual(root: Path, dataset: Dataset) -> SetRequest:
     """Return the fake set of a size that nobody has named: beside an accelerator the one that outgrows caches.
 
-    What a suite's start makes has no more than UNASKED_BYTES.
+    A set that a suite's start makes has no more than UNASKED_BYTES.
     """
     from cotenant.machine.topology import discover
 

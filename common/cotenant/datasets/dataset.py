@@ -29,7 +29,7 @@ FILE_NAME = "manifest.json"
 class File:
     """One file of a fake set: its path below the set's folder, `/` between the names.
 
-    `items` is what it adds to its split's count (a file of labels adds none); `arguments` is whatever
+    `items` is its part of its split's count (a file of labels adds none); `arguments` is whatever
     the set's `content` needs beside the path.
     """
 
@@ -81,8 +81,8 @@ def published(dataset: str) -> tuple[Archive, ...]:
 class Half:
     """All of a real set, or its validation half.
 
-    `paths` are the files and folders that make it complete, `unpacked_bytes` is about what they take. `links` lead
-    readers of the training half to what stands in its place: name -> target beside it.
+    `paths` are the files and folders that make it complete, `unpacked_bytes` is about their size. `links` lead
+    readers of the training half to the files in its place: name -> target beside it.
     """
 
     archives: tuple[Archive, ...]
@@ -97,8 +97,8 @@ class Dataset:
 
     `content` yields a fake file's bytes, piece by piece; it runs in worker processes, so it must pickle.
 
-    `rules` say where what a real set's archives hold goes: a pattern of a member's whole name -> its path below the
-    set's folder. Out of what goes below RAW, `prepare` makes the set's own files. `check` returns the items of each
+    `rules` say where the members of a real set's archives go: a pattern of a member's whole name -> its path below the
+    set's folder. Out of the members below RAW, `prepare` makes the set's own files. `check` returns the items of each
     split in the folder, before the links are there. Both raise DamagedArchiveError where the files make no sense.
     `gated` is the page where a person asks for the archives: then none is ever downloaded.
 
@@ -128,7 +128,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A file that a real set was made from: where it came from, and what it was compared with, None for nothing."""
+    """A file that a real set was made from: where it came from, and the checksum it was compared with, if any."""
 
     file: str
     source: str
@@ -176,7 +176,7 @@ def write_manifest(folder: Path, manifest: FolderManifest) -> None:
 
 
 def seeded(*numbers: int) -> np.random.Generator:
-    """Return the generator of what these numbers name, so that it does not matter which worker draws when."""
+    """Return the generator for these numbers, so that it does not matter which worker draws when."""
     return np.random.default_rng([0, *numbers])
 
 

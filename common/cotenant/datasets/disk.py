@@ -1,4 +1,4 @@
-"""Files that are whole or not there, folders that change places, a lock, free space, and what the system refuses."""
+"""Files that are whole or not there, folders that change places, a lock, free space, and refusals of the system."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def file_size(path: Path) -> int:
 
 
 def bytes_below(folder: Path) -> int:
-    """Return what the files in `folder` and below it take; a folder that goes meanwhile has none."""
+    """Return the bytes of the files in `folder` and below it; a folder that goes meanwhile has none."""
     return sum(file_size(Path(place, name)) for place, _, names in os.walk(folder) for name in names)
 
 
 def swap_in(new: Path, target: Path) -> None:
-    """Put the folder `new` in the place of `target`; what stood there becomes the `.old` beside `new`."""
+    """Put the folder `new` in the place of `target`; the folder that stood there becomes the `.old` beside `new`."""
     if target.exists():
         target.rename(new.with_name(f"{new.name}.old"))
     new.rename(target)
@@ -97,7 +97,7 @@ def check_space(root: Path, what: str, needed_bytes: int, smaller: str | None = 
 
 @contextmanager
 def explained(name: str, root: Path) -> Iterator[None]:
-    """Turn what the system refused while `name` was obtained below `root` into a CotenantError."""
+    """Turn an OSError from obtaining `name` below `root` into a CotenantError."""
     try:
         yield
     except OSError as error:

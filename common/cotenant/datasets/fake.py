@@ -25,7 +25,7 @@ _MOST_PER_TASK = 8
 
 
 def plan(request: SetRequest) -> tuple[str, int]:
-    """Return what will be done, and the bytes that it writes in all."""
+    """Return the steps to come, and the bytes that they write in all."""
     recipe = request.dataset.sizes[request.size]
     count, there = sum(1 for _ in recipe.files()), size_words(bytes_below(request.staging))
     about = size_words(recipe.estimated_bytes)
@@ -80,7 +80,7 @@ def _by_workers(
         try:
             # A terminal sends Ctrl-C to all; workers start with it held back, and their parent ends them.
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            # Not by `map`, which cancels what a dead worker leaves, and the pool's thread prints that it could not.
+            # Not by `map`, which cancels the work that a dead worker leaves, and the pool's thread prints that.
             results = [workers.submit(make, task) for task in tasks]
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             for result in as_completed(results):

@@ -1,7 +1,7 @@
 """Gets archives: curl brings them, from the first of several sources that gives the right bytes.
 
-`curl` knows proxies, redirects, certificates, stalled connections and ranges. We keep what has arrived when a
-connection breaks or a run ends, ask again for the rest, and compare the whole with what is known of it.
+`curl` knows proxies, redirects, certificates, stalled connections and ranges. We keep the bytes that have arrived when
+a connection breaks or a run ends, ask again for the rest, and compare the whole with its known size and checksum.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ REMEDY = (
     " or put the file into a folder and name that with --from DIR (COTENANT_DATA_FROM)."
 )
 _PIECE_BYTES = 1 << 18
-# Exit statuses of curl (its manual's last section): no range is served; and what asking again does not mend, which is
-# a forbidden protocol, a malformed URL, a file that cannot be read, redirects without end, a wrong certificate.
+# Exit statuses of curl (its manual's last section): no range is served; and faults that asking again does not mend,
+# which are a forbidden protocol, a malformed URL, a file that cannot be read, redirects without end, a wrong
+# certificate.
 _NO_RANGE = (33, 36)
 _FINAL = (1, 3, 37, 47, 60)
 # Statuses of a server that mean "later", of those from 400 to 499.
@@ -82,10 +83,10 @@ def refuse_no_curl(archives: Sequence[Archive]) -> None:
 
 
 def fetch(archive: Archive, urls: Sequence[str], path: Path) -> Received:
-    """Complete `archive` at `path`, from which on an earlier run may have left it, and return what was received.
+    """Complete `archive` at `path`, which an earlier run may have begun, and return its facts.
 
     Sources are tried in order; each is asked again, with growing waits, while that may help. Raises CotenantError
-    where none gave the file, and OSError for what our own disk refuses; what has arrived is kept.
+    where none gave the file, and OSError for errors of our own disk; bytes that have arrived are kept.
     """
     reasons = []
     for url in urls:
@@ -107,7 +108,7 @@ def _fetch_from(url: str, archive: Archive, path: Path) -> Received:
             return verified(archive, path, url)
         except WrongBytesError as error:
             path.unlink()
-            # What was put together from two answers may be wrong though each was right: it deserves one whole answer.
+            # A file put together from two answers may be wrong though each was right: it deserves one whole answer.
             problem = SourceError(f"what it sent is not the file: {error}", final=start == 0)
         except SourceError as error:
             problem = error
@@ -122,13 +123,13 @@ def _fetch_from(url: str, archive: Archive, path: Path) -> Received:
 
 
 def _receive(url: str, archive: Archive, path: Path, start: int) -> None:
-    """Add what comes from `url` behind the `start` bytes at `path`; raises SourceError where it is not the rest.
+    """Add the answer of `url` to the `start` bytes at `path`; raises SourceError where it is not the rest.
 
     The bytes pass through this process, so that curl ends with it however it ends, and nobody else ever writes here.
     """
     if archive.exact and start >= archive.size_bytes:
         return
-    # Of what has no exact size, twice as much cannot be it.
+    # Where the exact size is unknown, twice as much cannot be it.
     most_bytes = archive.size_bytes * (1 if archive.exact else 2)
     with (
         path.open("ab") as file,
@@ -156,7 +157,7 @@ def _receive(url: str, archive: Archive, path: Path, start: int) -> None:
 
 
 def _command(url: str, start: int) -> list[str]:
-    # Never from https to what can be read and changed on its way; never from a server to a file of this machine.
+    # Never from https to a protocol that others can read and change; never from a server to a file of this machine.
     redirects = "=https" if url.startswith("https:") else "=http,https"
     return [
         "curl", "--disable", "--globoff", "--silent", "--show-error", "--fail", "--user-agent", "cotenant",
@@ -167,7 +168,7 @@ def _command(url: str, start: int) -> list[str]:
 
 
 def _source_error(status: int, problem: str, path: Path) -> SourceError:
-    """Return what curl's exit status and its message say."""
+    """Return the meaning of curl's exit status and its message."""
     if status in _NO_RANGE:
         path.unlink(missing_ok=True)
         return SourceError("it cannot send the rest alone, so we begin again", final=False)
@@ -178,7 +179,7 @@ def _source_error(status: int, problem: str, path: Path) -> SourceError:
 
 
 def verified(archive: Archive, path: Path, source: str) -> Received:
-    """Compare the file at `path` with what is known of `archive`; raises WrongBytesError."""
+    """Compare the file at `path` with the size and checksum of `archive`; raises WrongBytesError."""
     size_bytes = path.stat().st_size
     if archive.exact and size_bytes != archive.size_bytes:
         recorded = f"{archive.name} has {archive.size_bytes:,}, recorded by {archive.recorded_by}"

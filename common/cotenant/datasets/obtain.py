@@ -34,7 +34,7 @@ def standing(request: SetRequest) -> FolderManifest | None:
 
 
 def obtain(request: SetRequest) -> None:
-    """Make or get the set, unless it stands there; raises CotenantError for what a person can mend.
+    """Make or get the set, unless it stands there; raises CotenantError for faults that a person can mend.
 
     Nothing is written before it is known to be allowed, and to find room.
     """
@@ -54,7 +54,7 @@ def obtain(request: SetRequest) -> None:
 
 
 def needed_bytes(request: SetRequest) -> int:
-    """Return what obtaining the set writes beside what is there; 0 of one that will be refused."""
+    """Return the bytes that obtaining the set adds; 0 of one that will be refused."""
     if standing(request) is None:
         with suppress(CotenantError):
             return _plan(request)[1]
@@ -62,7 +62,7 @@ def needed_bytes(request: SetRequest) -> int:
 
 
 def _plan(request: SetRequest) -> tuple[str, int]:
-    """Return what will be done, and the bytes it writes beside what runs that were killed left: that is used or goes.
+    """Return the steps to come, and the bytes they add to the remains of killed runs, which are used or removed.
 
     Raises CotenantError for a real set that may not be got.
     """
@@ -81,10 +81,10 @@ def _stands(request: SetRequest) -> bool:
 
 
 def _refuse_foreign(request: SetRequest) -> None:
-    """Raise CotenantError where the set's folder holds what this one must not replace.
+    """Raise CotenantError where the set's folder holds files that this one must not replace.
 
-    That is what nobody here made (ForeignFilesError), since it may be a person's own, and a real set, where a fake one
-    is asked for.
+    These are files that nobody here made (ForeignFilesError), since they may be a person's own, and a real set, where a
+    fake one is asked for.
     """
     folder, manifest = request.folder, read_manifest(request.folder)
     if folder.is_symlink():

@@ -19,7 +19,7 @@ def say(line: str) -> None:
 
 @contextmanager
 def shown(title: str, total: int, *, in_bytes: bool = False) -> Iterator[Callable[[int], None]]:
-    """Yield what to call with the number of files, or of bytes, that are done, of `total`."""
+    """Yield a function to call with the number of files, or of bytes, that are done, of `total`."""
 
     def words(done: int) -> str:
         return f"{size_words(done)} of {size_words(total)}" if in_bytes else f"{done:,} of {total:,} files"

@@ -1,6 +1,6 @@
 """Gets real sets: archives, or the unpacked set, out of a person's own folder, else archives from a server.
 
-A person's files are never changed. Sets come out of archives that were compared with what is known of them.
+A person's files are never changed. Sets come out of archives that were compared with their checksums.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ UNASKED_BYTES = 2_000_000_000
 
 
 def plan(request: SetRequest) -> tuple[str, int]:
-    """Return what will be done, and the bytes that it writes; raises CotenantError where that may not be."""
+    """Return the steps to come, and the bytes that they write; raises CotenantError where that may not be."""
     half, dataset = _half(request), request.dataset
     own, unpacked = _own_files(request)
     if unpacked is not None:
@@ -64,7 +64,7 @@ def fill(request: SetRequest) -> FolderManifest:
     """Lay the half out in the staging folder."""
     half, dataset, staging = _half(request), request.dataset, request.staging
     own, unpacked = _own_files(request)
-    # What a run that was killed laid out is not taken over: its archives are what is kept.
+    # Files that a killed run unpacked are not taken over: its archives are kept.
     shutil.rmtree(staging)
     staging.mkdir()
     received: tuple[Received, ...] = ()
@@ -93,7 +93,7 @@ def fill(request: SetRequest) -> FolderManifest:
 
 
 def clear(request: SetRequest) -> None:
-    """Remove the archives; what has arrived for the set's other half stays."""
+    """Remove the archives; those of the set's other half stay."""
     for archive in _half(request).archives:
         (request.arriving / archive.name).unlink(missing_ok=True)
     for folder in (request.arriving, request.arriving.parent):
@@ -102,12 +102,12 @@ def clear(request: SetRequest) -> None:
 
 
 def _half(request: SetRequest) -> Half:
-    """Return what the half that is asked for is made of."""
+    """Return the archives of the half that is asked for."""
     return request.dataset.halves[request.half or ALL]
 
 
 def _own_files(request: SetRequest) -> tuple[Mapping[str, Path], Path | None]:
-    """Return what a person has of the half: archives by their names, or the folder of the unpacked set.
+    """Return a person's own files of the half: archives by their names, or the folder of the unpacked set.
 
     Looked for in the person's folder, or in one below it of the set's name; a fake set is none.
     """
@@ -145,7 +145,7 @@ def _refuse_large(request: SetRequest, written_bytes: int) -> None:
 
 
 def _received(request: SetRequest, archive: Archive, own: Mapping[str, Path]) -> Received:
-    """Get the archive unless it is there, and compare it with what is known of it."""
+    """Get the archive unless it is there, and compare it with its checksum."""
     manifest = read_manifest(request.folder)
     for earlier in manifest.sources if manifest is not None else ():
         if archive.digest is None and earlier.file == archive.name:
@@ -183,7 +183,7 @@ def _laid_out(request: SetRequest, own: Mapping[str, Path]) -> dict[str, int]:
             raise DamagedArchiveError(f"lacks {', '.join(lacking)}")
         return dataset.check(staging)
     except DamagedArchiveError as error:
-        # What has the recorded checksum would come again as it is.
+        # A file with the recorded checksum would come again as it is.
         doubtful = [archive for archive in half.archives if archive.digest is None and archive.name not in own]
         for archive in doubtful:
             (request.arriving / archive.name).unlink()

@@ -63,7 +63,7 @@ class SetRequest:
         return None if self.size == SIZES[0] else f"--size {SIZES[0]}"
 
     def leftovers(self) -> list[Path]:
-        """Return what runs left of this set, in any variant, where it is made."""
+        """Return the remains of runs of this set, in any variant, where it is made."""
         return list(self.staging.parent.glob(f"{self.dataset.name}-*"))
 
     def accepts(self, manifest: FolderManifest) -> bool:

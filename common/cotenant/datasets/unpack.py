@@ -16,26 +16,26 @@ from typing import IO, BinaryIO, cast
 
 from cotenant.datasets.progress import shown
 
-# Data that is packed does not grow beyond this: what would fill a disk on purpose does.
+# Data that is packed does not grow beyond this: an archive that is to fill a disk does.
 MOST_GROWTH = 3
 _PIECE_BYTES = 1 << 18
 
 
 class DamagedArchiveError(Exception):
-    """An archive that is not whole, or holds what no data set does; its words follow its name."""
+    """An archive that is not whole, or holds members that no data set does; its words follow its name."""
 
 
 Place = Callable[[str], str | None]
-"""The name of a member -> where it goes below the set's folder, None for what is not needed."""
+"""The name of a member -> where it goes below the set's folder, None for one that is not needed."""
 
 Member = tuple[str, Callable[[], IO[bytes]]]
-"""The name of a regular file in an archive, and what opens it before the next one is asked for."""
+"""The name of a regular file in an archive, and a function that opens it before the next one is asked for."""
 
 
 def unpack(archives: Iterable[Path], folder: Path, place: Place, expected_bytes: int, title: str) -> None:
     """Write the members that `place` wants below `folder`; raises DamagedArchiveError, and OSError from the disk.
 
-    `expected_bytes` is about what comes out in all; three times as much is refused.
+    `expected_bytes` is about the size of all members; three times as much is refused.
     """
     written = 0
     with shown(f"unpacking {title}", expected_bytes, in_bytes=True) as reach:

@@ -18,7 +18,7 @@ from cotenant.results.record import Record
 RecordQuestion = Callable[[Record], Finding | None]
 LaunchQuestion = Callable[[Sequence[Record], Sequence[Record]], dict[int, Finding]]
 Inspection = Generator[Finding, None, str | None]
-"""A check yields its findings and returns what it has seen; None where it does not arise: no devices, no such facts."""
+"""A check yields its findings and returns the facts it has seen; None where it does not arise, as without devices."""
 Group = Literal["isolation", "processors", "memory", "devices", "disk", "software", "data"]
 
 

@@ -70,7 +70,7 @@ class JobNeeds:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A host; and, where somebody has asked for it, the slices, the software and the jobs of what is to run.
+    """A host; and, where somebody has asked for it, the slices, the software and the jobs of a suite to come.
 
     `driver`: there is a sign of NVIDIA's driver. `loader_bytes`: those that loaders of the hungriest launch may hold in
     shared memory at once, by the job file's numbers, 0 where unknown. `stolen_share`: of all time since boot.
@@ -122,7 +122,7 @@ def gather(
 ) -> Facts:
     """Return the facts of the host below `root`, in about 10 ms without devices; most of it is the look at its load.
 
-    `directories` are named after what goes there. `load`: what was found out about it, by default a short look.
+    `directories` are named after their purpose. `load`: the host's own load, by default of a short look.
     """
     processor_s, _, stolen_s = processor_seconds()
     return Facts(

@@ -1,1 +1,1 @@
-"""Many nodes that ran the same suite: what was gathered of them, and what it says of each."""
+"""Many nodes that ran the same suite: their records, and a verdict on each."""

@@ -26,7 +26,7 @@ GRACE_S = 30.0
 TAIL_BYTES = 4096
 PR_SET_PDEATHSIG = 1
 PORTS = range(20000, 32000, 2)
-"""Above those of Ray's workers, below what kernels give away by themselves."""
+"""Above those of Ray's workers, below those that kernels give away by themselves."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class NodeOrder:
 class NodeNews:
     """News from a node: files that were written, names that were set aside, and how the runner has ended.
 
-    `status` is None while it runs; `tail` is the end of what it printed, of one that has ended. `printed` is what is
-    new on its standard output and its standard error, where that is shown.
+    `status` is None while it runs; `tail` is the end of its output, of one that has ended. `printed` is the output that
+    is new on its standard output and its standard error, where that is shown.
     """
 
     files: dict[str, bytes]
@@ -119,7 +119,7 @@ class Agent:
         raise OSError(f"No two ports between {PORTS[0]} and {PORTS[-1]} are free.")
 
     def news(self, wait_s: float) -> NodeNews:
-        """Return what is new, at once where something is, else after so long."""
+        """Return the news, at once where there are any, else after so long."""
         deadline = time.monotonic() + wait_s
         if self._process is None:
             return NodeNews({}, (), None)
@@ -143,7 +143,7 @@ class Agent:
                 self._process.kill()
 
     def _printed(self) -> tuple[bytes, bytes]:
-        """Return what was printed since the last look."""
+        """Return the output since the last look."""
         if not self._shown:
             return b"", b""
         out, err = (log.read_bytes()[at:] for log, at in zip(self._logs, self._read, strict=True))
@@ -151,7 +151,7 @@ class Agent:
         return out, err
 
     def _tail(self) -> str:
-        """Return the end of what was printed: complaints are last."""
+        """Return the end of the output: complaints are last."""
         return b"\n".join(log.read_bytes()[-TAIL_BYTES:] for log in self._logs).decode(errors="replace")
 
     def _changed(self) -> tuple[dict[str, bytes], tuple[str, ...]]:

@@ -57,13 +57,13 @@ class FleetCluster(Protocol):
         """Give a node its order; return why it cannot be carried out, "" where it is."""
 
     def news(self, names: frozenset[str]) -> Iterator[tuple[str, NodeNews | Lost]]:
-        """Yield what any of these nodes have to tell, after some seconds nothing."""
+        """Yield the news of any of these nodes, after some seconds nothing."""
 
     def free_port(self, name: str) -> int:
         """Return a port of a node that is free, as the one after it is. Raises CotenantError."""
 
     def stop(self, names: frozenset[str]) -> None:
-        """Interrupt what runs on these nodes, and wait a while until it has ended."""
+        """Interrupt the runners on these nodes, and wait a while until they have ended."""
 
     def close(self) -> None:
         """Stop whatever still runs there, and leave."""
@@ -102,7 +102,7 @@ class RayCluster:
         waiting = set(self._asked.values())
         self._asked |= {self._agents[name].news.remote(WAIT_S): name for name in names - waiting}
         ready, _ = self._ray.wait(list(self._asked), num_returns=1, timeout=2 * WAIT_S)
-        # What else is ready comes along: of thousands of nodes one at a time would be slow.
+        # Others that are ready come along: of thousands of nodes one at a time would be slow.
         more, _ = self._ray.wait(list(self._asked), num_returns=len(self._asked), timeout=0)
         for answer in dict.fromkeys([*ready, *more]):
             name = self._asked.pop(answer)
@@ -170,7 +170,7 @@ def _ray(address: str) -> Any:
 
 
 def _named(alive: list[dict[str, Any]]) -> dict[str, ClusterNode]:
-    """Return the nodes by their names: what `ray start --node-name` gave them, else their hosts; each once."""
+    """Return the nodes by their names: those of `ray start --node-name`, else their hosts; each once."""
     hosts = [str(node["NodeManagerHostname"]) for node in alive]
     names = []
     for node, host in zip(alive, hosts, strict=True):

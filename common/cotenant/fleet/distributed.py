@@ -49,7 +49,7 @@ class DistributedJob:
         show: Callable[[bytes, bytes], None],
         tell: Callable[[str], None],
     ) -> None:
-        """`show` is given what node 0 prints, to standard output and to standard error; `tell` our own lines."""
+        """`show` is given node 0's output, to standard output and to standard error; `tell` our own lines."""
         self._plan, self._cluster, self._show, self._tell = plan, cluster, show, tell
         self._names = list(cluster.nodes)
         self._running: set[str] = set()
@@ -99,12 +99,12 @@ class DistributedJob:
         return True
 
     def _known(self) -> dict[str, bytes]:
-        """Return what node 0 goes on with: the journal of the directory here, and with --resume its records."""
+        """Return the files that node 0 goes on with: the journal of the directory, and with --resume its records."""
         paths = [*self._plan.output.glob(JOURNAL), *(self._plan.output.glob("*.json") if self._plan.resume else [])]
         return {f"output/{path.name}": path.read_bytes() for path in paths}
 
     def _watch(self, limit_s: float) -> None:
-        """Take what nodes tell until all have ended, or the time is over; when one has ended the others have to."""
+        """Take the nodes' news until all have ended, or the time is over; when one has ended the others have to."""
         until_s = time.monotonic() + limit_s
         while self._running and time.monotonic() < until_s:
             for name, news in self._cluster.news(frozenset(self._running)):

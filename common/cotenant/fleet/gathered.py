@@ -63,7 +63,7 @@ class NodeClass:
 class Gathered:
     """All of it. `frame` has a row a record, with the node's name in the place of the host's, which is in `host`.
 
-    `notes` are sentences on what is left out.
+    `notes` are sentences on records that are left out.
     """
 
     frame: pl.DataFrame
@@ -81,7 +81,7 @@ class Gathered:
 
 
 def gather(places: Sequence[Path], records: Records, resources: Mapping[str, str]) -> Gathered:
-    """Return what these records of `places` say, with each job's resource by the patterns of their names."""
+    """Return the rates of these records of `places`, with each job's resource by the patterns of their names."""
     frame = records.frame.with_columns(host=pl.col("hostname"))
     names = _node_names(frame, places)
     frame = frame.with_columns(hostname=pl.Series(names, dtype=pl.String))

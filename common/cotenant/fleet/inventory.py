@@ -1,4 +1,4 @@
-"""In what a few nodes differ from the rest of their class: driver, firmware, limits, clocks, kernel and the like."""
+"""Differences of a few nodes from the rest of their class: driver, firmware, limits, clocks, kernel and the like."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Minority:
 
 
 def facts_of(machine: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a record's `machine` knows of a node, by names that people use; several devices' values in one."""
+    """Return a node's properties in a record's `machine`, by names that people use; several devices' values in one."""
     inventory = mapping_of(machine.get("inventory"))
     devices = [mapping_of(device) for device in list_of(inventory.get("devices"))]
     facts = {word: _text(inventory.get(name)) for name, word in OF_HOST.items()}

@@ -73,7 +73,7 @@ class NodeJudgement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedClass:
-    """One class with its outliers: what the matrix of nodes by jobs shows."""
+    """One class with its outliers, as the matrix of nodes by jobs shows it."""
 
     members: NodeClass
     bins: Bins
@@ -268,7 +268,7 @@ def _missing(launches: Sequence[LaunchRecords]) -> Iterator[tuple[str, list[str]
 
 
 def coverage(judged: Judged) -> list[str]:
-    """Return sentences on what was tested, and what was not."""
+    """Return sentences on the nodes and jobs that were tested, and those that were not."""
     gathered = judged.gathered
     tested = {gathered.resources[r] for of in judged.classes for r in of.members.resources if r >= 0}
     untested = [name for name in gathered.resources if name not in tested]
@@ -285,7 +285,7 @@ def coverage(judged: Judged) -> list[str]:
 
 
 def _few(of: JudgedClass) -> str:
-    """Return what could not be seen of few nodes."""
+    """Return sentences on effects that could not be seen of few nodes."""
     nodes = f"{many(len(of.members.nodes), 'node')} of {of.members.nodes[0].hardware}"
     if of.confirmation is None:
         return f"{nodes}: too few to tell what is natural by one run. All have to run again."

@@ -44,14 +44,14 @@ def runner_order(
 
 
 def job_file(path: Path, suite: str) -> tuple[str, dict[str, bytes]]:
-    """Return what `--jobs` names on a node, and the file where nodes lack it: those of the checkout are there."""
+    """Return the name for `--jobs` on a node, and the file where nodes lack it: those of the checkout are there."""
     if path.resolve().parent in (CHECKOUT, CHECKOUT / "profiles"):
         return path.name, {}
     return f"{{base}}/{suite}.json", {f"{suite}.json": path.read_bytes()}
 
 
 def keep_files(folder: Path, news: NodeNews) -> None:
-    """Write what a node has sent, and remove what it has set aside. Raises CotenantError."""
+    """Write the files that a node has sent, and remove those that it has set aside. Raises CotenantError."""
     folder.mkdir(exist_ok=True)
     for file, content in news.files.items():
         write_whole(folder / file, content)

@@ -34,7 +34,7 @@ def resource_of(job: str, table: Mapping[str, str]) -> str:
 def witnesses(jobs: Iterable[str], table: Mapping[str, str], each: int) -> list[str]:
     """Return of these jobs the first few of each resource, of different patterns as far as there are; all without one.
 
-    So many can name their resource: the shortest suite that still tells what is slow.
+    So many can name their resource: the shortest suite that still tells which one is slow.
     """
     chosen: dict[str, list[tuple[str, str]]] = {}
     lone, spare = [], []

@@ -70,7 +70,7 @@ class FleetRun:
     def confirming(self, suspects: Sequence[str], hardware: Mapping[str, str], chance: random.Random) -> list[str]:
         """Return the nodes of a repeat: the suspects that answer, and for each HEALTHY equal ones by chance.
 
-        `hardware` has that of each node: what is of another kind tells nothing of a suspect.
+        `hardware` has that of each node: one of another kind tells nothing of a suspect.
         """
         living = [name for name in self._cluster.nodes if self.nodes[name].state == "finished"]
         again = [name for name in suspects if name in living]

@@ -27,7 +27,7 @@ class Tier:
 
 
 def tier_of(name: TierName | None, jobs: tuple[Job, ...], resources: Mapping[str, str]) -> Tier:
-    """Return what a tier runs of these jobs; without one all of them, for as long as the job file has it.
+    """Return the jobs of a tier among these; without one all of them, for as long as the job file has it.
 
     The shortest takes of each resource the jobs that can name it together; a soak is a day of repetitions.
     """

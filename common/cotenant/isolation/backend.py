@@ -64,8 +64,9 @@ class ReadBack:
 class Counters:
     """Cumulative counters of a slice; None where this backend or kernel does not count.
 
-    `throttled_*` count what a quota of the slice or of a cgroup above it held back. `stalled_*` are the totals of
-    pressure stall information, in microseconds: `some` of its tasks waited, or all that could run (`full`).
+    `throttled_*`: how often, and how long, a quota of the slice or of a cgroup above it held it back.
+    `stalled_*` are the totals of pressure stall information, in microseconds: `some` of its tasks waited, or all that
+    could run (`full`).
     """
 
     processor_ns: int | None = None
@@ -87,7 +88,7 @@ class Counters:
     oom_group_kills: int | None = None
 
     def at_end(self, done: Counters) -> Counters:
-        """Return these with what flows as it was at the last DONE, if that was read; peaks and events as they are."""
+        """Return these with amounts that flow as they were at the last DONE, if read; peaks and events as they are."""
         then = {name: getattr(done, name) for name in (*FLOWS, "pids")}
         return dataclasses.replace(self, **{name: value for name, value in then.items() if value is not None})
 
@@ -155,7 +156,7 @@ class LiveSlice(Protocol):
         return None
 
     def memory_used_bytes(self) -> int | None:
-        """Return what the kernel charges to it now, its page cache included; None where nobody counts that."""
+        """Return the bytes the kernel charges to it now, its page cache included; None where nobody counts that."""
         return None
 
     @property
@@ -202,7 +203,7 @@ class Backend(Protocol):
         return ()
 
     def open(self, run: RunName) -> None:
-        """Make the parent of this run's slices, after sweeping what dead runs of the same owner left."""
+        """Make the parent of this run's slices, after sweeping the remains of dead runs of the same owner."""
 
     def create(self, slice_: Slice) -> LiveSlice:
         """Make a fresh slice. Raises NotIsolatedError."""
@@ -230,5 +231,5 @@ def expected(slice_: Slice) -> dict[str, object]:
 
 
 def unenforced_of(backend: Backend, back: ReadBack, sharers: int) -> list[str]:
-    """Return what is not held of a slice that reads back so; `sharers` tenants of its launch have its processors."""
+    """Return the resources that nobody holds, of a slice that reads back so; `sharers` tenants have its processors."""
     return [*backend.unenforced, *([WEIGHT] if sharers > 1 and back.cpu_weight is None else [])]

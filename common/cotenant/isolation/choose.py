@@ -126,7 +126,7 @@ def _lack(backend: Backend) -> Refusal | None:
 
 
 def _v1_places(mounts: Mounts) -> Mapping[str, Path]:
-    """Return below what our v1 base lies: the hierarchies' roots, but our own cgroups in a batch system's job.
+    """Return the place of our v1 base: the hierarchies' roots, but our own cgroups in a batch system's job.
 
     Not that of the controller `cpu`, nor of `cpuacct` mounted together with it, where a quota below its root is on us:
     slices at the root would leave it.

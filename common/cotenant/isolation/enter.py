@@ -1,7 +1,7 @@
 """Enter a slice, prove it, wait for the word, and become the benchmark.
 
 Run as `python -I -S enter.py CHANNEL RUNNER FREE|SET|CHECK PROCESSORS SHM PROCS_FILE... -- COMMAND...`. It writes
-one line to the descriptor CHANNEL, `in` or what went wrong, and execs COMMAND, whose first word is a path, after a byte
+one line to the descriptor CHANNEL, `in` or an error, and execs COMMAND, whose first word is a path, after a byte
 has come back. No thread, no race: the benchmark is inside from its first instruction, and it never runs outside.
 Exit 125: could not isolate; 126, 127: could not execute. Standard library only, and little
 of it, since its start delays every tenant.
@@ -78,7 +78,7 @@ def own_shm(shm: str) -> None:
 
     Where `shm` is a path it is the mount namespace of those whose /dev/shm they share.
 
-    In a mount namespace of our own nothing that we mount is seen by the host; what the host mounts later, for one by
+    In a mount namespace of our own nothing that we mount is seen by the host; later mounts of the host, for one by
     its automounter, still arrives here (mount_namespaces(7): a slave).
     """
     if not shm.isdecimal():

@@ -27,7 +27,7 @@ class Slice:
 
     @property
     def alone(self) -> Slice:
-        """The same slice of a tenant alone: the device is all its own. An instance of MIG stays what it is."""
+        """The same slice of a tenant alone: the device is all its own. An instance of MIG stays as it is."""
         if self.device_share is None or self.device_share.mode.kind == "mig":
             return self
         return replace(self, device_share=None)

@@ -100,7 +100,7 @@ class CgroupSlice(LiveSlice):
         self._group.remove()
 
     def _read_back(self) -> ReadBack:
-        """Ask for what holds: a file may accept what its parent does not grant. Raises OSError, ValueError."""
+        """Ask for the value in force: a file may accept more than its parent grants. Raises OSError, ValueError."""
         raise NotImplementedError
 
     def _place_of(self, controller: str) -> Path:
@@ -148,7 +148,7 @@ class CgroupBackend(Backend):
         try:
             live.make()
         except (OSError, ValueError) as error:
-            # A cgroup that cannot be removed now is close's business; the reason is what counts.
+            # A cgroup that cannot be removed now is close's business; the first reason counts.
             if not isinstance(error, FileExistsError):
                 with contextlib.suppress(NotIsolatedError):
                     live.remove()

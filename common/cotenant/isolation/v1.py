@@ -34,7 +34,7 @@ class V1Slice(CgroupSlice):
     cpu_weight = str(CPU_SHARES)
 
     def __init__(self, group: V1Group, slice_: Slice, quotas: Sequence[Path] = ()) -> None:
-        """`quotas`: the cgroups of the controller `cpu` that hold back what lives in the slice, if it has none."""
+        """`quotas`: the cgroups of the controller `cpu` that hold back the slice's processes, if it has none."""
         super().__init__(group, slice_)
         self._at = group.at
         self._quotas = quotas
@@ -90,7 +90,7 @@ class V1Slice(CgroupSlice):
         return self._counted("memory", "memory.usage_in_bytes")
 
     def _read_back(self) -> ReadBack:
-        """Ask for what holds, where the kernel can say it: a file may accept what its parent does not grant."""
+        """Ask for the value in force, where the kernel can say it: a file may accept more than its parent grants."""
         at = self._at
         limit = int(cgroupfs.read(at["memory"] / "memory.limit_in_bytes"))
         above = cgroupfs.field(at["memory"] / "memory.stat", "hierarchical_memory_limit")

@@ -105,7 +105,7 @@ class V2Slice(CgroupSlice):
         return slices.count(self._directory / "memory.current")
 
     def _read_back(self) -> ReadBack:
-        """Ask for what holds: a file may accept what its parent does not grant."""
+        """Ask for the value in force: a file may accept more than its parent grants."""
         at, cpusets = self._directory, "cpuset" in self._controllers
         limits = [cgroupfs.read(file) for file in cgroupfs.above(at, "memory.max")]
         memory_bytes = min((int(limit) for limit in limits if limit != "max"), default=None)
@@ -220,7 +220,7 @@ class V2(CgroupBackend):
                     yield Tree(home.parent, home)
 
     def _hold(self, level: Path, handed: frozenset[str]) -> None:
-        """Know what slices get, and say what they do not. The root of all has no files that could say it of swap."""
+        """Know which resources slices get. The root of all has no files that could say it of swap."""
         self._controllers = handed
         no_swap = (level / "memory.max").exists() and not (level / "memory.swap.max").exists()
         lacking = {"processors": "cpuset", "nodes": "cpuset", "memory": "memory", "pids": "pids"}
@@ -261,7 +261,7 @@ def _tree(mounts: Mounts, base: str | None) -> Tree | None:
     if mounts.v2 is None:
         return None
     home = mounts.v2 / base
-    # One that is there may have been made for us, and what is above it is not ours to divide.
+    # One that is there may have been made for us, and those above it are not ours to divide.
     is_made_by_us = home.name.startswith(OURS) and not home.is_dir()
     return Tree(home.parent if is_made_by_us else home, home)
 

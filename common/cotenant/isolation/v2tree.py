@@ -142,9 +142,9 @@ class Tree:
         raise NotIsolatedError(f"processes keep appearing in {level}")
 
     def _leave(self, name: str) -> None:
-        """Empty a run's leaf: what carries the run's marker ends; who else is there came from the top, and goes back.
+        """Empty a run's leaf: processes with the run's marker end; who else is there came from the top, and goes back.
 
-        These are we ourselves, and in a dead run's leaf also what its shell had started before it.
+        These are we ourselves, and in a dead run's leaf also the processes that its shell had started before it.
         """
         leaf = self.run(name) / LEAF
         if divided(leaf, ours=False):

@@ -67,7 +67,7 @@ class Image:
         return [self.program, *_podman_run(os.geteuid()), *devices, *mounts, *names, self.name, *command]
 
     def inside(self, line: Sequence[str]) -> Sequence[str]:
-        """Return the command that a line of `around` runs: what stands before it names places, and no input."""
+        """Return the command that a line of `around` runs: words before it name places, and no input."""
         return line[line.index(self.name) + 1 :]
 
 

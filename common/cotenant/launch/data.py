@@ -85,7 +85,7 @@ def prepare_data(options: Options, starts: Iterable[Start], interruption: Interr
 
 
 def _as_it_stands(start: Start, paths: RunPaths) -> tuple[Start, str | None]:
-    """Return a start that reads what no maker has made, with a finding on it, or with why it cannot."""
+    """Return a start that reads data which no maker has made, with a finding on it, or with why it cannot."""
     if not (named := named_inputs(start, paths)):
         return start, None
     if absent := [path for path in named if not os.access(path, os.F_OK)]:
@@ -97,7 +97,7 @@ def _as_it_stands(start: Start, paths: RunPaths) -> tuple[Start, str | None]:
 
 
 def _make(script: Path, paths: RunPaths, run: RunName, interruption: Interruption) -> Prepared:
-    """Run a maker, which does nothing where its set is present, and leaves alone what nobody here made.
+    """Run a maker, which does nothing where its set is present, and leaves files alone that nobody here made.
 
     An interruption ends it: politely first, so that it can clean up. Whatever it has started ends with it.
     """

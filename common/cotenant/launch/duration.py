@@ -100,7 +100,7 @@ class Pace:
 
 
 def estimates_s(starts: Sequence[Start], limits: Limits, times: float, pace: Pace | None = None) -> list[float | None]:
-    """Return how long each launch will take, None of one whose job counts what it measures."""
+    """Return how long each launch will take, None of one whose job counts its own observations."""
     part = 1.0 if pace is None else pace.part(starts)
     measuring = (measured_s(start, limits) if pace is None else part * usual_s(start) for start in starts)
     return [

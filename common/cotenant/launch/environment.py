@@ -1,4 +1,4 @@
-"""The one place that sets a tenant's environment (DESIGN: what a job file's variables mean)."""
+"""The one place that sets a tenant's environment (the meaning of a job file's variables)."""
 
 from __future__ import annotations
 

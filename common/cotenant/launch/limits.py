@@ -31,11 +31,11 @@ OnOom = Literal["group", "process"]
 class Limits:
     """Limits that the command line sets for every launch alike.
 
-    `timeout_s`: seconds that all of it may take; `timeout_by` names what set it. `ready_limit_s`: seconds until GO.
-    `budget_s`: seconds that the observations of a launch may take, where an interval needs no more. `until_interval`:
-    they end once half the width of the median's interval is at most this share of the median, for every tenant.
-    `settle_s`: unmeasured load before the first observation. `at_least_s`: there are as many observations as it takes
-    for the kept ones to last so long; `at_most_s`: only so many, where an interval needs no more.
+    `timeout_s`: seconds that all of it may take; `timeout_by` names the flag or job that set it. `ready_limit_s`:
+    seconds until GO. `budget_s`: seconds that the observations of a launch may take, where an interval needs no more.
+    `until_interval`: they end once half the width of the median's interval is at most this share of the median, for
+    every tenant. `settle_s`: unmeasured load before the first observation. `at_least_s`: there are as many observations
+    as it takes for the kept ones to last so long; `at_most_s`: only so many, where an interval needs no more.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -55,7 +55,7 @@ class Limits:
         return dataclasses.replace(self, timeout_s=timeout_s, timeout_by="'timeout' in the job file")
 
     def policies(self) -> dict[str, str | float]:
-        """Return the part that a record names: it decides how much is measured, and of what is left."""
+        """Return the part that a record names: it decides how much is measured and kept."""
         named = {"on_oom": self.on_oom, "budget_s": self.budget_s, "until_interval": self.until_interval}
         named |= {"settle_s": self.settle_s or None, "at_least_s": self.at_least_s or None, "at_most_s": self.at_most_s}
         return {name: value for name, value in named.items() if value is not None}

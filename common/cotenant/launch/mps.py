@@ -112,7 +112,7 @@ class MpsDaemon:
 
     @property
     def _environment(self) -> dict[str, str]:
-        """The caller's, without settings of MPS, and with what makes a process part of this run."""
+        """The caller's, without settings of MPS, and with this run's marker."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_MPS_")}
         return inherited | self._devices | self._variables | {RUN_VARIABLE: self._run}
 
@@ -141,7 +141,7 @@ class MpsDaemon:
 
 
 def _start_log(directory: Path) -> BinaryIO:
-    """Open the log of the daemon's start: not what a tenant of an earlier launch has put there."""
+    """Open the log of the daemon's start: no file that a tenant of an earlier launch has put there."""
     with Directory(directory) as logs:
         logs.remove("start.log")
         return logs.open("start.log", "xb")

@@ -84,7 +84,7 @@ def self_test(program: Path = SELF_TEST, limit_s: float = SELF_TEST_LIMIT_S) -> 
 
     It takes about 3 s on a processor; initialising accelerators takes longer.
     """
-    # -P: the program's directory must not stand on the path of what it imports.
+    # -P: the program's directory must not stand on the path of its imports.
     line = [sys.executable, "-P", str(program)]
     try:
         ended = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s, check=False)
@@ -101,7 +101,8 @@ def self_test(program: Path = SELF_TEST, limit_s: float = SELF_TEST_LIMIT_S) -> 
 
 
 def loader_bytes(starts: Iterable[Start]) -> int:
-    """Return what the loaders of the hungriest launch may hold in /dev/shm: workers x prefetched x batch x an image.
+    """Return the bytes that the loaders of the hungriest launch may hold in /dev/shm: workers x prefetched x batch x an
+    image.
 
     An estimate by the commands' own numbers, for programs that import something that decodes images: what the others
     hand over is small.
@@ -179,18 +180,18 @@ def _fits(options: Options, machine: Machine, least: Callable[[Plan], int], user
 
 
 def imports_torch(program: Program) -> bool:
-    """Return whether a program, what lies beside it, or what of cotenant it imports, imports torch."""
+    """Return whether a program, a file beside it, or a module of cotenant that it imports, imports torch."""
     return "torch" in _packages(_main_of(program.command))
 
 
 @cache
 def _packages(program: Path) -> frozenset[str]:
-    """Return the top-level packages that a program, what lies beside it and the modules of cotenant import."""
+    """Return the top-level packages that a program, the files beside it and the modules of cotenant import."""
     packages: set[str] = set()
     waiting, seen = [program], {program}
     while waiting:
         file = waiting.pop()
-        # Of cotenant what is imported at once: most functions in it are of no use to this program.
+        # Of cotenant only imports at the top: most functions in it are of no use to this program.
         for name in _imports(file, everywhere=file.parent == program.parent):
             package = name.partition(".")[0]
             ours = _files_of(SOURCE_ROOT if package == "cotenant" else program.parent, name)
@@ -231,7 +232,7 @@ def _imports(file: Path, everywhere: bool) -> tuple[str, ...]:
 
 
 def _optional(node: ast.AST) -> bool:
-    """Is what this node imports not needed: for types only, or with a way out where it is missing?"""
+    """Is this node's import not needed: for types only, or with a way out where it is missing?"""
     if isinstance(node, ast.If):
         return ast.unparse(node.test).endswith("TYPE_CHECKING")
     if not isinstance(node, ast.Try):

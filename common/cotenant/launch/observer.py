@@ -13,7 +13,7 @@ class Observer(Protocol):
     """Its methods are called on the runner's own thread, none of them from GO to the last DONE."""
 
     def preparing(self, script: str) -> None:
-        """Data is prepared by this program, which says on its own what it does."""
+        """Data is prepared by this program, which reports on itself."""
 
     def launch(self, position: int, job: str, tenants: int) -> None:
         """The launch of this position, from 1 on, begins: its tenants are started and enter their slices."""

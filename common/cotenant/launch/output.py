@@ -89,7 +89,7 @@ class Output:
     def put_right(self) -> tuple[Finding, ...]:
         """Set aside foreign files in the place of our files; return a finding on that and on a directory replaced.
 
-        A journal that no longer goes on with what we wrote stands there anew.
+        A journal that no longer goes on with our entries stands there anew.
         """
         try:
             replaced = list(self._set_aside())

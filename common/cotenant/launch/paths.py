@@ -129,7 +129,7 @@ def cleared(directories: Iterable[Path]) -> tuple[Finding, ...]:
 
 
 def _unmounted(top: Path) -> list[Path]:
-    """Unmount what is mounted on a directory or below it, the innermost first; return the rest that stays mounted."""
+    """Unmount all mounts on a directory or below it, the innermost first; return the rest that stays mounted."""
     umount2, real = ctypes.CDLL(None).umount2, Path(os.path.realpath(top.parent), top.name)
     points: list[Path] = []
     while below := [mount.point for mount in mounted_systems() if mount.point.is_relative_to(real)]:
@@ -151,7 +151,7 @@ def _open_up(top: Path) -> None:
 
 
 def _unlock(name: Path | str, parent: int | None = None) -> None:
-    """Give its owner all rights on a directory. Raises OSError for what is none of ours, and for a link."""
+    """Give its owner all rights on a directory. Raises OSError for a directory of somebody else, and for a link."""
     # To open it so takes no right on it; and whoever puts a link in its place now, we have it by its descriptor.
     descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:

@@ -1,7 +1,7 @@
 """The reaper: one small process per suite that outlives a killed runner and leaves nothing of its run behind.
 
-Run as `python -I -S reaper.py PARTS`, where PARTS is the descriptor of a file that names in JSON what the run consists
-of: it is whole before the reaper starts, so that a runner may die at any moment. Standard input is a pipe from the
+Run as `python -I -S reaper.py PARTS`, where PARTS is the descriptor of a file that names in JSON the parts of
+the run: it is whole before the reaper starts, so that a runner may die at any moment. Standard input is a pipe from the
 runner: silence, then `done`, or the end of the pipe, which means the runner died. PR_SET_PDEATHSIG is not enough: it
 reaches the runner's direct children, while torchrun's ranks and the data loader's workers live on.
 

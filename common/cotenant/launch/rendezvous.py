@@ -44,7 +44,7 @@ class Claim(Enum):
 
     OWN = "own"
     UNPROVEN = "unproven"
-    """It may be: what it says wrongly costs itself alone, and a process that is the tenant's own takes its place."""
+    """It may be: a wrong message of it costs itself alone, and a process that is the tenant's own takes its place."""
     STRANGER = "stranger"
 
 
@@ -62,7 +62,7 @@ class TakenError(ProtocolError):
 class Link:
     """One connection of one process of a tenant; `open` until the other end has left, or we have.
 
-    `peer` is the process that connected, 0 where we cannot see it, and `user` its user; `rank` what it is from its
+    `peer` is the process that connected, 0 where we cannot see it, and `user` its user; `rank` its rank from its
     hello on. `claim` says how sure it is that it is its tenant's own.
     """
 

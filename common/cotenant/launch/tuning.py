@@ -1,4 +1,4 @@
-"""Launches of the settings of one job: what `tune` searches over is measured as everything else is, by suite runs.
+"""Launches of the settings of one job: `tune` measures as everything else is measured, by suite runs.
 
 Each launch is a repetition of its own in the journal of the search's directory. So a search that is started again
 finds those that have ended there, and only launches new ones.
@@ -55,7 +55,7 @@ class TuningObserver(Observer, Protocol):
 class Tuned:
     """The result of a search: the job in its best setting, and how it was found. `ended`: why the search did.
 
-    `base` is the job's own cell, `command` what it starts, `suite` the job file's name, `tenancy` the slices in words.
+    `base` is the job's own cell, `command` its program, `suite` the job file's name, `tenancy` the slices in words.
     """
 
     base: JobCell
@@ -172,7 +172,7 @@ def trial_of(setting: Setting, records: Sequence[Record], first: Record, base: S
     changed = {flag for flag, _ in setting.flags}
     if setting.batch_size != base.batch_size:
         changed |= {*BATCH_FLAGS}
-    # What the job's own arguments do in vain is no answer to a change of others.
+    # A vain argument of the job's own is no answer to a change of others.
     if rate is not None and (unheeded := changed.intersection(records[0].ignored)):
         outcome, message, rate = NO_EFFECT, f"{min(unheeded)} does nothing here.", None
     items, usual = (each.observed.get("items_per_row") for each in (records[0], first))

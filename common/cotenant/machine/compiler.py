@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def compiler_lacks(environ: Mapping[str, str] | None = None, headers: Path | None = None) -> str:
-    """Return what is missing: a compiler, the headers of this Python, or "" where nothing is.
+    """Return the missing part: a compiler, the headers of this Python, or "" where none is missing.
 
     `headers`: where Python.h lies. The compiler is found as Triton finds it.
     """

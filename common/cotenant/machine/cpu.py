@@ -20,9 +20,9 @@ class Clocking:
     driver: str
     governors: tuple[str, ...]
     preferences: tuple[str, ...]
-    """`energy_performance_preference`: what drivers that choose clocks by themselves go by."""
+    """`energy_performance_preference`: the wish that drivers follow which choose clocks by themselves."""
     capped: tuple[int, ...]
-    """The processors whose highest allowed frequency is below what they could do."""
+    """The processors whose highest allowed frequency is below the highest possible one."""
     boost: bool | None
 
 
@@ -64,7 +64,7 @@ class Cache:
 def last_level_caches(processors: Iterable[int], root: Path = Path("/")) -> list[Cache]:
     """Return the last cache for data of each of these processors, each once, as it is numbered by its first processor.
 
-    Of a guest it is what its hypervisor says. Without /sys there are none.
+    A guest has those that its hypervisor shows. Without /sys there are none.
     """
     found = {}
     for number in processors:
@@ -135,7 +135,7 @@ def clock_read_ns() -> float:
 def speed_over(window_s: float) -> Speed:
     """Keep one processor busy in three bursts of 0.2 s that span a window, and return how even its speed is.
 
-    A burst shows what changes from moment to moment, the window what changes slowly.
+    A burst shows changes from moment to moment, the window slow ones.
     """
     begin_s = time.monotonic()
     every_s = (window_s - _BEGINNING_S - _MOMENTS * _MOMENT_S) / (_BURSTS - 1)
@@ -160,5 +160,5 @@ def _moment_ns() -> float:
     readings_ns = [clock_read_ns()]
     while time.monotonic() - begin_s < _MOMENT_S:
         readings_ns.append(clock_read_ns())
-    # The median leaves out what an interrupt cost one of them.
+    # The median leaves out the cost of an interrupt in one of them.
     return statistics.median(readings_ns)

@@ -22,7 +22,7 @@ _SM_CLOCK, _MEMORY_CLOCK = 1, 2
 def inventory(machine: Machine, root: Path = Path("/"), nvml: Any = None) -> dict[str, Any]:
     """Return the host's firmware and how its clocks are governed, and `devices`: the same of each NVIDIA device.
 
-    None, or "", is what nobody tells. `nvml`: a stand-in for pynvml.
+    None, or "", is a fact that nobody tells. `nvml`: a stand-in for pynvml.
     """
     clocks = clocking([processor.id for processor in machine.processors], root)
     return {
@@ -62,7 +62,7 @@ _GIT_SECONDS = 2.0
 
 
 def software(root: Path = Path("/")) -> dict[str, Any]:
-    """Return the versions of what is installed, none of which is imported for it; packages by their names."""
+    """Return the versions of installed packages by their names; none is imported for it."""
     release = read_text(root / "etc/os-release") or read_text(root / "usr/lib/os-release")
     return {
         "kernel": os.uname().release,

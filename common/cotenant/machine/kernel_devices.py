@@ -15,7 +15,7 @@ _ROCR, _HIP, _CUDA = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBL
 
 
 def amd_accelerators(root: Path, environ: Mapping[str, str]) -> tuple[Accelerator, ...]:
-    """Return what the caller may use: by PCI id, or as its own visible-devices variables order it.
+    """Return the devices that the caller may use: by PCI id, or as its own visible-devices variables order it.
 
     A processor's built-in graphics count only where there is nothing else.
     """
@@ -26,7 +26,7 @@ def amd_accelerators(root: Path, environ: Mapping[str, str]) -> tuple[Accelerato
         return tuple(sorted(dedicated or everything, key=lambda device: device.pci))
     if _ROCR in environ:
         everything = _chosen(environ[_ROCR], everything)
-    # HIP's own variable counts what ROCR's leaves, and takes CUDA's where it is not set.
+    # HIP's own variable counts the devices that ROCR's leaves, and takes CUDA's where it is not set.
     inner = environ.get(_HIP, environ.get(_CUDA))
     return tuple(everything if inner is None else _chosen(inner, everything))
 

@@ -1,7 +1,7 @@
 """The kernel's own account of whom it killed for memory, and for whose limit: its log, where that may be read.
 
 Counters cannot say it: a full NUMA node and a full host raise a slice's `oom_kill`, too, and a peak at the limit is
-what reading a large file looks like. The line is that of `dump_oom_summary` in the kernel's mm/oom_kill.c (since 5.0).
+as reading a large file does. The line is that of `dump_oom_summary` in the kernel's mm/oom_kill.c (since 5.0).
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def cgroup_mounts(root: Path = Path("/")) -> Mounts:
         if not candidates:
             continue
         parts = _parts(path)
-        # Of several mounts of one hierarchy, the one that shows us, and the most of what is above us.
+        # Of several mounts of one hierarchy, the one that shows us, and most of the cgroups above us.
         best = min(candidates, key=lambda m: (_below(_parts(m.shown), parts) is None, len(_parts(m.shown))))
         points[controller] = best.point
         shown = _parts(best.shown)
@@ -73,7 +73,7 @@ def memory_limit(mounts: Mounts) -> int | None:
     files = [directory / "memory.limit_in_bytes" for directory in mounts.chain("memory")]
     files += [directory / name for directory in mounts.chain(V2) for name in ("memory.max", "memory.high")]
     limits = [read_int(file) for file in files]
-    # On v1 the kernel also says what stands above the cgroups that a container is shown.
+    # On v1 the kernel also names the limits above the cgroups that a container is shown.
     limits += [_counted(directory).get("hierarchical_memory_limit") for directory in mounts.chain("memory")[:1]]
     # 0 would be a cgroup in which nothing can run, so a file that says so is not believed.
     return min((limit for limit in limits if limit), default=None)

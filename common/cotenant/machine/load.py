@@ -44,7 +44,7 @@ class Load:
 
 
 def load_now(root: Path = Path("/")) -> Load:
-    """Return averages and what is runnable throughout 8 ms: a thread that only wakes up now and then does not count."""
+    """Return averages and the threads runnable throughout 8 ms: one that wakes up now and then does not count."""
     counts: list[int] = []
     average: float | None = None
     for look in range(_LOOKS):
@@ -107,9 +107,9 @@ def spent(before: Used, after: Used, elapsed_s: float) -> tuple[float, tuple[Spe
 
 
 def _waited(before: dict[int, Times], after: dict[int, Times]) -> dict[int, float]:
-    """Return what children of processes have used between two readings that had ended by the second one.
+    """Return the processor time, between two readings, of children that had ended by the second one.
 
-    A parent is given all that its child has ever used: what it had before the first reading is taken off again.
+    A parent is given all that its child has ever used: the part before the first reading is taken off again.
     """
     waited_s = {pid: now.waited_s - (before[pid].waited_s if pid in before else 0.0) for pid, now in after.items()}
     for pid in before.keys() - after.keys():
@@ -156,7 +156,7 @@ def _used() -> Used:
 
 @dataclass(frozen=True, slots=True)
 class HostCounts:
-    """Counts since boot; None is what this host does not count."""
+    """Counts since boot; None where this host does not count."""
 
     swapped_in_bytes: int
     swapped_out_bytes: int
@@ -190,7 +190,7 @@ def memory_kills(root: Path = Path("/")) -> int:
 
 
 def since(before: HostCounts, after: HostCounts, killed_outside: int) -> dict[str, Any]:
-    """Return what happened between two readings, as records keep it, with the kills outside of the slices."""
+    """Return the difference of two readings, as records keep it, with the kills outside of the slices."""
     processor_s = after.processor_s - before.processor_s
     return {
         "swapped_in_bytes": after.swapped_in_bytes - before.swapped_in_bytes,

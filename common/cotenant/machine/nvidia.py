@@ -26,7 +26,7 @@ _REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClock
 _MPS_CONTROL = "nvidia-cuda-mps"
 """The kernel keeps 15 characters of `nvidia-cuda-mps-control`."""
 _MEMORY_WITH_RESERVED = 0x2000028
-"""nvmlMemory_v2 of nvml.h: with what driver and firmware keep, which is in the total and CUDA does not give."""
+"""nvmlMemory_v2 of nvml.h: with the part of driver and firmware, which is in the total and CUDA does not give."""
 MPS_PROCESSES = "nvmlDeviceGetMPSComputeRunningProcesses"
 _PROCESSES = (
     "nvmlDeviceGetComputeRunningProcesses",
@@ -39,7 +39,7 @@ _CORES_OF_64 = dict.fromkeys(((6, 0), (7, 0), (7, 2), (7, 5), (8, 0)), 64)
 C++ Programming Guide, "Compute Capabilities")."""
 
 _Device = tuple[Accelerator, tuple[Accelerator, ...]]
-"""A device as CUDA counts it, and what can be used of it: itself, or its partitions."""
+"""A device as CUDA counts it, and its usable parts: itself, or its partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _pci(bus_id: str) -> str:
 
 
 def nvidia_accelerators(root: Path, environ: Mapping[str, str], nvml: Any = None) -> tuple[Accelerator, ...]:
-    """Return what the caller may use in CUDA's order; none without driver or library. `nvml`: a stand-in."""
+    """Return the devices the caller may use, in CUDA's order; none without driver or library. `nvml`: a stand-in."""
     with session(root, nvml) as nvml:
         driver = ask(nvml, None, "nvmlSystemGetDriverVersion") if nvml is not None else None
         if driver is None:
@@ -307,5 +307,5 @@ def _violated_ns(nvml: Any, handle: Any, policy: int) -> int | None:
 
 
 def watts(milliwatts: int | None) -> float | None:
-    """Return what NVML says of power in its own unit, None for nothing."""
+    """Return NVML's power in its own unit, None without one."""
     return None if milliwatts is None else milliwatts / 1000

@@ -48,7 +48,7 @@ def warm(descriptor: int) -> None:
 def treat(paths: Iterable[Path], action: Callable[[int], None], stop: Callable[[], bool]) -> Cached:
     """Apply `action` to every regular file at or below `paths`, then count; ends early once `stop()`.
 
-    What cannot be read is left out: the benchmark that needs it will say so.
+    A file that cannot be read is left out: the benchmark that needs it will say so.
     """
     places = tuple(paths)
     files = size_bytes = 0

@@ -13,7 +13,7 @@ from cotenant.procfs import fields, kilobytes, mounted_systems, read_text
 
 @dataclass(frozen=True, slots=True)
 class HostMemory:
-    """Bytes of the whole host; `available` is what can be had without swapping (kernel: MemAvailable)."""
+    """Bytes of the whole host; `available` can be had without swapping (kernel: MemAvailable)."""
 
     total_bytes: int
     available_bytes: int
@@ -30,14 +30,14 @@ class SharedMemory:
 
 
 def host_memory(root: Path = Path("/")) -> HostMemory:
-    """Return the host's memory; 0 for what it does not say."""
+    """Return the host's memory; 0 for a number that it does not give."""
     values = fields(read_text(root / "proc/meminfo"), ":")
     names = ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree")
     return HostMemory(*(kilobytes(values.get(name, "")) for name in names))
 
 
 def shared_memory(root: Path = Path("/")) -> SharedMemory | None:
-    """Return the size of /dev/shm and what is free of it, None where there is none."""
+    """Return the size of /dev/shm and its free bytes, None where there is none."""
     try:
         usage = shutil.disk_usage(root / "dev/shm")
     except OSError:
@@ -46,7 +46,7 @@ def shared_memory(root: Path = Path("/")) -> SharedMemory | None:
 
 
 def is_in_memory(directory: Path, root: Path = Path("/")) -> bool:
-    """Whether what is written below a directory, or where it would be made, lies in memory and on no disk."""
+    """Whether files below a directory, or where it would be made, lie in memory and on no disk."""
     mounted = {mount.point: mount.kind for mount in mounted_systems(root)}
     place = next((path for path in (directory, *directory.parents) if path in mounted), None)
     return place is not None and mounted[place] in ("tmpfs", "ramfs")
@@ -54,11 +54,11 @@ def is_in_memory(directory: Path, root: Path = Path("/")) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The file system behind some of our directories, which are named after what they are for."""
+    """The file system behind some of our directories, which are named after their purpose."""
 
     purposes: tuple[str, ...]
     path: Path
-    """The first of these directories, or what there is of the way to it."""
+    """The first of these directories, or the part of its path that exists."""
     free_bytes: int
     writable: bool
 

@@ -68,7 +68,7 @@ def discover(
     environ: Mapping[str, str] | None = None,
     nvml: Any = None,
 ) -> Machine:
-    """Return what the host below `root` is; what it does not say degrades to a sane value.
+    """Return the machine of the host below `root`; a fact that it does not give becomes a sane value.
 
     `affinity`: the processors the caller may use, by default its own (of another root: all online ones).
     `environ`: where visible-devices variables are looked up. `nvml`: a stand-in for pynvml.

@@ -27,7 +27,7 @@ class Virtual:
 
 
 def virtual(root: Path = Path("/"), environ: Mapping[str, str] | None = None) -> Virtual:
-    """Return what can be seen of both from inside."""
+    """Return the signs of both that can be seen from inside."""
     return Virtual(_hypervisor(root), _container(root, os.environ if environ is None else environ))
 
 

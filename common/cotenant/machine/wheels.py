@@ -97,7 +97,7 @@ def wheel_for(host: DeviceHost) -> Wheel:
 
 
 def _newer(host: DeviceHost, chosen: _CudaBuild) -> str:
-    """Return what keeps a host from the newest build."""
+    """Return the reason that keeps a host from the newest build."""
     newest = _CUDA_BUILDS[0]
     if chosen is newest:
         return ""
@@ -107,7 +107,7 @@ def _newer(host: DeviceHost, chosen: _CudaBuild) -> str:
 
 
 def remedy(host: DeviceHost, installed: str) -> str:
-    """Return what helps where torch, built as `installed` (`cpu`, `cu130`), cannot use this host's devices."""
+    """Return the remedy where torch, built as `installed` (`cpu`, `cu130`), cannot use this host's devices."""
     wheel = wheel_for(host)
     if wheel.build == "cpu":
         return "Check the driver (nvidia-smi, rocminfo)."
@@ -117,7 +117,7 @@ def remedy(host: DeviceHost, installed: str) -> str:
 
 
 def device_host(root: Path = Path("/")) -> DeviceHost:
-    """Return what the host below `root` has; where nvidia-smi does not answer, what the kernel's files tell."""
+    """Return the devices of the host below `root`; where nvidia-smi does not answer, by the kernel's files."""
     release = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)\s", _read(root / "proc/driver/nvidia/version"))
     answers = re.findall(r"^(\d+)\.(\d+), *([\d.]+)$", _nvidia_smi() if root == Path("/") else "", re.MULTILINE)
     return DeviceHost(

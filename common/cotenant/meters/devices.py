@@ -136,7 +136,7 @@ def stranger(pid: int) -> bool:
 
 
 class DeviceLoad:
-    """Samples every device of the launch; what is said of each is keyed by its uuid, so that tenants find theirs."""
+    """Samples every device of the launch; samples are keyed by a device's uuid, so that tenants find theirs."""
 
     name = "devices"
 
@@ -155,7 +155,7 @@ class DeviceLoad:
         self._devices: dict[str, _Device] = {}
 
     def start(self, slices: Sequence[LiveSlice]) -> None:
-        # Before GO tenants wait, and devices idle: of this reading only what counts is kept.
+        # Before GO tenants wait, and devices idle: of this reading only counters are kept.
         self._devices = {}
         for uuid, reading in self._source.read().items():
             since = None if reading.energy_j is None else (reading.energy_j, self._clock_s())

@@ -70,7 +70,7 @@ class ForeignLoad:
             own_time_by = "processes"
             load = _processors(busy_s - (sum(family.values()) - self._family_s), elapsed_s)
         strangers = {pid: used for pid, used in after.items() if pid not in family}
-        # What has ended below us is ours; no stranger has waited for it.
+        # Processes that ended below us are ours; no stranger has waited for them.
         known = {pid: used for pid, used in self._processes.items() if pid not in self._family}
         return {
             "processors": load,

@@ -85,7 +85,7 @@ class _Package:
     used_uj: int = 0
 
     def look(self) -> None:
-        """Add what was used since the last look. The counter begins anew at its range, in minutes at full load."""
+        """Add the energy used since the last look. The counter begins anew at its range, in minutes at full load."""
         now_uj = read_int(self.zone / "energy_uj")
         if now_uj is None:
             return

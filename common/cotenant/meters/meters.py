@@ -1,4 +1,4 @@
-"""The meters of one launch as one, which paces and measures itself: looking must not disturb what is looked at."""
+"""The meters of one launch as one, which paces and measures itself: looking must not disturb the launch."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ class Clocks:
 class Meters:
     """`start` before GO, `sample` about once a second, `result` at the last DONE.
 
-    `sampling` in the result holds what the passes cost: their number, the processor time and the wall time of one;
-    `series` what they saw, one after the other.
+    `sampling` in the result holds the cost of the passes: their number, the processor time and the wall time of one;
+    `series` their samples, one after the other.
     """
 
     def __init__(self, samplers: Iterable[Sampler], absent: dict[str, str] | None = None, clocks: Clocks | None = None):
-        """`absent`: what there is no sampler for, and what would enable it."""
+        """`absent`: quantities without a sampler, and how to enable it."""
         self._samplers = tuple(samplers)
         self._absent = absent or {}
         self._clocks = clocks or Clocks()
@@ -116,12 +116,13 @@ class Meters:
         self._due_ns = self._start_ns + LEAST_INTERVAL_NS
 
     def sample(self) -> None:
-        """Look once, unless the last look was too short ago for what it had cost."""
+        """Look once, unless the last look was too short ago for its cost."""
         if self._clocks.wall_ns() >= self._due_ns:
             self._look()
 
     def result(self, t0_ns: int) -> dict[str, Any]:
-        """Look for the last time; return what every sampler saw, by its name, the passes' own cost and what is absent.
+        """Look for the last time; return every sampler's result by its name, the passes' own cost and the absent
+        quantities.
 
         `t0_ns`: from when the series count their seconds, by `Clocks.wall_ns`.
         Ending a reading may be dear (who was busy?): it lies behind the last DONE, and is not part of `sampling`.

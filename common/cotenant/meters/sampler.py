@@ -16,7 +16,7 @@ Look = dict[tuple[str, ...], float]
 
 
 class Sampler(Protocol):
-    """One meter. None of its methods ever raises for what a host does not have: `absent` names that."""
+    """One meter. None of its methods ever raises for a quantity that a host lacks: `absent` names it."""
 
     name: str
     """Its key in a record's `meters`."""
@@ -28,10 +28,10 @@ class Sampler(Protocol):
         """Look once, between t0 and the last DONE. Called on the runner's own thread, so it has to be cheap."""
 
     def result(self) -> dict[str, Any]:
-        """Return what was seen since `start`, as JSON can hold it; empty where there was nothing to see."""
+        """Return the result since `start`, as JSON can hold it; empty without any sample."""
 
     def absent(self) -> dict[str, str]:
-        """Return, by name, what could not be had and what would make it be had."""
+        """Return, by name, the quantities that could not be had, and the remedy."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class TimeSeries:
         self._looks, self._step = 0, 1
 
     def add(self, at_ns: int, look: Look) -> None:
-        """Take what one look saw, at this moment of the clock that t0 is of."""
+        """Take the values of one look, at this moment of the clock that t0 is of."""
         if self._looks % self._step == 0:
             self._points.append((at_ns, look))
         self._looks += 1

@@ -92,7 +92,7 @@ _HELD_SO_LONG = {
 _NOT_AVAILABLE = (0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF)
 """The value that older versions of the library return for `N/A`."""
 _NO_NUMBER = (0xFFFF, *_NOT_AVAILABLE)
-"""The same of what is no set of bits and no count: loads, clocks, heat and power are words of 16 bits as well."""
+"""The same for values that are no bits and no count: loads, clocks, heat and power are words of 16 bits as well."""
 
 
 class AmdSource:

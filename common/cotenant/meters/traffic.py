@@ -43,7 +43,7 @@ class CacheTraffic:
                 self._lacks = NO_SLICES
                 continue
             group = resctrl.group_of(self._run, tenant, self._root)
-            # The hardware counts for so many groups: what it has none for is not counted.
+            # The hardware counts for so many groups: others are not counted.
             with contextlib.suppress(OSError):
                 resctrl.make_group(group, sorted(pids), self._root)
                 self._groups[tenant] = group

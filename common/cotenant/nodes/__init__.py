@@ -1,1 +1,1 @@
-"""Several hosts as one: which of them this is, what their runners tell each other, and what their clocks differ by."""
+"""Several hosts as one: which of them this is, the messages between their runners, and the offsets of their clocks."""

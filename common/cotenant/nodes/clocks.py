@@ -25,7 +25,7 @@ class Offset:
         return ours_ns + self.ns
 
     def until(self, later: Offset) -> Offset:
-        """Return this offset with what the clocks have drifted apart until a later one in its error."""
+        """Return this offset, whose error includes the drift of the clocks until a later one."""
         return Offset(self.ns, self.error_ns + abs(later.ns - self.ns))
 
 

@@ -1,4 +1,4 @@
-"""Which of how many hosts this is, and what started it there: by flags, by torchrun's variables, or by Slurm's."""
+"""Which of how many hosts this is, and its launcher: by flags, by torchrun's variables, or by Slurm's."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class ClusterFlags:
 
 
 def launcher_of(flags: ClusterFlags, environ: Mapping[str, str] = os.environ) -> Launcher:
-    """Return the launcher: the one in the flags, else what these and the environment name; a single host is `local`.
+    """Return the launcher: the one in the flags, else the one that these and the environment name; a single host is
+    `local`.
 
     Raises CotenantError for one that is not there.
     """
@@ -128,7 +129,7 @@ def _by_torchrun(flags: ClusterFlags, environ: Mapping[str, str]) -> tuple[int, 
 
 
 def boot_id() -> str:
-    """Return what names a running kernel: nodes of one are one machine."""
+    """Return the name of a running kernel: nodes of one are one machine."""
     return read_text(Path("/proc/sys/kernel/random/boot_id")).strip()
 
 

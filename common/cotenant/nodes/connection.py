@@ -30,7 +30,7 @@ class Connection:
         self._inbox = Inbox(connection)
         self._sending = threading.Lock()
         self.nonsense = ""
-        # What is sent may have to wait for the network, what is received never does.
+        # Sending may have to wait for the network, receiving never does.
         connection.settimeout(silence_s)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -46,7 +46,7 @@ class Connection:
         return time.monotonic() - self._inbox.heard_s
 
     def receive(self, wait_s: float = 0.0) -> list[Message]:
-        """Return what has come; `wait_s` is how long it takes at the most, whatever dribbles in. Nonsense ends it."""
+        """Return the messages that have come; it takes `wait_s` at the most, whatever dribbles in. Nonsense ends it."""
         until_s = time.monotonic() + wait_s
         while self.open:
             try:
@@ -60,7 +60,7 @@ class Connection:
         return []
 
     def hear(self, take: Callable[[Message], None], wait_s: float = 0.0) -> None:
-        """Have `take` take what has come; what that raises ProtocolError for is nonsense, too."""
+        """Have `take` take the messages that have come; one for which that raises ProtocolError is nonsense, too."""
         try:
             for message in self.receive(wait_s):
                 take(message)
@@ -71,7 +71,7 @@ class Connection:
         self.nonsense, self._inbox.open = printable(str(error)), False
 
     def send(self, kind: str, **fields: Any) -> None:
-        """Send one message; a host that is gone is seen by what no longer comes from it."""
+        """Send one message; a host that is gone is seen by its silence."""
         with self._sending, contextlib.suppress(OSError):
             self._socket.sendall(encode(kind, **fields))
 

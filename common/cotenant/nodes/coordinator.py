@@ -1,4 +1,4 @@
-"""Node 0's side: it waits for the other nodes, leads every launch, and gathers what they have measured."""
+"""Node 0's side: it waits for the other nodes, leads every launch, and gathers their results."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PeerNode:
     failure: Reason | None = None
     result: dict[str, Any] | None = None
     late: Reason | None = None
-    """It has not ended a launch in time: what it sends of that would be taken for the next one's."""
+    """It has not ended a launch in time: its messages on that would be taken for the next one's."""
     pong_ns: int = -1
     """Its clock's reading in its last answer; below zero until one has come."""
 
@@ -66,7 +66,7 @@ class PeerNode:
         self.offset = self.failure = self.result = None
 
     def hear(self, wait_s: float = 0.0) -> None:
-        """Take what has come from it."""
+        """Take the messages that have come from it."""
         self.connection.hear(self._take, wait_s)
 
     def _take(self, message: Message) -> None:
@@ -118,7 +118,7 @@ class PeerNode:
 
 
 class Coordinator:
-    """The peers of a launch on node 0. Each launch: `begin`, what a launch asks of Peers, `results`."""
+    """The peers of a launch on node 0. Each launch: `begin`, the questions of Peers, `results`."""
 
     leads = True
     audits = 0
@@ -263,7 +263,7 @@ class Coordinator:
             node.connection.send("halt", outcome=outcome, message=message)
 
     def results(self, interrupted: Callable[[], object]) -> tuple[NodeResult, ...]:
-        """Wait for what the launch gave on the other nodes; of one that is lost that is all there is."""
+        """Wait for the launch's results of the other nodes; a node that is lost has none."""
         limit_s, begin_s = RESULT_LIMIT_S, time.monotonic()
         results = []
         for node in self._launched:

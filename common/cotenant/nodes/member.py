@@ -1,4 +1,4 @@
-"""The side of every other node: it joins node 0, launches what that says, and tells what was measured."""
+"""The side of every other node: it joins node 0, launches the tenants that it names, and sends the results."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Member:
         if message.kind == "ping":
             self._say("pong", now_ns=time.perf_counter_ns())
         elif message.kind == "launch":
-            # What comes from here on is of this launch.
+            # Messages from here on are of this launch.
             self._begin()
             self._key = fields["key"]
         elif message.kind == "go":

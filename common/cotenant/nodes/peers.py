@@ -56,8 +56,8 @@ class NodeResult:
     """How a launch ended on another node, which is `shared` where it is this very machine.
 
     Times are by the clock of node 0; `offset` is None where there was no GO. `observations` holds the fields of every
-    rank's observations, by its number; `isolation` what the slice there was, `changes` in what it did not stay so, and
-    `slurm` what Slurm gave.
+    rank's observations, by its number; `isolation` the slice there, `changes` how it did not stay so, and `slurm`
+    the limits of Slurm.
     """
 
     node: int
@@ -82,10 +82,10 @@ class Peers(Protocol):
     audits: int
 
     def connections(self) -> Sequence[Connection]:
-        """Return what has to be heard as soon as something comes."""
+        """Return the connections that have to be heard as soon as something comes."""
 
     def hear(self) -> Reason | None:
-        """Take what has come; return why the launch has to end, once another node is lost or has failed."""
+        """Take the messages that came; return why the launch has to end, once another node is lost or has failed."""
 
     def ready(self) -> bool:
         """Say that all ranks here are READY; return whether they are on all nodes."""

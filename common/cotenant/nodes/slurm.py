@@ -1,4 +1,4 @@
-"""Inside a Slurm job: which of its nodes this is, the srun that starts a runner on each, and what Slurm holds us to."""
+"""Inside a Slurm job: which of its nodes this is, the srun that starts a runner on each, and Slurm's limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from cotenant.errors import CotenantError
 
 FIRST_PORT, PORTS = 20000, 12000
-"""Below what kernels give away by themselves (32768 on). Jobs that share a node have other numbers, so other ports."""
+"""Below the ports that kernels give away (32768 on). Jobs of one node have other numbers, so other ports."""
 INTERACTIVE = "4294967290"
 """The step of the shell that salloc opens on the job's first node (SLURM_INTERACTIVE_STEP): it is no task of srun's."""
 PER_TASK = ("SLURM_GPUS_PER_TASK", "SLURM_NTASKS_PER_GPU", "SLURM_TRES_PER_TASK")
@@ -111,5 +111,5 @@ def begin_on_all_nodes(command: Sequence[str], environ: Mapping[str, str] = os.e
 
 
 def held(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Return what Slurm says that it gave to this job on this node, inside which the slices lie; nothing outside."""
+    """Return Slurm's limits of this job on this node, inside which the slices lie; nothing outside."""
     return {what: environ[name] for name, what in _HELD.items() if environ.get(name)} if in_job(environ) else {}

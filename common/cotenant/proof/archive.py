@@ -2,7 +2,7 @@
 
 Its first member is the manifest, the hash of every other one. Each member is a frame of its own, so that damage has a
 place. Behind the last one lies the hash of all that is before it, as a frame that unpackers skip: `tar --zstd -xf`
-reads the file as well. Its sender may want to harm its reader: what is no plain file of a suite is refused.
+reads the file as well. Its sender may want to harm its reader: anything but a plain file of a suite is refused.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MANIFEST = msgspec.json.Decoder(ArchiveManifest)
 class Unpacked:
     """The content of an archive. `damage`: the first place that is not as it was written, "" where all of it is.
 
-    `members` are those before it, where what is behind it cannot be unpacked.
+    `members` are those before it, where the rest cannot be unpacked.
     """
 
     manifest: ArchiveManifest
@@ -139,7 +139,7 @@ def unpack(path: Path) -> Unpacked:
 
 
 def _files(directory: Path, journal: Journal) -> tuple[list[Path], list[str]]:
-    """Return what belongs to a directory of records, in order, and what is named so and no launch wrote; no link.
+    """Return the files of a directory of records, in order, and those named so that no launch wrote; no link.
 
     A transcript that no suite of the directory has brought is of a vendor whom its owner has challenged.
     """

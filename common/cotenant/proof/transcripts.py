@@ -16,7 +16,7 @@ from cotenant.text import listed, many, quoted
 
 
 def challenges(held: Mapping[str, bytes], records: Sequence[Record] | None = None) -> ProofCheck:
-    """Judge transcripts of challenges anew, and compare them with what their tenants' `records` say, where there are.
+    """Judge transcripts of challenges anew, and compare them with their tenants' `records`, where there are any.
 
     Whether nonces were new, and replays the buyer's, is known to the buyer alone, or by its signature.
     """
@@ -39,7 +39,7 @@ def challenges(held: Mapping[str, bytes], records: Sequence[Record] | None = Non
 
 
 def _unlike_records(transcript: Transcript, records: Sequence[Record]) -> Iterator[str]:
-    """Yield in what the records of a challenged launch differ from its transcript."""
+    """Yield the differences between the records of a challenged launch and its transcript."""
     by_chain = {chain_of(record): record for record in records}
     heads = [chain.head for chain in transcript.chains]
     for chain in transcript.chains:

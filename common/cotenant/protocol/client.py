@@ -55,7 +55,7 @@ class Rendezvous:
         return cls(environ[SOCKET_VARIABLE], int(environ[TENANT_VARIABLE]), rank, world, elsewhere)
 
     def begin(self, work: dict[str, Any]) -> None:
-        """Say what will be done (arguments, version, item ...), so that a record names it whatever happens later."""
+        """Say which work will be done (arguments, version, item ...), so that a record names it whatever happens."""
         self._say("begin", work=work)
 
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
@@ -63,7 +63,7 @@ class Rendezvous:
         self._say("ready", number=number, repeat=repeat, skip=skip, warm_up_ns=warm_up_ns)
 
     def turn(self) -> None:
-        """Block until this tenant has its device to itself, for what may run but once. Raises RunnerGoneError."""
+        """Block until this tenant has its device to itself, for work that may run but once. Raises RunnerGoneError."""
         self._say_and_hear("turn")
 
     def turned(self) -> None:
@@ -71,7 +71,7 @@ class Rendezvous:
         self._say_and_hear("turned")
 
     def await_go(self) -> tuple[int, int, int]:
-        """Block until GO, and return its (t0_ns, number, repeat): what counts, whatever `ready` requested.
+        """Block until GO, and return its (t0_ns, number, repeat): these count, whatever `ready` requested.
 
         Raises RunnerGoneError.
         """

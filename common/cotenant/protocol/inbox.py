@@ -21,7 +21,7 @@ class Inbox:
     """
 
     def __init__(self, connection: socket.socket) -> None:
-        """Read from a socket that does not block, or has a timeout: that is for what is sent, and not waited for."""
+        """Read from a socket that does not block, or has a timeout: that is for sending, and not waited for."""
         self._socket = connection
         self._lines = MessageBuffer()
         self.open = True

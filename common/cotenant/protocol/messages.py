@@ -95,7 +95,7 @@ class ProtocolError(ValueError):
 
 @dataclass(frozen=True)  # Without slots: programs of Python 3.9 speak this, too.
 class Message:
-    """One decoded line; `fields` holds at least what FIELDS names for its kind."""
+    """One decoded line; `fields` holds at least the names that FIELDS has for its kind."""
 
     kind: str
     fields: dict[str, Any]
@@ -110,7 +110,7 @@ def encode(kind: str, **fields: Any) -> bytes:
 def decode(line: bytes) -> Message:
     """Return the message a line holds. Raises ProtocolError.
 
-    Its integers fit 64 bits, its texts can be encoded, and it is nested no deeper than what keeps it can follow.
+    Its integers fit 64 bits, its texts can be encoded, and it is nested no deeper than its readers can follow.
     """
     try:
         text = line.decode()
@@ -147,7 +147,7 @@ def _integer(digits: str) -> int:
 
 
 class MessageBuffer:
-    """Bytes in, whole messages out; what is not yet a line waits."""
+    """Bytes in, whole messages out; a part of a line waits for the rest."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
@@ -166,7 +166,7 @@ class MessageBuffer:
 
 
 def rank_log(log: Path, rank: int) -> Path:
-    """Return the log of one rank, given the tenant's: `job.R0.T0.log`, which rank 0 shares with what started it, and
+    """Return the log of one rank, given the tenant's: `job.R0.T0.log`, which rank 0 shares with its launcher, and
     `job.R0.T0.rank1.log`."""
     return log if rank == 0 else log.with_name(f"{log.stem}.rank{rank}.log")
 

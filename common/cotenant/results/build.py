@@ -76,10 +76,10 @@ class TenantPart(msgspec.Struct, frozen=True):
     findings: list[Finding] = []
 
     def given_arguments(self, seen: Amount | None = None) -> dict[str, Any]:
-        """Return the arguments with what was done instead of asked for: `number` and `repeat` as this program says.
+        """Return the arguments as they were carried out: `number` and `repeat` as this program says.
 
-        Where it only names them among its arguments, they are what its runner has `seen`. Of several ranks, and of
-        several replicas, `batch_size` is that of all, and `batch_size_per_device` stands beside it.
+        Where it only names them among its arguments, they are those that its runner has `seen`. Of several ranks, and
+        of several replicas, `batch_size` is that of all, and `batch_size_per_device` stands beside it.
         """
         by_runner = {"number": seen.number, "repeat": seen.repeat} if seen else {}
         by_itself = {"number": self.number, "repeat": self.repeat}
@@ -95,7 +95,7 @@ class TenantPart(msgspec.Struct, frozen=True):
 
 
 def tenant_part(part: dict[str, Any]) -> TenantPart:
-    """Return what stands in `part`, its findings as the program's own; of a malformed one an error finding that names
+    """Return the content of `part`, its findings as the program's own; of a malformed one an error finding that names
     the wrong field, and no more."""
     try:
         stated = msgspec.convert(part, TenantPart)
@@ -129,7 +129,7 @@ def observed_by_ranks(
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where and as what a tenant ran: everything known without asking it. `vcd`, `devices`: of its slice."""
+    """The place and role of a tenant: everything known without asking it. `vcd`, `devices`: of its slice."""
 
     suite: str
     name: str
@@ -297,7 +297,7 @@ def build_record(
 
 
 def _trained(place: Placement, part: TenantPart) -> tuple[str, int]:
-    """Return `vcd` and `devices` of what trained: of the slice's devices the first, one for each rank or replica."""
+    """Return `vcd` and `devices` of the training: of the slice's devices the first, one for each rank or replica."""
     ranks, replicas = part.observed.get("world_size"), part.observed.get("replicas", 1)
     if part.observed.get("device", "cpu") == "cpu" or not isinstance(ranks, int) or not isinstance(replicas, int):
         return place.vcd, place.devices
@@ -306,7 +306,8 @@ def _trained(place: Placement, part: TenantPart) -> tuple[str, int]:
 
 
 def _gpu(place: Placement, part: TenantPart) -> tuple[str, list[Finding]]:
-    """Return what it ran on; of a tenant that cannot say, its slice's accelerator, else the host's processor.
+    """Return the device that it ran on; of a tenant that cannot say, its slice's accelerator, else the host's
+    processor.
 
     One that names a device which its slice has not is not believed, which is a finding. A benchmark alone has no slice.
     """
@@ -365,7 +366,7 @@ def numbers_of(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Descript
 
 
 def kept_by_blocks(observations: Sequence[Observed]) -> Kept | None:
-    """Return what a tenant keeps of its rate alone, by the blocks in which its observations are; None of impossible
+    """Return the share of its rate alone that a tenant keeps, by the blocks of its observations; None of impossible
     ones, and without blocks."""
     sums = block_sums(observations)
     return None if sums is None else kept(sums)
@@ -387,8 +388,9 @@ def block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
 def meters_of(
     observed: dict[str, Any], number: object, observations: Sequence[Observed], flags: Sequence[bool], device: str
 ) -> dict[str, dict[str, Any]]:
-    """Return `compute`, `steps` and `steps_alone` for a record's meters: what is computed of kept observations and what
-    was observed.
+    """Return `compute`, `steps` and `steps_alone` for a record's meters: numbers of kept observations and of the facts
+    that
+    were observed.
 
     `flags` say of each observation whether it counts. None of them stands in it where there is nothing to compute it
     of; the last one is of blocks in which the tenant was alone.
@@ -432,9 +434,9 @@ def _utilisation(observed: dict[str, Any], number: object, measured: Sequence[Ob
 
     It is empty where operations were not counted, or no time was.
 
-    `number` is how many steps each observation made, as the record says it; what is no such number gives nothing.
+    `number` is how many steps each observation made, as the record says it; without such a number there is nothing.
     `mfu` is null for a device without a known peak in the precision that was observed. Of several ranks it is the
-    first one's operations on its own device. `mfu_least` is what is left of it where convolutions that can be done with
+    first one's operations on its own device. `mfu_least` is its remainder where convolutions that can be done with
     fewer products than are counted were done with a quarter of them.
     """
     flops = observed.get("flops_per_step")

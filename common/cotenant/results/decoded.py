@@ -1,6 +1,6 @@
 """Values of decoded JSON, checked: a record may be another program's, cut off or damaged anywhere.
 
-A malformed value is absent; the record says what it is worth without it.
+A malformed value is absent; the record counts without it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _FAILURE = frozenset({"suite", "name", "run_id", "vcd"})
 _FAILED = re.compile(r"\.FAIL(\.\d{8}-\d{6}-\d+)?\.json$")
 _OWN_FIELDS = frozenset(Record.__struct_fields__)
 _NO_SHAPE = frozenset({"precision", "cuda", "data", "nodes", "parallel", "gradient_compression", "deterministic"})
-"""Arguments that say in which numbers, from where, over what and how repeatably the same is trained."""
+"""Arguments on precision, input, ranks and determinism: the same work is trained."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file, or what of it could not be read, and why: a clause, or a noun where a `remedy` follows."""
+    """A file, or a part of it, that could not be read, and why: a clause, or a noun where a `remedy` follows."""
 
     path: str
     reason: str
@@ -67,7 +67,7 @@ def skipped_sentences(skipped: Sequence[Skipped]) -> list[str]:
 
 
 class ForeignError(ValueError):
-    """This is no record of ours, nor of the original suite. The text says what is missing."""
+    """This is no record of ours, nor of the original suite. The text names the missing part."""
 
 
 def mapping_of(value: Any) -> Fields:
@@ -88,7 +88,7 @@ def text_of(value: Any) -> str:
 
 
 def part_of(value: Any, kind: type[T]) -> T | None:
-    """Return the value as what it should be, or None where it is something else."""
+    """Return the value in its type, or None where it has another."""
     try:
         return None if value is None else msgspec.convert(value, kind)
     except (msgspec.ValidationError, UnicodeEncodeError, RecursionError):
@@ -96,7 +96,7 @@ def part_of(value: Any, kind: type[T]) -> T | None:
 
 
 def time_of(text: str) -> str:
-    """Return a time as ISO 8601: the original's older files hold what C's `ctime` writes."""
+    """Return a time as ISO 8601: the original's older files hold texts of C's `ctime`."""
     if text[:1].isalpha():
         with suppress(ValueError):
             return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").isoformat()
@@ -122,9 +122,9 @@ def number_in(fields: Fields, path: str) -> int | None:
 
 
 class Decoded:
-    """One JSON object that is a record, the `number`-th of its file, and what several columns take from it.
+    """One JSON object that is a record, the `number`-th of its file, and the parts that several columns share.
 
-    `edited`: its file is not what the journal says that its launch wrote.
+    `edited`: its file is not the one that its launch wrote, by the journal.
     """
 
     def __init__(self, fields: Any, path: str = "", number: int | None = None, edited: bool = False) -> None:
@@ -248,7 +248,7 @@ class Decoded:
 
     @property
     def losses_non_finite(self) -> int:
-        """As the record counts them, else of the losses it kept; a null is what JSON makes of NaN."""
+        """As the record counts them, else of the losses it kept; NaN is null in JSON."""
         counted, losses = part_of(self.at("losses_non_finite"), Whole), list_of(self.at("batch_loss"))
         return sum(part_of(loss, Number) is None for loss in losses) if counted is None else counted
 
@@ -274,7 +274,7 @@ class Decoded:
 
     @property
     def item_work(self) -> str:
-        """As `unique_id`, without what tuning may change: equal where the work of an item is."""
+        """As `unique_id`, without arguments that tuning may change: equal where the work of an item is."""
         return self._work(self.cell, TUNABLE)
 
     @property

@@ -103,7 +103,7 @@ def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: s
 
 
 def read_export(path: Path) -> Iterator[Table | Skipped]:
-    """Yield what an exported file holds, in tables of some ten thousand rows, and its damaged parts."""
+    """Yield the rows of an exported file, in tables of some ten thousand, and its damaged parts."""
     form = export_form(path)
     if form == "observations":
         yield Skipped(str(path), NOT_ROWS)

@@ -38,8 +38,9 @@ Identity = tuple[str, str, str, int, datetime]
 class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the history: a launch, its rate, and its device.
 
-    `rate` is of the node, in `unit` per second; of a launch without one `outcome` says why. `device` is what it ran on
-    by name, `work` what else has to be equal where rates are compared, `setting` the versions its record knew.
+    `rate` is of the node, in `unit` per second; of a launch without one `outcome` says why. `device` is the name
+    of its device, `work` all else that has to be equal where rates are compared, `setting` the versions its record
+    knew.
     """
 
     schema: Literal["cotenant-history-1"] = "cotenant-history-1"
@@ -57,7 +58,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     setting: dict[str, str]
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a rate of what did not complete, and for none of what did."""
+        """Raises ValueError for a rate of a launch that did not complete, and for none of one that did."""
         if (self.rate is None) == (self.outcome == COMPLETED):
             raise ValueError(f"{self.outcome} with a rate of {self.rate}")
 
@@ -142,7 +143,7 @@ def line_of(entry: HistoryEntry) -> bytes:
 
 
 def entry_of(line: bytes) -> HistoryEntry:
-    """Return the entry of a line. Raises ValueError that says what is wrong with it."""
+    """Return the entry of a line. Raises ValueError that names its fault."""
     try:
         return decoded(_DECODER, line)
     except msgspec.DecodeError as error:
@@ -167,8 +168,8 @@ def add_to_history(path: Path, entries: Sequence[HistoryEntry]) -> tuple[int, Hi
     """Append the entries the history does not hold yet; return how many, and the history before.
 
     The file is made where there is none. Lines are written whole, under a lock, and synced; where they cannot be, as on
-    a full disk, what was written of them is taken back. A last line that its writer left unfinished is closed, so that
-    it spoils nothing but itself. Raises CotenantError.
+    a full disk, the part of them that was written is taken back. A last line that its writer left unfinished is closed,
+    so that it spoils nothing but itself. Raises CotenantError.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,7 @@ def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
         if not work.get(flag):
             work.pop(flag, None)
     if "channels_last" in work:
-        # What a device takes by default stands in `kernels`.
+        # A device's defaults stand in `kernels`.
         work["channels_last"] = bool(work["channels_last"])
     text = json.dumps([name, version, work], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

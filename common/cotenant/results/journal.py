@@ -29,7 +29,7 @@ LOCK_LIMIT_S, LOCK_POLL_S = 10.0, 0.05
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="start"):
-    """A suite began, or went on. `conditions` is what has to be equal for another start to go on with it."""
+    """A suite began, or went on. `conditions` have to be equal for another start to go on with it."""
 
     suite: str
     uid: int
@@ -181,7 +181,7 @@ def append(directory: Path | Directory, entry: Entry) -> bytes:
 
 
 def goes_on(place: Directory, known: bytes) -> bool:
-    """Whether a journal still begins with what is `known` of it, and all behind that is entries."""
+    """Whether a journal still begins with the `known` bytes, and all behind them is entries."""
     try:
         with place.open(FILE) as file:
             content = file.read()
@@ -206,7 +206,7 @@ def _lock(file: BinaryIO, path: str) -> None:
 
 
 def parsed(content: bytes, path: Path | str) -> Journal:
-    """Return what a journal holds. Raises CotenantError, which names the line that is not what was written there."""
+    """Return a journal's entries. Raises CotenantError, which names the line that was changed."""
     entries, head = [], FIRST
     for number, text in enumerate(content.split(b"\n")[:-1], 1):
         try:

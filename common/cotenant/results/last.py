@@ -18,7 +18,7 @@ from cotenant.results.store import TIME
 
 @dataclass(frozen=True, slots=True)
 class LastLaunch:
-    """A launch that completed: its `seconds` from its begin to its last tenant's end, what its optimizers step, and the
+    """A launch that completed: its `seconds` from its begin to its last tenant's end, its optimizers' weights, and the
     most memory that its slice had, page cache included.
 
     `parameters` is None where that was not counted: nothing is trained, or the program is no benchmark of ours.

@@ -87,7 +87,7 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def failure_of(launches: Iterable[LaunchRecords]) -> str | None:
-    """Return what became of launches instead of a rate; None where no tenant failed and no record is invalid.
+    """Return the failure of launches that have no rate; None where no tenant failed and no record is invalid.
 
     An aborted tenant was ended by another's fault, which says more; an outcome says more than INVALID.
     """
@@ -125,7 +125,7 @@ def work_of(row: Mapping[str, Any]) -> Work:
 def difference_of(works: Collection[Work], beside: Collection[str] = ()) -> tuple[str, str] | None:
     """Return the first word in which works differ, none of those `beside`, and its values: empty for `benchmark`.
 
-    What a record does not know differs from nothing.
+    A fact that a record does not know differs from nothing.
     """
     seen: dict[str, set[str]] = {word: set() for word in equal_columns() if word not in beside}
     for work in works:

@@ -15,7 +15,7 @@ LABELS = ("suite", "name", "group", "tenant", "hostname", "gpu", "precision", "i
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """A quantity: its name behind `cotenant_`, which ends in its unit, the column that holds it, and what it is."""
+    """A quantity: its name behind `cotenant_`, which ends in its unit, the column that holds it, and its meaning."""
 
     name: str
     column: str

@@ -78,7 +78,7 @@ class Repetitions:
 def read_file(
     path: Path, repetitions: Repetitions | None = None, written: Written | None = None
 ) -> Iterator[Decoded | Skipped]:
-    """Yield the contents of one file, record by record; `written` says whether it is what its launch wrote."""
+    """Yield the contents of one file, record by record; `written` says whether it is as its launch wrote it."""
     lost, content = 0, _content(path)
     edited = written is not None and isinstance(content, bytes) and written.differs(path, content)
     for number, value in enumerate((repetitions or Repetitions()).numbered(_values(content), path)):
@@ -97,7 +97,7 @@ def read_file(
 def planned_jobs(place: Path) -> set[str]:
     """Return the jobs of the resolved suites, which suites leave beside their records, in a directory and below it.
 
-    None of a file, or of what is damaged.
+    None of a file, or of a damaged part.
     """
     jobs: set[str] = set()
     paths = [path for ending in RESOLVED for path in place.rglob(f"*{ending}")] if place.is_dir() else []
@@ -126,7 +126,8 @@ def _files(places: list[Path]) -> Iterator[Path | Skipped]:
 def _below(place: Path) -> Iterator[Path | Skipped]:
     """Yield the files below a directory that may be records, a directory's own first, both in order of their names.
 
-    Links to directories could lead in a circle: they are not followed, and named, as is what cannot be looked into.
+    Links to directories could lead in a circle: they are not followed, and named, as are directories that cannot be
+    read.
     """
     refused: list[OSError] = []
     for directory, below, names in os.walk(place, onerror=refused.append):
@@ -165,7 +166,7 @@ def _content(path: Path) -> bytes | str:
 def _values(content: bytes | str) -> Iterator[Any]:
     """Yield the JSON objects of a file, a closed or unclosed list of them, or lines of them; a sentence where it ends.
 
-    What comes before a damaged place is kept: an appended file is whole up to the moment its writer died.
+    Records before a damaged place are kept: an appended file is whole up to the moment its writer died.
     """
     if isinstance(content, str):
         yield content

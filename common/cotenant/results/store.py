@@ -166,8 +166,8 @@ def append_summary(directory: Path | Directory, line: str) -> None:
 class Reserve:
     """Room on the records' disk, held back: one that fills up while tenants run costs no record of theirs.
 
-    It is a file without a name, which ends with its process, however that ends. What the disk refuses is written once
-    more into this room, and `refused` is why.
+    It is a file without a name, which ends with its process, however that ends. A file that the disk refuses is written
+    once more into this room, and `refused` is why.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -186,7 +186,7 @@ class Reserve:
                 raise _no_room(directory) from error
 
     def write(self, write: Callable[[], T]) -> T:
-        """Return what `write` returns. Raises CotenantError where it cannot write into the room held back, either."""
+        """Return the result of `write`. Raises CotenantError where it cannot write into the room held back, either."""
         try:
             return write()
         except CotenantError as error:

@@ -167,8 +167,8 @@ def _restless(confirmation: Confirmation, node: int) -> Charge:
 
 
 def _suspicion(screening: Screening, node: int) -> Charge:
-    """Return the outlier of a node that is the farthest below what is natural: a resource before its jobs. Of one
-    without any it is what could not be seen."""
+    """Return the outlier of a node that is the farthest below its natural range: a resource before its jobs. Of one
+    without any it is an effect that could not be seen."""
     effects = screening.effects
     if not screening.outliers[node]:
         limits = [screening.levels.sd, *np.atleast_1d(screening.resources.sd)]

@@ -10,7 +10,7 @@ from cotenant.stats.describe import INTERVAL_OBSERVATIONS
 MOST_REPEAT = 10_000
 """Observations that `--at-least` asks for at most: a record keeps them all."""
 LEAST_STEP_NS = 1_000
-"""A clock read takes some 50 ns: what is said to be shorter than this was not timed."""
+"""A clock read takes some 50 ns: a step that is said to be shorter than this was not timed."""
 
 
 @dataclass(frozen=True, slots=True)

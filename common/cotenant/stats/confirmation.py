@@ -64,9 +64,9 @@ class Confirmation:
 
 
 def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp]) -> Confirmation | None:
-    """Return what `rounds` (K, N, J) of log rates, NaN where nothing ran, say of the nodes with an outlier.
+    """Return the confirmation of the nodes with an outlier by `rounds` (K, N, J) of log rates, NaN where nothing ran.
 
-    The healthy nodes that ran in the same round tell what has changed since the screening, which is taken off; of few
+    The healthy nodes that ran in the same round tell the change since the screening, which is taken off; of few
     nodes, none of which was chosen, all do. None where fewer than two rounds have two healthy nodes of the same job.
     """
     effects, suspects = screening.effects, screening.suspects
@@ -99,7 +99,7 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
     of_level = _of_median(variance, np.flatnonzero(again))
     groups = [np.flatnonzero(again & (resources == number)) for number in range(resources.max(initial=-1) + 1)]
     of_groups = [_of_median(variance, members) + of_level for members in groups]
-    # What the noise of one run adds to the spread of the screening.
+    # The noise of one run is part of the spread of the screening.
     once = noise[None] ** 2
     level_once = _of_median(once, np.flatnonzero(again))
     groups_once = np.array([_of_median(once, members) + level_once for members in groups]).reshape(-1)
@@ -175,7 +175,7 @@ def _part(rounds: Logs, effect: Logs, variance: Logs, freedom: float | Logs, nat
     """Return the part of these effects by round (K, N, k), and over all of them (N, k).
 
     The chance p takes all rounds for one run of a healthy node: its lasting peculiarity, which every repeat shows
-    again, is no proof of a fault. `once` (k) is what noise adds to the variance of nature; it is taken off, but not the
+    again, is no proof of a fault. `once` (k) is the noise in the variance of nature; it is taken off, but not the
     error of that variance itself.
     """
     middle, sd, free = (np.atleast_1d(each) for each in (nature.middle, nature.sd, nature.freedom))

@@ -14,7 +14,7 @@ from cotenant.stats.kept import LEAST_ROUNDS, BlockSum, ends_around, over_rounds
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
 MOST_S = 3600.0
-"""A difference that needs longer is smaller than what two launches differ by."""
+"""A difference that needs longer is smaller than the difference of two launches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ Sides = Sequence[tuple[Sequence[BlockSum], Sequence[BlockSum]]]
 def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRatio | None:
     """Return B over A; None where no round has blocks of both.
 
-    `rounds` names the round of each block by its index, and `round_s` is what one takes. Of each round and slice the
+    `rounds` names the round of each block by its index, and `round_s` is the length of one. Of each round and slice the
     logarithm of B's items / time over A's; of these the mean over the slices, over the rounds their mean and t interval
     (`over_rounds`).
     """

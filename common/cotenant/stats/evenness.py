@@ -1,7 +1,7 @@
 """Judges whether users, or jobs, differ at all: by Tukey's studentised range over launches, with shrunk values.
 
 The least and the greatest of several noisy means lie apart by chance alone, the farther the more there are. So who is
-least is named only beyond what chance does, and how far by values that are drawn to their mean.
+least is named only beyond chance, and how far by values that are drawn to their mean.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Differences:
     """How several means differ, on logarithms.
 
     `p` is the chance of so wide a range among equals; `effects` are the means less that of all, drawn to it (empirical
-    Bayes: what noise adds to their variance is taken off), and `error` is the standard error of such an effect.
+    Bayes: the part of noise in their variance is taken off), and `error` is the standard error of such an effect.
     """
 
     p: float
@@ -54,7 +54,7 @@ class Differences:
 def differences(rows: Sequence[Sequence[float]]) -> Differences | None:
     """Return how the columns differ over the rows, which are launches, or jobs; None of fewer than two of either.
 
-    What a row has in common drops out: the noise is what is left without the rows' and the columns' means.
+    The common part of a row drops out: the noise is the rest without the rows' and the columns' means.
     """
     table = np.asarray(rows, float)
     if table.ndim < 2 or min(table.shape) < 2:
@@ -75,7 +75,7 @@ def differences_of(means: Sequence[float], error: float, freedom: int) -> Differ
 
 
 def differences_within(parts: Sequence[Kept]) -> Differences | None:
-    """Return how what several keep differs by their intervals within one launch; None where one has none."""
+    """Return how the kept shares of several differ, by their intervals within one launch; None where one has none."""
     widths = [
         math.log(part.interval[1] / part.interval[0]) / 2 / t_975(part.n - 1)
         for part in parts

@@ -1,8 +1,8 @@
-"""The rates of many nodes: log rate = job + node + node x resource, all by medians, and the outliers of what is left.
+"""The rates of many nodes: log rate = job + node + node x resource, all by medians, and the outliers of the rest.
 
 Healthy devices of one model differ by several percent, in all jobs alike: a limit on the rate itself would find the
-slow end of what is natural. So a node's own level is tested against those of its class (nodes of equal hardware), and
-what is left against the same job, and the same resource, of the other nodes.
+slow end of the natural range. So a node's own level is tested against those of its class (nodes of equal hardware), and
+the rest against the same job, and the same resource, of the other nodes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Logs = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 LEAST_NODES = 8
-"""Fewer nodes of a class do not tell what is natural among them: then it is taken to be PRIOR, and all run again."""
+"""Fewer nodes of a class do not tell their natural spread: then it is taken to be PRIOR, and all run again."""
 PRIOR, PRIOR_FREEDOM = 0.03, 3
 """The standard deviation among few nodes beforehand, and as how many degrees of freedom it counts."""
 ROBUST_SDS, FEW_SDS = 3.0, 2.0

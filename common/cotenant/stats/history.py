@@ -29,7 +29,7 @@ LEAST_PART = 20
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """From the first launch to the last the rate became `ratio` times what it was, at an even pace.
+    """From the first launch to the last the rate became `ratio` times as high, at an even pace.
 
     `interval` (95 %) is of `ratio`; `p` is the chance of such an order among launches without a trend.
     """
@@ -78,7 +78,7 @@ def _exp(value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LevelChange:
-    """From entry `index` on the rate is `ratio` times what it was, by a test whose chance of such a one is `p`."""
+    """From entry `index` on the rate is `ratio` times as high, by a test whose chance of such a one is `p`."""
 
     index: int
     ratio: float
@@ -154,7 +154,7 @@ def _windows(n: int) -> list[tuple[int, int]]:
 
 
 def _pettitt(logs: npt.NDArray[np.float64]) -> tuple[float, int, float]:
-    """Return the p of the most likely place, where it is, and by what part the level moves there."""
+    """Return the p of the most likely place, that place, and the part by which the level moves there."""
     n = len(logs)
     # How many of all others an entry is above, less how many it is below; inside the first k entries they cancel.
     _, at_value, ties = np.unique(logs, return_inverse=True, return_counts=True)

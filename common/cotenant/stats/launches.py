@@ -1,6 +1,6 @@
 """Over launches: the launch is the unit of repetition, and averages are over the logarithm of its median rate.
 
-Pooling the observations of several launches instead gives an interval that covers a third of what it says.
+Pooling the observations of several launches instead gives an interval that covers a third of its promise.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def across_launches(rates: Sequence[float]) -> AcrossLaunches:
 
 def t_quantile(freedom: float) -> float:
     """Return the t (Student, 1908) that leaves a half of 1 - CONFIDENCE above it."""
-    # What scipy.stats.t.ppf returns; that module takes a second to import.
+    # As scipy.stats.t.ppf; that module takes a second to import.
     return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 

@@ -1,8 +1,9 @@
 """Predicts the shares that jobs keep in pairs from the pairs that were measured: kept = mean + victim + neighbour.
 
 Both effects are held small by a penalty (ridge regression, Hoerl and Kennard, 1970). Candidates differ in the penalty,
-in one rank more (a victim's sensitivity times a neighbour's pressure) and in whether curves tell what is expected
-beforehand. Cross-validation over launches chooses among them, and once more, around it, says how far the choice errs.
+in one rank more (a victim's sensitivity times a neighbour's pressure) and in whether curves give the
+expectationbeforehand. Cross-validation over launches chooses among them, and once more, around it, says how far the
+choice errs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Fit:
     """The candidate that errs least, and how far predictions of measured pairs err without their own launch, by the
     candidate that is chosen without it, in shares of the rate alone.
 
-    `penalty` of each effect, one `rank` more or none, `curves` as what is expected or not; `error` is the mean
+    `penalty` of each effect, one `rank` more or none, `curves` as the expectation or not; `error` is the mean
     distance, `worst` the largest, `constant` the mean one of one number for all pairs.
     """
 
@@ -48,7 +49,8 @@ class Fit:
 
 
 def by_curves(resources: Sequence[Sensed], jobs: Sequence[str]) -> Numbers | None:
-    """Return what jobs are expected to keep by their curves alone: of each resource whose probe shows a loss they keep
+    """Return the shares that jobs are expected to keep by their curves alone: of each resource whose probe shows a loss
+    they keep
     what `kept_beside` says. None where there is no such resource, or one was not measured of a job."""
     seen = [of for of in resources if of.known]
     if not seen or any(job not in of.jobs for of in seen for job in jobs):
@@ -60,7 +62,7 @@ def by_curves(resources: Sequence[Sensed], jobs: Sequence[str]) -> Numbers | Non
 def predict(kept: Numbers, expected: Numbers | None = None) -> tuple[Numbers, Fit] | None:
     """Return the predicted shares of all jobs in pairs (J, J), from those that are measured, and how far that errs.
 
-    Of a measured pair it is what the other launches say; both directions of a launch belong together. `expected` is
+    Of a measured pair it is the model of the other launches; both directions of a launch belong together. `expected` is
     what curves say. None where fewer than LEAST_LAUNCHES were launched.
     """
     known = ~np.isnan(kept)
@@ -121,7 +123,7 @@ def _fitted(
 
 
 def _rank_one(left: Numbers, used: Numbers, penalty: float) -> Numbers:
-    """Return the product of a number of each victim and one of each neighbour that is nearest to what is `left`, by
+    """Return the product of a number of each victim and one of each neighbour that is nearest to the rest, `left`, by
     alternating ridge regressions from the first singular vectors on."""
     scale = np.sqrt((left**2).sum(axis=(-1, -2), keepdims=True) / used.sum(axis=(-1, -2), keepdims=True))
     left = left / np.maximum(scale, np.finfo(float).tiny)

@@ -35,7 +35,7 @@ def mann_kendall(values: Sequence[float], correlation: float = 0.0) -> float:
     """Return the two-sided p of Mann and Kendall's test of no trend, by its normal approximation, corrected for ties.
 
     Kendall, Rank Correlation Methods (1975), ch. 4. Of fewer than three values, or of equal ones, it is 1. A lag-1
-    `correlation` of what is left without the trend widens the score's variance (Yue and Wang, 2004).
+    `correlation` of the rest without the trend widens the score's variance (Yue and Wang, 2004).
     """
     series = np.asarray(values, float)
     n = len(series)
@@ -87,7 +87,7 @@ def slow_start(values: Sequence[float]) -> int:
     """Return how many of the first values are all larger than every later one, as chance would hardly have it.
 
     Of n values in any order the first k are the k largest with the chance 1 / C(n, k). The most k up to a quarter of
-    n for which that is below 1 % counts; 0 is what a launch without a slow start has.
+    n for which that is below 1 % counts; a launch without a slow start has 0.
     """
     n = len(values)
     largest = list(accumulate(reversed(values), max))
@@ -123,9 +123,9 @@ class Spikes:
 
 
 def spikes(values: Sequence[float], waits: Sequence[float]) -> Spikes:
-    """Return what stands far off among `values` (seconds), of each of which `waits` were spent waiting for input.
+    """Return those that stand far off among `values` (seconds), of each of which `waits` were spent waiting for input.
 
-    A value is late where at least half of what it took beyond the median is wait beyond the median wait.
+    A value is late where at least half of its time beyond the median is wait beyond the median wait.
     """
     series, waited = np.asarray(values, float), np.asarray(waits, float)
     if not len(series):

@@ -134,7 +134,7 @@ def fitting(job: Job, devices: int) -> tuple[JobCell, ...]:
 def without_unsupported(jobs: Sequence[Job], has_devices: bool) -> tuple[Job, ...]:
     """Return the jobs without those cells of the axis `--precision` that a host without devices cannot train.
 
-    Of an axis of which no other cell is chosen all are returned: the benchmark itself says what it lacks.
+    Of an axis of which no other cell is chosen all are returned: the benchmark itself names the precision it lacks.
     """
     if has_devices:
         return tuple(jobs)
@@ -190,7 +190,7 @@ def arguments(
     A flag in `extra` replaces the same flag of the cell with all its values; the rest of `extra` is added.
     Every word is expanded by itself, so a variable's value never becomes two arguments. `--seed` comes last,
     where it wins in argparse, unless `extra` names one; before a `-s` of `extra`, its other name in our benchmarks,
-    which may mean anything in others. Only what follows a `--` in `extra` stays behind it: flags have no meaning there.
+    which may mean anything in others. Only words behind a `--` in `extra` stay behind it: flags have no meaning there.
     """
     return [expand_variables(word, variables) for word in _unexpanded(cell, extra, seed)]
 

@@ -13,7 +13,7 @@ from cotenant.errors import CotenantError
 from cotenant.text import quoted
 
 _WHITE = " \t\n\r"
-# What the resolved suite and the records can hold.
+# The names that the resolved suite and the records can hold.
 _INT_LOW, _INT_HIGH = -(2**63), 2**64 - 1
 
 

@@ -61,7 +61,7 @@ def load(path: Path) -> Suite:
 
 
 def check_mixes_of(jobs: Sequence[Job], mixes: Sequence[Mix]) -> None:
-    """Raise CotenantError for a mix of what is no cell of these jobs, or that is called like one of them."""
+    """Raise CotenantError for a mix with a label that is no cell of these jobs, or that is called like one of them."""
     labels = {job: labels_of(job) for job in jobs}
     cells = {label: job.group for job, of_job in labels.items() for label in of_job}
     check_mixes(mixes, cells, {job.stem: of_job for job, of_job in labels.items() if len(of_job) > 1})

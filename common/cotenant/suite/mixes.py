@@ -114,7 +114,8 @@ def pairs_named(text: str) -> Mix:
 
 
 def check_mixes(mixes: Iterable[Mix], cells: Mapping[str, Group], jobs: Mapping[str, Sequence[str]]) -> None:
-    """Raise CotenantError for a mix of what is no cell, of a cell that owns the machine, or with a name that is taken.
+    """Raise CotenantError for a mix with a label that is no cell, of a cell that owns the machine, or with a name that
+    is taken.
 
     `cells` are the file's labels with their groups; `jobs` are the labels of each job of several cells.
     """

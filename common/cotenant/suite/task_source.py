@@ -20,7 +20,7 @@ LAYERS_MODULE = "cotenant.layers."
 
 @dataclass(frozen=True, slots=True)
 class TaskSource:
-    """`trains`: the first paragraph of the benchmark's docstring. `item`: what its rate counts; empty if unknown."""
+    """`trains`: the first paragraph of the benchmark's docstring. `item`: the unit of its rate; empty if unknown."""
 
     trains: str = ""
     item: str = ""

@@ -1,1 +1,1 @@
-"""The search for a job's fastest setting. Pure: what launches answered goes in, the next setting comes out."""
+"""The search for a job's fastest setting. Pure: results of launches go in, the next setting comes out."""

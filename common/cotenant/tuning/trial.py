@@ -1,4 +1,4 @@
-"""A setting of a job, and what launches of it have answered."""
+"""A setting of a job, and the results of its launches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ USUAL_SPREAD, WEIGHT = 0.01, 4
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A batch size, and flags with their values beside it; what stands in neither is as the job has it."""
+    """A batch size, and flags with their values beside it; all else is as the job has it."""
 
     batch_size: int
     flags: tuple[tuple[str, Value], ...] = ()
@@ -61,7 +61,7 @@ class StepEstimate:
 def logs_by_setting(trials: Sequence[Trial]) -> dict[Setting, list[float]]:
     """Return the logarithms of the rates of each setting, in the order of first sight.
 
-    A setting of which a launch did not fit has none: what fits only sometimes is no answer.
+    A setting of which a launch did not fit has none: one that fits only sometimes is no answer.
     """
     refused = {trial.setting for trial in trials if trial.too_large}
     logs: dict[Setting, list[float]] = {}
@@ -79,7 +79,7 @@ def spread_of(logs: dict[Setting, list[float]]) -> tuple[float | None, int]:
 
 
 def assumed_spread(logs: dict[Setting, list[float]]) -> float:
-    """Return the spread that a decision takes for granted: the usual one, corrected by what was seen."""
+    """Return the spread that a decision takes for granted: the usual one, corrected by the results so far."""
     seen, freedom = spread_of(logs)
     squares = WEIGHT * USUAL_SPREAD**2 + freedom * (seen or 0.0) ** 2
     return math.sqrt(squares / (WEIGHT + freedom))

@@ -84,7 +84,7 @@ def content(file: File) -> Iterator[bytes]:
 
 
 def scene(identity: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the image of this id, and the annotations of what it shows, as they stand in the annotation file.
+    """Return the image of this id, and the annotations of its objects, as they stand in the annotation file.
 
     Two fifths of the objects are below 32 x 32 pixels, a quarter above 96 x 96, three in ten of them persons.
     """
@@ -113,7 +113,7 @@ def scene(identity: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     annotations = [
         {
             "segmentation": _run_lengths(box, width, height) if crowd else [_outline(box)],
-            # What an octagon lacks of its box: four corners of a quarter by a quarter, halved.
+            # An octagon lacks of its box four corners of a quarter by a quarter, halved.
             "area": round(box[2] * box[3] * (1.0 if crowd else 0.875), 4),
             "iscrowd": int(crowd),
             "image_id": identity,

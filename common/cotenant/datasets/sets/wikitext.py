@@ -17,7 +17,7 @@ from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Reci
 
 # Without the end of a line, which readers count as a word of its own.
 VOCABULARY = 33_277
-# Measured on what is made, rounded up; of larger vocabularies words are longer.
+# Measured on the files made, rounded up; of larger vocabularies words are longer.
 BYTES_PER_TOKEN = 4.4
 BYTES_PER_TOKEN_OF_MANY = 4.9
 _SPLITS = ("train", "valid", "test")

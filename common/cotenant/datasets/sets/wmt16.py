@@ -3,7 +3,7 @@
 The made one has invented words of Zipf's law, some of them subwords, and sentences as long as the real ones, about
 N(25, 10) words up to 50. The published texts are split into words and punctuation marks. There are no subwords
 (byte-pair encoding): the vocabulary is the most frequent words of both languages, in the files and with the names that
-translators read. Rare words are unknown to them, so BLEU is not what published models reach; speed is the same.
+translators read. Rare words are unknown to them, so BLEU is not that of published models; speed is the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VOCABULARY = 32_316
 MEAN_WORDS, SPREAD_WORDS, LONGEST = 25, 10, 50
 # By how many words a German sentence differs from its English one.
 SPREAD_OF_PAIR = 3
-# Measured on what is made, rounded up.
+# Measured on the files made, rounded up.
 BYTES_PER_PAIR = 240
 PAIRS_PER_PIECE = 50_000
 _VOCABULARY_FILE, _ENGLISH, _GERMAN = 0, 1, 2
@@ -36,7 +36,7 @@ _TRAIN, _TEST, _SMALL = "train.tok.clean.bpe.32000", "newstest2014.tok.bpe.32000
 _LISTED = "vocab.bpe.32000"
 _WORD = re.compile(r"\w+|[^\w\s]")
 _SENTENCE = re.compile(r"<seg[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
-# As long as the Moses scripts leave real sentences: what is longer is rarely one.
+# As long as the Moses scripts leave real sentences: a longer line is rarely one.
 LONGEST_REAL = 80
 
 

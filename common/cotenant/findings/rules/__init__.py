@@ -49,7 +49,7 @@ def _half_share(record: Record) -> float:
 
 
 def with_findings(launch: Sequence[Record], earlier: Sequence[Record] = ()) -> list[Record]:
-    """Return the records of one launch with what they are worth beside one device, and with the findings of all rules.
+    """Return the records of one launch with their scaling beside one device, and with the findings of all rules.
 
     `earlier`: the records of the launches before it in the same run of the suite.
     """
