@@ -200,8 +200,9 @@ def test_counters_of_the_kernel(v2_kernel: FakeV2) -> None:
 
 
 def test_who_ends_when_memory_is_full(v2_kernel: FakeV2) -> None:
-    for on_oom, written in (("group", "1"), ("process", "0")):
-        backend = V2(v2_kernel.mounts, on_oom=on_oom)
+    for oom_group, written in ((True, "1"), (False, "0")):
+        backend = V2(v2_kernel.mounts)
+        backend.oom_group = oom_group
         backend.open(RunName())
         assert backend.create(PLANNED).verify().oom_group == written
         assert (v2_kernel.at() / "memory.oom.group").read_text().strip() == written

@@ -5,18 +5,16 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from cotenant.bench.contract import Benchmark
 from cotenant.bench.loader import constant_input, rows
 from cotenant.bench.outcome import MissingDataError
+from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
-
-if TYPE_CHECKING:
-    from cotenant.bench.contract import Benchmark
-    from cotenant.bench.run import Run
 
 
 class Batches:

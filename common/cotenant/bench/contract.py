@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from cotenant.bench.loader import rows, tensors_in
 from cotenant.bench.parameters import BenchmarkParameters
-
-if TYPE_CHECKING:
-    import torch
-
-    from cotenant.bench.run import Run
+from cotenant.bench.run import Run
 
 
 class Benchmark(BenchmarkParameters):

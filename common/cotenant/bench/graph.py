@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map
 
 from cotenant.bench.lamb import LAMB
 from cotenant.bench.outcome import UnsupportedError, outcome_of
-
-if TYPE_CHECKING:
-    from cotenant.bench.run import Run
+from cotenant.bench.run import Run
 
 Step = Callable[[Any, Any], torch.Tensor | None]
 REMEDY = "Leave --graph out."

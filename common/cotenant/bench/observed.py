@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
@@ -16,12 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from cotenant.bench.audit import pushes_of
+from cotenant.bench.precision import Precision
+from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
-
-if TYPE_CHECKING:
-    from cotenant.bench.precision import Precision
-    from cotenant.bench.run import Run
-
 
 _SHORT = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.float64: "fp64"}
 

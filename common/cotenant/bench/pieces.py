@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -18,12 +18,10 @@ from cotenant.bench.chrono import Observation
 from cotenant.bench.loader import tensors_in
 from cotenant.bench.loop import Loop
 from cotenant.bench.outcome import UnsupportedError
+from cotenant.bench.run import Run
 from cotenant.bench.saved import Reached, Saved
 from cotenant.challenge.messages import MOST_STEPS, seed_of
 from cotenant.machine.topology import model_name
-
-if TYPE_CHECKING:
-    from cotenant.bench.run import Run
 
 TRIED_STEPS = 2
 NONCES = b"one".ljust(32), b"two".ljust(32)

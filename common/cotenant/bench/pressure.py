@@ -11,17 +11,15 @@ import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from cotenant.bench.arguments import flag
 from cotenant.bench.chrono import clock_ns
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.outcome import UnsupportedError
+from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
 from cotenant.procfs import fields, read_text, to_int
-
-if TYPE_CHECKING:
-    from cotenant.bench.run import Run
 
 FULL = 100
 FIXED = {"batch_size": 1, "workers": 0, "cached_batch": False}

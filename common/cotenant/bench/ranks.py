@@ -28,7 +28,7 @@ STORE_LIMIT_S = 600
 def ranks_of(words: Sequence[str], environ: Mapping[str, str], count: Callable[[], int]) -> int:
     """Return how many processes a benchmark with these flags takes on this node; 0: it is to be started by itself.
 
-    So its sentence names the fault of its devices best. `count` gives those that torch sees.
+    By itself it names the fault of its devices best. `count` gives those that torch sees.
     """
     devices = value_behind(words, "--devices", usual="0")
     if value_behind(words, "--parallel") == "dp" or not devices.isdecimal():

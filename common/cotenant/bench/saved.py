@@ -13,16 +13,14 @@ import random
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import torch
 
 from cotenant.bench.parallel import is_sharded, local
-
-if TYPE_CHECKING:
-    from cotenant.bench.run import Run
+from cotenant.bench.run import Run
 
 WEIGHTS, MOST_BYTES = 16, 1 << 24
 """This many weights, none of more bytes, are looked at in some elements: a step that trains changes one of them."""

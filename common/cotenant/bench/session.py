@@ -54,6 +54,7 @@ def _plain(value: Any) -> str:
 
 
 Counterpart = Rendezvous | Alone
+"""The runner, or its stand-in where there is none."""
 
 RUNNER_READS_S = 0.3
 """A runner reads messages to it ten times a second."""

@@ -9,15 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from cotenant.bench.audit import falls_short
+from cotenant.bench.contract import Benchmark
 from cotenant.bench.loader import ORDERED, tensors_in
-
-if TYPE_CHECKING:
-    from cotenant.bench.contract import Benchmark
 
 ONE_IN = 10
 """One batch of an observation is looked at for every so many."""

@@ -70,7 +70,7 @@ def examine(options: Options, machine: Machine, quick: bool) -> Facts:
 def _isolation(options: Options) -> tuple[Isolation, Chosen]:
     """Return the backend that would serve; where none does, the plan is one without slices."""
     try:
-        chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.limits.on_oom)
+        chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base)
     except IsolationError as error:
         refusal = Finding("not_isolated", "error", error.sentence, error.remedy)
         return Isolation("", NoIsolation.unenforced, (refusal,)), Chosen(NoIsolation())

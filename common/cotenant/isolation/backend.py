@@ -190,6 +190,8 @@ class Backend(Protocol):
 
     name: str
     unenforced: tuple[str, ...]
+    oom_group: bool = True
+    """Whether memory that is full ends all of a tenant, where the kernel can do so, or one process of it."""
 
     def probe(self) -> Refusal | None:
         """Return why this backend cannot be had here as it should be, or None where it can."""

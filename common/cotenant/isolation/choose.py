@@ -69,13 +69,12 @@ class Chosen:
             self.backend.begin_anew()
 
 
-def choose_backend(requested: str, mounts: Mounts, base: str | None, on_oom: str = "group") -> Chosen:
+def choose_backend(requested: str, mounts: Mounts, base: str | None) -> Chosen:
     """Return the backend that serves.
 
     `auto` takes the first of `v1`, `v2` and `systemd` that can be had whole; else one that holds memory while
     processors are bound by affinity; else `affinity`. `require` refuses to degrade; a backend by name is had whole or
-    is an error: both want every limit held, that on swap where there is any.
-    `on_oom`: whether memory that is full ends a tenant (`group`) or a process of it (`process`). Raises IsolationError.
+    is an error: both want every limit held, that on swap where there is any. Raises IsolationError.
     """
     if base is not None:
         checked_base(base)
@@ -85,7 +84,7 @@ def choose_backend(requested: str, mounts: Mounts, base: str | None, on_oom: str
         return Chosen(Affinity())
     refusals: dict[str, Refusal] = {}
     partial: Backend | None = None
-    for backend in _candidates(requested, mounts, base, on_oom):
+    for backend in _candidates(requested, mounts, base):
         refusal = backend.probe()
         if refusal is None and requested != "auto":
             refusal = _lack(backend)
@@ -103,14 +102,14 @@ def choose_backend(requested: str, mounts: Mounts, base: str | None, on_oom: str
     )
 
 
-def _candidates(requested: str, mounts: Mounts, base: str | None, on_oom: str) -> list[Backend]:
+def _candidates(requested: str, mounts: Mounts, base: str | None) -> list[Backend]:
     """Return the backends to ask, the best first."""
-    systemd = Systemd(mounts, base, on_oom)
+    systemd = Systemd(mounts, base)
     if systemd.inside:
         return [systemd]
     every: list[Backend] = [
         V1(_v1_places(mounts), base, mounts.chain("cpu")),
-        V2(mounts, base, on_oom),
+        V2(mounts, base),
         systemd,
     ]
     return [backend for backend in every if requested in ("auto", "require", backend.name)]

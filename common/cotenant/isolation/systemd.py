@@ -45,8 +45,8 @@ class Systemd(V2):
 
     name = "systemd"
 
-    def __init__(self, mounts: Mounts, base: str | None = None, on_oom: str = "group") -> None:
-        super().__init__(mounts, base, on_oom)
+    def __init__(self, mounts: Mounts, base: str | None = None) -> None:
+        super().__init__(mounts, base)
         self._mounts = mounts
         self.inside = os.environ.get(SCOPE_VARIABLE) == str(RunName())
 

@@ -145,12 +145,11 @@ class V2(CgroupBackend):
 
     name = "v2"
 
-    def __init__(self, mounts: Mounts, base: str | None = None, on_oom: str = "group") -> None:
+    def __init__(self, mounts: Mounts, base: str | None = None) -> None:
         """Raises CotenantError for a base that is no path of a cgroup."""
         self._named = base is not None
         self._mount = mounts.v2
         self._tree = _tree(mounts, base if base is None else checked_base(base))
-        self._oom_group = on_oom == "group"
         self._controllers: frozenset[str] = frozenset()
         self.unenforced: tuple[str, ...] = ()
         if self._tree is not None:
@@ -200,7 +199,7 @@ class V2(CgroupBackend):
     def _slice(self, path: str, slice_: Slice) -> V2Slice:
         assert self._tree is not None
         limits = dmem.limits_for(slice_, self._regions)
-        return V2Slice(self._tree.home / path, slice_, self._controllers, self._oom_group, limits)
+        return V2Slice(self._tree.home / path, slice_, self._controllers, self.oom_group, limits)
 
     @property
     def _regions(self) -> dict[str, int]:

@@ -92,7 +92,8 @@ class SuiteRun:
         self._options = options
         self._machine = machine
         self._paths = options.paths
-        self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base, options.limits.on_oom)
+        self.chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base)
+        self.chosen.backend.oom_group = options.limits.on_oom == "group"
         self._resolver = Resolver(options, self._machine, self.chosen)
         if options.share is not None:
             check_share(options.share, machine.accelerators, self.chosen.backend)

@@ -117,7 +117,7 @@ def remedy(host: DeviceHost, installed: str) -> str:
 
 
 def device_host(root: Path = Path("/")) -> DeviceHost:
-    """Return the devices of the host below `root`; where nvidia-smi does not answer, by the kernel's files."""
+    """Return the devices and the driver of the host below `root`; without nvidia-smi by the kernel's files."""
     release = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)\s", _read(root / "proc/driver/nvidia/version"))
     answers = re.findall(r"^(\d+)\.(\d+), *([\d.]+)$", _nvidia_smi() if root == Path("/") else "", re.MULTILINE)
     return DeviceHost(

@@ -18,8 +18,8 @@ from cotenant.results.store import TIME
 
 @dataclass(frozen=True, slots=True)
 class LastLaunch:
-    """A launch that completed: its `seconds` from its begin to its last tenant's end, its optimizers' weights, and the
-    most memory that its slice had, page cache included.
+    """A launch that completed: its `seconds` from its begin to its last tenant's end, the number of its
+    optimizers' weights, and the most memory that its slice had, page cache included.
 
     `parameters` is None where that was not counted: nothing is trained, or the program is no benchmark of ours.
     `memory_peak_bytes` is None where no slice counts it.
