@@ -21,10 +21,10 @@ from suites import ROOT
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED
 from cotenant.machine.topology import discover
 from cotenant.report.answer import answer
+from cotenant.report.beside import outside_pairs
+from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.fingerprints import fingerprints_grid
 from cotenant.report.grid import Grid
-from cotenant.report.mixes import mix_grid
-from cotenant.report.pairs import outside_pairs, pairs_grid
 from cotenant.report.prediction import prediction_grid, predictions
 from cotenant.report.renderers import FILES
 from cotenant.report.sense import sensitivities, words_of

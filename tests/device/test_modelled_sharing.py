@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.report.mixes import mix_blocks
+from cotenant.report.beside import mix_blocks
 from cotenant.report.share import SharePoint, share_points
 from cotenant.report.summary import summarise
 from cotenant.results.read import read_records

@@ -18,10 +18,10 @@ from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.findings.rules import with_findings
 from cotenant.report.answer import answer, sentences, shares_of
+from cotenant.report.beside import MixBlock, mix_blocks, outside_pairs, pair_matrices
+from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.interference import interference_blocks
-from cotenant.report.mixes import MixBlock, mix_blocks, mix_grid
 from cotenant.report.page import page
-from cotenant.report.pairs import outside_pairs, pair_matrices, pairs_grid
 from cotenant.report.renderers import as_csv, markdown, terminal
 from cotenant.report.tables import tables
 from cotenant.results.record import Record, SharedDevice

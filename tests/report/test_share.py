@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from commands.calling import Capture, call, write
 from cotenant.report.kept import ONCE
 from cotenant.report.page import page
-from cotenant.report.page_share import sharing
+from cotenant.report.page_beside import sharing
 from cotenant.report.renderers import as_csv, terminal
 from cotenant.report.share import share_grid, share_points
 from cotenant.report.summary import summarise
@@ -117,7 +117,7 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     grid = share_grid(rows_in(tmp_path))
     text = "\n".join(line.plain for line in terminal(grid, 220))
     assert ONCE in text
-    assert "slices, K = 4: not measured alone: --baseline quick, or whole" in text
+    assert "slices, K = 4: vae was not measured alone: --baseline quick, or whole" in text
     first, second = csv.DictReader(io.StringIO(as_csv(grid)))
     assert float(first["stp"]) == pytest.approx(4 * 0.45, rel=0.01)
     assert float(first["tax"]) == pytest.approx(1 - 4 * 0.45 / 2, abs=0.01)

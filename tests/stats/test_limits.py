@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cotenant.stats.interference import ratio
 from cotenant.stats.kept import Kept
 from cotenant.stats.limits import limit_accuracy, settled_s
-from cotenant.stats.multiprogram import mix_measures
 
 PARTS = (0.25, 0.25, 0.20, 0.25)
 """What a device that promises each of four a quarter gives them: one does not get its part."""
@@ -18,11 +18,11 @@ def simulated(seed: int, launches: int, noise: float = 0.01) -> list[Kept]:
     rng = np.random.default_rng(seed)
     state = np.exp(rng.normal(0, 0.05, launches))
     own = np.exp(rng.normal(0, noise, (2, len(PARTS), launches)))
-    alone = {str(i): dict(enumerate(100.0 * state * own[0, i])) for i in range(len(PARTS))}
-    beside = {str(i): dict(enumerate(100.0 * part * state * own[1, i])) for i, part in enumerate(PARTS)}
-    found = mix_measures(beside, alone, 1)
-    assert found is not None
-    return [*found.progress.values()]
+    sides = (
+        (dict(enumerate(100.0 * part * state * own[1, i])), dict(enumerate(100.0 * state * own[0, i])))
+        for i, part in enumerate(PARTS)
+    )
+    return [kept for each in sides if (kept := ratio(*each)) is not None]
 
 
 def test_intervals_cover_what_they_say() -> None:

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.multiprogram import MixMeasures, energy_over_alone, mix_measures
+from cotenant.stats.interference import MixMeasures, Rates, energy_over_alone, mix_measures, ratio
 
 RATES = st.lists(st.tuples(st.floats(0.01, 1.0), st.floats(1e-3, 1e6)), min_size=1, max_size=8)
 
 
+def measured(together: Mapping[str, Rates], alone: Mapping[str, Rates], slices: float) -> MixMeasures | None:
+    shares = {who: ratio(rates, alone.get(who, {})) for who, rates in together.items()}
+    progress = {who: share for who, share in shares.items() if share is not None}
+    return mix_measures(progress, together, alone, slices)
+
+
 def of_one(progress: Sequence[float], alone: Sequence[float], slices: float = 1.0) -> MixMeasures:
     rates = {str(at): {0: part * rate} for at, (part, rate) in enumerate(zip(progress, alone, strict=True))}
-    found = mix_measures(rates, {str(at): {0: rate} for at, rate in enumerate(alone)}, slices)
+    found = measured(rates, {str(at): {0: rate} for at, rate in enumerate(alone)}, slices)
     assert found is not None
     return found
 
@@ -54,13 +60,13 @@ def test_what_is_known_by_hand() -> None:
 def test_only_uids_in_which_every_tenant_has_both_rates_count() -> None:
     together = {"0": {0: 5.0, 1: 5.0, 2: 7.0}, "1": {0: 8.0, 2: 8.0}}
     alone = {"0": {0: 10.0, 1: 10.0, 2: 10.0}, "1": {0: 10.0, 1: 10.0, 3: 10.0}}
-    found = mix_measures(together, alone, 2)
+    found = measured(together, alone, 2)
     assert found is not None
     assert (found.stp.n, found.stp.value) == (1, pytest.approx(1.3))
-    assert mix_measures(together, {"0": alone["0"]}, 2) is None
-    assert mix_measures({}, {}, 2) is None
+    assert measured(together, {"0": alone["0"]}, 2) is None
+    assert measured({}, {}, 2) is None
     with pytest.raises(ValueError, match="rates"):
-        mix_measures({"0": {0: 0.0}}, {"0": {0: 1.0}}, 1)
+        measured({"0": {0: 0.0}}, {"0": {0: 1.0}}, 1)
 
 
 ALONE = (120.0, 3.0, 45_000.0, 0.7)
@@ -76,7 +82,7 @@ def simulated(seed: int, launches: int, noise: float = 0.01) -> MixMeasures:
     own = np.exp(rng.normal(0, noise, (2, len(ALONE), launches)))
     alone = {str(i): dict(enumerate(rate * state * own[0, i])) for i, rate in enumerate(ALONE)}
     beside = {str(i): dict(enumerate(r * PROGRESS[i] * state * own[1, i])) for i, r in enumerate(ALONE)}
-    found = mix_measures(beside, alone, 4)
+    found = measured(beside, alone, 4)
     assert found is not None
     return found
 

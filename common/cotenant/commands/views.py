@@ -16,14 +16,14 @@ from cotenant.commands.output import tell, tell_grid, warn
 from cotenant.commands.records import chosen_names, expected_jobs, of_class, of_suite, read
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench, scaling, tables
+from cotenant.report.beside import mix_blocks
+from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.duets import duets_grid
 from cotenant.report.fingerprints import fingerprints_grid
 from cotenant.report.foreign import foreign_lines
 from cotenant.report.grid import Grid
 from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.mixes import mix_blocks, mix_grid
-from cotenant.report.pairs import pairs_grid
 from cotenant.report.prediction import NOTHING, prediction_grid, predictions
 from cotenant.report.published import published_curves
 from cotenant.report.renderers import as_csv

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from cotenant.report.alone import sliced
+from cotenant.report.beside import outside_pairs, pair_matrices
+from cotenant.report.beside_views import mix_sentence, pairs_sentence
 from cotenant.report.kept import QUICKLY, percents
-from cotenant.report.mixes import mix_sentence
 from cotenant.report.numbers import rate
-from cotenant.report.pairs import outside_pairs, pair_matrices, pairs_sentence
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.launches import grouped
 from cotenant.stats.evenness import UNLIKELY, Differences, differences, differences_within

@@ -17,11 +17,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 
+from cotenant.report.beside import mix_blocks
+from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.grid import Grid, present
 from cotenant.report.interference import interference_grid
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.mixes import mix_blocks, mix_grid
-from cotenant.report.pairs import pairs_grid
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, drawn
 from cotenant.report.sense import sense_grid, sensitivities
 from cotenant.report.summary import JobSummary, Summary

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 
 from cotenant.report import numbers
 from cotenant.report.alone import NO_SLICES, BaselineWord, Side, rows_of, sliced, unlike
-from cotenant.report.grid import (
-    BLANK,
-    Cell,
-    Column,
-    Grid,
-    Measurement,
-    Row,
-    RowGroup,
-    Words,
-    measured_columns,
-    place_columns,
-    row,
-    word,
+from cotenant.report.grid import BLANK, Cell, Column, Grid, Row, RowGroup, Words, place_columns, row, word
+from cotenant.report.kept import (
+    BLOCKS,
+    OF_N,
+    QUICK,
+    baseline_cell,
+    explained,
+    kept_columns,
+    kept_fields,
+    rate_fields,
+    rates_over_launches,
 )
-from cotenant.report.kept import BLOCKS, OF_N, QUICK, kept_columns, kept_fields
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
@@ -73,7 +71,8 @@ RATES = ("alone", "sliced", "unsliced", "unsliced_alone")
 RATIOS = ("kept", "unsliced_kept", "worth")
 
 
-def interference_blocks(summary: Summary) -> list[InterferenceBlock]:
+@lru_cache(maxsize=1)
+def interference_blocks(summary: Summary) -> Sequence[InterferenceBlock]:
     """Return a block per suite and host that has a job measured in two of the three ways."""
     shared = [job for job in summary.jobs if job.group != "all" and not job.mix]
     blocks = []
@@ -181,7 +180,7 @@ def _across(rates: dict[int, float]) -> AcrossLaunches | None:
 MEAN = "geometric mean"
 FIELDS = (
     *("suite", "host", "job", "tenant", "unit"),
-    *(f"{name}{part}" for name in RATES for part in ("", "_low", "_high", "_launches")),
+    *(field for name in RATES for field in rate_fields(name)),
     *(field for name in RATIOS for field in kept_fields(name)),
     *("baseline", "jobs", "note"),
 )
@@ -209,27 +208,12 @@ def _note(item: Item) -> Cell:
     return BLANK if item[1] is None else word("; ".join(item[1].notes), "note")
 
 
-def _baseline(item: Item) -> Cell:
-    """Return a word for people only where it is not the usual one."""
-    kind = "" if item[1] is None else item[1].baseline
-    return Cell(kind if kind != "whole" else "", {"baseline": kind})
-
-
 def _rate_columns(name: str, heading: str = "", optional: bool = False) -> Sequence[Column[Item]]:
-    def rate(item: Item) -> Measurement | None:
-        across: AcrossLaunches | None = getattr(item[1], name)
-        return None if across is None else Measurement(across.rate, across.interval, str(across.n), (across.n,))
-
-    fields = [f"{name}{part}" for part in ("", "_low", "_high", "_launches")]
-    return measured_columns(heading, rate, fields, optional=optional)
+    return rates_over_launches(heading, lambda item: getattr(item[1], name), name, optional)
 
 
 def _ratio_columns(name: str, heading: str, optional: bool = False) -> Sequence[Column[Item]]:
-    def ratio(item: Item) -> Kept | None:
-        found: Kept | None = getattr(item[1] or item[0], name)
-        return found
-
-    return kept_columns(heading, ratio, name, optional)
+    return kept_columns(heading, lambda item: getattr(item[1] or item[0], name), name, optional)
 
 
 PLACE: Sequence[Column[Item]] = (
@@ -245,7 +229,7 @@ COLUMNS = (
     *KEPT,
     *WORTH,
     *_rate_columns("alone", "alone"),
-    Column("baseline", _baseline, left=True, optional=True),
+    Column("baseline", lambda item: baseline_cell(getattr(item[1], "baseline", "")), left=True, optional=True),
     *_rate_columns("sliced", "together"),
     *_rate_columns("unsliced", "no slices", optional=True),
     *UNSLICED_KEPT,
@@ -267,13 +251,9 @@ def interference_grid(summary: Summary) -> Grid:
         "blocks": [asdict(block) for block in blocks],
         "notes": [*summary.notes, *apart(summary)],
     }
-    lines = [line for block in blocks for line in block.lines]
-    legend = [LEGEND, OF_N]
-    if any(line.baseline == "blocks" for line in lines):
-        legend.append(BLOCKS)
-    if any(line.baseline == "quick" for line in lines):
-        legend.append(QUICK)
-    return Grid(COLUMNS, groups, notes=[((" ".join(legend), "dim"),)], fields=FIELDS, document=document)
+    kinds = {line.baseline for block in blocks for line in block.lines}
+    notes = explained({LEGEND: True, OF_N: True, BLOCKS: "blocks" in kinds, QUICK: "quick" in kinds})
+    return Grid(COLUMNS, groups, notes=notes, fields=FIELDS, document=document)
 
 
 def _rows(block: InterferenceBlock) -> Iterator[Row]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from functools import partial
+from typing import Any
 
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, T, Value
+from cotenant.report.alone import STEP_TIMES
+from cotenant.report.grid import Cell, Column, Measurement, T, Value, Words, measured_columns
 from cotenant.stats.kept import Kept
+from cotenant.stats.launches import AcrossLaunches
 
 LETTERS = {"rounds": "r", "observations": "o", "launches": "L", "jobs": "j"}
 OF_N = "n: L launches, r rounds of blocks or o observations of one launch, beside which another may differ, j jobs."
@@ -19,6 +23,18 @@ BLOCKS = (
 )
 ONCE = "measured once"
 SINGLE = "Measured once: no interval over launches, and another launch may differ."
+STEPS_HEADING = "p50, p95, p99 of a step"
+OF_STEPS = f"{STEPS_HEADING}: medians over launches, of a job whose steps somebody waits for."
+OF_ENERGY = (
+    "energy: joules of the devices, by their own counters, over those of the same items by each tenant alone, one "
+    "after another. Nothing tells the joules of one user of a device apart."
+)
+STEP_FIELDS = (*STEP_TIMES, *(f"alone_{name}" for name in STEP_TIMES))
+
+
+def explained(texts: Mapping[str, bool]) -> list[Words]:
+    """Return a line of the texts that are needed."""
+    return [((" ".join(text for text, needed in texts.items() if needed), "dim"),)]
 
 
 def around(kept: Kept, show: Callable[[float, float], str] = numbers.ratio_interval) -> str:
@@ -67,3 +83,39 @@ def kept_columns(
 
     headings = (heading, "95 % interval", "n")
     return [Column(title, partial(cell, part), optional=optional) for part, title in enumerate(headings)]
+
+
+def rate_fields(name: str) -> tuple[str, ...]:
+    """Return the fields under which programs read a rate over launches."""
+    return tuple(f"{name}{part}" for part in ("", "_low", "_high", "_launches"))
+
+
+def rates_over_launches(
+    heading: str, of: Callable[[T], AcrossLaunches | None], name: str, optional: bool = False
+) -> Sequence[Column[T]]:
+    """Return the columns of rate, interval and n."""
+
+    def rate(item: T) -> Measurement | None:
+        across = of(item)
+        return None if across is None else Measurement(across.rate, across.interval, str(across.n), (across.n,))
+
+    return measured_columns(heading, rate, rate_fields(name), optional=optional)
+
+
+def baseline_cell(kind: str) -> Cell:
+    """Return how tenants were alone; for people a word only where that is not the usual."""
+    return Cell(kind if kind != "whole" else "", {"baseline": kind})
+
+
+def steps_columns(of: Callable[[T], Any]) -> Sequence[Column[T]]:
+    """Return the columns of an item's `steps` and `steps_alone`, as `4.1, 6.0, 9.8 ms`."""
+
+    def cell(prefix: str, name: str, item: T) -> Cell:
+        if (times := getattr(of(item), name)) is None:
+            return Cell()
+        return Cell(str(times), dict(zip((f"{prefix}{field}" for field in STEP_TIMES), astuple(times), strict=True)))
+
+    return (
+        Column(STEPS_HEADING, partial(cell, "", "steps"), optional=True),
+        Column("of a step alone", partial(cell, "alone_", "steps_alone"), optional=True),
+    )

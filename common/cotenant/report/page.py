@@ -12,17 +12,16 @@ from markupsafe import Markup
 
 from cotenant.report import mlbench
 from cotenant.report.answer import sentences, shares_of
+from cotenant.report.beside import mix_blocks
 from cotenant.report.interference import interference_blocks, interference_grid
 from cotenant.report.jobs import explanations, facts, jobs_grid
 from cotenant.report.kept import QUICK
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses, mean_of
-from cotenant.report.mixes import mix_blocks
 from cotenant.report.numbers import ABSENT, at_most, plain
+from cotenant.report.page_beside import beside_each_other, sharing
 from cotenant.report.page_jobs import Picture, job_cards
-from cotenant.report.page_mixes import beside_each_other
 from cotenant.report.page_sense import under_pressure
-from cotenant.report.page_share import sharing
 from cotenant.report.pictures import curves as picture
 from cotenant.report.pictures.shares import NARROW, WIDTH, shares_picture
 from cotenant.report.problems import findings_grid, losses_grid

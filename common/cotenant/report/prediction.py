@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 
 from cotenant.report import numbers
+from cotenant.report.beside import PairMatrix, pair_matrices
 from cotenant.report.grid import (
     Column,
     Grid,
@@ -25,7 +26,6 @@ from cotenant.report.grid import (
     word,
 )
 from cotenant.report.kept import kept_columns, kept_fields
-from cotenant.report.pairs import PairMatrix, pair_matrices
 from cotenant.report.sense import Sensitivity, of_resources
 from cotenant.report.summary import Summary
 from cotenant.stats.fingerprint import Sensed

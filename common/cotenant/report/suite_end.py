@@ -12,14 +12,14 @@ from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.report import scaling
 from cotenant.report.answer import answer
+from cotenant.report.beside import outside_pairs
+from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.duets import duets_grid
 from cotenant.report.grid import Column, Grid, RowGroup, Words, number, row, word
 from cotenant.report.interference import interference_grid
 from cotenant.report.job_cells import bound, interference_cell, shared, verdict_cell, verdict_note
 from cotenant.report.jobs import OF_N, rate_columns
-from cotenant.report.mixes import mix_grid
 from cotenant.report.numbers import at_most
-from cotenant.report.pairs import outside_pairs, pairs_grid
 from cotenant.report.problems import MOST_AT_END, gravest, lines_below
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.report.time_share import observed_words

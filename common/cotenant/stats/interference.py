@@ -1,4 +1,8 @@
-"""Shares of rates over launches known by their uid: that left by neighbours, and the suite's score against targets."""
+"""Shares of rates over launches known by their uid: left by neighbours, of a mix, of a suite against targets.
+
+Measures of a mix are those of Eyerman and Eeckhout (IEEE Micro 28(3), 2008, 42-53), of normalised progress: what each
+tenant keeps. Rates of different jobs are in different units, and have neither a sum nor a fairness.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from cotenant.stats.evenness import Differences, differences
 from cotenant.stats.kept import Kept, Over
-from cotenant.stats.launches import INTERVAL_LAUNCHES, interval_around, logarithms, means_by_uid
+from cotenant.stats.launches import INTERVAL_LAUNCHES, across_launches, interval_around, logarithms, means_by_uid
 
 Rates = Mapping[int, float]
 """Items per second, by uid."""
@@ -79,6 +84,74 @@ def mean_kept(values: Sequence[float], logs: Sequence[Mapping[int, float]]) -> K
     over: Over = "launches" if len(by_uid) >= INTERVAL_LAUNCHES else "jobs"
     sample = by_uid if over == "launches" else centers
     return Kept(math.exp(fmean(centers)), interval_around(fmean(centers), sample), len(sample), over)
+
+
+@dataclass(frozen=True, slots=True)
+class MixMeasures:
+    """Measures of a mix, of each tenant's `progress`, which is what it keeps.
+
+    `stp` is system throughput, the sum of progress: of the `slices` that all have together, how many whole ones the
+    shared ones are worth. `antt` is the mean slowdown, `worst_slowdown` that of the tenant `worst`. `fairness` is the
+    least over the greatest progress, from two launches on of means over them that are drawn together by their noise.
+    `tax` is 1 - stp / slices: below 0 where sharing pays.
+    """
+
+    progress: Mapping[str, Kept]
+    stp: Kept
+    antt: Kept
+    worst: str
+    worst_slowdown: Kept
+    fairness: Kept
+    tax: Kept
+    slices: float
+    differences: Differences | None = None
+    """Over the launches; None of one, or of one tenant."""
+
+
+def mix_measures(
+    progress: Mapping[str, Kept], together: Mapping[str, Rates], alone: Mapping[str, Rates], slices: float
+) -> MixMeasures | None:
+    """Return the measures of tenants by their name, over the uids in which every one has a rate together and alone.
+
+    Launches of one uid share the state of the machine, which progress loses: intervals are t intervals (Student, 1908)
+    of the logarithms of each uid's measure. None where there is no such uid, or no tenant. Raises ValueError for a rate
+    that is not positive.
+    """
+    known = [set(rates) & set(alone.get(tenant, ())) for tenant, rates in together.items()]
+    uids = sorted(set.intersection(*known)) if known else []
+    if not uids:
+        return None
+    of_uids = [[rates[uid] / alone[tenant][uid] for tenant, rates in together.items()] for uid in uids]
+    stp, antt = _over([sum(of) for of in of_uids]), _over([fmean(1 / each for each in of) for of in of_uids])
+    # The least over the greatest of each launch would be below 1 of equal ones, too.
+    differ = differences([[math.log(each) for each in of] for of in of_uids])
+    even = min(of_uids[0]) / max(of_uids[0]) if differ is None else differ.range
+    fairness = Kept(even, None, len(uids), "launches")
+    worst = min(progress, key=lambda tenant: progress[tenant].value)
+    ends = None if stp.interval is None else (1 - stp.interval[1] / slices, 1 - stp.interval[0] / slices)
+    tax = Kept(1 - stp.value / slices, ends, stp.n, "launches")
+    return MixMeasures(progress, stp, antt, worst, progress[worst].inverse(), fairness, tax, slices, differ)
+
+
+def energy_over_alone(
+    watts: Rates, together: Mapping[str, Rates], alone_j: Mapping[str, Mapping[int, float]]
+) -> Kept | None:
+    """Return the energy of tenants together over that of the same items by each alone, one after another.
+
+    `watts`: of all their devices, by uid; `alone_j`: joules of an item alone, by tenant and uid. None where no uid has
+    all of them.
+    """
+    known = [set(watts)] + [set(rates) & set(alone_j.get(tenant, ())) for tenant, rates in together.items()]
+    ratios = [
+        watts[uid] / sum(rates[uid] * alone_j[tenant][uid] for tenant, rates in together.items())
+        for uid in sorted(set.intersection(*known))
+    ]
+    return _over(ratios) if together and ratios else None
+
+
+def _over(values: Sequence[float]) -> Kept:
+    across = across_launches(values)
+    return Kept(across.rate, across.interval, across.n, "launches")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cotenant.report.mixes import MixBlock
+from cotenant.report.beside import MixBlock
 from cotenant.report.pictures.canvas import ACCENT, INK, LEFT, SOFT, axes_of, beside, boxes, svg
 from cotenant.text import printable
 

@@ -1,0 +1,286 @@
+"""Derives tenants beside each other from a summary: the measures of mixes of jobs, and the matrix of pairs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import lru_cache
+from itertools import chain
+from statistics import median
+
+from cotenant.report.alone import POWER, STEP_TIMES, BaselineWord, RecordRow
+from cotenant.report.summary import JobSummary, Summary
+from cotenant.results.columns import TENANT
+from cotenant.results.identity import natural
+from cotenant.results.launches import grouped
+from cotenant.results.record import SUSPECT
+from cotenant.stats.interference import MixMeasures, energy_over_alone, mix_measures
+from cotenant.stats.kept import Kept, joint
+from cotenant.stats.launches import AcrossLaunches, across_launches
+
+SLICES, INSTANCES = "slices", "mig"
+"""The modes of tenants that share processors and no device, and that have a part of a device each."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Nanoseconds that 50, 95 and 99 of 100 steps of a tenant do not exceed."""
+
+    p50_ns: float
+    p95_ns: float
+    p99_ns: float
+
+    def __str__(self) -> str:
+        """`4.1, 6.0, 9.8 ms`."""
+        return f"{', '.join(f'{time_ns / 1e6:.3g}' for time_ns in astuple(self))} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class TenantBeside:
+    """A tenant beside others: rates in items per second, `progress` together over alone; None where not measured.
+
+    `doubts` are the rules of warnings on its launches: the worst of those beside others, and all of those alone.
+    `sharers` is how many tenants have its device, or its processors where it has none; `entitlement` its part of that.
+    `steps` are medians over launches.
+    """
+
+    tenant: str
+    job: str
+    unit: str
+    together: AcrossLaunches | None
+    alone: AcrossLaunches | None
+    progress: Kept | None
+    baseline: BaselineWord
+    verdict: str
+    doubts: tuple[str, ...]
+    mode: str
+    sharers: int
+    entitlement: float
+    steps: StepTimes | None
+    steps_alone: StepTimes | None
+
+    @property
+    def quick(self) -> bool:
+        """Whether its rate alone is known from few observations."""
+        return self.baseline == "quick"
+
+    @property
+    def slowdown(self) -> float | None:
+        """1 / progress."""
+        return None if self.progress is None else 1 / self.progress.value
+
+
+@dataclass(frozen=True, slots=True)
+class MixBlock:
+    """A mix of one suite on one host under one isolation. `measures` is None where a tenant's progress is not known,
+    and `notes` say why. `sharers` is how many tenants have the same processors. `energy` is over that alone."""
+
+    suite: str
+    host: str
+    mix: str
+    isolation: str
+    sharers: int
+    tenants: tuple[TenantBeside, ...]
+    measures: MixMeasures | None
+    notes: tuple[str, ...]
+    energy: Kept | None
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Suite, host and isolation: pairs of one place are one matrix."""
+        return self.suite, self.host, self.isolation
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether it is a pair of two jobs that has no other name."""
+        return len(self.tenants) == 2 and self.mix == "+".join(tenant.job for tenant in self.tenants)
+
+
+@lru_cache(maxsize=1)
+def mix_blocks(summary: Summary) -> Sequence[MixBlock]:
+    """Return a block for each mix, in the order of first sight."""
+    of_mixes = grouped(
+        (job for job in summary.jobs if job.mix), lambda job: (job.suite, job.host, job.mix, job.isolation)
+    )
+    return [_mix(*place, jobs) for place, jobs in of_mixes.items()]
+
+
+def _mix(suite: str, host: str, mix: str, isolation: str, jobs: Sequence[JobSummary]) -> MixBlock:
+    tenants = sorted(chain.from_iterable(map(tenants_of, jobs)), key=lambda of: natural(of.tenant))
+    reasons = [f"{job.name}: {why}" for job in jobs if (why := why_not(job))]
+    if len({job.name for job in jobs}) < len(jobs):
+        reasons.append("its launches did different work: report on one directory of them")
+    launched = {dict(launch.work)["tenants"] for job in jobs for launch in job.rates}
+    if not reasons and launched != {len(tenants)}:
+        reasons.append(f"there are records of {len(tenants)} of its {max(launched)} tenants")
+    measures, energy = (None, None) if reasons else measured(jobs, tenants)
+    if measures is None:
+        tenants = [replace(tenant, progress=None) for tenant in tenants]
+        reasons = reasons or ["no repetition has all tenants together and each of their jobs alone"]
+    sharers = max(job.sharers for job in jobs)
+    return MixBlock(suite, host, mix, isolation, sharers, tuple(tenants), measures, tuple(reasons), energy)
+
+
+def why_not(job: JobSummary) -> str:
+    """Return why the progress of a job's tenants is not known; "" where it is."""
+    if not job.rates:
+        return f"no launch counts ({job.verdict})"
+    if job.alone is None:
+        return f"{job.cell} was not measured alone: --baseline quick, or whole"
+    if any(not job.alone.of(tenant) for tenant in job.together.tenants):
+        return f"{job.cell} alone: {job.alone.reason or 'not in this slice'}"
+    return ""
+
+
+def tenants_of(job: JobSummary) -> list[TenantBeside]:
+    """Return the tenants of a job, in the order of its records."""
+    names = ("share", "share_asked", "device_sharers", "sharers", "entitlement", *STEP_TIMES)
+    rows = grouped(job.members.columns(*names, who=TENANT).to_dicts(), lambda row: str(row["who"]))
+    verdict = f"{job.verdict}, {SUSPECT} alone" if job.alone is not None and job.alone.doubts else job.verdict
+    tenants = []
+    for who, together in job.together.tenants.items():
+        first, alone = rows[who][0], {} if job.alone is None else job.alone.of(who)
+        mode = first["share"] or first["share_asked"] or SLICES
+        sharers = first["sharers" if mode == SLICES else "device_sharers"]
+        of_alone = [] if job.alone is None else [*job.alone.rows.get(who, {}).values()]
+        tenants.append(
+            TenantBeside(
+                tenant=who,
+                job=job.cell,
+                unit=job.unit,
+                together=across_launches([*together.values()]) if together else None,
+                alone=across_launches([*alone.values()]) if alone else None,
+                progress=job.kept.get(who),
+                baseline="" if job.alone is None else job.alone.baseline,
+                verdict=verdict,
+                doubts=job.doubts,
+                mode=mode,
+                sharers=sharers,
+                # Alone a user of an instance has that instance.
+                entitlement=(None if mode == INSTANCES else first["entitlement"]) or 1 / sharers,
+                steps=_steps(rows[who]),
+                steps_alone=_steps(of_alone),
+            )
+        )
+    return tenants
+
+
+def _steps(rows: Sequence[RecordRow]) -> StepTimes | None:
+    """Return medians over launches; None where nobody waits for these steps."""
+    known = [times for row in rows if None not in (times := [row[name] for name in STEP_TIMES])]
+    return StepTimes(*(median(of) for of in zip(*known, strict=True))) if known else None
+
+
+def measured(jobs: Collection[JobSummary], tenants: Sequence[TenantBeside]) -> tuple[MixMeasures | None, Kept | None]:
+    """Return the measures of all tenants of these jobs, and their energy over that of the same items by each alone."""
+    together = {who: rates for job in jobs for who, rates in job.together.tenants.items()}
+    sides = {who: job.alone for job in jobs if job.alone is not None for who in job.together.tenants}
+    # Devices, or slices, that they have together: of what K tenants share each has a part of one.
+    slices = sum(1 / tenant.sharers for tenant in tenants)
+    progress = {tenant.tenant: tenant.progress for tenant in tenants if tenant.progress is not None}
+    alone = {who: side.of(who) for who, side in sides.items()}
+    alone_j = {
+        who: {uid: row[POWER] / row["rate_items_s"] for uid, row in side.rows.get(who, {}).items() if row[POWER]}
+        for who, side in sides.items()
+    }
+    return mix_measures(progress, together, alone, slices), energy_over_alone(watts(jobs), together, alone_j)
+
+
+def watts(jobs: Collection[JobSummary]) -> dict[int, float]:
+    """Return the power of the devices of launches of these jobs, by uid: of each that several share once."""
+    devices: dict[int, dict[str, float | None]] = defaultdict(dict)
+    for job in jobs:
+        for uid, device, power_w in job.members.columns("run_id", "vcd", POWER).iter_rows():
+            devices[uid][device] = power_w
+    return {uid: sum(filter(None, of.values())) for uid, of in devices.items() if all(of.values())}
+
+
+@dataclass(frozen=True, slots=True)
+class PairMatrix:
+    """Rates that jobs keep in pairs of one suite on one host under one isolation: `kept[victim][neighbour]`.
+
+    Of a job beside itself that is the mean of both tenants. `notes` say why pairs are missing,
+    `doubts` (victim, neighbour) which rules warn of a launch of it, alone or beside the other.
+    """
+
+    suite: str
+    host: str
+    isolation: str
+    jobs: tuple[str, ...]
+    kept: Mapping[str, Mapping[str, Kept]]
+    notes: tuple[str, ...]
+    quick: bool
+    doubts: Mapping[tuple[str, str], tuple[str, ...]]
+
+    @property
+    def pairs(self) -> Iterator[tuple[str, str, Kept]]:
+        """Victim, neighbour and what the victim keeps, of each pair that is known."""
+        return ((victim, other, kept) for victim, of in self.kept.items() for other, kept in of.items())
+
+    def sensitivity(self, victim: str) -> float | None:
+        """Return the sum of a row: a job's kept shares beside all; None where a pair is missing."""
+        return _sum([self.kept[victim].get(neighbour) for neighbour in self.jobs])
+
+    def noise(self, neighbour: str) -> float | None:
+        """Return the sum of a column: the shares that all keep beside a job; None where a pair is missing."""
+        return _sum([self.kept[victim].get(neighbour) for victim in self.jobs])
+
+
+def _sum(measures: Sequence[Kept | None]) -> float | None:
+    known = [measure.value for measure in measures if measure is not None]
+    return sum(known) if len(known) == len(measures) else None
+
+
+@lru_cache(maxsize=1)
+def pair_matrices(summary: Summary) -> Sequence[PairMatrix]:
+    """Return a matrix for each suite, host and isolation that has measured several pairs.
+
+    A job beside itself is a pair of one job, or a launch of two equal tenants: they are the same.
+    """
+    pairs = [block for block in mix_blocks(summary) if block.is_pair]
+    matrices = []
+    for place, blocks in grouped(pairs, lambda block: block.place).items():
+        shares: dict[str, dict[str, Kept]] = {tenant.job: {} for block in blocks for tenant in block.tenants}
+        doubts: dict[tuple[str, str], tuple[str, ...]] = {}
+        for victim, neighbour, measure, rules in chain.from_iterable(map(_of_pair, blocks)):
+            shares[victim][neighbour], doubts[victim, neighbour] = measure, rules
+        for name, measure, rules in _of_equals(summary, place):
+            if shares.get(name) and name not in shares[name]:
+                shares[name][name], doubts[name, name] = measure, rules
+        notes = tuple(f"{block.mix}: {note}" for block in blocks for note in block.notes)
+        quick = any(tenant.quick for block in blocks for tenant in block.tenants)
+        # Both directions of a single pair stand in the table of mixes.
+        cells = sum(map(len, shares.values()))
+        if cells and (len(blocks) > 1 or cells > 2):
+            matrices.append(PairMatrix(*place, tuple(shares), shares, notes, quick, doubts))
+    return matrices
+
+
+def outside_pairs(summary: Summary) -> list[MixBlock]:
+    """Return the mixes that stand in no matrix of pairs."""
+    places = {(matrix.suite, matrix.host, matrix.isolation) for matrix in pair_matrices(summary)}
+    return [block for block in mix_blocks(summary) if not block.is_pair or block.place not in places]
+
+
+def _of_equals(summary: Summary, place: tuple[str, str, str]) -> Iterator[tuple[str, Kept, tuple[str, ...]]]:
+    """Yield what a job keeps beside itself, of each whose launches were of two equal tenants with a slice each, and
+    the rules of warnings on these launches and on those alone."""
+    for job in summary.jobs:
+        if job.mix or (job.suite, job.host, job.isolation) != place or len(job.tenants) != 2 or job.sharers > 1:
+            continue
+        if len(job.shares) == len(job.tenants) and (both := joint(job.shares)) is not None:
+            yield job.name, both, job.doubts
+
+
+def _of_pair(block: MixBlock) -> Iterator[tuple[str, str, Kept, tuple[str, ...]]]:
+    """Yield victim, neighbour, what the victim keeps and its doubts, in both directions; none where that is unknown."""
+    first, second = block.tenants
+    if first.progress is None or second.progress is None:
+        return
+    if first.job == second.job:
+        if (both := joint([first.progress, second.progress])) is not None:
+            yield first.job, first.job, both, tuple(dict.fromkeys((*first.doubts, *second.doubts)))
+        return
+    yield first.job, second.job, first.progress, first.doubts
+    yield second.job, first.job, second.progress, second.doubts

@@ -1,0 +1,234 @@
+"""Views of tenants beside each other: a table of each mix, the matrix of pairs, and both in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from statistics import fmean
+
+from cotenant.report import numbers
+from cotenant.report.beside import MixBlock, PairMatrix, TenantBeside, pair_matrices
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, number, place_columns, row, word
+from cotenant.report.kept import (
+    OF_ENERGY,
+    OF_N,
+    OF_STEPS,
+    QUICK,
+    QUICKLY,
+    SINGLE,
+    STEP_FIELDS,
+    around,
+    baseline_cell,
+    explained,
+    kept_columns,
+    kept_fields,
+    kept_values,
+    percents,
+    rate_fields,
+    rates_over_launches,
+    shown,
+    steps_columns,
+)
+from cotenant.report.summary import Summary
+from cotenant.results.record import SUSPECT
+from cotenant.stats.evenness import differences_within
+from cotenant.stats.kept import Kept, joint
+
+OF_MIXES = (
+    "/ alone: a tenant's rate beside the others over its rate alone in its slice; slowdown: its inverse. STP: the sum "
+    "of / alone, how many slices those of the mix are worth; ANTT: the mean slowdown; fairness: the least / alone over "
+    "the greatest; tax: 1 - STP / slices."
+)
+MEASURES = ("stp", "antt", "worst_slowdown", "fairness", "tax")
+MIX_FIELDS = (
+    *("suite", "host", "mix", "isolation", "tenant", "job", "unit", *kept_fields("progress"), "share_kept", "slowdown"),
+    *(*rate_fields("together")[:3], *rate_fields("alone")[:3], "baseline", "verdict"),
+    *(*STEP_FIELDS, "measure", *kept_fields("value")),
+)
+Item = tuple[MixBlock, TenantBeside]
+
+
+def _share_kept(item: Item) -> Cell:
+    """Return the kept part of its entitlement, which is a part of a device, or of processors, that several share."""
+    _, tenant = item
+    if tenant.progress is None:
+        return Cell()
+    share_kept = tenant.progress.value / tenant.entitlement
+    return Cell(numbers.ratio(share_kept) if tenant.sharers > 1 else "", {"share_kept": share_kept})
+
+
+MIX_PLACE: Sequence[Column[Item]] = place_columns(lambda item: item[0], "suite", "host", "mix", "isolation")
+MIX_COLUMNS: Sequence[Column[Item]] = (
+    *MIX_PLACE,
+    Column("tenant", lambda item: word(item[1].tenant, "tenant")),
+    Column("job", lambda item: word(item[1].job, "job"), left=True),
+    *kept_columns("/ alone", lambda item: item[1].progress, "progress"),
+    Column("share kept", _share_kept, optional=True),
+    Column("slowdown", lambda item: number(item[1].slowdown, numbers.ratio, "slowdown")),
+    *rates_over_launches("together", lambda item: item[1].together, "together")[:1],
+    *rates_over_launches("alone", lambda item: item[1].alone, "alone")[:1],
+    Column("unit", lambda item: Cell(f"{item[1].unit or 'item'}/s", {"unit": item[1].unit}), left=True),
+    *steps_columns(lambda item: item[1]),
+    Column("baseline", lambda item: baseline_cell(item[1].baseline if item[1].alone else ""), left=True, optional=True),
+    Column("verdict", lambda item: word(item[1].verdict, "verdict"), left=True),
+)
+
+
+def mix_grid(blocks: Sequence[MixBlock]) -> Grid:
+    """Return a row per tenant of each mix, and its measures below. Of programs' rows each measure is one."""
+    groups = [
+        RowGroup([*_mix_rows(block)], f"{block.mix}: {len(block.tenants)} tenants", _facts(block), [*_mix_notes(block)])
+        for block in blocks
+    ]
+    tenants = [tenant for block in blocks for tenant in block.tenants]
+    texts = {
+        OF_MIXES: True,
+        OF_N: True,
+        QUICK: any(tenant.quick for tenant in tenants),
+        OF_ENERGY: any(block.energy for block in blocks),
+        OF_STEPS: any(tenant.steps for tenant in tenants),
+    }
+    document = {"schema": "cotenant-mix-1", "mixes": [asdict(block) for block in blocks]}
+    return Grid(MIX_COLUMNS, groups, notes=explained(texts), fields=MIX_FIELDS, document=document)
+
+
+def _facts(block: MixBlock) -> str:
+    of_device = max((tenant.sharers for tenant in block.tenants), default=1)
+    shared = f", {of_device} of them have the same device" if of_device > 1 else ""
+    shared = f", {block.sharers} of them have the same processors" if block.sharers > 1 else shared
+    return f"{block.suite} on {block.host}, isolation {block.isolation}{shared}"
+
+
+def _mix_rows(block: MixBlock) -> Iterator[Row]:
+    place = {"suite": block.suite, "host": block.host, "mix": block.mix, "isolation": block.isolation}
+    for tenant in block.tenants:
+        made = row(MIX_COLUMNS, (block, tenant))
+        yield Row(made.cells, {**made.record, **place})
+    if block.measures is not None:
+        measures: dict[str, Kept] = {name: getattr(block.measures, name) for name in MEASURES}
+        for name, measure in (measures | ({"energy": block.energy} if block.energy else {})).items():
+            yield Row(values={**place, "measure": name, **kept_values(measure, "value")})
+
+
+def _mix_notes(block: MixBlock) -> Iterator[Words]:
+    if (measures := block.measures) is not None:
+        worst = next(tenant for tenant in block.tenants if tenant.tenant == measures.worst)
+        parts = [
+            f"STP {shown(measures.stp)} of {measures.slices:g} slices",
+            f"ANTT {shown(measures.antt)}",
+            f"worst slowdown {shown(measures.worst_slowdown)}, tenant {worst.tenant} ({worst.job})",
+            f"fairness {shown(measures.fairness)}",
+            f"tax {percents(measures.tax)}",
+            *([f"energy {shown(block.energy)}"] if block.energy else []),
+        ]
+        yield (("; ".join(parts), "bold"),)
+    yield from (((note, "yellow"),) for note in block.notes)
+
+
+def mix_sentence(block: MixBlock) -> str:
+    """Return the kept shares of a mix's users, and who keeps least; that it is not known, and why, where it is not."""
+    if block.measures is None:
+        return f"what the users of {block.mix} keep beside each other is not known: {'; '.join(block.notes)}"
+    parts = [tenant.progress for tenant in block.tenants if tenant.progress is not None]
+    mean, least = joint(parts), next(tenant for tenant in block.tenants if tenant.tenant == block.measures.worst)
+    assert mean is not None  # measures are of tenants
+    assert least.progress is not None
+    differ = block.measures.differences or differences_within(parts)
+    worst = f"; least: {least.job}, {percents(least.progress)}" if differ is None or differ.notable else ""
+    quick = QUICKLY if any(tenant.quick for tenant in block.tenants) else ""
+    return (
+        f"beside each other the {len(block.tenants)} users of {block.mix} keep {percents(mean)} of what each has "
+        f"alone{quick}{worst}{'; measured once' if block.measures.stp.n == 1 else ''}"
+    )
+
+
+# The matrix of pairs
+
+SUM = "sum (noisy)"
+OF_PAIRS = (
+    "A row is a job, a column its neighbour: the rate beside it over the rate alone. The sum of a row is low for a "
+    "sensitive job, that of a column for a noisy one; the less is kept the darker is a cell."
+)
+UNSURE, DOUBTED = "~", "?"
+MARKS = {
+    UNSURE: f"{UNSURE}: its interval holds 1, or it has none.",
+    DOUBTED: f"{DOUBTED}: suspect, beside the other or alone: its findings tell why.",
+}
+PAIR_FIELDS = ("suite", "host", "isolation", "victim", "neighbour", *kept_fields("kept"), "doubts")
+DARKEST = 0.5
+"""At this share and below a cell has its whole shade."""
+Line = tuple[PairMatrix, str]
+PAIR_PLACE: Sequence[Column[Line]] = place_columns(lambda line: line[0], "suite", "host", "isolation")
+
+
+def pairs_grid(summary: Summary) -> Grid:
+    """Return a row per job and a column per neighbour; programs have a row for each direction of each pair."""
+    matrices = pair_matrices(summary)
+    jobs = list(dict.fromkeys(job for matrix in matrices for job in matrix.jobs))
+    columns: list[Column[Line]] = [
+        *PAIR_PLACE,
+        Column("job", lambda line: word(line[1]), left=True),
+        *(Column(job, partial(_cell, job), optional=True) for job in jobs),
+        Column("sum (sensitive)", _row_sum),
+    ]
+    groups = [
+        RowGroup(
+            [*(Row(row(columns, (matrix, victim)).cells, {}) for victim in (*matrix.jobs, SUM)), *_records(matrix)],
+            f"pairs of {matrix.suite or 'suite'}",
+            f"{matrix.host}, isolation {matrix.isolation}",
+            _pair_notes(matrix),
+        )
+        for matrix in matrices
+    ]
+    records = [dict(row.record) for group in groups for row in group.rows if row.record]
+    seen = "".join(cell.text for group in groups for line in group.rows for cell in line.cells.values())
+    marks = {words: mark in seen for mark, words in MARKS.items()}
+    notes = explained({OF_PAIRS: True, **marks, QUICK: any(matrix.quick for matrix in matrices)})
+    document = {"schema": "cotenant-pairs-1", "pairs": records}
+    return Grid(columns, groups, notes=notes, fields=PAIR_FIELDS, document=document)
+
+
+def _cell(neighbour: str, line: Line) -> Cell:
+    matrix, victim = line
+    if victim == SUM:
+        total = matrix.noise(neighbour) if neighbour in matrix.jobs else None
+        return Cell() if total is None else Cell(numbers.ratio(total), style="bold")
+    measure = matrix.kept[victim].get(neighbour)
+    if measure is None:
+        return Cell()
+    heat = round(100 * min(1.0, max(0.0, (1 - measure.value) / (1 - DARKEST))))
+    note = "" if measure.interval is None else f"({around(measure)})"
+    text = f"{UNSURE if measure.is_unsure else ''}{numbers.ratio(measure.value)}"
+    return Cell(f"{text}{DOUBTED if matrix.doubts[victim, neighbour] else ''}", heat=heat, note=note)
+
+
+def _row_sum(line: Line) -> Cell:
+    matrix, victim = line
+    total = None if victim == SUM else matrix.sensitivity(victim)
+    return Cell("" if victim == SUM else numbers.ABSENT) if total is None else Cell(numbers.ratio(total), style="bold")
+
+
+def _records(matrix: PairMatrix) -> Iterator[Row]:
+    place = {"suite": matrix.suite, "host": matrix.host, "isolation": matrix.isolation}
+    for victim, neighbour, measure in matrix.pairs:
+        pair = {"victim": victim, "neighbour": neighbour, **kept_values(measure, "kept")}
+        yield Row(values={**place, **pair, "doubts": ",".join(matrix.doubts[victim, neighbour])})
+
+
+def _pair_notes(matrix: PairMatrix) -> list[Words]:
+    single = any(kept.n == 1 for _, _, kept in matrix.pairs)
+    return [*([((SINGLE, "dim"),)] if single else []), *(((note, "yellow"),) for note in matrix.notes)]
+
+
+def pairs_sentence(matrix: PairMatrix) -> str:
+    """Return which job keeps least beside which, of how many pairs."""
+    share, victim, neighbour = min((kept.value, victim, neighbour) for victim, neighbour, kept in matrix.pairs)
+    suspect = f" ({SUSPECT})" if matrix.doubts[victim, neighbour] else ""
+    mean = 100 * fmean(kept.value for _, _, kept in matrix.pairs)
+    beside = "itself" if victim == neighbour else neighbour
+    return (
+        f"in pairs these {len(matrix.jobs)} jobs keep {mean:.0f} % of what each has "
+        f"alone{QUICKLY if matrix.quick else ''}; the worst is {victim} beside {beside}, which keeps "
+        f"{100 * share:.0f} %{suspect}"
+    )
