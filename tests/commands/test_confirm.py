@@ -5,14 +5,20 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from commands.calling import Capture, call
+from cotenant.commands import confirm
 from cotenant.isolation.lock import SuiteLock
+from cotenant.isolation.runs import RunName
+from cotenant.launch.paths import RunPaths
+from cotenant.launch.suite import SuiteResult
 from cotenant.results.journal import FILE
 from tenants.suites import ROOT, Suites, job
 
@@ -98,6 +104,57 @@ def test_bad_luck_is_not_confirmed(loose: Suites, measured: Path, compare: Compa
     assert "UNCLEAR  NOT CONFIRMED by new launches (before SLOWER, 0.1000)" in ended.stdout
 
 
+@dataclass(frozen=True)
+class FakeOptions:
+    """As much of a suite's options as launching again changes."""
+
+    paths: RunPaths
+    jobs: tuple[str, ...] = ()
+    uid: int = 0
+
+
+def test_sides_take_turns_and_each_launches_as_often_as_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that begins changes from turn to turn; B had one launch more, and other numbers."""
+    ran = []
+
+    class FakeRun:
+        starts = ()
+
+        def __init__(self, options: FakeOptions, _: object) -> None:
+            ran.append((options.paths.output.name, options.uid, options.jobs))
+            self.heading = self.settle = list
+
+        def run(self, *_: object) -> SuiteResult:
+            return SuiteResult()
+
+    monkeypatch.setattr(confirm, "SuiteRun", FakeRun)
+    monkeypatch.setattr(confirm, "launches_of", lambda _: ({}, []))
+    monkeypatch.setattr(confirm, "read_records", lambda _: SimpleNamespace(frame=None))
+    again = {}
+    for name, uids in (("A", (0, 1, 2)), ("B", (5, 6, 7, 8))):
+        options = FakeOptions(RunPaths.of_run(Path(), Path(), Path(name), RunName()))
+        side = confirm.SideAgain(name, Path(name), {"job": [SimpleNamespace(run_id=uid, work=()) for uid in uids]}, ())
+        again[name] = side, options, {"job": "job"}
+    assert confirm._launched_again(again, None) == ({"A": {}, "B": {}}, [], None)
+    turns = [("A", 3), ("B", 9), ("B", 10), ("A", 4), ("A", 5), ("B", 11), ("B", 12)]
+    assert ran == [(name, uid, ("job",)) for name, uid in turns]
+
+
+@pytest.mark.slow
+def test_both_sides_again_by_turns_see_that_one_had_a_good_day(loose: Suites, measured: Path, compare: Compare) -> None:
+    as_b = ["---", "--users", 1, "--isolation", "none", "--jobs", loose.jobs([JOB])]
+    a = changed(measured, loose.folder / "a", times=10)
+    ended = compare(a, measured, *as_b)
+    assert ended.returncode == 0, ended.stderr
+    assert "NOT CONFIRMED by new launches (before SLOWER, 0.1" in ended.stdout
+    first, second = (
+        sorted(json.loads(path.read_text())["start_time"] for path in place.glob("*.R*.D*.json"))
+        for place in (a.with_name("a.confirm"), measured.with_name("output.confirm"))
+    )
+    assert len(first) == len(second) == LAUNCHES
+    assert [one < other for one, other in zip(first, second, strict=True)] == [True, False, True, False, True]
+
+
 @pytest.mark.slow
 def test_a_launch_that_fails_again_is_no_passing(loose: Suites, measured: Path, compare: Compare) -> None:
     ended = compare(changed(measured, loose.folder / "a", times=10), measured, "--", "--no-such-flag")
@@ -136,6 +193,11 @@ def test_what_is_the_same_or_cannot_confirm_is_not_run(
         assert text in said
         assert "Confirm where B was measured." in said
     assert "Leave out --name, --exclude and --uid." in refused(a, measured, "--name", "job")
+    as_b = ["---", "--users", 1, "--isolation", "none", "--jobs", loose.jobs([JOB])]
+    far = changed(measured, loose.folder / "far", times=10, machine=machine | {"hostname": "node7"})
+    assert "This is not what A ran on: host node7 -> " in refused(far, measured, *as_b)
+    both = refused(a, measured, "--outdir", "both", *as_b, "--outdir", "both")
+    assert "A and B would write into" in both
     assert "lies in B" in refused(a, measured, "--outdir", measured / "more")
     assert "holds something already" in refused(a, measured, "--outdir", a)
     assert "Did you mean '--users'?" in refused(a, measured, "--usres", "2")

@@ -53,11 +53,11 @@ def main(argv: Sequence[str]) -> int:
     if given.confirm and (cells := flagged(lines)):
         from cotenant.commands.confirm import launch_again  # a comparison alone needs no module that launches
 
-        repeated, left_out, cut_by = launch_again(given.b, b, cells, others)
+        anew, left_out, cut_by = launch_again((given.a, a), (given.b, b), cells, others)
         if cut_by is not None:
             print(f"Stopped by {sender_of(cut_by)}: nothing is confirmed.", file=sys.stderr)
             return EXIT_INTERRUPTED
-        old, new = ({cell: side.get(cell, []) for cell in cells} for side in (a, repeated))
+        old, new = ({cell: side.get(cell, []) for cell in cells} for side in anew)
         lines = confirmed(lines, compare_launches(old, new, conditions))
         status = EXIT_FAILED if left_out else EXIT_PASSED
     if given.format == "junit":
@@ -86,7 +86,7 @@ def parser() -> Parser:
     margin.add_argument("--margin", type=share, metavar="SHARE", help=none)
     noise = "records of equal launches: a job's margin is twice the noise of its own there, or 2 %%"
     margin.add_argument("--noise", type=place, metavar="DIR", help=noise)
-    again = "launch what is FASTER or SLOWER again as B was, with run's flags after --"
+    again = "launch what is FASTER or SLOWER again, A and B by turns: -- run's flags for A --- those for B"
     add("--confirm", action="store_true", help=again)
     return parser
 

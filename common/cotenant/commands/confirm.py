@@ -1,9 +1,9 @@
-"""Runs `cotenant compare --confirm`: the cells that came out FASTER or SLOWER are launched again on B's side."""
+"""Runs `cotenant compare --confirm`: the cells that came out FASTER or SLOWER are launched again, A and B by turns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,61 +25,102 @@ from cotenant.results.launches import LaunchRecords, difference_of, difference_w
 from cotenant.results.read import read_records
 from cotenant.results.record_files import records_in
 from cotenant.suite.cells import Job, expand
+from cotenant.suite.duets import BETWEEN, words_of_sides
 
 Launches = dict[str, list[LaunchRecords]]
+USAGE = f"-- FLAGS OF A {BETWEEN} FLAGS OF B launches both by turns."
+
+
+@dataclass(frozen=True, slots=True)
+class SideAgain:
+    """One side that is launched again: `name` is A or B, its records lie in `place`, its `words` are flags of `run`."""
+
+    name: str
+    place: Path
+    launches: Launches
+    words: Sequence[str]
+
+    def often(self, cell: str) -> int:
+        """Return how often it has launched a cell."""
+        return len(self.launches[cell])
+
+
+Again = dict[str, tuple[SideAgain, Options, Mapping[str, Job]]]
+"""What runs, by the side's name: its options, and a job for each cell."""
 
 
 def launch_again(
-    place: Path, b: Launches, cells: Sequence[str], words: Sequence[str]
-) -> tuple[Launches, list[str], str | None]:
-    """Launch each cell of B as often as B did, all cells by turns, into a directory of its own; return its launches.
+    a: tuple[Path, Launches], b: tuple[Path, Launches], cells: Sequence[str], words: Sequence[str]
+) -> tuple[list[Launches], list[str], str | None]:
+    """Launch each cell of both sides as often as they did, all by turns; return the launches of A and of B.
 
-    `words` are flags of `run`. Also returns sentences on launches without a rate, and what cut it short, if anything
-    did. Raises CotenantError where this is not the host, the devices and the software of B, or the work not B's.
+    `words` are the flags of `run` for A, BETWEEN, and those for B, each side's into a directory of its own. Without
+    BETWEEN they are B's, and A has its old launches. Also returns sentences on launches without a rate, and what cut it
+    short, if anything did. Raises CotenantError where this is not the host, the devices and the software of a side, or
+    the work not the side's.
     """
     machine = discover()
-    options = _options(place, words, machine)
-    jobs = _jobs(options, cells)
-    _check_setting(place, cells, options, machine)
-    SuiteRun(replace(options, jobs=tuple(jobs.values())), machine).check()
+    if BETWEEN in words:
+        of_a, of_b = words_of_sides(words, "--confirm", USAGE)
+        sides = [SideAgain("A", *a, of_a), SideAgain("B", *b, of_b)]
+    else:
+        warn(f"A is not launched again: its old launches judge the new ones of B. {USAGE}")
+        sides = [SideAgain("B", *b, words)]
+    again: Again = {}
+    for side in sides:
+        options = _options(side, machine)
+        again[side.name] = side, options, _jobs(options, cells)
+        _check_setting(side, cells, options, machine)
+    places = {options.paths.output for _, options, _ in again.values()}
+    if len(places) < len(again):
+        raise CotenantError(f"A and B would write into {min(places)}.", "Give each side an --outdir of its own.")
+    for _, options, jobs in again.values():
+        SuiteRun(replace(options, jobs=tuple(jobs.values())), machine).check()
     with SuiteLock(lock_path()):
-        return _launched_again(b, jobs, options, machine)
+        made, left_out, cut_by = _launched_again(again, machine)
+    return [made.get("A", a[1]), made["B"]], left_out, cut_by
 
 
-def _launched_again(
-    b: Launches, jobs: Mapping[str, Job], options: Options, machine: Machine
-) -> tuple[Launches, list[str], str | None]:
-    cells = tuple(jobs)
-    free_uid = 1 + max(launch.run_id for cell in cells for launch in b[cell])
-    for turn in range(max(len(b[cell]) for cell in cells)):
-        due = tuple(jobs[cell] for cell in cells if len(b[cell]) > turn)
-        run = SuiteRun(replace(options, jobs=due, uid=free_uid + turn), machine)
-        run.settle()
-        if turn == 0:
-            note("\n".join(run.heading()))
-        report = run.run(note, PlainView([Planned(start.label) for start in run.starts], note))
-        repeated, left_out = launches_of(read_records([options.paths.output]).frame)
-        _check_work(b, repeated, cells)
-        if report.interrupted:
-            return repeated, left_out, report.interrupted
-    for line in left_out:
+def _launched_again(again: Again, machine: Machine) -> tuple[dict[str, Launches], list[str], str | None]:
+    """Launch by turns, B first in every other one: what wanders meanwhile is the same for both."""
+    made: dict[str, tuple[Launches, list[str]]] = {name: ({}, []) for name in again}
+    cut_by = None
+    for turn in range(max(side.often(cell) for side, _, jobs in again.values() for cell in jobs)):
+        for name in [*again][:: 1 if turn % 2 == 0 else -1]:
+            side, options, jobs = again[name]
+            due = tuple(job for cell, job in jobs.items() if side.often(cell) > turn)
+            if not due or cut_by is not None:
+                continue
+            uid = 1 + turn + max(launch.run_id for cell in jobs for launch in side.launches[cell])
+            run = SuiteRun(replace(options, jobs=due, uid=uid), machine)
+            run.settle()
+            if turn == 0:
+                note("\n".join(run.heading()))
+            report = run.run(note, PlainView([Planned(start.label) for start in run.starts], note))
+            made[name] = launches_of(read_records([options.paths.output]).frame)
+            _check_work(side, made[name][0], jobs)
+            cut_by = report.interrupted
+    left_out = [line for _, lines in made.values() for line in lines]
+    for line in left_out if cut_by is None else ():
         warn(line)
-    return repeated, left_out, None
+    return {name: launches for name, (launches, _) in made.items()}, left_out, cut_by
 
 
-def _options(place: Path, words: Sequence[str], machine: Machine) -> Options:
+def _options(side: SideAgain, machine: Machine) -> Options:
     """Return the options of the runs, with an output directory in which nothing lies yet."""
-    ours, others = at_dashes(words)
-    description = "Flags of the runs that confirm: those B was run with."
+    ours, others = at_dashes(side.words)
+    description = f"Flags of the runs that confirm: those {side.name} was run with."
     given = suite_parser("compare A B --confirm --", description).parse_words(ours)
     if given.name or given.exclude or given.uid:
         raise CotenantError("--confirm runs again what was flagged.", "Leave out --name, --exclude and --uid.")
-    if not place.is_dir():
-        raise CotenantError(f"{place} is no directory.", "--confirm needs all records of B, where a suite wrote them.")
-    whole = place.resolve()
+    if not side.place.is_dir():
+        remedy = f"--confirm needs all records of {side.name}, where a suite wrote them."
+        raise CotenantError(f"{side.place} is no directory.", remedy)
+    whole = side.place.resolve()
     given.outdir = (given.outdir or whole.with_name(f"{whole.name}.confirm")).resolve()
     if given.outdir.is_relative_to(whole):
-        raise CotenantError(f"{given.outdir} lies in B, whose launches do not count again.", "Name another --outdir.")
+        sentence = f"{given.outdir} lies in {side.name}, whose launches do not count again."
+        raise CotenantError(sentence, "Name another --outdir.")
     if given.outdir.exists() and (not given.outdir.is_dir() or any(given.outdir.iterdir())):
         raise CotenantError(f"{given.outdir} holds something already.", "Remove it, or add -- --outdir ANOTHER.")
     # A launch alone counts in no comparison.
@@ -101,19 +142,19 @@ def _jobs(options: Options, cells: Sequence[str]) -> dict[str, Job]:
     return {cell: known[cell] for cell in cells}
 
 
-def _check_setting(place: Path, cells: Sequence[str], options: Options, machine: Machine) -> None:
-    """Raise CotenantError unless B ran on this host, with these devices and this software, and from a file so named."""
+def _check_setting(side: SideAgain, cells: Sequence[str], options: Options, machine: Machine) -> None:
+    """Raise CotenantError unless a side ran on this host, with these devices and versions, from a file so named."""
     now = _host_and_versions(machine_facts(machine, CHECKOUT))
-    for record in records_in([place]):
+    for record in records_in([side.place]):
         if isinstance(record, Skipped) or record.at("name") not in cells:
             continue
         suite = text_of(record.at("suite"))
         if suite not in ("", options.suite.name):
-            raise CotenantError(
-                f"B is of the suite {suite}, not {options.suite.name}.", "Name B's own: -- --jobs FILE."
-            )
+            sentence = f"{side.name} is of the suite {suite}, not {options.suite.name}."
+            raise CotenantError(sentence, f"Name {side.name}'s own: -- --jobs FILE.")
         if changes := differences(_host_and_versions(mapping_of(record.at("machine"))), now):
-            raise CotenantError(f"This is not what B ran on: {'; '.join(changes)}.", "Confirm where B was measured.")
+            sentence = f"This is not what {side.name} ran on: {'; '.join(changes)}."
+            raise CotenantError(sentence, f"Confirm where {side.name} was measured.")
 
 
 def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
@@ -125,11 +166,11 @@ def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
     return versions | known | {"accelerators": ", ".join(names) or "none"}
 
 
-def _check_work(b: Launches, repeated: Launches, cells: Sequence[str]) -> None:
+def _check_work(side: SideAgain, repeated: Launches, cells: Iterable[str]) -> None:
     for cell in cells:
-        works = [launch.work for launches in (b, repeated) for launch in launches.get(cell, [])]
+        works = [launch.work for launches in (side.launches, repeated) for launch in launches.get(cell, [])]
         if (difference := difference_of(works)) is not None:
             raise CotenantError(
-                f"What ran again is not what B ran: {cell}: {difference_words(*difference)}.",
-                "Give the flags B was run with after --.",
+                f"What ran again is not what {side.name} ran: {cell}: {difference_words(*difference)}.",
+                f"Give the flags {side.name} was run with after --.",
             )
