@@ -87,7 +87,7 @@ class Search:
         self.trials.append(trial)
         # Beside knobs the size stays, unless it did not fit when it was launched again.
         if (logs := self._logs()) and (self._sizing or self.leader.batch_size not in logs):
-            self.leader = replace(self.leader, batch_size=best_size(logs, self._spread()))
+            self.leader = replace(self.leader, batch_size=best_size(logs))
 
     def settings(self) -> Iterator[Setting]:
         """Yield the settings to launch. Before the next one is asked for, the last one's answer is taken."""
@@ -131,7 +131,7 @@ class Search:
             return self.leader.batch_size
         without_rate = {trial.setting.batch_size for trial in of_flags} - logs.keys()
         limits = SizeLimits(below, self.space.longest_step_s, self._items_of_each())
-        return next_size(logs, limits, self._spread(), without_rate)
+        return next_size(logs, limits, without_rate)
 
     def _items_of_each(self) -> float:
         """Return what a step of all tenants counts for each one of its batch size; a row each where nobody says."""

@@ -1,23 +1,25 @@
-"""Which batch size to launch next. Sizes lie two an octave: powers of two, and three halves of them."""
+"""Which batch size to launch next: by two octaves while that is faster, then by one, then by half of one around there.
+
+Sizes lie two an octave: powers of two, and three halves of them.
+"""
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-
-from cotenant.tuning.curve import SizeCurve, curve
 
 LAUNCHES = 10
 """How many launches a search for a batch size takes at most."""
 REACH = 4
-"""A size is tried only if it is at most this many times as large, or as small, as one whose rate is known."""
+"""Where the job does not fit it gets so many times less, until it does."""
+STEPS = (4, 2, 1)
+"""Half octaves from the best size to the next one."""
 CLIMB = 0.005
-"""Beyond its largest size a search goes at once only where that one is faster than all others by this part: a larger
-batch takes longer to be measured, may not fit, and on a plateau gains nothing."""
-ENOUGH = 0.0005
-"""A search ends where no further launch promises to raise the best expected rate by this part of it."""
+"""A size is better than the job's own, and there is a larger one worth a launch, where it is faster by this part: a
+larger batch takes longer to be measured, may not fit, and on a plateau gains nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,45 +48,37 @@ def grid(least: int, most: int) -> list[int]:
 
 
 def next_size(
-    logs: Mapping[int, Sequence[float]], limits: SizeLimits, spread: float, without_rate: Collection[int] = ()
+    logs: Mapping[int, Sequence[float]], limits: SizeLimits, without_rate: Collection[int] = ()
 ) -> int | None:
-    """Return the batch size to launch next, one of `logs` again or a new one; None where the search is over.
+    """Return the batch size to launch next; None where the search is over.
 
-    `logs` are the log rates of each size's launches, one size at the least; sizes `without_rate` are not tried again.
+    `logs` are the log rates of each size's launches, one size at the least, in the order of first sight; sizes
+    `without_rate` are not tried again. Nothing is tried beyond a size that was slower, nor above the largest one where
+    that is no faster than the others.
     """
-    for most in (_most(logs), max(logs) * REACH):
-        worths = _curve(logs, most, limits, spread, without_rate).worth(list(logs))
-        size = max(worths, key=lambda size: (worths[size], -size))
-        if worths[size] > ENOUGH:
-            return size
+    best = best_size(logs)
+    rates = {size: math.exp(fmean(of)) for size, of in logs.items()}
+    others = [rate for size, rate in rates.items() if size != max(rates)]
+    rises = rates[max(rates)] > max(others, default=0.0) * (1 + CLIMB)
+    # Both sides of the job's own size first: beyond a rise may lie a cliff that has been passed already.
+    for center, step in ((next(iter(logs)), STEPS[0]), *((best, step) for step in STEPS)):
+        for size in _around(center, step):
+            between = any(min(center, size) < known < max(center, size) for known in logs)
+            useless = between or size in rates or size in without_rate or (size > max(logs) and not rises)
+            if not useless and limits.allow(size, rates[center]):
+                return size
     return None
 
 
-def best_size(logs: Mapping[int, Sequence[float]], spread: float) -> int:
-    """Return the size with the highest expected rate of those that were launched."""
-    return curve(logs, list(logs), spread).best_of(list(logs))
-
-
-def _most(logs: Mapping[int, Sequence[float]]) -> int:
-    """Return the largest size that is worth a look before all smaller ones are known."""
+def best_size(logs: Mapping[int, Sequence[float]]) -> int:
+    """Return the fastest size of those that were launched: the first one, unless another is faster by CLIMB."""
     means = {size: fmean(of) for size, of in logs.items()}
-    largest = max(means)
-    others = [mean for size, mean in means.items() if size != largest]
-    return largest * REACH if means[largest] > max(others, default=-math.inf) + CLIMB else largest
+    first, best = next(iter(means)), max(sorted(means), key=lambda size: means[size])
+    return best if means[best] > means[first] + CLIMB else first
 
 
-def _curve(
-    logs: Mapping[int, Sequence[float]], most: int, limits: SizeLimits, spread: float, without_rate: Collection[int]
-) -> SizeCurve:
-    """Return the curve at every size that may be launched, those with a rate included."""
-    rates = {size: math.exp(fmean(of)) for size, of in logs.items()}
-    new = [
-        size
-        for size in grid(max(1, min(rates) // REACH), most)
-        if size not in without_rate and limits.allow(size, rates[_nearest(rates, size)])
-    ]
-    return curve(logs, sorted({*new, *logs}), spread)
-
-
-def _nearest(sizes: Iterable[int], size: int) -> int:
-    return min(sizes, key=lambda known: abs(math.log(known / size)))
+def _around(size: int, step: int) -> list[int]:
+    """Return the size so many places further up in the grid, and the one further down, if there is any."""
+    sizes = grid(1, 2 * REACH * size)
+    up, down = bisect.bisect_right(sizes, size) + step - 1, bisect.bisect_left(sizes, size) - step
+    return [sizes[up], *(sizes[down : down + 1] if down >= 0 else ())]
