@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from cotenant.report.trust import doubts
 from cotenant.results.record import Record
 from cotenant.stats.evenness import UNLIKELY, differences
 from report.making import BUSY, launch, lost, scaling, solo, summary_of
+from results.made import NOON
 
 DRIFT = Finding("drift", "warning", "The rate drifted. Look at clocks.", "")
 HOST = Finding("governor", "warning", "Processors save power. Set them.", "")
@@ -147,6 +149,15 @@ def test_intervals_are_over_launches_or_labelled_as_of_one() -> None:
     two = job_shares(only([record for uid in range(2) for record in launch("vae", uid)]))
     assert two is not None
     assert [share.interval for share in two.shares.values()] == [None, None]
+
+
+def test_launches_of_less_than_an_hour_are_said_to_know_no_other() -> None:
+    said = "The launches of a job lie within 120 s: another hour may have other rates."
+    assert said in answer(summary_of([one for uid in range(3) for one in launch("vae", uid)]))
+    days = [NOON + timedelta(days=uid) for uid in range(3)]
+    apart = [one for uid, start in enumerate(days) for one in launch("vae", uid, started=start, ended=start)]
+    for others in (apart, launch("vae", 0) + launch("vae", 1)):
+        assert "another hour" not in answer(summary_of(others))
 
 
 def test_the_worst_warning_is_the_doubt_and_what_others_took_is_worse_than_its_effects() -> None:

@@ -13,15 +13,18 @@ from cotenant.report.beside import outside_pairs, pair_matrices
 from cotenant.report.beside_views import mix_sentence, pairs_sentence
 from cotenant.report.kept import QUICKLY, percents
 from cotenant.report.numbers import rate
+from cotenant.report.progress import duration_words
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.launches import grouped
 from cotenant.stats.evenness import UNLIKELY, Differences, differences, differences_within
 from cotenant.stats.interference import log_ratios, mean_kept, ratio
 from cotenant.stats.kept import Kept, joint, t_975
+from cotenant.stats.launches import INTERVAL_LAUNCHES
 from cotenant.text import many
 
 NAMED = 4
 """So many users' numbers stand in a sentence; of more the lowest and the highest."""
+HOUR_S = 3600.0
 MOST_ERROR = 0.1
 """The largest error of a reliable answer, as a share of users' rates alone."""
 
@@ -86,8 +89,18 @@ def sentences(summary: Summary) -> list[str]:
     rated = [job for job in summary.jobs if job.rates]
     beside = [*map(mix_sentence, outside_pairs(summary)), *map(pairs_sentence, pair_matrices(summary))]
     equals = _among_equals(summary, bool(beside))
-    parts = [*map(_capitalised, beside), *equals, *_trust(rated), _lost(summary)]
+    parts = [*map(_capitalised, beside), *equals, _at_one_time(rated), *_trust(rated), _lost(summary)]
     return [f"{text}." for text in parts if text]
+
+
+def _at_one_time(jobs: Sequence[JobSummary]) -> str:
+    """Return within what time launches lie whose interval is over them, where that is less than an hour."""
+    repeated = [job.members.columns("start_time") for job in jobs if len(job.rates) >= INTERVAL_LAUNCHES]
+    starts = [each["start_time"].str.to_datetime(strict=False, time_zone="UTC").drop_nulls() for each in repeated]
+    spans_s = [(max(each) - min(each)).total_seconds() for each in starts if len(each)]
+    if not spans_s or max(spans_s) >= HOUR_S:
+        return ""
+    return f"The launches of a job lie within {duration_words(max(spans_s))}: another hour may have other rates"
 
 
 def _capitalised(text: str) -> str:
