@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean, median
 
 from cotenant.report.alone import sliced
@@ -68,7 +69,8 @@ def job_shares(job: JobSummary) -> JobShares | None:
     return JobShares(job, False, shares) if shares else None
 
 
-def shares_of(summary: Summary) -> list[JobShares]:
+@lru_cache(maxsize=1)
+def shares_of(summary: Summary) -> Sequence[JobShares]:
     """Return the shares of all jobs, the least first."""
     shares = filter(None, map(job_shares, _plain(summary)))
     return sorted(shares, key=lambda of: min(share.value for share in of.shares.values()))
@@ -84,7 +86,8 @@ def answer(summary: Summary) -> str:
     return " ".join(sentences(summary))
 
 
-def sentences(summary: Summary) -> list[str]:
+@lru_cache(maxsize=1)
+def sentences(summary: Summary) -> Sequence[str]:
     """Return the answer in sentences: of each mix and of pairs, of equal tenants, and how far to trust them."""
     rated = [job for job in summary.jobs if job.rates]
     beside = [*map(mix_sentence, outside_pairs(summary)), *map(pairs_sentence, pair_matrices(summary))]
@@ -121,7 +124,7 @@ def _among_equals(summary: Summary, beside_mixes: bool) -> list[str]:
     rated = [job for job in _plain(summary) if job.rates]
     if not rated:
         return []
-    known = [of for job in rated if (of := job_shares(job)) is not None and of.of_alone]
+    known = [of for of in shares_of(summary) if of.of_alone]
     # What is kept without slices is another question, and a table of its own.
     counted = [of for of in known if sliced(of.job.isolation)] or known
     users = _keeps(counted, beside_mixes) if counted else ""

@@ -114,6 +114,8 @@ class JobSummary:
     rates: tuple[LaunchRecords, ...]
     members: Rows
     together: Side
+    sharers: int
+    """How many tenants have the same processors; 1 where each has its own."""
     alone: Side | None = None
     unsliced_alone: Side | None = None
     compute: Compute | None = None
@@ -134,11 +136,6 @@ class JobSummary:
     def doubts(self) -> tuple[str, ...]:
         """The rules of warnings: the worst of its launches that count, and all of those alone."""
         return (*(() if self.doubt is None else (self.doubt.rule,)), *(() if self.alone is None else self.alone.doubts))
-
-    @property
-    def sharers(self) -> int:
-        """How many tenants have the same processors; 1 where each has its own."""
-        return max(self.members.columns("sharers").to_series(), default=1)
 
     @property
     def shares(self) -> list[Kept]:
@@ -337,6 +334,7 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
         rates=tuple(counted),
         members=Rows(table, members),
         together=side,
+        sharers=max(table.frame["sharers"].gather(members), default=1),
     )
 
 
