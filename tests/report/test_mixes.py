@@ -121,7 +121,11 @@ def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> No
     block = only([*mix(TWO, sharers=2), *baselines("vae", "wlm")])
     assert block.measures is not None
     assert (block.measures.slices, block.measures.tax.value) == (1, pytest.approx(-0.3, abs=0.01))
+    kept = block.tenants[1].progress or pytest.fail("its share is known")
+    assert block.measures.worst_slowdown == kept.inverse(), "what is kept is one number with one interval"
+    assert kept.within
     summary = summary_of([*mix(TWO, sharers=2), *baselines("vae", "wlm")])
+    assert mix_blocks(summary) is mix_blocks(summary), "made once"
     shown = text(mix_grid(mix_blocks(summary)))
     assert "share kept" in shown
     assert " 20o " in shown
