@@ -1,8 +1,8 @@
 """What all tests share."""
 
+import ast
 import functools
 import os
-import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,9 @@ TORCH_FIRST = ("tasks", "bench", "benchmarks", "datasets", "findings")
 
 WITHOUT_CLOCKS = ("commands/test_wrong_usage.py", "commands/test_output_encoding.py", "commands/test_doctor.py")
 """Files whose runners are refused or end at once: these need no quiet machine."""
-STARTS_RUNNERS = re.compile(r"\bnull: Host\b|\bloose\b|\bmark\.v1\b|\bv1_mounts\b")
+STARTS_RUNNERS = {"loose", "null: Host", "v1", "v1_mounts"}
+"""Fixtures whose tests start runners, or own cgroups."""
+FAST_TIER = "not slow"
 
 
 DEVICE_RESULTS = HERE.parent / "workspace/gpu/junit.xml"
@@ -40,7 +42,7 @@ DEVICE_RESULTS = HERE.parent / "workspace/gpu/junit.xml"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    settings.load_profile("fast" if config.option.markexpr == "not slow" else "long")
+    settings.load_profile("fast" if config.option.markexpr == FAST_TIER else "long")
     if config.option.markexpr == "gpu":
         config.option.xmlpath = config.option.xmlpath or str(DEVICE_RESULTS)
 
@@ -61,28 +63,40 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByGroup(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            return _group(nodeid.partition("::")[0])
+            return _group(nodeid.partition("::")[0], self.config.option.markexpr == FAST_TIER)
 
     return ByGroup(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The machine's tests are the longest group: they begin first."""
     if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: _rank(item.nodeid.partition("::")[0]))
+        is_fast = config.option.markexpr == FAST_TIER
+        items.sort(key=lambda item: _rank(item.nodeid.partition("::")[0], is_fast))
 
 
 @functools.cache
-def _group(file: str) -> str:
+def _group(file: str, is_fast: bool) -> str:
     """Return `machine` for files that start runners or own cgroups, else the file, whose fixtures are made once."""
     path = HERE.parent / file
     room = path.relative_to(HERE).parts[0]
     if path.relative_to(HERE).as_posix() in WITHOUT_CLOCKS:
         return file
-    return "machine" if room in OF_THE_MACHINE or STARTS_RUNNERS.search(path.read_text()) else file
+    return "machine" if room in OF_THE_MACHINE or _starts_runners(path, is_fast) else file
 
 
-def _rank(file: str) -> int:
-    if _group(file) == "machine":
+def _starts_runners(file: Path, is_fast: bool) -> bool:
+    """Whether a test of a file starts runners; of the fast tier slow ones are none."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            marks = {ast.unparse(mark) for mark in node.decorator_list}
+            asked = {word for one in node.args.args for word in (one.arg, ast.unparse(one))}
+            if not (is_fast and "pytest.mark.slow" in marks) and (asked & STARTS_RUNNERS or "pytest.mark.v1" in marks):
+                return True
+    return False
+
+
+def _rank(file: str, is_fast: bool) -> int:
+    if _group(file, is_fast) == "machine":
         return 0
     return 1 if (HERE.parent / file).relative_to(HERE).parts[0] in TORCH_FIRST else 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import multiprocessing
 import random
 from collections.abc import Iterator
 
@@ -31,6 +32,10 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     clear_autocast_cache()
     gc.unfreeze()
     gc.enable()
+    # A loader that the traceback of an error holds ends its processes when it is collected: at this process' own end
+    # torch waits 5 s for each of them.
+    if multiprocessing.active_children():
+        gc.collect()
     torch.set_float32_matmul_precision(products)
     torch.backends.cudnn.allow_tf32 = convolutions
     torch.backends.cudnn.benchmark = tuned

@@ -142,8 +142,8 @@ def test_a_missing_package_of_our_own_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_suite_says_it_once_and_keeps_it_in_every_record(loose: Suites) -> None:
-    tight = ["--jobs", str(loose.jobs([job(args={"--repeat": 8})])), "--reserve", "0", "--users", "2"]
-    ended = loose.run(None, *tight, "--isolation", "affinity")
+    tight = ("--reserve", "0", "--users", "2", "--isolation", "affinity")
+    ended = loose.run([job(args={"--repeat": 8})], *tight)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     records = loose.records()
     assert len(records) == 2

@@ -13,7 +13,7 @@ RULES = Path(__file__).with_name("rules.py")
 
 def test_its_rules(zygote: Zygote) -> None:
     small = {"NULL_DEVICE_MIB": "4096", "NULL_DEVICE_CONTEXT_MIB": "500", "NULL_DEVICE_COUNT": "3"}
-    ended = zygote.start(RULES, environ=small | {"NULL_DEVICE_NAME": "Null 4 GB", "CUDA_VISIBLE_DEVICES": "1,2,9"})
+    ended = zygote.start(RULES, environ=small | {"NULL_DEVICE_NAME": "Null 4 GB", "CUDA_VISIBLE_DEVICES": "1,2,9,0"})
     assert ended.status == 0, ended
     found = json.loads(ended.out)
     assert (found["kernels"], found["joined"]) == ("", "")

@@ -20,12 +20,13 @@ def test_a_line_that_matches_is_one_item_and_a_group_is_a_running_total() -> Non
 
 
 def test_a_total_that_begins_anew_counts_from_nought() -> None:
-    assert counted(Counter(r"(\d+)/9"), "8/9", "9/9", "1/9", "3/9") == [8, 1, 1, 2]
+    assert counted(Counter(r"(\d+)/9"), "8/9", "9/9", "9/9", "1/9", "3/9") == [8, 1, 0, 1, 2]
 
 
 def test_nothing_counts_before_the_ready_line_and_a_group_that_is_no_number_counts_nothing() -> None:
     assert counted(Counter("^step", "^listening"), "step", "listening", "step") == [None, None, 1]
     assert counted(Counter("^step (.*)"), "step one", "step 2") == [None, 2]
+    assert counted(Counter(r"^step( \d+)?"), "step", "step 3") == [1, 3]
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1))

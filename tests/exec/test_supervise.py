@@ -32,6 +32,7 @@ def test_the_run_that_stop_comes_upon_is_ended_unless_it_may_finish(
     monkeypatch.setattr(signal, "signal", lambda *handler: None)
     written, answers = tmp_path / "written", iter([False, True, True])
     runner: Any = SimpleNamespace(stopped=lambda: next(answers))
-    supervisor = Supervisor(["sh", "-c", f"sleep 0.3; echo all > {written}"], Settings(finish=finish))
+    lasting_s = 0.1 if finish else 1000
+    supervisor = Supervisor(["sh", "-c", f"sleep {lasting_s}; echo all > {written}"], Settings(finish=finish))
     supervisor._go_on(runner)
     assert (supervisor.wait() == 0, written.exists()) == (finish, finish)

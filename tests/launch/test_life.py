@@ -41,9 +41,10 @@ def test_its_end_is_seen_and_how(sleeper: "subprocess.Popen[bytes]") -> None:
 
 def test_an_exit_status_is_known_and_who_is_gone_has_no_life() -> None:
     for status in (0, 7):
-        code = f"import os, time; time.sleep(0.3); os._exit({status})"
-        process = subprocess.Popen([sys.executable, "-S", "-c", code])
+        process = subprocess.Popen(["sh", "-c", f"read line; exit {status}"], stdin=subprocess.PIPE)
         life = Life(process.pid)
+        assert process.stdin is not None
+        process.stdin.close()
         until(lambda life=life: life.ended, "it has ended")
         assert life.status() == status
         process.wait()

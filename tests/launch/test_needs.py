@@ -103,7 +103,7 @@ def test_a_plan_whose_slices_cannot_hold_torch_names_the_most_users_that_fit(
 ) -> None:
     """A script without torch needs less."""
     monkeypatch.setenv("BASE", str(tmp_path / "base"))
-    there = machine(cores=4)
+    there = machine(cores=4, memory_bytes=8 << 30)
     path = tmp_path / "jobs.json"
     for name, text in (("trains", "import torch"), ("counts", "import json")):
         script(tmp_path / f"{name}/pytorch/run.sh").with_name("main.py").write_text(text)
@@ -115,14 +115,14 @@ def test_a_plan_whose_slices_cannot_hold_torch_names_the_most_users_that_fit(
         check_memory(options, there, backend, Resolver(options, there, Chosen(backend)).starts())
 
     room = there.memory_bytes - reserve_of(there, None)
-    most = next(users for users in range(999, 0, -1) if room // users // 4096 * 4096 >= 400 << 20)
-    checked(999, "counts", Holding())
+    most = next(users for users in range(99, 0, -1) if room // users // 4096 * 4096 >= 400 << 20)
+    checked(99, "counts", Holding())
     checked(most, "trains", Holding())
     with pytest.raises(CotenantError, match=rf"imports torch, which takes 400 MiB .* --users {most}\.") as refused:
-        checked(999, "trains", Holding())
+        checked(99, "trains", Holding())
     assert refused.value.exit_status == 2
     with pytest.raises(CotenantError, match=rf"--users {there.memory_bytes // (400 << 20)}\."):
-        checked(999, "trains", NoIsolation())
+        checked(99, "trains", NoIsolation())
 
 
 def test_the_number_behind_a_flag() -> None:

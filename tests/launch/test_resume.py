@@ -19,7 +19,7 @@ from cotenant.launch.resume import _progress
 from cotenant.results.journal import FILE, FIRST, Ended, Launched, Started, append, read_journal
 from report.making import launch
 from results.made import NOON, hashes
-from tenants.suites import Suites, job, until
+from tenants.suites import SUMS, Suites, job, script, until
 
 NAMES = ("a", "b", "c")
 
@@ -35,32 +35,46 @@ def identities(suites: Suites) -> list[tuple[str, int]]:
 WHOLE = [(name, tenant) for name in NAMES for tenant in (0, 1)]
 
 
+def gated(suites: Suites) -> list[dict[str, Any]]:
+    """Jobs that say that they are there, and begin as soon as a file of their name is."""
+    jobs = []
+    for name in NAMES:
+        gate = suites.folder / f"{name}.open"
+        lines = (f': >"{suites.folder}/{name}.$JOB_ID"', f"until [ -e {gate} ]; do sleep 0.02; done", f'{SUMS} "$@"')
+        command = script(suites.folder / f"{name}.sh", *lines)
+        args = {"--repeat": 6, "--number": 2}
+        jobs.append({"name": name, "cmd": str(command), "args": args, "cgroup": "student"})
+    return jobs
+
+
 @pytest.mark.v1
 def test_killed_or_interrupted_it_goes_on_and_ends_with_every_record_once(v1: Suites) -> None:
-    flags = ("--users", 2, "--uid", 3)
-    for number, done in ((signal.SIGKILL, 1), (signal.SIGINT, 2)):
-        runner = v1.start(suite(0.05), *flags, *(["--resume"] if done > 1 else []))
-        # In the middle of a launch whose neighbours in the suite have their records.
-        until(lambda: len(launched(v1)) == done and v1.inhabitants(), "a launch runs behind a finished one")  # noqa: B023
-        time.sleep(0.2)
+    flags, jobs = ("--users", 2, "--uid", 3), gated(v1)
+    # In the middle of a launch whose neighbours in the suite have their records.
+    for number, (done, at) in ((signal.SIGKILL, "ab"), (signal.SIGINT, "bc")):
+        (v1.folder / f"{done}.open").touch()
+        runner = v1.start(jobs, *flags, *(["--resume"] if at == "c" else []))
+        for tenant in (0, 1):
+            until((v1.folder / f"{at}.{tenant}").exists, f"tenant {tenant} of {at} is there")
         os.kill(runner.pid, number)
         runner.wait()
+    (v1.folder / "c.open").touch()
     journal = v1.output / FILE
     content = journal.read_bytes()
     journal.write_bytes(of_another_torch(content))
-    newer = v1.run(suite(0.05), *flags, "--resume")
+    newer = v1.run(jobs, *flags, "--resume")
     assert (newer.returncode, "conditions: torch (1.0, now 2." in newer.stderr) == (2, True), newer.stderr
     journal.write_bytes(content)
-    changed = v1.run(suite(0.05), "--users", 1, "--uid", 3, "--resume")
+    changed = v1.run(jobs, "--users", 1, "--uid", 3, "--resume")
     assert (changed.returncode, "began with other conditions: the slices" in changed.stderr) == (2, True)
-    ended = v1.run(suite(0.05), *flags, "--resume")
+    ended = v1.run(jobs, *flags, "--resume")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "2 launches done, 1 to come" in ended.stdout
     assert "\n3/3 " in ended.stdout
     assert identities(v1) == WHOLE
     # The table holds what was measured before, too.
     assert all(f"\n{name}  sum/s" in ended.stdout for name in NAMES)
-    again = v1.run(suite(0.05), *flags, "--resume")
+    again = v1.run(jobs, *flags, "--resume")
     assert again.returncode == 0, again.stderr
     assert "3 launches done, 0 to come" in again.stdout
     assert identities(v1) == WHOLE
@@ -82,11 +96,6 @@ def of_another_torch(content: bytes) -> bytes:
         lines.append(json.dumps(line).encode())
         head = hashlib.sha256(lines[-1]).hexdigest()
     return b"\n".join([*lines, b""])
-
-
-def launched(suites: Suites) -> list[str]:
-    entries = read_journal(suites.output).entries
-    return [e.label for e in entries if isinstance(e, Launched) and e.finished]
 
 
 def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(tmp_path: Path) -> None:

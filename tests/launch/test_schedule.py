@@ -108,7 +108,7 @@ def placed(tenant: int, *spans_ms: tuple[int, int], void: int | None = None) -> 
 
 
 def test_what_lies_behind_the_leave_out_of_a_block_and_before_its_end_is_kept() -> None:
-    assert placed(0, (10, 90), (90, 120), (120, 160), (150, 400), (401, 449), (450, 900)) == [
+    assert placed(0, (60, 90), (90, 120), (120, 160), (150, 400), (401, 449), (450, 900)) == [
         Place(0, "all", False),
         NOWHERE,
         Place(1, "only", False),

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
-from cotenant.stats.kept import BlockSum, Kept, kept, t_975
+from cotenant.stats.kept import BlockSum, Kept, joint, kept, over_rounds, t_975
 
 LEAVE_OUT_S, MEASURED_S = 0.15, 0.2
 
@@ -51,6 +51,39 @@ def test_a_correlation_widens_the_interval_only_where_rounds_are_many() -> None:
 def test_the_t_of_the_interval_is_what_scipy_says() -> None:
     for freedom in (*range(1, 40), 115, 500):
         assert t_975(freedom) == pytest.approx(special.stdtrit(freedom, 0.975), rel=1e-9)
+
+
+def test_the_interval_of_few_rounds_is_students() -> None:
+    rounds = [0.1, 0.3, 0.25, 0.2, 0.4]
+    center, half = over_rounds(rounds)
+    assert half is not None
+    assert (center - half, center + half) == pytest.approx(
+        stats.t.interval(0.95, 4, np.mean(rounds), stats.sem(rounds))
+    )
+    assert over_rounds(rounds[:2]) == (pytest.approx(0.2), None)
+
+
+def test_a_share_is_turned_over_and_multiplied_with_its_interval() -> None:
+    share = Kept(0.8, (0.5, 1.25), 9)
+    assert share.inverse() == Kept(1.25, (0.8, 2.0), 9)
+    assert share.times(2) == Kept(1.6, (1.0, 2.5), 9)
+    once = Kept(0.8, None, 1, "launches")
+    assert (once.inverse(), once.times(0.5)) == (Kept(1.25, None, 1, "launches"), Kept(0.4, None, 1, "launches"))
+
+
+def test_a_share_is_unsure_where_its_interval_holds_all_or_there_is_none() -> None:
+    made = [Kept(0.8, None, 1), Kept(0.8, (0.5, 1.25), 9), Kept(0.8, (0.7, 0.9), 9), Kept(1.2, (1.1, 1.3), 9)]
+    assert [share.is_unsure for share in made] == [True, True, False, False]
+    assert [Kept(1, None, 1, over).within for over in ("rounds", "observations", "launches", "jobs")] == [
+        *[True, True, False, False]
+    ]
+
+
+def test_tenants_of_the_same_launches_have_a_mean_as_unsure_as_each_of_them() -> None:
+    parts = [Kept(0.4, (0.2, 0.8), 9), Kept(0.9, (0.8, 1.8), 7)]
+    assert joint(parts) == Kept(pytest.approx(0.6), (pytest.approx(0.4), pytest.approx(1.2)), 7)
+    assert joint([*parts, Kept(0.6, None, 1)]) == Kept(pytest.approx(0.6), None, 1)
+    assert joint([]) is None
 
 
 def launch(

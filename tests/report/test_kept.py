@@ -1,0 +1,27 @@
+"""A kept share in words: its value, its interval and over what it goes."""
+
+from __future__ import annotations
+
+from cotenant.report import numbers
+from cotenant.report.kept import ONCE, around, count, kept_values, percents, shown
+from cotenant.stats.kept import Kept
+
+SURE, TWICE, SINGLE = Kept(0.9, (0.85, 0.95), 8), Kept(0.9, None, 2, "launches"), Kept(0.9, None, 1, "launches")
+
+
+def test_a_share_is_shown_with_its_interval_or_with_the_reason_why_there_is_none() -> None:
+    assert [around(share) for share in (TWICE, SINGLE)] == [numbers.TOO_SMALL, ONCE]
+    assert (shown(SURE), shown(TWICE)) == (f"0.900 ({around(SURE)})", "0.900")
+    assert (percents(SURE), percents(TWICE)) == ("90 % (85 to 95 %)", "90 %")
+    assert [count(share) for share in (SURE, TWICE)] == ["8r", "2L"]
+
+
+def test_programs_read_both_ends_by_name() -> None:
+    assert kept_values(SURE, "kept") == {
+        "kept": 0.9,
+        "kept_low": 0.85,
+        "kept_high": 0.95,
+        "kept_n": 8,
+        "kept_over": "rounds",
+    }
+    assert kept_values(TWICE, "kept")["kept_low"] is None
