@@ -13,6 +13,8 @@ if [ $# -eq 0 ]; then
     ruff format --check .
     ruff check .
     mypy
+    # Hundreds of processes import the package: without bytecode each of them would compile it.
+    python -m compileall -q common
     # Tests of the machine are one group (tests/conftest.py), the longest: it begins first.
     set -- -n 2 --dist loadscope --no-loadscope-reorder
 fi

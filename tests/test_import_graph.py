@@ -16,25 +16,27 @@ REPORTS = ("report", "compare", "history", "mlbench_report", "export")
 """The commands that read records: nothing of a launch is needed for that."""
 
 
+@pytest.fixture(scope="module")
+def arrows() -> set[tuple[str, str]]:
+    return set(architecture.arrows_between_rooms())
+
+
 def outside(path: Path) -> set[str]:
     return {module.partition(".")[0] for module in architecture.imported(path)} - {"cotenant"}
 
 
-def test_the_arrows_are_those_of_the_source() -> None:
-    arrows = architecture.arrows_between_rooms()
+def test_the_arrows_are_those_of_the_source(arrows: set[tuple[str, str]]) -> None:
     assert {room for arrow in arrows for room in arrow} == LAYER.keys()
     assert ("launch", "protocol") in arrows
     assert "torch" in set().union(*(outside(path) for path in (PACKAGE / "bench").rglob("*.py")))
 
 
-def test_arrows_run_downwards_only() -> None:
+def test_arrows_run_downwards_only(arrows: set[tuple[str, str]]) -> None:
     """So records know no rules, slices no findings' rules, benchmarks no launch, and nobody the commands."""
-    arrows = architecture.arrows_between_rooms()
     assert [arrow for arrow in arrows if LAYER[arrow[0]] >= LAYER[arrow[1]]] == []
 
 
-def test_a_benchmark_does_not_plan_slices_and_blocks_know_what_a_task_knows() -> None:
-    arrows = architecture.arrows_between_rooms()
+def test_a_benchmark_does_not_plan_slices_and_blocks_know_what_a_task_knows(arrows: set[tuple[str, str]]) -> None:
     assert ("bench", "isolation") not in arrows
     assert {target for source, target in arrows if source == "layers"} == {"bench", "ground"}
 
@@ -49,8 +51,8 @@ def test_a_command_that_reads_records_does_not_know_the_launch(command: str) -> 
     assert {name for name in modules if name.startswith("cotenant.launch")} == set()
 
 
-def test_the_protocol_needs_the_standard_library_only() -> None:
-    assert {target for source, target in architecture.arrows_between_rooms() if source == "protocol"} <= {"ground"}
+def test_the_protocol_needs_the_standard_library_only(arrows: set[tuple[str, str]]) -> None:
+    assert {target for source, target in arrows if source == "protocol"} <= {"ground"}
     for path in (PACKAGE / "protocol").rglob("*.py"):
         assert outside(path) <= sys.stdlib_module_names
 

@@ -74,7 +74,7 @@ def test_enough_ends_all_tenants_before_their_last_observation(loose: Suites) ->
     sleeping = ["--number", 1, "--sleep", 0.05]
     jobs = [
         job("rogue.py", "--repeat", 400, *sleeping, name="sleeps"),
-        job("rogue.py", "--repeat", 60, *sleeping, "--deaf", "--who", 0, name="deaf"),
+        job("rogue.py", "--repeat", 30, *sleeping, "--deaf", "--who", 0, name="deaf"),
         job("ranks.sh", 2, "--repeat", 12, "--number", 2, name="ranks", group="all"),
         job("rogue.py", "--at", "observed", "--do", "say", "done", args={"--repeat": 6}, name="early"),
     ]
@@ -90,8 +90,8 @@ def test_enough_ends_all_tenants_before_their_last_observation(loose: Suites) ->
         assert rules(record)["until_interval"]["severity"] == "warning"
         assert f"ended them after {made} of 400" in rules(record)["until_interval"]["sentence"]
     deaf, other = records["deaf"]
-    assert len(other["observations"]) < len(deaf["observations"]) == 60
-    assert "did not end its observations before the last of 60." in rules(deaf)["until_interval"]["sentence"]
+    assert len(other["observations"]) < len(deaf["observations"]) == 30
+    assert "did not end its observations before the last of 30." in rules(deaf)["until_interval"]["sentence"]
     assert deaf["rendezvous"]["overlap"] >= 0.99
     (ranks,) = records["ranks"]
     assert {len(rows) for rows in ranks["rank_observations"].values()} == {12}

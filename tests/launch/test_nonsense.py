@@ -64,10 +64,10 @@ INVENTED = {
 
 def test_invented_observations_are_invalid_and_a_neighbours_are_not(loose: Suites) -> None:
     jobs = [
-        job("rogue.py", "--who", 0, "--invent", what, "--sleep", sleep_s, name=what, args={"--repeat": 14})
+        job("rogue.py", "--who", 0, "--invent", what, "--sleep", sleep_s, name=what, args={"--repeat": repeat})
         for what, rule in INVENTED.items()
         # To be late an observation has to end a second and more before the last one.
-        for sleep_s in [0.05 if rule == "late_observations" else 0.001]
+        for sleep_s, repeat in [(0.05, 7) if rule == "late_observations" else (0.001, 14)]
     ]
     assert loose.run(jobs, "--users", 2, limit_s=120).returncode == 0
     for name, records in loose.by_job().items():
