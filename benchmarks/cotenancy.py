@@ -29,7 +29,7 @@ from cotenant.report.prediction import prediction_grid, predictions
 from cotenant.report.renderers import FILES
 from cotenant.report.sense import sensitivities, words_of
 from cotenant.report.summary import summarise
-from cotenant.results.read import again, read_records
+from cotenant.results.read import read_records
 from cotenant.results.table import Rows
 
 PROFILE = ROOT / "profiles/cotenancy.json"
@@ -59,7 +59,7 @@ def run(directory: Path, uid: int, way: str) -> None:
 def result(directory: Path, repetitions: int) -> str:
     """Return what all records say, as Markdown."""
     summary = summarise(Rows.all(read_records([directory / way for way in WAYS]).table))
-    curves = sensitivities(record for _, record in again(summary.under_pressure))
+    curves = sensitivities(summary)
     found = predictions(summary, curves)
     grids: list[tuple[str, Grid]] = [
         ("Mixes", mix_grid(outside_pairs(summary))),

@@ -44,7 +44,7 @@ def make_workplace(folder: Path) -> Path:
     records = [record for uid in range(3) for name in ("vae", "convnet") for record in launch(name, uid)]
     records += [*solo("vae", 0), *solo("convnet", 0), *beside("vae", "convnet"), *beside("vae", "vae"), *beside_dram()]
     records += [*launch("dcgan", 0, 4, 400.0, place={"sharers": 2}), *solo("dcgan", 0, 4, 180.0)]
-    records += [*beside_dram(job="convnet"), *beside_dram(kept=(1, 0.9, 0.8, 0.7, 0.6), job="probe_dram", items=5)]
+    records += beside_dram(job="convnet")
     output = write(folder / "workspace/output", [*records, *(scaling(k) for k in (1, 2))])
     for name in NAMES:
         (folder / name).symlink_to(output)

@@ -289,10 +289,10 @@ def until(share: float, made: int, repeat: int, budget_s: float | None = None, *
     return a_record(place={"isolation": isolation}, told=told)
 
 
-def at_levels(levels: list[int], items: list[float]) -> Record:
-    """A neighbour of known pressure: an observation has a level, and counts items."""
+def counting(items: list[float]) -> Record:
+    """A record whose observations count so many items each."""
     made = [replace(row, items=count) for row, count in zip(observed([1000.0] * len(items)), items, strict=True)]
-    return a_record(told={"part": a_part(observed={"levels": levels}), "observations": made, "skip": 0})
+    return a_record(told={"observations": made, "skip": 0})
 
 
 def by_blocks(together: float = 1.0, alone: float = 1.0, rest: float = 0.0, kept: float = 0.9, **more: Any) -> Record:

@@ -8,15 +8,16 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.processes import marked
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
-from cotenant.isolation.unenforced import Affinity
+from cotenant.isolation.unenforced import Affinity, UnenforcedSlice
 from cotenant.isolation.v1 import V1
 from cotenant.launch import allowances, load, schedule
 from cotenant.launch.conductor import Conducted
@@ -158,6 +159,38 @@ def test_pairs_of_three_meet_in_one_launch_each_in_its_slot_and_are_at_home_in_t
 
 
 @pytest.mark.usefixtures("short")
+def test_who_cannot_be_moved_ends_and_the_others_keep_their_records(
+    tmp_path: Path, affinity: Affinity, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moves: list[int] = []
+
+    def refused(live: UnenforcedSlice, processors: Sequence[int]) -> None:
+        moves.append(live._tenant)
+        if live._tenant == 1 and moves.count(1) > 1:
+            raise NotIsolatedError("tenant 1 cannot be moved")
+
+    monkeypatch.setattr(UnenforcedSlice, "move", refused)
+    own = sorted(os.sched_getaffinity(0))
+    slots = tuple(Slice(slot, (own[-slot],), (0,), 64 << 20, ()) for slot in (0, 1))
+    run = {RUN_VARIABLE: str(RunName())}
+    planned = [
+        dataclasses.replace(
+            spec,
+            slice=dataclasses.replace(slots[index % 2], tenant=index),
+            cell="sums",
+            environment=spec.environment | run | {TENANT_VARIABLE: str(index)},
+        )
+        for index, spec in enumerate(specs(tmp_path, *SUMS, tenants=3))
+    ]
+    pairing = Pairing(((0, 1), (1, 2), (0, 2)), slots)
+    result = Launch(planned, affinity, interruption, Limits(timeout_s=30), takes_turns=True, pairing=pairing).run()
+    assert [tenant.outcome for tenant in result.tenants] == ["completed", "not_isolated", "completed"]
+    assert result.tenants[1].message == "Its schedule of pairs ended early: tenant 1 cannot be moved."
+    assert 0 < len(conducted(result).passed) < conducted(result).planned
+    assert all(tenant.ranks[0].record for tenant in result.tenants if tenant.outcome == "completed")
+
+
+@pytest.mark.usefixtures("short")
 def test_an_interval_that_is_narrow_enough_ends_the_blocks_after_a_whole_round(
     tmp_path: Path, affinity: Affinity, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,7 +306,7 @@ def test_the_records_of_a_suite_by_blocks(v1: Suites) -> None:
         blocks, kept = record["blocks"], record["kept"]
         assert (blocks["held_by"], blocks["passed"], blocks["void"]) == ("freezer", blocks["planned"], 0)
         assert blocks["spent"]["rest"]["processor_ns"] < 0.01 * blocks["spent"]["rest"]["lasted_ns"]
-        assert kept["n"] == blocks["rounds"] >= 8
+        assert 0.75 * blocks["rounds"] <= kept["n"] <= blocks["rounds"] + 1, "a quarter may be of the warm-up"
         assert kept["interval"][0] < kept["value"] < kept["interval"][1]
         counted = [row for row in record["observations"] if row["kept"] and row["kind"] == "all"]
         assert record["statistics"]["n"] == len(counted) == record["train"]["count"]
@@ -296,7 +329,7 @@ def test_the_records_of_pairs_are_those_of_launches_of_two(v1: Suites) -> None:
         blocks, kept = record["blocks"], record["kept"]
         assert (record["tenants"], record["sharers"], blocks["residents"], blocks["held_by"]) == (2, 1, 4, "freezer")
         assert record["isolation"]["planned"]["processors"] == record["isolation"]["read_back"]["processors"]
-        assert kept["n"] >= 8 - blocks["void"]
+        assert kept["n"] >= 6 - blocks["void"]
         assert {row["kind"] for row in record["observations"]} == {"all", "only"}
         assert blocks["spent"]["rest"]["processor_ns"] < 0.01 * blocks["spent"]["rest"]["lasted_ns"]
         assert not [found for found in record["findings"] if found["severity"] == "error"]

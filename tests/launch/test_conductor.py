@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.slice import Slice as Planned
 from cotenant.launch import conductor as module
 from cotenant.launch.conductor import Conductor
@@ -42,6 +43,7 @@ class Slice:
     deeds: list[str] = field(default_factory=list)
     processors: tuple[int, ...] = ()
     ended: bool = False
+    refuses: int = -1
 
     def _pass(self) -> None:
         self.used_ns += 0 if self.asleep else self.clock.now_ns - self.since_ns
@@ -67,6 +69,8 @@ class Slice:
 
     def move(self, processors: tuple[int, ...]) -> None:
         assert self.asleep or self.ended
+        if processors == (self.refuses,):
+            raise NotIsolatedError(f"it cannot be moved to {self.refuses}")
         self.processors = processors
 
 
@@ -234,6 +238,19 @@ def test_stopped_in_the_midst_of_pairs_everybody_is_at_home(monkeypatch: pytest.
     assert moved
     assert all(live.processors == (7 + index,) for index, live in enumerate(play.slices) if live in moved)
     assert play.asleep == [False] * 4
+
+
+def test_a_tenant_that_cannot_be_moved_ends_the_schedule_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    play = Play(monkeypatch, tenants=4, pairs=FOUR)
+    play.slices[2].refuses = 1
+    for live in play.slices:
+        live.ended = True
+    while not play.conductor.over:
+        play.next()
+    assert play.conductor.unmoved == (2, "it cannot be moved to 1")
+    assert play.asleep == [False] * 4
+    assert {live.processors for live in play.slices} <= {(), *((7 + index,) for index in range(4))}
+    assert 0 < len(play.conductor.conducted.passed) < play.conductor.conducted.planned
 
 
 def test_what_a_pair_spent_is_that_beside_each_other_and_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -247,6 +248,7 @@ def test_pairs_go_by_the_steps_of_who_was_alone_once_all_were() -> None:
     blocks = [*schedule.blocks(random.Random(0))]
     passed = [Passed(block, SECOND * at, SECOND * (at + 1)) for at, block in enumerate(blocks[:3])]
     load._timed, load._budget_ns, followed = False, 60 * SECOND, list[PairSchedule]()
+    load._late_ns = time.perf_counter_ns() + 3600 * SECOND
     tenants = []
     for index in (0, 1):
         alone = SECOND * (1 + index)
@@ -261,3 +263,6 @@ def test_pairs_go_by_the_steps_of_who_was_alone_once_all_were() -> None:
     load._time(conductor, tenants)
     assert [one.steps_ns for one in followed] == [{0: 5 * MS, 1: 5 * MS}]
     assert load._timed
+    load._timed, load._late_ns = False, time.perf_counter_ns() + SECOND
+    load._time(conductor, tenants)
+    assert followed[-1].pairs == (), "no least rounds fit in the second that is left to the launch"

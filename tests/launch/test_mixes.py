@@ -22,9 +22,11 @@ from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.allowances import Allowance, allowances
+from cotenant.launch.conductor import Conducted
 from cotenant.launch.limits import Limits
 from cotenant.launch.load import Enough
 from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.records import SuiteFacts, parts_of, records_of
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.resume import conditions_of
@@ -35,6 +37,7 @@ from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
 from cotenant.results.store import write_record
 from cotenant.stats.budget import Amount
+from cotenant.suite.pressure import level_of
 from machine.invented import device, machine
 from results.made import ISOLATION, a_record
 from tenants.suites import Suites, job
@@ -51,7 +54,7 @@ def tenant(index: int, cell: str, batch_ms: float, amount: Amount, ranks: int = 
     ]
     for rank in made:
         rank.link = SimpleNamespace(send=lambda kind, rank=rank: None)
-    spec = SimpleNamespace(cell=cell, presses=cell.startswith("pressure"))
+    spec = SimpleNamespace(cell=cell)
     return SimpleNamespace(index=index, spec=spec, ranks=dict(enumerate(made)), several=ranks > 1)
 
 
@@ -71,18 +74,6 @@ def test_equal_cells_measure_equally_much_and_the_longest_decides_for_the_others
     assert alike == dict.fromkeys((0, 1), Allowance(SLOW, SLOW))
     short = allowances(tenants[:2], Limits(budget_s=0.5))
     assert short[0].least.batches * 5 <= 500, "a budget bounds what decides"
-
-
-def test_beside_a_neighbour_of_known_pressure_its_blocks_decide() -> None:
-    blocks, long = Amount(60, 20, 0), Amount(100, 50, 5)
-    given = allowances([tenant(0, "slow", 20, long), tenant(1, "pressure_dram", 50, blocks)], Limits())
-    assert given[1].least == blocks
-    assert given[0].least == Amount(18, 6, 5), "of 20 ms, so that eight of its observations lie in a block of 3 s"
-    assert given[0].most.batches * 20 >= 4 * 60_000, "until the neighbour has made all its blocks, in any case"
-    slow = allowances([tenant(0, "slow", 900, long), tenant(1, "pressure_dram", 50, blocks)], Limits())
-    assert slow[0].least.number == 1
-    short = allowances([tenant(0, "slow", 20, Amount(2, 9, 3)), tenant(1, "pressure_dram", 50, blocks)], Limits())
-    assert short[0].least == Amount(2, 4, 3), "what is short enough stays as it is"
 
 
 def test_a_mix_ends_when_each_has_made_its_least() -> None:
@@ -166,6 +157,16 @@ def test_pairs_meet_in_one_launch_of_slices_of_a_pair() -> None:
     assert [spec.slice.tenant for spec in start.met[4].specs] == [1, 2]
 
 
+def test_the_nodes_planned_in_a_pairs_record_are_those_that_a_tenant_has_in_either_slot() -> None:
+    there = machine(cores=6, nodes=2)
+    options = options_of(suite_parser("", "", "").parse_words(["--jobs", "cpu", "--pairs", "vae,wlm"]), (), there)
+    made = Resolver(options, there, Chosen(NoIsolation()))
+    assert [slot.nodes for slot in made.plans["student"].slices] == [(0,), (1,)]
+    (start,) = made.starts()
+    assert {spec.slice.nodes for met in start.met for spec in met.specs} == {(0, 1)}
+    assert {spec.slice.nodes for spec in start.specs} == {(0, 1)}
+
+
 def test_records_of_a_pair_number_its_tenants_as_in_any_other_launch_of_it() -> None:
     """Whoever else is in the launch: else repetitions of one pair would be of four tenants."""
     (start,) = resolver("--pairs", "vae,wlm,loader").starts()
@@ -179,6 +180,21 @@ def test_records_of_a_pair_number_its_tenants_as_in_any_other_launch_of_it() -> 
         cells = dict(zip("01", record.mix.split("+"), strict=True))
         assert record.meters["tenants"] == record.meters["series"]["tenants"] == cells
         assert record.name == f"{cells[str(record.tenant)]}.in.{record.mix}"
+
+
+def test_a_pair_that_had_no_time_to_meet_is_an_error_and_the_others_are_none() -> None:
+    (start,) = resolver("--pairs", "vae,wlm").starts()
+    assert start.pairing is not None
+    now, steps_ns = datetime.now(UTC), dict.fromkeys(range(4), 30_000_000_000)
+    met = tuple(pair for pair in start.pairing.pairs if 1 not in pair)
+    conducted = Conducted(PairSchedule(steps_ns, False, 8, met), "freezer", 9, frozenset(range(4)))
+    ended = tuple(TenantResult(spec, "failed", "It died.") for spec in start.specs)
+    facts = SuiteFacts("cpu", now, 0, {"hostname": "host"}, NoIsolation(), {}, (), by_new_key())
+    result = LaunchResult(ended, now, now, conducted=conducted)
+    for pair, part in zip(start.pairing.pairs, parts_of(result, start), strict=True):
+        unmet = [found for record in records_of(*part, facts) for found in record.findings]
+        assert [found.rule for found in unmet] == (["pair_unmet"] * 2 if 1 in pair else [])
+        assert all("a step of 30 s" in found.sentence for found in unmet)
 
 
 def test_pairs_that_memory_cannot_hold_at_once_are_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,23 +359,43 @@ def test_neighbours_end_together_and_one_that_dies_takes_the_rates_of_its_mix(lo
     assert "neighbour_lost" in flaws["slow.in.bad"]
 
 
+def pressed(made: Resolver) -> set[str]:
+    found = (level_of(spec.cell) for start in made.starts() for spec in start.specs)
+    return {known[0] for known in found if known is not None}
+
+
 def test_a_device_is_pressed_where_both_tenants_have_it() -> None:
     apart = set(OF_DEVICES) - {"pcie"}
     for devices, left_out in ((1, set()), (2, apart), (0, set(OF_DEVICES))):
-        words = [word for resource in OF_DEVICES for word in ("--pressure", f"{resource}:0,100")]
-        made = resolver("--sense", "vae", "--pressure", "dram:0,100", *words, devices=devices)
-        assert {start.mix.partition("+")[2] for start in made.starts()} == {"dram", *OF_DEVICES} - left_out
-        assert {line.partition(":")[0] for line in made.left_out()} == {
-            f"{victim}+{resource}" for resource in left_out for victim in (f"probe_{resource}", "vae")
-        }
-    assert {start.mix.partition("+")[2] for start in resolver("--sense", "vae", devices=1).starts()} >= set(OF_DEVICES)
+        words = [word for resource in OF_DEVICES for word in ("--pressure", f"{resource}:100")]
+        made = resolver("--sense", "vae", "--pressure", "dram:100", *words, devices=devices)
+        assert pressed(made) == {"dram", *OF_DEVICES} - left_out
+        lines = [line.partition(":")[0] for line in made.left_out() if "left out" in line]
+        assert sorted(lines) == sorted(f"vae+pressure_{resource}_100" for resource in left_out)
+    made = resolver("--sense", "vae", devices=1)
+    assert pressed(made) >= set(OF_DEVICES)
+    assert all(len(start.specs) == 2 and start.takes_turns for start in made.starts() if "sm_50" in start.mix)
 
 
-def test_sense_leaves_out_what_this_host_cannot_press(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sense_is_a_launch_a_resource_and_leaves_out_what_this_host_cannot_press(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("cotenant.launch.start.is_in_memory", lambda path: True)
-    made = resolver("--sense", "vae")
-    assert {start.mix.partition("+")[2] for start in made.starts()} == {"cpu", "llc", "dram", "memory"}
-    assert [line.partition(":")[0] for line in made.left_out()] == ["probe_disk+disk", "vae+disk"]
-    assert not any(start.solo for start in made.starts()), "a curve is over level 0, and needs no launch alone"
-    presses = [[spec.presses for spec in start.specs] for start in made.starts()]
-    assert presses == [[False, True]] * 8
+    made = resolver("--sense", "vae,wlm", "--pressure", "cpu", "--pressure", "disk", "--pressure", "dram:100")
+    assert [(start.mix, [spec.cell for spec in start.specs]) for start in made.starts()] == [
+        ("sense_cpu", ["vae", "wlm", *(f"pressure_cpu_{level}" for level in (25, 50, 75, 100))]),
+        ("sense_dram", ["vae", "wlm", "pressure_dram_100"]),
+    ]
+    assert [line.partition(":")[0] for line in made.left_out()] == ["sense_disk"]
+    first = next(iter(made.starts()))
+    assert (first.takes_turns, len(first.met)) == (True, 8)
+    assert first.met[0].names == ("vae.in.vae+pressure_cpu_25", "pressure_cpu_25.in.vae+pressure_cpu_25")
+
+
+def test_memory_is_held_at_rest_so_that_its_curve_is_of_launches_alone_and_beside_it() -> None:
+    made = resolver("--name", "vae", "--pressure", "memory:50,100").starts()
+    assert [(start.label, start.takes_turns, start.without_blocks) for start in made] == [
+        ("vae+pressure_memory_50", False, False),
+        ("vae.solo", False, False),
+        ("vae+pressure_memory_100", False, False),
+    ]

@@ -115,7 +115,9 @@ def test_of_a_pair_blocks_count_in_which_it_met_and_those_of_one_of_it_beside_th
         (2, (0, 2)): ["", "", "", "", "all", ""],
     }
     # Who has changed its slot was held still, and is left alone for as long as who rested.
-    turned = [Passed(Block(at, 1, ALL, {0: at, 1: 1 - at}, 0), 1000 * MS * at, 1000 * MS * (at + 1)) for at in (0, 1)]
+    turned = [
+        Passed(Block(9 + at, 1, ALL, {0: at, 1: 1 - at}, 0), 1000 * MS * at, 1000 * MS * (at + 1)) for at in (0, 1)
+    ]
     early = [(1055 * MS, 1100 * MS), (1161 * MS, 1200 * MS)]
     assert [place.kept for place in places(early, turned, 0, schedule, (0, 1))] == [False, True]
 
@@ -126,7 +128,22 @@ def test_a_schedule_goes_by_the_steps_that_were_seen_alone_and_has_the_least_rou
     opening = [*crowded.blocks(random.Random(0))][: crowded.opening]
     assert all(block.lasting_ns == 900 * MS for block in opening), "an estimate that is far off costs little"
     seen = {0: [90 * MS, 100 * MS, 300 * MS], 1: [10 * MS], 2: []}
-    timed = crowded.timed(seen, 90_000 * MS)
+    day_ns = 86_400_000 * MS
+    timed = crowded.timed(seen, 90_000 * MS, day_ns)
     assert timed.steps_ns == {0: 100 * MS, 1: 10 * MS, 2: 400 * MS}
-    assert crowded.timed({0: [MS], 1: [MS], 2: [MS]}, 90_000 * MS).rounds > timed.rounds
-    assert crowded.timed({}, MS).rounds == LEAST_ROUNDS
+    assert crowded.timed({0: [MS], 1: [MS], 2: [MS]}, 90_000 * MS, day_ns).rounds > timed.rounds
+    assert crowded.timed({}, MS, day_ns).rounds == LEAST_ROUNDS
+
+
+def test_who_is_too_slow_for_the_time_that_is_left_meets_nobody_and_the_others_keep_their_rounds() -> None:
+    pairs = tuple(combinations(range(4), 2))
+    crowded = PairSchedule(dict.fromkeys(range(4), 100 * MS), False, LEAST_ROUNDS, pairs)
+    seen = {0: [5 * MS], 1: [20_000 * MS], 2: [5 * MS], 3: [30 * MS]}
+    timed = crowded.timed(seen, 90_000 * MS, 600_000 * MS)
+    assert timed.pairs == ((0, 2), (0, 3), (2, 3))
+    assert timed.rounds >= LEAST_ROUNDS
+    assert (timed.rounds + 1) * timed.round_ns <= 600_000 * MS
+    assert len([*timed.blocks(random.Random(0))]) > timed.opening
+    nobody = crowded.timed(seen, 90_000 * MS, 1_000 * MS)
+    assert nobody.pairs == ()
+    assert len([*nobody.blocks(random.Random(0))]) == nobody.opening, "it is over once steps are known"

@@ -108,8 +108,9 @@ def placed(tenant: int, *spans_ms: tuple[int, int], void: int | None = None) -> 
 
 
 def test_what_lies_behind_the_leave_out_of_a_block_and_before_its_end_is_kept() -> None:
-    assert placed(0, (60, 90), (90, 120), (120, 160), (150, 400), (401, 449), (450, 900)) == [
+    assert placed(0, (10, 49), (50, 90), (90, 120), (120, 160), (150, 400), (401, 449), (450, 900)) == [
         Place(0, "all", False),
+        Place(0, "all", True),
         NOWHERE,
         Place(1, "only", False),
         Place(1, "only", True),
@@ -123,6 +124,25 @@ def test_what_lies_behind_the_leave_out_of_a_block_and_before_its_end_is_kept() 
         Place(3, "only", True),
         Place(4, "all", True),
     ]
+
+
+def test_rounds_are_of_the_warm_up_as_long_as_they_are_slower_than_all_behind_them() -> None:
+    """Observations of 40, 30, 20 and then 10 ms."""
+    lengths_ms = {0: 40, 1: 30, 2: 20}
+    rounds = [(at // 2, 1000 * at, 1000 * (at + 1), BOTH if at % 2 == 0 else (0,)) for at in range(32)]
+    spans = [
+        (begin + 500, begin + 500 + lengths_ms.get(number, 10) * (1 if awake == BOTH else 5))
+        for number, begin, _, awake in rounds
+    ]
+    schedule = Schedule({0: 10 * MS, 1: 10 * MS}, False, 15)
+
+    def kept(of: list[tuple[int, int]]) -> list[int]:
+        found = places([(start * MS, end * MS) for start, end in of], passed(*rounds), 0, schedule)
+        return [place.block or 0 for place in found if place.kept]
+
+    assert kept(spans) == list(range(6, 32)), "what is alone in such a round is of the warm-up, too"
+    assert kept([(start, start + 10) for start, _ in spans]) == list(range(32)), "who is warm has no warm-up"
+    assert kept([(start, start + 100 - at) for at, (start, _) in enumerate(spans)])[0] == 8, "a quarter at the most"
 
 
 def test_across_a_border_at_rest_and_in_a_void_block_nothing_is_kept() -> None:
@@ -140,8 +160,7 @@ def test_kept_observations_lie_wholly_in_a_block_in_which_their_tenant_ran(gaps:
     for tenant in (0, 1):
         for (start, end), place in zip(spans, placed(tenant, *spans), strict=True):
             if place.kept:
-                number, begin, until, awake = BLOCKS[place.block or 0]
-                assert number > 0
+                _, begin, until, awake = BLOCKS[place.block or 0]
                 assert tenant in awake
                 assert begin + 50 <= start < end <= until
 

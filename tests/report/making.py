@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from cotenant.finding import Finding
 from cotenant.report.summary import Summary, summarise
 from cotenant.results.columns import schema
-from cotenant.results.pressure import pressures
 from cotenant.results.read import read_records
 from cotenant.results.record import Record, encode
 from cotenant.results.table import Rows, Table, table_of_rows
+from cotenant.stats.kept import Kept
 from results.made import (
     ARGUMENTS,
     ISOLATION,
@@ -28,7 +28,6 @@ from results.made import (
     a_lost_record,
     a_part,
     a_record,
-    a_statement,
     observed,
     steady,
 )
@@ -37,8 +36,7 @@ FILES = tempfile.TemporaryDirectory()
 SEEN: dict[str, Any] = {"slowed_samples": None, "foreign_processes": [], "unseen_processes": 0, "hidden_processes": 0}
 BUSY = Finding("foreign_load", "warning", "While tenants were timed other work kept 3 of 8 processors busy.", "End it.")
 
-LEVELS = (0, 25, 50, 75, 100)
-BLOCK_MS = 3000.0
+LEVELS = (25, 50, 75, 100)
 
 
 def table(records: Sequence[Record | dict[str, Any]]) -> Table:
@@ -213,37 +211,46 @@ def month(tenants: int = 1) -> list[Record]:
 
 def beside_dram(
     uid: int = 0,
-    kept: Sequence[float] = (1, 1, 0.9, 0.8, 0.7),
-    rounds: int = 4,
+    kept: Sequence[float] = (1, 0.9, 0.8, 0.7),
     job: str = "vae",
-    items: float = 384,
     full: float = 10.0,
+    leaves: float = 0.8,
+    rounds: int = 20,
     **place: Any,
 ) -> list[Record]:
-    """A job that keeps so much at each level, in observations of half a second, and its neighbour of 10 GB/s."""
-    levels = [level for number in range(rounds) for level in (LEVELS if number % 2 else reversed(LEVELS))]
-    made = [(BLOCK_MS / 6, items * kept[level // 25] * (1 + 0.01 * (at % 2))) for at, level in enumerate(levels)]
-    rows = [row for length, items in made for row in observed([length] * 6, items)]
-    own, neighbour = observed([length for length, _ in made for _ in range(6)]), observed([BLOCK_MS] * len(levels))
-    own = [replace(row, items=of.items) for row, of in zip(own, rows, strict=True)]
-    neighbour = [replace(row, items=0.03 * full * level) for row, level in zip(neighbour, levels, strict=True)]
-    told = [
-        a_statement(observations=own, skip=3),
-        a_statement(observations=neighbour, skip=0, part=a_part(item="GB", observed={"levels": levels})),
+    """A job that keeps so much beside neighbours that get a part of `full` GB/s each, and these: pairs by blocks."""
+    made = []
+    for level, share in zip(LEVELS, kept, strict=True):
+        names = (job, f"pressure_dram_{level}")
+        for number, items, of in ((0, 384.0, share), (1, 0.03 * full * level, leaves if level == LEVELS[-1] else 1.0)):
+            unit = {"part": a_part(item="GB")} if number else {}
+            told = {"observations": observed([3000.0] * 12, items), "skip": 0, **unit}
+            record = a_record(told=told, place=place, common={"started": NOON + timedelta(minutes=uid)})
+            ends = (0.98 * of, 1.02 * of) if rounds > 2 else None
+            mix = "+".join(names)
+            record = replace(record, name=f"{names[number]}.in.{mix}", mix=mix, neighbours=[names[1 - number]])
+            made.append(replace(record, tenants=2, tenant=number, run_id=uid, kept=Kept(of, ends, rounds), findings=[]))
+    return made
+
+
+def of_levels(uid: int = 0, kept: Sequence[float] = (1, 0.9, 0.8, 0.7), **place: Any) -> list[Record]:
+    """Two records as they were: of one launch whose neighbour changed its level."""
+    blocks = [
+        {"level": level, "round": number, "achieved": level / 10, "rate": 100 * share + number, "observations": 5}
+        for number in range(4)
+        for level, share in zip((0, *LEVELS), (1, *kept), strict=True)
     ]
-    meters = pressures(told, [job, "pressure_dram"])
-    mixed = {"mix": f"{job}+dram", "tenants": 2, "run_id": uid}
     return [
         replace(
-            a_record(told={"observations": one.observations, "skip": one.skip, "part": one.part}, place=place),
-            name=f"{label}.in.{job}+dram",
+            a_record(place=place, common={"started": NOON + timedelta(minutes=uid)}),
+            name=f"{label}.in.vae+dram",
+            mix="vae+dram",
             neighbours=[other],
+            tenants=2,
             tenant=number,
-            meters=pressure,
+            run_id=uid,
+            meters={"pressure": {"resource": "dram", "unit": "GB", "blocks": [] if number else blocks}},
             findings=[],
-            **mixed,
         )
-        for number, (one, pressure, label, other) in enumerate(
-            zip(told, meters, (job, "pressure_dram"), ("pressure_dram", job), strict=True)
-        )
+        for number, (label, other) in enumerate((("vae", "pressure_dram"), ("pressure_dram", "vae")))
     ]

@@ -20,16 +20,15 @@ from cotenant.report.page import page
 from cotenant.report.prediction import prediction_grid, predictions
 from cotenant.report.renderers import as_csv, terminal
 from cotenant.report.sense import sensitivities
-from cotenant.results.decoded import Decoded
 from cotenant.results.record import Record
 from cotenant.results.store import write_record
-from report.making import LEVELS, UNSLICED, beside_dram, fields_of, summary_of
+from report.making import LEVELS, UNSLICED, beside_dram, summary_of
 from report.test_mixes import baselines, mix
 from results.made import NOON
 
 LOST = {"vae": 0.3, "wlm": 0.1, "loader": 0.2}
 TAKES = {"vae": 0.2, "wlm": 0.9, "loader": 0.5}
-OF_PROBE = 0.4
+OF_NEIGHBOUR = 0.4
 
 
 def kept(victim: str, neighbour: str) -> float:
@@ -44,15 +43,21 @@ def of_pairs(jobs: list[str]) -> list[Record]:
 
 
 def of_curves(jobs: list[str], **place: Any) -> list[Record]:
-    found = beside_dram(kept=[1 - OF_PROBE * level / 100 for level in LEVELS], job="probe_dram", items=5, **place)
-    for job in jobs:
-        shares = [1 - LOST[job] * level / 100 for level in LEVELS]
-        found += beside_dram(kept=shares, job=job, full=10 * (1 - OF_PROBE * TAKES[job]), **place)
-    return found
+    return [
+        record
+        for job in jobs
+        for record in beside_dram(
+            kept=[1 - LOST[job] * level / 100 for level in LEVELS],
+            job=job,
+            leaves=1 - OF_NEIGHBOUR * TAKES[job],
+            **place,
+        )
+    ]
 
 
 def found_in(records: list[Record]) -> list[Any]:
-    return predictions(summary_of(records), sensitivities(Decoded(fields_of(record)) for record in records))
+    summary = summary_of(records)
+    return predictions(summary, sensitivities(summary))
 
 
 def test_predictions_stand_beside_measured_pairs_with_their_error() -> None:
@@ -104,7 +109,7 @@ def test_the_page_draws_a_curve_a_resource_with_slices_and_without_in_one_pictur
     section = html[html.index('id="pressure"') : html.index('id="results"')]
     assert re.findall(r"<h3>(\w+)</h3>", section)[:3] == [*LOST]
     pictures = re.findall(r"<svg.*?</svg>", section, re.DOTALL)
-    assert len(pictures) == 3, "one resource; probes are no jobs"
+    assert len(pictures) == 3, "one resource"
     assert ["stroke-dasharray" in picture for picture in pictures] == [True, False, False], "without slices is dashed"
     assert all("GB/s of the neighbour" in picture for picture in pictures)
     assert 'id="prediction"' in section

@@ -13,7 +13,7 @@ from cotenant.commands.suite_flags import suite_parser
 from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
 from cotenant.launch.start import Options
-from cotenant.suite.pressure import neighbour, pressable, why_unpressed
+from cotenant.suite.pressure import level_of, neighbours, pressable, why_unpressed
 from machine.invented import machine
 
 
@@ -26,20 +26,32 @@ def flags(job: Any) -> dict[str, Any]:
     return {name: value for name, (value,) in job.args}
 
 
-def test_each_chosen_job_stands_beside_each_neighbour_and_runs_nowhere_else() -> None:
-    made = options("--name", "vae,wlm", "--pressure", "dram:50,0", "--pressure", "memory")
+def test_each_chosen_job_is_paired_with_each_level_of_each_neighbour_and_runs_nowhere_else() -> None:
+    made = options("--name", "vae,wlm", "--pressure", "dram:50,0,100", "--pressure", "cpu:10")
     assert made.jobs == ()
-    assert [(mix.name, mix.labels) for mix in made.mixes] == [
-        ("vae+dram", ("vae", "pressure_dram")),
-        ("wlm+dram", ("wlm", "pressure_dram")),
-        ("vae+memory", ("vae", "pressure_memory")),
-        ("wlm+memory", ("wlm", "pressure_memory")),
+    assert [(mix.name, mix.labels, mix.pairs) for mix in made.mixes] == [
+        (
+            "pressure_dram",
+            ("vae", "wlm", "pressure_dram_50", "pressure_dram_100"),
+            ((0, 2), (0, 3), (1, 2), (1, 3)),
+        ),
+        ("pressure_cpu", ("vae", "wlm", "pressure_cpu_10"), ((0, 2), (1, 2))),
     ]
-    assert (made.users, made.baseline) == (2, "none")
-    dram, memory = made.neighbours
-    assert dram.cmd == "./pressure/dram/pytorch/run.sh"
-    assert flags(dram) == {"--level": "0 50", "--number": 60, "--repeat": 8, "--skip": 0}
-    assert flags(memory) == {"--level": "0 25 50 75 100", "--number": 15, "--repeat": 20, "--skip": 0}
+    assert [pair.name for pair in made.mixes[1].apart] == ["vae+pressure_cpu_10", "wlm+pressure_cpu_10"]
+    assert (made.users, made.baseline) == (2, "blocks")
+    assert [job.name for job in made.neighbours] == ["pressure_dram_50", "pressure_dram_100", "pressure_cpu_10"]
+    assert made.neighbours[0].cmd == "./pressure/dram/pytorch/run.sh"
+    assert flags(made.neighbours[0]) == {"--level": 50}
+    assert options("--name", "vae", "--pressure", "dram", "--isolation", "none").baseline == "blocks"
+
+
+def test_what_is_taken_at_rest_too_is_pairs_of_their_own() -> None:
+    """A neighbour that is held still holds its memory."""
+    made = options("--name", "vae", "--pressure", "memory:50,100")
+    assert [(mix.name, mix.pairs) for mix in made.mixes] == [
+        ("vae+pressure_memory_50", ()),
+        ("vae+pressure_memory_100", ()),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -48,12 +60,12 @@ def test_each_chosen_job_stands_beside_each_neighbour_and_runs_nowhere_else() ->
         (["--pressure", "drum"], "no pressure on 'drum'"),
         (["--pressure", "dram:"], "'' are no levels"),
         (["--pressure", "dram:0,x"], "'0,x' are no levels"),
-        (["--pressure", "dram:25,50"], "relative to level 0"),
-        (["--pressure", "dram:0"], "needs another level"),
-        (["--pressure", "dram:0,101"], "different percentages, 0 to 100"),
-        (["--pressure", "dram:200"], "different percentages, 0 to 100"),
-        (["--pressure", "dram:-5,0"], "different percentages, 0 to 100"),
-        (["--pressure", "dram:0,50,50"], "different percentages, 0 to 100"),
+        (["--pressure", "dram:0"], "level 0 is a neighbour at rest"),
+        (["--pressure", "dram", "--baseline", "none"], "a curve is what it keeps of that"),
+        (["--pressure", "dram:0,101"], "different percentages, 1 to 100"),
+        (["--pressure", "dram:200"], "different percentages, 1 to 100"),
+        (["--pressure", "dram:-5,0"], "different percentages, 1 to 100"),
+        (["--pressure", "dram:0,50,50"], "different percentages, 1 to 100"),
         (["--sense", "vae", "--users", "3"], "--sense: these launches are of two"),
         (["--sense", "vae", "--mix", "vae,wlm"], "--mix is one launch and --sense are several"),
         (["--sense", " "], "--sense names no job"),
@@ -73,38 +85,37 @@ def test_what_makes_no_curve_is_refused(words: list[str], sentence: str) -> None
     assert refusal.value.remedy
 
 
-def test_sense_is_every_curve_of_the_jobs_and_of_a_probe_of_each_resource() -> None:
-    made = options("--sense", "vae,wlm", "--pressure", "dram:0,100", "--pressure", "cpu")
+def test_sense_is_every_curve_of_the_jobs() -> None:
+    made = options("--sense", "vae,wlm", "--pressure", "dram:100", "--pressure", "cpu")
     assert [mix.labels for mix in made.mixes] == [
-        (victim, pressure)
-        for pressure, victims in (
-            ("pressure_dram", ("probe_dram", "vae", "wlm")),
-            ("pressure_cpu", ("probe_cpu", "vae", "wlm")),
-        )
-        for victim in victims
+        ("vae", "wlm", "pressure_dram_100"),
+        ("vae", "wlm", *(f"pressure_cpu_{level}" for level in (25, 50, 75, 100))),
     ]
-    assert (made.jobs, made.users, made.baseline) == ((), 2, "none")
-    probe = next(job for job in made.neighbours if job.name == "probe_dram")
-    assert flags(probe) == {"--level": "100", "--number": 4, "--repeat": 10, "--skip": 0}
+    assert (made.jobs, made.users, made.baseline) == ((), 2, "blocks")
     every = options("--sense", "vae", "--pairs", "vae,wlm")
-    resources = {name.removeprefix("pressure_") for mix in every.mixes if "pressure" in (name := mix.labels[1])}
-    assert resources == {"cpu", "llc", "dram", "disk", "memory"}
+    found = {known[0] for mix in every.mixes for label in mix.labels if (known := level_of(label)) is not None}
+    assert found == {"cpu", "llc", "dram", "disk", "memory"}
     assert [mix.name for mix in every.mixes[0].apart] == ["vae+vae", "vae+wlm", "wlm+wlm"]
-    assert every.baseline == "blocks", "pairs are held against what each has alone"
+
+
+def test_a_neighbour_is_known_by_its_name_alone() -> None:
+    assert level_of("pressure_dram_50") == ("dram", 50)
+    for other in ("vae", "pressure_dram", "pressure_drum_50", "my_pressure_dram_50", "pressure_dram_50x"):
+        assert level_of(other) is None
 
 
 def test_a_job_file_names_pairs_and_curves(tmp_path: Path) -> None:
     jobs = [{"name": name, "cmd": "./x.sh", "cgroup": "student"} for name in ("vae", "wlm", "loader")]
     entries = [
         {"name": "pairs", "pairs": ["vae", "wlm", "loader"]},
-        {"name": "curves", "sense": ["vae"], "pressure": ["dram:0,100"], "block_s": 1},
+        {"name": "curves", "sense": ["vae"], "pressure": ["dram:0,100"]},
     ]
     path = tmp_path / "lab.json"
     path.write_text(json.dumps([*jobs, *entries]))
     made = options("--jobs", str(path))
-    assert [mix.name for mix in made.mixes] == ["pairs", "probe_dram+dram", "vae+dram"]
+    assert [mix.name for mix in made.mixes] == ["pairs", "curves_dram"]
     assert (len(made.jobs), made.users, made.baseline) == (3, 2, "blocks")
-    assert flags(made.neighbours[0])["--number"] == 20
+    assert made.mixes[1].labels == ("vae", "pressure_dram_100")
     (pairs,) = options("--jobs", str(path), "--name", "pairs").mixes
     assert [mix.name for mix in pairs.apart] == ["vae+wlm", "vae+loader", "wlm+loader"]
     for wrong, sentence in (
@@ -113,7 +124,8 @@ def test_a_job_file_names_pairs_and_curves(tmp_path: Path) -> None:
         ({"name": "curves", "sense": "vae"}, "'sense' is the string"),
         ({"name": "curves", "sense": ["vae"], "presure": ["dram"]}, "has no key 'presure'"),
         ({"sense": ["vae"]}, "the key 'name' is missing"),
-        ({"name": "more", "sense": ["wlm"], "pressure": ["dram"]}, "two different jobs 'pressure_dram'"),
+        ({"name": "more", "sense": ["vae"], "pressure": ["dram"]}, "is the name of a mix and of another entry"),
+        ({"name": "curves", "sense": ["vae"], "block_s": 1}, "has no key 'block_s'"),
     ):
         path.write_text(json.dumps([*jobs, entries[1], wrong] if "more" in wrong.values() else [*jobs, wrong]))
         with pytest.raises(CotenantError) as refusal:
@@ -124,8 +136,8 @@ def test_a_job_file_names_pairs_and_curves(tmp_path: Path) -> None:
         options("--jobs", str(path), "--users", "4")
 
 
-def test_a_level_may_be_given_once_and_a_resource_alone_has_five() -> None:
-    assert flags(neighbour("llc")) == flags(neighbour("llc:100,75,50,25,0"))
+def test_a_resource_alone_has_four_levels() -> None:
+    assert neighbours("llc") == neighbours("llc:100,75,50,25,0")
 
 
 def test_tenants_press_on_what_they_share() -> None:
@@ -145,7 +157,7 @@ def test_tenants_press_on_what_they_share() -> None:
         ("pcie", [(0,), (1,)], False, ""),
         ("hbm", [(0,), (0,)], False, ""),
     ):
-        reason = why_unpressed(("vae", f"pressure_{resource}"), devices, in_memory)
+        reason = why_unpressed(("vae", f"pressure_{resource}_100"), devices, in_memory)
         assert why in reason
         assert bool(why) == bool(reason)
     assert why_unpressed(("vae", "wlm"), [(), ()], True) == ""

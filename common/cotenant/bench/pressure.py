@@ -7,7 +7,6 @@ A level is a duty cycle, in percent: so much of each period is work, the rest is
 from __future__ import annotations
 
 import itertools
-import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,38 +27,28 @@ PIECE_NS, TRIES, MOST = 1_000_000, 10, 1000
 
 
 class Pressure(Benchmark):
-    """One step = one period: `work` for a level's part of it, then sleep. An item is a unit of the amount achieved.
-
-    Of several levels every observation has one: rounds of all of them, each round in a random order that the seed
-    decides. The record's `observed.levels` holds them, one an observation.
-    """
+    """One step = one period: `work` for the level's part of it, then sleep. An item is a unit that was achieved."""
 
     fixed: ClassVar[dict[str, Any]] = FIXED | {"cuda": False}
     timed = True
 
     number: int = 20
     skip: int | None = 0
-    level: tuple[int, ...] = flag(
-        (FULL,), "--level", help="percent of each period that is work; several are mixed", least=0
-    )
-    period_ms: int = flag(50, "--period-ms", help="milliseconds of work and sleep together")
+    level: int = flag(FULL, "--level", help="percent of each period that is work")
+    period_ms: int = flag(20, "--period-ms", help="milliseconds of work and sleep together")
 
     def __init__(self, **parameters: Any) -> None:
         super().__init__(**parameters)
-        if max(self.level) > FULL:
-            raise CotenantError(f"--level {max(self.level)} is more than {FULL} percent.", f"Use 0 to {FULL}.")
-        self.now = max(self.level)
-        """The level of the steps to come, in percent."""
+        if self.level > FULL:
+            raise CotenantError(f"--level {self.level} is more than {FULL} percent.", f"Use 1 to {FULL}.")
         self.amount = 0.0
         """The units that the last step achieved."""
         self.lasted_s = 0.0
         self.owed_ns = 0
-        self.order = levels_in_rounds(self.level, self.seed)
 
     def build(self, run: Run) -> None:
         """Make the data that `work` works on."""
-        run.uneven = True  # Steps of different levels are different work.
-        run.observed["levels"] = []
+        run.uneven = True  # A step is as many pieces of work as fit.
         self.prepare(run)
 
     def prepare(self, run: Run) -> None:
@@ -67,10 +56,6 @@ class Pressure(Benchmark):
 
     def batches(self, run: Run) -> Iterator[int]:
         return itertools.repeat(0)
-
-    def before_observation(self, run: Run) -> None:
-        self.now, self.owed_ns = next(self.order), 0
-        run.observed["levels"].append(self.now)
 
     def step(self, run: Run, batch: int) -> None:
         start_ns = clock_ns()
@@ -86,18 +71,28 @@ class Pressure(Benchmark):
     def period_ns(self) -> int:
         return self.period_ms * 1_000_000
 
+    @property
+    def share_ns(self) -> int:
+        """The level's part of a period."""
+        return self.period_ns * self.level // FULL
+
     def worked(self) -> float:
         """Work for the level's part of a period; return the items achieved.
 
-        A piece of work cannot be cut: the excess in one period is taken off the next.
+        A piece of work cannot be cut: the excess in one period is taken off the next, in which there is one at least.
         """
         amount = 0.0
-        self.owed_ns += self.period_ns * self.now // FULL
+        self.owed_ns += self.share_ns
         while self.owed_ns > 0:
             start_ns = clock_ns()
             amount += self.work()
-            self.owed_ns -= clock_ns() - start_ns
+            self.pay(start_ns)
         return amount
+
+    def pay(self, start_ns: int) -> None:
+        """Take what was worked since then off what is owed, and no more than a period owes: a piece in which it was
+        held still may have lasted for seconds."""
+        self.owed_ns = max(self.owed_ns - (clock_ns() - start_ns), 1 - self.share_ns)
 
     def work(self) -> float:
         """Do a piece of work, short against a period; return the items achieved."""
@@ -151,19 +146,12 @@ class DevicePressure(Pressure):
             start_ns = clock_ns()
             self.pending.synchronize()
             self.pending = None
-            self.owed_ns -= clock_ns() - start_ns
+            self.pay(start_ns)
         return amount
 
     def enqueue(self) -> float:
         """Give the device the least piece of work; return the items that it achieves."""
         raise NotImplementedError
-
-
-def levels_in_rounds(levels: tuple[int, ...], seed: int) -> Iterator[int]:
-    """Yield levels without end: each round holds every one once, in a random order of its own."""
-    chance = random.Random(seed)
-    while True:
-        yield from chance.sample(levels, len(levels))
 
 
 def processor_seconds() -> float:

@@ -158,13 +158,12 @@ def _add_beside(parser: Parser) -> None:
     add("--free-for-all", action="store_true", help=free)
     pressing = (
         f"each chosen job beside a neighbour of known pressure on {', '.join(OF_HOSTS)}, and on a device that both "
-        f"have on {', '.join(OF_DEVICES)}: levels in percent, as dram:0,25,50,75,100 (these by default); may be "
-        "repeated"
+        f"have on {', '.join(OF_DEVICES)}: levels in percent, as dram:25,50,75,100 (these by default); may be repeated"
     )
     add("--pressure", metavar="RESOURCE[:LEVELS]", action="append", default=[], help=pressing)
     sensing = (
-        "these jobs beside a neighbour on every resource that tenants share here (or those of --pressure), and what a "
-        "probe of each loses beside them: curves and fingerprints; also beside --pairs"
+        "these jobs beside a neighbour on every resource that tenants share here (or those of --pressure): curves, and "
+        "fingerprints of what each loses and leaves; also beside --pairs"
     )
     add("--sense", metavar="NAMES", help=sensing)
 

@@ -27,7 +27,7 @@ from cotenant.suite.decode import at
 from cotenant.suite.duets import BETWEEN, USAGE, Duet, duet_of
 from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load, select
 from cotenant.suite.mixes import Mix, mix_named, pairs_named
-from cotenant.suite.pressure import beside, neighbour, pressable, sense_named
+from cotenant.suite.pressure import level_of, pressable, pressed, sense_named
 from cotenant.text import listed
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     duet = _duet(given, extra, suite)
     jobs, mixes, neighbours = ((), (), ()) if duet else _chosen(given, suite, len(machine.accelerators))
     check_one_class(jobs)
-    baseline = "none" if duet else _baseline(given, mixes, neighbours)
+    baseline = "none" if duet else _baseline(given, mixes)
     counted_by = _says_how_many(given, extra) if baseline == "blocks" else ""
     # Two tenants of each slice.
     slices = given.slices if duet is None else tenants_by_default(machine, given.users)
@@ -228,11 +228,10 @@ def _all_at_once(given: argparse.Namespace, jobs: Sequence[Job]) -> Mix:
 
 def _under_pressure(given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]) -> Chosen:
     """Return no jobs, each chosen one beside each neighbour that `--pressure` asks for, and these neighbours."""
-    neighbours = tuple(map(neighbour, given.pressure))
+    sense = pressed([label for job in jobs for label in labels_of(job)], given.pressure, "--pressure")
     with at("--pressure"):
-        mixes = beside([label for job in jobs for label in labels_of(job)], neighbours)
-        check_mixes_of((*suite.jobs, *neighbours), mixes)
-    return (), mixes, neighbours
+        check_mixes_of((*suite.jobs, *sense.neighbours), sense.mixes)
+    return (), sense.mixes, sense.neighbours
 
 
 def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) -> int | None:
@@ -252,21 +251,24 @@ def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) ->
     return max(len(mixes[0].labels), tenants_by_default(machine, None))
 
 
-def _baseline(given: argparse.Namespace, mixes: Sequence[Mix], neighbours: Sequence[Job]) -> BaselineKind:
+def _baseline(given: argparse.Namespace, mixes: Sequence[Mix]) -> BaselineKind:
     """Return which baseline is asked for; by blocks where nobody says which jobs, and where users are counted: else a
     job file names all that is to run.
 
     By blocks, too, where jobs are launched beside each other: no two of their rates can be compared but with this.
-    Without slices nothing is alone in one, so that nothing is measured there that nobody asked for.
+    Without slices nothing is alone in one, so that nothing is measured there that nobody asked for; beside a neighbour
+    of known pressure somebody did. Raises CotenantError for a curve without a baseline.
     """
+    curves = any(level_of(label) is not None for mix in mixes for label in mix.labels)
+    if given.baseline == "none" and curves:
+        raise CotenantError(
+            "--baseline none measures no job alone, and a curve is what it keeps of that.", "Leave it out."
+        )
     if given.baseline is not None:
         kind: BaselineKind = given.baseline
         return kind
-    ours = {label for job in neighbours for label in labels_of(job)}
-    if mixes and all(ours.intersection(mix.labels) for mix in mixes):
-        return "none"  # A job's kept share is over its rate beside a neighbour of level 0.
     asked = given.jobs is None or given.users is not None or mixes
-    return "blocks" if asked and given.isolation != "none" else "none"
+    return "blocks" if curves or (asked and given.isolation != "none") else "none"
 
 
 def _is_bare(given: argparse.Namespace, machine: Machine) -> bool:

@@ -194,7 +194,7 @@ def _print_results(records: Sequence[Record], before: Collection[Finding], given
         from cotenant.report.fingerprints import fingerprints_grid
         from cotenant.report.jobs import jobs_grid
         from cotenant.report.renderers import show
-        from cotenant.report.sense import sense_grid, sensitivities_of
+        from cotenant.report.sense import sense_grid, sensitivities
         from cotenant.report.suite_end import suite_grids
         from cotenant.report.summary import summarise
         from cotenant.results.table import Rows, table_of_records
@@ -206,7 +206,7 @@ def _print_results(records: Sequence[Record], before: Collection[Finding], given
         tell_grid(duets_grid(summary.in_duets) if summary.in_duets else jobs_grid(summary), given.format)
     else:
         show(suite_grids(summary, before, given.verbose))
-        if curves := sensitivities_of([records[at] for at in summary.under_pressure.at]):
+        if curves := sensitivities(summary):
             show([sense_grid(curves), *filter(lambda grid: grid.groups, [fingerprints_grid(curves)])])
 
 

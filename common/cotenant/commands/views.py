@@ -32,7 +32,6 @@ from cotenant.report.share import share_grid, share_points
 from cotenant.report.summary import JobSummary, Summary, scores, summarise
 from cotenant.results.columns import JOB
 from cotenant.results.newest import newest_work
-from cotenant.results.read import again
 from cotenant.results.store import prepare_directory, write_named, write_whole
 from cotenant.results.table import AT, Rows
 from cotenant.results.targets import REFERENCE, read_systems, save_targets, targets_named
@@ -190,14 +189,14 @@ def _tell_measured(grid: Grid, form: str, nothing: str, remedy: str) -> None:
 
 
 def _say_prediction(summary: Summary, form: str) -> None:
-    predicted = predictions(summary, sensitivities(record for _, record in again(summary.under_pressure)))
+    predicted = predictions(summary, sensitivities(summary))
     if not predicted:
         raise CotenantError(NOTHING, f"{PROGRAM} --sense a,b --pairs a,b launches both, into one directory.")
     tell_grid(prediction_grid(predicted), form)
 
 
 def _say_sense(summary: Summary, form: str) -> None:
-    curves = sensitivities(record for _, record in again(summary.under_pressure))
+    curves = sensitivities(summary)
     if not curves:
         raise CotenantError(
             "No job was measured beside a neighbour of known pressure.",

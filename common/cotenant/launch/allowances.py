@@ -17,9 +17,6 @@ SLACK = 4.0
 """Times the expected load for which a tenant of a mix has observations left: a warm-up is timed while neighbours come
 and go, so the end is not computed but awaited."""
 
-IN_BLOCK = 8
-"""So many observations of a job lie in a block of its neighbour's, beside a resting one: beside others it is slower."""
-
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
@@ -39,8 +36,7 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
 
     Each cell's amount is that of a launch of equal tenants under the same limits. In a mix the cell whose amount takes
     longest decides when the load ends; every other one is given further observations. Of a tenant of several ranks,
-    which cannot be told to end early, as many as the expected load takes. Beside a neighbour of known pressure the
-    neighbour's blocks decide, whatever the job asks for. Raises ProtocolError where the tenants of
+    which cannot be told to end early, as many as the expected load takes. Raises ProtocolError where the tenants of
     one cell disagree.
     """
     cells = defaultdict(list)
@@ -51,13 +47,6 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
     if len(cells) == 1:
         return {tenant.index: Allowance(least[tenant.spec.cell], least[tenant.spec.cell]) for tenant in tenants}
     warm_ups_ns = {cell: [rank.ready["warm_up_ns"] for rank in of if rank.ready] for cell, of in ranks.items()}
-    if presses := next((tenant.spec.cell for tenant in tenants if tenant.spec.presses), None):
-        block_ns = least[presses].number * (slowest_ns(warm_ups_ns[presses]) or 0)
-        least |= {
-            cell: _within_blocks(amount, slowest_ns(warm_ups_ns[cell]), block_ns)
-            for cell, amount in least.items()
-            if cell != presses
-        }
     load_ns = max(least[cell].batches * (slowest_ns(steps) or 0) for cell, steps in warm_ups_ns.items())
     allowances: dict[int, Allowance] = {}
     for cell, of_cell in cells.items():
@@ -122,9 +111,3 @@ def _schedule(
         return within(DuetSchedule(*shape, (first, second)), budget_ns)
     # How many rounds of pairs there are is known once their steps are: warming up all had the slices of two.
     return PairSchedule(*shape, pairs) if pairs else within(Schedule(*shape), budget_of(budget_s, len(tenants)))
-
-
-def _within_blocks(requested: Amount, batch_ns: int | None, block_ns: int) -> Amount:
-    """Return observations so short that several lie in a block, and of them no more than are not kept, and one."""
-    number = requested.number if batch_ns is None else max(1, min(requested.number, block_ns // (IN_BLOCK * batch_ns)))
-    return Amount(number, requested.skip + 1, requested.skip)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.slice import Slice
 from cotenant.launch.duet import DuetSchedule
 from cotenant.launch.schedule import ALL, HOME, ONLY, TURN, WARM_UP_ROUNDS, Block, Passed, Schedule, is_late
@@ -66,7 +67,8 @@ class Conductor:
     """Takes the tenants of a launch through the blocks of a schedule, from t0 on, each to the slot that a block has it
     in.
 
-    `over` once the last block is; `stop` lets everybody go on at once, at home, whatever the moment.
+    `over` once the last block is; `stop` lets everybody go on at once, at home, whatever the moment. It stops itself
+    where a tenant cannot be moved: `unmoved` is that one, and why.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Conductor:
         self._clock_ns = clock_ns
         self._block: Block | None = next(self._blocks)
         self._start_ns, self._is_void = t0_ns, False
+        self.unmoved: tuple[int, str] | None = None
         self._frozen: dict[int, int] = {}
         self._count, self._counted = count, count()
         held_by = {tenant.live.held_by for tenant in tenants}
@@ -139,7 +142,7 @@ class Conductor:
         """End the schedule now, and let everybody go on at home. Never raises."""
         self._block = None
         for index in [index for index, slot in self._at.items() if slot != HOME]:
-            with contextlib.suppress(OSError):  # Whoever is not at home is found when limits are verified.
+            with contextlib.suppress(NotIsolatedError):  # Whoever is not at home is found when limits are verified.
                 self._move(index, HOME)
         self._thaw(list(self._frozen))
 
@@ -154,7 +157,12 @@ class Conductor:
         unheld = self._freeze([index for index in resting if index not in self._frozen], end_ns)
         self._add_up(block, end_ns)
         for index in moving:
-            self._move(index, running[index])
+            try:
+                self._move(index, running[index])
+            except NotIsolatedError as error:
+                self.unmoved = index, str(error)
+                self.stop()
+                return
         self._thaw(running.keys() & self._frozen.keys())
         self._block, self._is_void = following, bool(unheld)
         self._start_ns = self._clock_ns()
@@ -162,7 +170,7 @@ class Conductor:
         self.conducted.processor_ns += time.process_time_ns() - began_ns
 
     def _move(self, index: int, slot: int) -> None:
-        """Have a tenant run in a slot. Raises OSError where the kernel refuses that."""
+        """Have a tenant run in a slot. Raises NotIsolatedError where the kernel refuses that."""
         self._tenants[index].live.move((self._homes[index] if slot == HOME else self._slots[slot]).processors)
         self._at[index] = slot
 

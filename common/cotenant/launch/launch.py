@@ -89,6 +89,7 @@ class Launch:
     """Why they are not measured by blocks."""
     _killed_outside: int = field(default=0, init=False)
     _changes: dict[str, None] = field(default_factory=dict, init=False)
+    _begun_s: float = field(default=0.0, init=False)
     _told: bool = field(default=False, init=False)
     """Do the other nodes know that it ends here?"""
     _has_waited: bool = field(default=False, init=False)
@@ -165,7 +166,7 @@ class Launch:
         return None
 
     def _loop(self) -> tuple[TenantResult, ...]:
-        start_s = poll_s = time.monotonic()
+        self._begun_s = poll_s = time.monotonic()
         while any(tenant.alive for tenant in self._tenants):
             measured = self._load is not None and self._phase is Phase.LOAD
             self._events.turn(self._load.due_s() if measured and self._load is not None else READING_S)
@@ -178,11 +179,12 @@ class Launch:
                 # What is asked for behind STOP only some ranks would hear before they end, and wait for the others.
                 if self._phase is Phase.LOAD:
                     self._load.look(self._survivors(), time.perf_counter_ns())
+                    self._fail_unmoved(self._load)
             now_s = time.monotonic()
             if now_s >= poll_s + POLL_S:
                 poll_s = now_s
                 self._poll()
-            self._end_those_due(now_s, now_s - start_s)
+            self._end_those_due(now_s, now_s - self._begun_s)
         host = self._kills.so_far(self._tenants)
         self._killed_outside = host.outside
         return tuple(result_of(tenant, host) for tenant in self._tenants)
@@ -191,6 +193,14 @@ class Launch:
         """Let every tenant go on that a schedule holds still: before any is killed, and once one is lost."""
         if self._load is not None:
             self._load.stop_conducting()
+
+    def _fail_unmoved(self, load: MeasuredLoad) -> None:
+        """End whom the kernel did not let run where its block has it; what all have observed so far is kept."""
+        if load.unmoved is not None:
+            index, why = load.unmoved
+            for tenant in self._tenants:
+                if tenant.index == index and not tenant.lost:
+                    self._fails(tenant, ("not_isolated", f"Its schedule of pairs ended early: {why}."))
 
     def _hear(self, connection: Connection) -> None:
         """Something has come from another node: it may be what GO or STOP waits for."""
@@ -260,7 +270,8 @@ class Launch:
         self.observer.measuring(self._expected_s(schedule, given))
         self._phase = Phase.LOAD
         slots = self.pairing.slots if self.pairing else ()
-        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, self.peers, schedule, slots)
+        left_s = self._begun_s + self.limits.timeout_s - time.monotonic()
+        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, self.peers, schedule, slots, left_s)
         for tenant in self._tenants:
             go = self._load.gos[tenant.index]
             # All are here that there are.

@@ -28,6 +28,8 @@ NODES_GO_DELAY_NS = 250_000_000
 LOOKS = 20
 """After a look at n observations the next is due once a twentieth more has come in: a look takes the runner's time, and
 every further one makes it more likely to find an interval that is narrow by chance."""
+PAIRED = 0.9
+"""Share of the time left to a launch, once it knows its steps, that its pairs may have."""
 SPENT = 1.25
 """Budgets after which observations end: those that take a little longer than the warm-up had it are all made."""
 
@@ -48,7 +50,9 @@ class MeasuredLoad:
         peers: Peers = NO_PEERS,
         schedule: Schedule | None = None,
         slots: Sequence[Slice] = (),
+        left_s: float | None = None,
     ) -> None:
+        """`left_s` are the seconds until the launch is ended by its time limit, by default all of it."""
         self._peers, common = peers, peers.go()
         if common is not None:
             given = dict.fromkeys(given, Allowance(common.amount, common.amount))
@@ -57,6 +61,7 @@ class MeasuredLoad:
         for tenant in tenants:
             tenant.before = tenant.live.counters()
         self._processor_ns, self._start_ns = time.process_time_ns(), time.perf_counter_ns()
+        self._late_ns = self._start_ns + round((limits.timeout_s if left_s is None else left_s) * 1e9)
         delay_ns = NODES_GO_DELAY_NS if peers.connections() else GO_DELAY_NS
         self.t0_ns = self._start_ns + delay_ns if common is None else common.t0_ns
         settle_ns = round(limits.settle_s * 1e9)
@@ -82,6 +87,11 @@ class MeasuredLoad:
     def due_s(self) -> float:
         """Return the seconds until something has to be done, whatever tenants send."""
         return READING_S if self.conductor is None else min(READING_S, self.conductor.due_s())
+
+    @property
+    def unmoved(self) -> tuple[int, str] | None:
+        """Which tenant the kernel did not let run where a block has it, and why."""
+        return None if self.conductor is None else self.conductor.unmoved
 
     def stop_conducting(self) -> None:
         """Let every tenant go on: who is held still would not end when it is killed, nor finish when others die."""
@@ -117,7 +127,8 @@ class MeasuredLoad:
         if isinstance(schedule, PairSchedule) and len(passed) >= schedule.opening:
             self._timed = True
             seen_ns = {tenant.index: _steps_alone_ns(tenant, passed, self.gos[tenant.index]) for tenant in tenants}
-            conductor.follow(schedule.timed(seen_ns, self._budget_ns))
+            left_ns = max(0, self._late_ns - time.perf_counter_ns())
+            conductor.follow(schedule.timed(seen_ns, self._budget_ns, round(PAIRED * left_ns)))
 
     def end(self, survivors: Collection[Tenant]) -> None:
         """Read all that has been counted, at the last DONE; from now on the survivors' time to end is limited."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from cotenant.isolation.slice import Slice
-from cotenant.launch.schedule import ALL, BUDGET_NS, HOME, ONLY, Block, Schedule, Turn, within
+from cotenant.launch.schedule import ALL, BUDGET_NS, HOME, ONLY, WARM_UP_ROUNDS, Block, Schedule, Turn, within
 
 Pair = tuple[int, int]
 OPENING_NS = 500_000_000
@@ -41,24 +41,25 @@ class PairSchedule(Schedule):
 
     pairs: tuple[Pair, ...]
 
-    @property
-    def opening(self) -> int:
-        """How many blocks, of all tenants and of each alone, come before the first round: they time its steps."""
-        return 1 + len(self.steps_ns)
-
     def blocks(self, chance: random.Random) -> Iterator[Block]:
         for block in Schedule.blocks(self, chance):
             most_ns = OPENING_NS + max(self.steps_ns[tenant] for tenant in block.awake)
             yield replace(block, lasting_ns=min(block.lasting_ns, most_ns)) if block.index < self.opening else block
 
-    def timed(self, seen_ns: Mapping[int, Sequence[float]], budget_ns: int) -> PairSchedule:
+    def timed(self, seen_ns: Mapping[int, Sequence[float]], budget_ns: int, most_ns: int) -> PairSchedule:
         """Return the schedule by the steps of each tenant that were seen, of as many rounds as fit a budget.
 
-        Before GO all warm up at once, on the slices of two, so that their steps took several times as long.
+        Before GO all warm up at once, on the slices of two, so that their steps took several times as long. Who is so
+        slow that the least rounds take more than `most_ns` meets nobody: it would cost the others their rounds.
         """
         steps_ns = {**self.steps_ns, **{tenant: round(median(seen)) for tenant, seen in seen_ns.items() if seen}}
         least = replace(self, steps_ns=steps_ns)
-        return within(least, max(budget_ns, least.total_ns)) or least
+        while least.pairs and (least.rounds + WARM_UP_ROUNDS) * least.round_ns > most_ns:
+            slowest = max(itertools.chain.from_iterable(least.pairs), key=steps_ns.__getitem__)
+            least = replace(least, pairs=tuple(pair for pair in least.pairs if slowest not in pair))
+        if not least.pairs:
+            return least
+        return within(least, min(max(budget_ns, least.total_ns), most_ns)) or least
 
     def _turns(self, chance: random.Random) -> Sequence[Turn]:
         turns: list[Turn] = []
@@ -71,7 +72,7 @@ class PairSchedule(Schedule):
         return turns
 
     def _first(self) -> Sequence[Turn]:
-        # At GO everybody runs, and nobody is moved before it was frozen.
+        # At GO everybody runs, and nobody is moved before it was frozen. Of each alone its steps are timed.
         return [(ALL, self.everybody), *((ONLY, {tenant: HOME}) for tenant in sorted(self.steps_ns))]
 
     def _last(self) -> Sequence[Turn]:

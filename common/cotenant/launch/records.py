@@ -38,7 +38,6 @@ from cotenant.results.build import (
     observed_by_ranks,
 )
 from cotenant.results.decoded import list_of, mapping_of
-from cotenant.results.pressure import pressures
 from cotenant.results.record import NO_BLOCKS, Blocks, DuetPart, Enclosed, Observed, Record, Side
 from cotenant.stats.duet import DuetRatio, ratio_of
 from cotenant.stats.kept import BlockSum
@@ -108,17 +107,21 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         meters=result.meters
         | ({"nodes": described(result.nodes, together)} if result.nodes else {})
         | ({"beside": beside} if beside else {}),
-        findings=(*facts.findings, *map(_slice_changed, result.changes), *_unconducted(result.unconducted)),
+        findings=(
+            *facts.findings,
+            *map(_slice_changed, result.changes),
+            *_unconducted(result.unconducted),
+            *_unmet(result.conducted),
+        ),
         conceal=facts.conceal,
     )
     comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
     ratio = _duet_ratio(result, statements) if comparable else None
-    pressed = pressures(statements, [program.cell.label for program in start.programs])
     return [
         build_record(
             _place(tenant, number, start, facts, statement, result.meters, ratio),
             statement,
-            dataclasses.replace(common, meters=common.meters | pressed[number]),
+            common,
             tenant.outcome,
             tenant.message,
             comparable,
@@ -145,12 +148,12 @@ def _work_beside(
 ) -> list[dict[str, Any]]:
     """Return how much each tenant worked in its own observations, and while others were observed.
 
-    Of those that have finished, and press upon nobody: a neighbour of known pressure rests where that is its level.
+    Of those that have finished.
     """
     spans = [[(row.start_ns, row.end_ns) for row in statement.kept_observations] for statement in statements]
     seen = []
     for place, (tenant, statement) in enumerate(zip(result.tenants, statements, strict=True)):
-        if tenant.outcome != "completed" or tenant.spec.presses or go is None:
+        if tenant.outcome != "completed" or go is None:
             continue
         others = [span for other, of in enumerate(spans) if _run_together(result, place, other) for span in of]
         begin_ns, end_ns = statement.load()
@@ -182,6 +185,20 @@ def _unconducted(reason: str) -> Iterator[Finding]:
             "info",
             f"What tenants keep beside each other is not measured by blocks here: {reason}.",
             "Launches of a tenant alone follow instead; a larger --budget, or a smaller batch, may have blocks.",
+        )
+
+
+def _unmet(conducted: Conducted | None) -> Iterator[Finding]:
+    """The pair of a launch for which there was no time."""
+    if conducted is None or not isinstance(conducted.schedule, PairSchedule):
+        return
+    if conducted.members not in map(frozenset, conducted.schedule.pairs):
+        step_s = max(conducted.schedule.steps_ns[tenant] for tenant in conducted.members) / 1e9
+        yield error(
+            f"This pair never met: {conducted.schedule.rounds} rounds with a step of {step_s:.2g} s would have ended "
+            "behind the launch's time limit.",
+            "Give a longer --timeout, or --baseline quick, which launches each pair by itself.",
+            rule="pair_unmet",
         )
 
 

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
+from cotenant.stats.kept import warmed_up
+
 WANTED_ROUNDS, LEAST_ROUNDS = 20, 8
 WARM_UP_ROUNDS = 1
+"""Rounds more than are wanted: so many may be of the warm-up."""
 MEASURED_NS = 200_000_000
 STEPS_IN_A_BLOCK = 10
 OBSERVATIONS_IN_A_BLOCK = 10
@@ -42,7 +46,7 @@ _ANY = random.Random(0)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a launch in which the tenants that are `awake` run, each in a slot. Round 0 is the warm-up."""
+    """A part of a launch in which the tenants that are `awake` run, each in a slot."""
 
     index: int
     round: int
@@ -103,6 +107,11 @@ class Schedule:
     def awake_ns(self) -> int:
         """How long of that a tenant is awake at the most."""
         return self.total_ns
+
+    @property
+    def opening(self) -> int:
+        """How many blocks come before the first round: nothing is kept of them."""
+        return len(self._first())
 
     @property
     def most_rounds(self) -> int:
@@ -187,12 +196,14 @@ def places(
 ) -> list[Place]:
     """Return where each observation of a tenant lies, in the order of time: `spans` are their first and last moment.
 
-    Those wholly behind a block's leave-out and before its end are kept; of the warm-up's round and of void blocks none.
-    `members` are those whose meeting counts, by default all: no other block of theirs is a place but those of one of
-    them beside it.
+    Those wholly behind a block's leave-out and before its end are kept, but for those of void blocks, and of rounds in
+    which the tenant was still warming up (`warmed_up`). `members` are those whose meeting counts, by default all: no
+    other block of theirs is a place but those of one of them beside it.
     """
     windows = list(_windows(passed, tenant, schedule, {*members} or schedule.steps_ns.keys()))
     found: list[Place] = []
+    times: dict[int, list[float]] = defaultdict(list)
+    rounds = {one.block.index: one.block.round for one in passed}
     at = 0
     for start_ns, end_ns in spans:
         while at < len(windows) and windows[at][0].end_ns < end_ns:
@@ -201,9 +212,15 @@ def places(
         if one is None or start_ns < one.start_ns:
             found.append(NOWHERE)
             continue
-        kept = start_ns >= from_ns and one.block.round >= WARM_UP_ROUNDS and not one.void
+        kept = start_ns >= from_ns and one.block.index >= schedule.opening and not one.void
         found.append(Place(one.block.index, one.block.kind, kept))
-    return found
+        if kept and one.block.kind != ONLY:
+            times[one.block.round].append(end_ns - start_ns)
+    first = warmed_up(times)
+    return [
+        replace(place, kept=False) if place.block is not None and rounds[place.block] < first else place
+        for place in found
+    ]
 
 
 def _windows(

@@ -53,7 +53,7 @@ from cotenant.suite.duets import Duet
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.jobfile import Suite
 from cotenant.suite.mixes import JOINED, Mix
-from cotenant.suite.pressure import PREFIX, why_unpressed
+from cotenant.suite.pressure import LAUNCHED, level_of, why_unpressed
 from cotenant.suite.sizes import Size
 from cotenant.suite.variables import expand_variables
 from cotenant.text import listed, many
@@ -194,7 +194,11 @@ class Start:
 
     def _of_pair(self, pair: Pair, slots: Sequence[Slice]) -> Start:
         programs = tuple(self.programs[tenant] for tenant in pair)
-        there = [replace(slot, tenant=tenant) for tenant, slot in zip(pair, slots, strict=True)]
+        # Memory is where a tenant was planned, in either slot.
+        there = [
+            replace(slot, tenant=tenant, nodes=self.specs[tenant].slice.nodes)
+            for tenant, slot in zip(pair, slots, strict=True)
+        ]
         specs = tuple(replace(self.specs[slice_.tenant], slice=slice_) for slice_ in there)
         name = JOINED.join(program.cell.label for program in programs)
         return replace(self, label=name, mix=name, programs=programs, specs=specs, pairing=None, of_pair=True)
@@ -445,11 +449,11 @@ class Resolver:
         )
         if launch.pairing is not None:
             return
-        if any(program.cell.job in options.neighbours for program in programs):
-            return  # What a job keeps beside a neighbour of known pressure is over its rate beside level 0.
         cells = [program.cell.label for program in programs]
         for tenant, stands_for in alone_of(options.baseline, planned.slices, self._machine, cells):
             program = programs[tenant]
+            if program.cell.job in options.neighbours:
+                continue  # It is there for the other.
             own = self._spec(program, program.cell.label + SOLO, planned.slices[tenant].alone)
             yield Start(
                 label=program.cell.label + SOLO,
@@ -465,12 +469,13 @@ class Resolver:
             yield self._challenged(launch, findings, options.challenge)
 
     def _takes_turns(self, launch: _Launch) -> bool:
-        """Whether a launch is to be one of blocks: of several tenants, none of which has levels of its own."""
+        """Whether a launch is to be one of blocks: of several tenants, none of which takes as much at rest."""
         options = self._options
         if options.duet is not None:
             return True
-        presses = any(program.cell.job in options.neighbours for program in launch.programs)
-        return options.baseline == "blocks" and not options.counted_by and len(launch.programs) > 1 and not presses
+        known = (level_of(program.cell.label) for program in launch.programs)
+        at_rest_too = any(of is not None and of[0] in LAUNCHED for of in known)
+        return options.baseline == "blocks" and not options.counted_by and len(launch.programs) > 1 and not at_rest_too
 
     def _challenged(self, launch: _Launch, findings: tuple[Finding, ...], buyer: Buyer) -> Start:
         """Return the same launch once more, deterministic, in front of the buyer."""
@@ -525,8 +530,7 @@ class Resolver:
             places |= {paths.data} if paths.data.is_dir() else set()
             words = options.image.around(words, slice_.accelerators, places, environment)
         words = [*nocache_prefix(options.cache, options.image is not None), *words]
-        presses = cell.job in options.neighbours and cell.job.name.startswith(PREFIX)
-        return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, presses, foreign, place)
+        return TenantSpec(slice_, words, environment, log, temporary, socket, cell.label, foreign, place)
 
 
 def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:

@@ -55,9 +55,8 @@ def duet_place(tenant: int) -> DuetPlace:
 class TenantSpec:
     """A tenant's specification: its slice, command, and its own log, directory and socket.
 
-    `environment` is what it has on top of the caller's. Tenants of one `cell` do equal work, and measure as much. One
-    that `presses` is a neighbour of known pressure, each of whose observations is a block of one level. Those of a
-    `duet` take turns.
+    `environment` is what it has on top of the caller's. Tenants of one `cell` do equal work, and measure as much. Those
+    of a `duet` take turns.
     """
 
     slice: Slice
@@ -67,7 +66,6 @@ class TenantSpec:
     temporary: Path
     socket: Path
     cell: str = ""
-    presses: bool = False
     foreign: Foreign | None = None
     """The program of `exec`, which knows nothing of STOP."""
     duet: DuetPlace | None = None

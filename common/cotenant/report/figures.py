@@ -25,7 +25,6 @@ from cotenant.report.jobs import jobs_grid
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, drawn
 from cotenant.report.sense import sense_grid, sensitivities
 from cotenant.report.summary import JobSummary, Summary
-from cotenant.results.read import again
 from cotenant.results.store import write_whole
 
 PRINTED = {INK: "#111111", SOFT: "#555555", LINE: "#dddddd", ACCENT: "#1f5fae", WASH: "#c9dcf2", PAPER: "#ffffff"}
@@ -61,7 +60,7 @@ def tabulars(summary: Summary) -> dict[str, str]:
         "interference": interference_grid(summary),
         "mix": mix_grid(mix_blocks(summary)),
         "pairs": pairs_grid(summary),
-        "sense": sense_grid(sensitivities(record for _, record in again(summary.under_pressure))),
+        "sense": sense_grid(sensitivities(summary)),
     }
     return {name: latex(grid) for name, grid in views.items() if grid.shown_rows}
 

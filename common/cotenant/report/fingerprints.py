@@ -1,4 +1,4 @@
-"""Fingerprints: each job's kept share under pressure on each resource, and the share that it leaves a probe."""
+"""Fingerprints: each job's kept share under pressure on each resource, and the share that it leaves the neighbour."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import partial
 
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, row, word
+from cotenant.report.kept import around
 from cotenant.report.sense import Sensitivity
 from cotenant.results.launches import grouped
+from cotenant.stats.kept import Kept
 
-KEEPS, LEAVES, LIKE = "keeps", "leaves", "like"
+KEEPS, LEAVES = "keeps", "leaves"
 LEGEND = (
-    "keeps: of its rate beside the neighbour at its highest level. leaves: what a probe, which is that neighbour, "
-    "keeps of its own beside the job. like: the level of a neighbour that leaves a probe as much, and what "
-    "that one gets. Of single launches the intervals are of rounds."
+    "keeps: of its rate beside the neighbour at level 100. leaves: what that neighbour keeps of its own beside the job."
 )
 
 
@@ -29,8 +29,8 @@ class Fingerprint:
 
 
 def fingerprints(curves: Sequence[Sensitivity]) -> list[Fingerprint]:
-    """Return the fingerprints of jobs, where a probe was launched as well."""
-    known = [each for each in curves if each.taken is not None]
+    """Return the fingerprints of jobs on the resources whose neighbour was at its full level."""
+    known = [each for each in curves if each.full is not None and each.leaves is not None]
     return [
         Fingerprint(place, job, {each.conditions.resource: each for each in of})
         for (place, job), of in grouped(known, lambda each: (each.conditions.place, each.conditions.job)).items()
@@ -41,7 +41,7 @@ Line = tuple[Fingerprint, str]
 
 
 def fingerprints_grid(curves: Sequence[Sensitivity]) -> Grid:
-    """Return three rows per job, a column per resource; for people, since programs have it beside each curve."""
+    """Return two rows per job, a column per resource; for people, since programs have it beside each curve."""
     every = fingerprints(curves)
     resources = list(dict.fromkeys(resource for each in every for resource in each.of))
     columns: list[Column[Line]] = [
@@ -53,31 +53,21 @@ def fingerprints_grid(curves: Sequence[Sensitivity]) -> Grid:
         *(Column(resource, partial(_cell, resource), left=True) for resource in resources),
     ]
     groups = [
-        RowGroup([row(columns, (each, what)) for each in of for what in (KEEPS, LEAVES, LIKE)], "fingerprints", host)
+        RowGroup([row(columns, (each, which)) for each in of for which in (KEEPS, LEAVES)], "fingerprints", host)
         for (_, host), of in grouped(every, lambda each: each.place[:2]).items()
     ]
     return Grid(columns, groups, notes=[((LEGEND, "dim"),)])
 
 
 def _cell(resource: str, line: Line) -> Cell:
-    fingerprint, what = line
+    fingerprint, which = line
     of = fingerprint.of.get(resource)
-    if of is None or of.taken is None:
+    if of is None or of.full is None or of.leaves is None:
         return Cell()
-    taken = of.taken
-    if what == KEEPS:
-        highest = of.highest
-        return Cell() if highest is None else _share(highest.kept, highest.interval)
-    if what == LEAVES:
-        return _share(taken.kept, taken.interval)
-    if taken.level is None or taken.amount is None:
-        return Cell("none seen")
-    more = "more than " if taken.beyond else ""
-    amount = f"({numbers.rate(taken.amount)} {of.conditions.unit}/s)" if taken.amount else ""
-    return Cell(f"{more}{taken.level:.0f} %", note=amount)
+    return _share(of.leaves if which == LEAVES else of.full.kept)
 
 
-def _share(value: float, interval: tuple[float, float] | None) -> Cell:
-    heat = round(100 * min(1.0, max(0.0, 2 * (1 - value))))
-    note = "" if interval is None else f"({numbers.ratio_interval(*interval)})"
-    return Cell(numbers.ratio(value), heat=heat, note=note)
+def _share(kept: Kept) -> Cell:
+    heat = round(100 * min(1.0, max(0.0, 2 * (1 - kept.value))))
+    note = "" if kept.interval is None else f"({around(kept)})"
+    return Cell(numbers.ratio(kept.value), heat=heat, note=note)

@@ -13,11 +13,10 @@ from cotenant.report.renderers import html
 from cotenant.report.sense import Sensitivity, sensitivities, words_of
 from cotenant.report.summary import Summary
 from cotenant.results.launches import grouped
-from cotenant.results.read import again
 
 CAPTION = (
-    "Filled: in slices; hollow and dashed: without; band: 95 % intervals, of rounds of a launch, or of launches where "
-    "there are three."
+    "Filled: in slices; hollow and dashed: without; band: 95 % intervals, of the rounds of a launch, or of launches "
+    "where there are three."
 )
 
 
@@ -59,8 +58,8 @@ class UnderPressure:
 
 def under_pressure(summary: Summary) -> UnderPressure | None:
     """Return the page's part on launches beside neighbours of known pressure; None without a curve."""
-    curves = sensitivities(record for _, record in again(summary.under_pressure))
-    if not any(each.highest for each in curves):
+    curves = sensitivities(summary)
+    if not any(each.curve for each in curves):
         return None
     prints = fingerprints.fingerprints_grid(curves)
     predicted = prediction.predictions(summary, curves)
@@ -76,8 +75,8 @@ def under_pressure(summary: Summary) -> UnderPressure | None:
 
 
 def _jobs(curves: list[Sensitivity]) -> list[JobCurves]:
-    """Return the jobs' curves on one axis of shares; those of probes only where they are all there is."""
-    shown = [each for each in curves if each.highest and not each.is_probe] or [each for each in curves if each.highest]
+    """Return the jobs' curves on one axis of shares."""
+    shown = [each for each in curves if each.curve is not None]
     ends = shares_of(shown)
     jobs: list[JobCurves] = []
     for (_, host, job), of_job in grouped(

@@ -31,7 +31,7 @@ from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.problems import SEVERITIES, Loss, ReportedFinding, losses, reported_findings
 from cotenant.report.trust import Doubt, doubts
-from cotenant.results.columns import IN_DUET, SENSED
+from cotenant.results.columns import IN_DUET, OF_LEVELS, SENSED
 from cotenant.results.identity import natural
 from cotenant.results.launches import (
     LaunchRecords,
@@ -147,8 +147,9 @@ class JobSummary:
 class Summary:
     """Everything a report says; `notes` are sentences on what was left out and why.
 
-    `records` are the records of launches of all tenants, `solos` those of one tenant alone. Those of launches
-    `under_pressure` and `in_duets` are in nothing else: their rates are over all levels of it, and in turns.
+    `records` are the records of launches of all tenants, `solos` those of one tenant alone. What is `pressed`, jobs
+    beside neighbours of known pressure and these, is in nothing else, nor are the older records `under_pressure`, whose
+    rates are over all levels of it, and those `in_duets`, whose are in turns.
     """
 
     jobs: tuple[JobSummary, ...]
@@ -157,6 +158,7 @@ class Summary:
     notes: tuple[str, ...]
     records: Rows
     solos: Rows
+    pressed: tuple[JobSummary, ...]
     under_pressure: Rows
     in_duets: Rows
 
@@ -165,25 +167,30 @@ def summarise(records: Rows) -> Summary:
     """Return the lines of all jobs, in the order of their first record; the newest record of each tenant counts."""
     newest, notes = newest_in(records.numbered)
     table = records.table
-    under_pressure = Rows(table, newest.filter(SENSED)[AT].to_list())
+    sensed = newest.filter(SENSED)
+    under_pressure = Rows(table, sensed.filter(OF_LEVELS)[AT].to_list())
+    beside_levels = {*sensed.filter(~OF_LEVELS)[AT]}
     in_duets = Rows(table, newest.filter(IN_DUET)[AT].to_list())
-    newest = newest.filter(~SENSED & ~IN_DUET)
-    if under_pressure:
-        notes.append(
-            f"{len(under_pressure)} records beside neighbours of known pressure: --table sense has their curves."
-        )
+    newest = newest.filter((~SENSED | pl.col(AT).is_in(beside_levels)) & ~IN_DUET)
+    if len(sensed):
+        notes.append(f"{len(sensed)} records beside neighbours of known pressure: --table sense has their curves.")
     jobs: list[JobSummary] = []
+    pressed: list[JobSummary] = []
     for launches in grouped(launches_in(newest), lambda launch: (launch.suite, launch.host)).values():
         shared, lone = ([launch for launch in launches if launch.solo == solo] for solo in (False, True))
         notes += [why_left_out(launch) for launch in (*shared, *lone) if launch.flaw is not None]
-        jobs += _with_solos(_jobs(table, shared), rows_of(Rows(table, [at for launch in lone for at in launch.at])))
-    jobs = _with_doubts(_with_compute(jobs))
+        rows = rows_of(Rows(table, [at for launch in lone for at in launch.at]))
+        for of, is_pressed in ((jobs, False), (pressed, True)):
+            own = [launch for launch in shared if beside_levels.issuperset(launch.at) == is_pressed]
+            of.extend(_with_solos(_jobs(table, own), rows))
+    newest = newest.filter(~SENSED)
+    jobs, pressed = _with_doubts(_with_compute(jobs)), _with_doubts([*map(_kept_without_slices, pressed)])
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
     numbers = (newest.select(pl.col(AT).filter(pl.col("solo") == solo)).to_series() for solo in (False, True))
     of_all, solos = (Rows(table, at.to_list()) for at in numbers)
     whole = Rows(table, [*of_all.at, *solos.at])
     found, lost = tuple(reported_findings(whole)), tuple(losses(whole))
-    return Summary(tuple(jobs), found, lost, tuple(notes), of_all, solos, under_pressure, in_duets)
+    return Summary(tuple(jobs), found, lost, tuple(notes), of_all, solos, tuple(pressed), under_pressure, in_duets)
 
 
 def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> Estimate:
@@ -257,6 +264,13 @@ def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow]) -> Itera
             free = alone([row for row in of_job if row["isolation"] == NO_SLICES], members)
             job = replace(job, alone=in_slices, unsliced_alone=free)
         yield job if job.alone is None else replace(job, kept=_kept(job, job.alone))
+
+
+def _kept_without_slices(job: JobSummary) -> JobSummary:
+    """Return a job with what it keeps of its rate alone where nobody has a slice: of one in slices it is there."""
+    if sliced(job.isolation) or job.unsliced_alone is None:
+        return job
+    return replace(job, kept=_kept(job, job.unsliced_alone))
 
 
 def _kept(job: JobSummary, alone: Side) -> dict[str | None, Kept]:

@@ -165,7 +165,7 @@ class Blocks(msgspec.Struct, frozen=True):
     """The schedule of a launch by blocks, and the time that this tenant's slice spent in blocks of each kind."""
 
     rounds: int
-    """Rounds that were planned behind the warm-up: in each every tenant runs alone once, or every pair meets once."""
+    """Rounds that were planned, beside one for the warm-up: in each all run alone once, or every pair meets once."""
     planned: int
     """Blocks that were planned, the warm-up's included."""
     passed: int

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 from typing import Literal
 
 from cotenant.stats.correlation import lag_correlation, variance_inflation
@@ -18,6 +18,8 @@ from cotenant.stats.correlation import lag_correlation, variance_inflation
 CONFIDENCE = 0.95
 LEAST_ROUNDS = 3
 """With fewer rounds there is no interval."""
+WARM_UP_PART = 4
+"""Of so many rounds one at the most is warm-up."""
 LEAST_FOR_LAG = 15
 """With fewer rounds a correlation is noise, and correcting for it only adds to that."""
 
@@ -118,6 +120,19 @@ def kept(blocks: Sequence[BlockSum]) -> Kept | None:
 def ends_around(center: float, half: float) -> tuple[float, float]:
     """Return the ends of a ratio's interval, by the mean of its logarithms and half the width of theirs."""
     return math.exp(center - half), math.exp(center + half)
+
+
+def warmed_up(times: Mapping[int, Sequence[float]]) -> int:
+    """Return the first round that counts, by the times of a tenant's equal observations beside the others in each.
+
+    A first round is warm-up while its median is longer than that of every round behind it, up to a quarter of them all.
+    Where nothing warms up that happens to one of n rounds by chance, and costs that one.
+    """
+    rounds = sorted(times)
+    medians = [median(times[number]) for number in rounds]
+    most = len(rounds) // WARM_UP_PART
+    first = next((at for at in range(most) if medians[at] <= max(medians[at + 1 :])), most)
+    return rounds[first] if rounds else 0
 
 
 def over_rounds(values: Sequence[float]) -> tuple[float, float | None]:

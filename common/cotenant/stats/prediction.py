@@ -49,9 +49,8 @@ class Fit:
 
 
 def by_curves(resources: Sequence[Sensed], jobs: Sequence[str]) -> Numbers | None:
-    """Return the shares that jobs are expected to keep by their curves alone: of each resource whose probe shows a loss
-    they keep
-    what `kept_beside` says. None where there is no such resource, or one was not measured of a job."""
+    """Return the shares that jobs are expected to keep by their curves alone: of each resource on which one loses they
+    keep what `kept_beside` says. None where there is no such resource, or one was not measured of a job."""
     seen = [of for of in resources if of.known]
     if not seen or any(job not in of.jobs for of in seen for job in jobs):
         return None

@@ -1,11 +1,11 @@
 """Sensitivity: the share that a job keeps of its rate beside a neighbour of known pressure, level by level.
 
-The levels are blocks of one launch in random order, in rounds that hold each once (Bubble-Up, Mars et al., MICRO 2011,
-measures such curves). A block is held against the block of level 0 of its own round, so that what drifts cancels.
+Bubble-Up (Mars, Tang, Hundt, Skadron and Soffa, MICRO 2011) measures such curves.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import defaultdict
@@ -13,16 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-Timed = tuple[int, int, float]
-"""An observation: the ns of its start and its end, and its items."""
-ROUNDS = "rounds"
-LAUNCHES = "launches"
+from cotenant.stats.kept import Kept, over_rounds
+
 REACHED = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class LevelBlock:
-    """The time of one level: the neighbour's rate, and the job's rate, both in items per second."""
+    """The time of one level in an older record: the neighbour's rate, and the job's, both in items per second."""
 
     level: int
     """Percent."""
@@ -35,53 +33,38 @@ class LevelBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """Each level once: the rate at level 0 in items per second, and by level the logarithm of what is kept of it and
-    what the neighbour achieved."""
-
-    base: float
-    logs: Mapping[int, float]
-    achieved: Mapping[int, float]
-
-
-@dataclass(frozen=True, slots=True)
 class Point:
-    """The kept share at one level: the rate over that at level 0 of the same round, geometric mean over `n` samples."""
+    """The share that is kept beside one level, in percent, whose neighbour achieved so many items a second."""
 
     level: int
     achieved: float
-    """Mean, items of the neighbour per second."""
-    kept: float
-    interval: tuple[float, float] | None
-    """95 %; None below three samples, and at level 0, where 1 is no measurement."""
-    n: int
+    kept: Kept
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Curve:
-    """Points by rising level; a sample is a launch where there are three, else a round of a launch."""
+    """Points by rising level, all above 0: a neighbour at rest is what they are relative to."""
 
     points: tuple[Point, ...]
-    samples: str
-    launches: int
 
-    @property
+    @functools.cached_property
     def hinge(self) -> Hinge:
-        """The hinge through its points, over the neighbour's rate."""
-        return hinge([(point.achieved, point.kept) for point in self.points])
+        """The hinge through rest and its points, over the neighbour's rate."""
+        return hinge([(0.0, 1.0), *((point.achieved, point.kept.value) for point in self.points)])
 
     @property
     def unreached(self) -> tuple[int, ...]:
         """The levels at which the neighbour got less than REACHED of what its lowest one promises in proportion: the
         resource gave no more, and what is kept there is not that of a higher pressure."""
-        pressed = [point for point in self.points if point.level]
-        least = [REACHED * point.achieved / point.level for point in pressed[:1]]
-        return tuple(point.level for point in pressed if point.achieved < least[0] * point.level)
+        least = REACHED * self.points[0].achieved / self.points[0].level
+        return tuple(point.level for point in self.points if point.achieved < least * point.level)
 
     @property
     def losing(self) -> tuple[int, ...]:
         """The levels whose interval lies below 1."""
-        return tuple(point.level for point in self.points if point.interval is not None and point.interval[1] < 1)
+        return tuple(
+            point.level for point in self.points if point.kept.interval is not None and point.kept.interval[1] < 1
+        )
 
     @property
     def loses(self) -> bool:
@@ -98,82 +81,37 @@ class Hinge:
     """In the neighbour's items per second; None where nothing is lost."""
 
 
-def blocks_of(levels: Sequence[int], pressure: Sequence[Timed], observed: Sequence[Timed]) -> list[LevelBlock]:
-    """Return the blocks of a launch: the neighbour's observations, each of one of `levels`, and what lay inside.
-
-    `pressure` and `observed` are by one clock. An observation of the job across a border is of no level.
-    """
-    rounds: dict[int, int] = defaultdict(int)
-    blocks = []
-    for level, (start_ns, end_ns, items) in zip(levels, pressure, strict=False):
-        inside = [(end - start, count) for start, end, count in observed if start_ns <= start and end <= end_ns]
-        # Not their median: of few batches one waits for data and the next finds it ready.
-        took_ns = sum(duration_ns for duration_ns, _ in inside)
-        rate = sum(count for _, count in inside) * 1e9 / took_ns if took_ns else None
-        blocks.append(LevelBlock(level, rounds[level], items * 1e9 / (end_ns - start_ns), rate, len(inside)))
-        rounds[level] += 1
-    return blocks
+def points_of(blocks: Sequence[LevelBlock]) -> list[Point]:
+    """Return the points of an older launch: each level against level 0 of its own round, over the rounds."""
+    rounds: dict[int, dict[int, tuple[float, float]]] = defaultdict(dict)
+    for block in blocks:
+        if block.rate is not None and 0 < block.rate < math.inf and 0 <= block.achieved < math.inf:
+            rounds[block.round][block.level] = block.rate, block.achieved
+    known = [levels for levels in rounds.values() if 0 in levels]
+    return [_point(level, known) for level in sorted({level for of in known for level in of} - {0})]
 
 
-def rounds_of(launches: Sequence[Sequence[LevelBlock]]) -> list[list[Round]]:
-    """Return the rounds of each launch that has any with a rate at level 0."""
-    by_launch = []
-    for blocks in launches:
-        by_round: dict[int, dict[int, LevelBlock]] = defaultdict(dict)
-        for block in blocks:
-            by_round[block.round][block.level] = block
-        if rounds := [made for levels in by_round.values() if (made := _round(levels)) is not None]:
-            by_launch.append(rounds)
-    return by_launch
+def _point(level: int, rounds: Sequence[Mapping[int, tuple[float, float]]]) -> Point:
+    own = [of for of in rounds if level in of]
+    center, half = over_rounds([math.log(of[level][0]) - math.log(of[0][0]) for of in own])
+    ends = None if half is None else (math.exp(center - half), math.exp(center + half))
+    return Point(level, fmean(of[level][1] for of in own), Kept(math.exp(center), ends, len(own)))
 
 
-def _round(levels: Mapping[int, LevelBlock]) -> Round | None:
-    rates = {level: block.rate for level, block in levels.items() if block.rate and 0 < block.rate < math.inf}
-    if (base := rates.get(0)) is None:
-        return None
-    achieved = {level: block.achieved for level, block in levels.items() if 0 <= block.achieved < math.inf}
-    return Round(base, {level: math.log(rate) - math.log(base) for level, rate in rates.items()}, achieved)
+def over_launches(launches: Sequence[Sequence[Point]]) -> list[Point]:
+    """Return the points of several launches of one curve; those of a single one as they are."""
+    # Not before: records are made without scipy.
+    from cotenant.stats.interference import ratio
 
-
-def samples_of(launches: Sequence[Sequence[Round]]) -> list[Round]:
-    """Return a sample for each launch, the mean of its rounds, where there are three launches; else all rounds.
-
-    Rounds of one launch share its state: what is estimated from them knows of no other launch.
-    """
-    # Not before: the runner makes blocks, and starts without scipy.
-    from cotenant.stats.launches import INTERVAL_LAUNCHES
-
-    if len(launches) < INTERVAL_LAUNCHES:
-        return [made for rounds in launches for made in rounds]
-    return [mean_of(rounds) for rounds in launches]
-
-
-def mean_of(rounds: Sequence[Round]) -> Round:
-    """Return the mean of some rounds: of rates the geometric one, of each level over the rounds that have it."""
-    base = math.exp(fmean(math.log(each.base) for each in rounds))
-    return Round(base, _means([each.logs for each in rounds]), _means([each.achieved for each in rounds]))
-
-
-def _means(of_rounds: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    levels = sorted(set().union(*of_rounds))
-    return {level: fmean(values[level] for values in of_rounds if level in values) for level in levels}
-
-
-def curve(launches: Sequence[Sequence[LevelBlock]]) -> Curve | None:
-    """Return the kept share at levels over the blocks of some launches; None where no round has a rate at level 0."""
-    from cotenant.stats.launches import INTERVAL_LAUNCHES, interval_around
-
-    by_launch = rounds_of(launches)
-    if not by_launch:
-        return None
-    samples = samples_of(by_launch)
-    whole = mean_of(samples)
-    points = []
-    for level in sorted(whole.logs.keys() & whole.achieved.keys()):
-        logs = [sample.logs[level] for sample in samples if level in sample.logs]
-        interval = interval_around(fmean(logs), logs) if level else None
-        points.append(Point(level, whole.achieved[level], math.exp(whole.logs[level]), interval, len(logs)))
-    return Curve(tuple(points), LAUNCHES if len(by_launch) >= INTERVAL_LAUNCHES else ROUNDS, len(by_launch))
+    if len(launches) == 1:
+        return [*launches[0]]
+    merged = []
+    for level in sorted({point.level for points in launches for point in points}):
+        own = {uid: point for uid, points in enumerate(launches) for point in points if point.level == level}
+        kept = ratio({uid: point.kept.value for uid, point in own.items()}, dict.fromkeys(own, 1.0))
+        if kept is not None:
+            merged.append(Point(level, fmean(point.achieved for point in own.values()), kept))
+    return merged
 
 
 def hinge(points: Sequence[tuple[float, float]]) -> Hinge:

@@ -176,10 +176,6 @@ def impossible_observation(record: Record) -> Finding | None:
             f"None of {total} observations is kept: the first {record.skip} are skipped.",
             "Give a --skip smaller than --repeat.",
         )
-    levels = record.observed.get("levels")
-    idle = {index for index, level in enumerate(levels) if level == 0} if isinstance(levels, list) else set()
-    if all(index in idle and record.observations[index].items == 0 for index in wrong):
-        return None  # At level 0 a neighbour of known pressure takes nothing.
     first = record.observations[wrong[0]]
     return error(
         f"Observation {wrong[0]} counts {first.items or 'no'} items in {first.end_ns - first.start_ns} ns; "

@@ -21,7 +21,7 @@ MOST = 1.6
 def shares_of(curves: Iterable[Sensitivity]) -> tuple[float, float]:
     """Return the ends of an axis that holds every point and interval of some curves, 0.5 to 1.05 at the least."""
     points = [point for each in curves if each.curve is not None for point in each.curve.points]
-    ends = [end for point in points for end in (point.kept, *(point.interval or ()))]
+    ends = [end for point in points for end in (point.kept.value, *(point.kept.interval or ()))]
     return max(0.0, min([0.5, *ends]) - 0.02), min(MOST, max([1.05, *ends]) + 0.02)
 
 
@@ -36,9 +36,9 @@ def sensitivity(curves: Sequence[Sensitivity], ends: tuple[float, float], name: 
     for each in curves:
         points = each.curve.points if each.curve is not None else ()
         is_naive = each.conditions.isolation == "none"
-        x = [point.achieved for point in points]
-        # Beside level 0 there is nothing to be unsure of; elsewhere no interval is no band.
-        bands = [point.interval or ((1.0, 1.0) if not point.level else (math.nan, math.nan)) for point in points]
+        x = [0.0, *(point.achieved for point in points)]
+        # Beside a resting neighbour there is nothing to be unsure of; elsewhere no interval is no band.
+        bands = [(1.0, 1.0), *(point.kept.interval or (math.nan, math.nan) for point in points)]
         low, high = [band[0] for band in bands], [band[1] for band in bands]
         if is_naive:
             for edge in (low, high):
@@ -46,9 +46,8 @@ def sensitivity(curves: Sequence[Sensitivity], ends: tuple[float, float], name: 
         else:
             axes.fill_between(x, low, high, facecolor=ACCENT, alpha=0.25, linewidth=0)
         style = NAIVE if is_naive else SLICED
-        axes.plot(
-            x, [point.kept for point in points], linewidth=1.4, markersize=4.5, markeredgecolor=style["color"], **style
-        )
+        y = [1.0, *(point.kept.value for point in points)]
+        axes.plot(x, y, linewidth=1.4, markersize=4.5, markeredgecolor=style["color"], **style)
     axes.set_ylim(*ends)
     most = max((point.achieved for each in curves if each.curve is not None for point in each.curve.points), default=1)
     axes.set_xlim(-0.03 * most, 1.04 * most)
