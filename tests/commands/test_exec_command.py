@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import pytest
 
 from commands.calling import Capture, call
@@ -19,6 +22,12 @@ from commands.calling import Capture, call
         (("--uid", "-1", "--", "true"), "--uid -1 is negative."),
         (("--as", "a/b", "--", "true"), "It becomes part of file names"),
         (("true",), "'true' is no flag"),
+        (("--", "true", "---", "false"), "--- stands between two commands, and there is no --duet."),
+        (("--duet", "--", "true"), "--duet compares two, and behind -- stands no --- between them."),
+        (("--duet", "--", "a", "---", "b", "---", "c"), "behind -- stands more than one --- between them."),
+        (("--duet", "--", "true", "---"), "--duet compares two commands, and on one side of --- is none."),
+        (("--duet", "--", "true", "---", "no-such-program"), "'no-such-program' is no program that can be run."),
+        (("--duet", "--slices", "1", "--", "a", "---", "b"), "--duet is one launch of two, and --slices asks for "),
     ],
 )
 def test_a_wrong_call_is_refused_in_a_sentence(capsys: Capture, words: tuple[str, ...], sentence: str) -> None:
@@ -34,3 +43,14 @@ def test_a_preview_shows_each_copy_without_secrets(capsys: Capture) -> None:
     assert said.count("supervise.py") == 2
     assert "abc" not in said
     assert "(hidden)' 1\n" in said or "(hidden) 1\n" in said
+
+
+def test_a_duet_is_two_copies_of_each_slice_and_each_side_has_its_own_words(capsys: Capture) -> None:
+    words = ("--users", "2", "--isolation", "none", "--duet", "--dry", "--verbose", "--json")
+    commands = ("true", "old", "{user}", "---", "true", "--token", "abc", "{user}")
+    status, said, _ = call(capsys, "exec", *words, "--", *commands)
+    assert status == 0
+    (launch,) = json.loads(said)["launches"]
+    assert launch["label"] == "true.duet"
+    behind = [tenant["command"][tenant["command"].index(shutil.which("true")) + 1 :] for tenant in launch["tenants"]]
+    assert behind == [["old", "0"], ["--token", "(hidden)", "1"], ["old", "2"], ["--token", "(hidden)", "3"]]

@@ -7,7 +7,8 @@ import pytest
 from cotenant.commands.preview import show_document, show_lines
 from cotenant.errors import CotenantError
 from cotenant.suite.cells import Job, expand
-from cotenant.suite.duets import duet_of
+from cotenant.suite.duets import Duet, duet_of
+from cotenant.suite.foreign import Foreign
 
 
 def test_a_side_has_the_words_before_or_behind_the_dashes_also_none() -> None:
@@ -33,6 +34,16 @@ def test_the_files_of_a_side_are_called_by_it_and_the_job_keeps_its_name() -> No
         ("vae.duet.A", "vae", cell.args),
         ("vae.duet.B", "vae", cell.args),
     ]
+
+
+def test_of_commands_each_side_is_its_own_program_counted_alike() -> None:
+    foreign = Foreign(("python", "old.py"), item="row", count_line="^step")
+    (cell,) = expand(Job("mine", foreign.shown, (), "student", foreign=foreign))
+    duet = Duet("mine", (("python", "old.py"), ("python", "new.py", "--token", "secret")))
+    a, b = (duet.cell(cell, side).job for side in "AB")
+    assert (a.stem, a.cmd, a.foreign) == ("mine.duet.A", "python old.py", foreign)
+    assert b.cmd == "python new.py --token '(hidden)'"
+    assert b.foreign == Foreign(("python", "new.py", "--token", "secret"), item="row", count_line="^step")
 
 
 def test_show_names_a_duet_and_hides_what_nobody_may_read() -> None:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cotenant.checkout import CHECKOUT, PROGRAM
-from cotenant.choices import BASELINES, READY_LIMIT_S, TIMEOUT_S
+from cotenant.checkout import PROGRAM
+from cotenant.choices import BASELINES, BaselineKind, READY_LIMIT_S, TIMEOUT_S
 from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, duration, place, share
 from cotenant.errors import CotenantError
+from cotenant.suite.duets import BETWEEN, Duet, words_of_sides
 
 if TYPE_CHECKING:
     from cotenant.launch.start import Options
+    from cotenant.machine.topology import Machine
 
 EXAMPLE = f"{PROGRAM} exec --users 2 -- python train.py --out runs/{{user}}"
+DUET_USAGE = f"As {PROGRAM} exec --duet -- python old.py {BETWEEN} python new.py"
+NOT_OF_DUETS = ("baseline", "slices", "share")
+"""Flags that say how many there are, and what is alone, where a duet says it."""
 
 COPIES = (
     "Each copy is a real run that writes: {user} in a word is its number, from 0, and COTENANT_TENANT, TMPDIR and "
@@ -29,14 +35,14 @@ COUNTED = (
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run copies of a command. Returns 0 all passed, 1 one failed, 130 interrupted. Raises CotenantError."""
+    """Run copies of a command. Returns 0 all passed, 1 one failed, 3 SLOWER, 130 interrupted. Raises CotenantError."""
     ours, words = at_dashes(argv)
     given = parser().parse_words(ours)
     from cotenant.commands.suite_run import run_suite_of  # --help imports no module that launches
 
     if not words:
         raise CotenantError("No command stands behind --.", EXAMPLE)
-    return run_suite_of(given, lambda machine: _options(given, words, bool(machine.accelerators)))
+    return run_suite_of(given, lambda machine: _options(given, words, machine))
 
 
 def parser() -> Parser:
@@ -50,23 +56,29 @@ def parser() -> Parser:
                 COPIES,
                 COUNTED,
                 "After the measurement a program is ended: SIGTERM, and SIGKILL 10 s later.",
-                "exit status: 0 passed, 1 failed, 2 wrong usage, 4 not isolated, 130 stopped",
+                "exit status: 0 passed, 1 failed, 2 wrong usage, 3 SLOWER, 4 not isolated, 130 stopped",
             ]
         ),
     )
-    parser.usage = "%(prog)s [flags] -- COMMAND [WORDS ...]"
+    parser.usage = f"%(prog)s [flags] -- COMMAND [WORDS ...] [{BETWEEN} COMMAND [WORDS ...]]"
+    turns = "is the second command slower? both take turns in the same slices: -- COMMAND_A --- COMMAND_B"
+    parser.add_argument_group("what runs").add_argument("--duet", action="store_true", help=turns)
     _add_counting(parser)
     add_slice_flags(parser)
     add = parser.add_argument_group("how it is measured").add_argument
-    kinds = "what a copy has alone: in blocks of the same launch (blocks), in launches as long (whole), short, or none"
-    add("--baseline", choices=BASELINES, default="blocks", metavar="KIND", help=kinds)
+    kinds = (
+        "what a copy has alone: in blocks of the same launch (blocks, the default), in launches as long (whole), short "
+        "ones (quick), or none"
+    )
+    add("--baseline", choices=BASELINES, metavar="KIND", help=kinds)
     add("--budget", type=duration, metavar="S", help="seconds a launch may measure")
     narrow = "end once half of every copy's 95 %% interval is at most this share of its median, as 1%%"
     add("--until-interval", type=share, metavar="SHARE", help=narrow)
     ready = "seconds until a copy has made its first steps, downloads included (default 600)"
     add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help=ready)
     add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help="seconds a launch may take (default 3600)")
-    add("--finish", action="store_true", help="let programs go on to their own end after the measurement")
+    finish = "let programs go on to their own end after the measurement, as long as --timeout lets them"
+    add("--finish", action="store_true", help=finish)
     _add_kept(parser)
     return parser
 
@@ -118,52 +130,31 @@ def _items(text: str) -> float:
     return items
 
 
-def _options(given: argparse.Namespace, words: Sequence[str], has_devices: bool) -> Options:
+def _options(given: argparse.Namespace, words: tuple[str, ...], machine: Machine) -> Options:
     """Return the options of a suite of one job. Raises CotenantError for flags that make no sense."""
-    from cotenant.commands.suite_options import AT_LEAST_S, SETTLE_S, paths_of
-    from cotenant.isolation.runs import RunName
-    from cotenant.launch.limits import Limits
-    from cotenant.launch.start import Options
+    from cotenant.commands.suite_options import check_alone, usual_options
     from cotenant.suite.cells import Job
     from cotenant.suite.fields import checked_name
     from cotenant.suite.foreign import Foreign
     from cotenant.suite.jobfile import Suite
 
-    if given.uid < 0:
-        raise CotenantError(f"--uid {given.uid} is negative.", "Use --uid 0 or more.")
     if given.runs < 1:
         raise CotenantError(f"--runs {given.runs} is no number of runs.", "Count from 1.")
     if given.ready_line and not given.count_line:
         raise CotenantError("--ready-line says when to begin, and nothing what to count.", "Add --count-line REGEX.")
-    foreign = Foreign(
-        tuple(words), given.item, given.items, given.ready_line, given.count_line, given.runs, given.finish
-    )
+    sides: tuple[tuple[str, ...], tuple[str, ...]] = (words, ())
+    if given.duet:
+        check_alone(given, NOT_OF_DUETS, DUET_USAGE)
+        sides = words_of_sides(words, DUET_USAGE)
+        if not all(sides):
+            raise CotenantError(f"--duet compares two commands, and on one side of {BETWEEN} is none.", DUET_USAGE)
+    elif BETWEEN in words:
+        raise CotenantError(f"{BETWEEN} stands between two commands, and there is no --duet.", DUET_USAGE)
+    counted = (given.item, given.items, given.ready_line, given.count_line, given.runs)
+    foreign = Foreign(sides[0], *counted, given.finish)
     name = checked_name(given.name or foreign.stem)
     job = Job(name, foreign.shown, (), "student", stem=name, foreign=foreign)
-    run = RunName()
-    return Options(
-        suite=Suite("exec", Path.cwd() / "exec", (job,)),
-        jobs=(job,),
-        checkout=CHECKOUT,
-        run=run,
-        paths=paths_of(given.outdir, run),
-        uid=given.uid,
-        users=given.users,
-        slices=given.slices,
-        share=given.share,
-        isolation=given.isolation,
-        cgroup_base=given.cgroup_base,
-        policy=given.plan,
-        mems=given.mems,
-        reserve_bytes=given.reserve,
-        limits=Limits(
-            timeout_s=given.timeout,
-            ready_limit_s=given.ready_timeout,
-            budget_s=given.budget,
-            until_interval=given.until_interval,
-            settle_s=SETTLE_S if has_devices else 0.0,
-            at_least_s=AT_LEAST_S if has_devices and given.budget is None else 0.0,
-        ),
-        baseline="none" if given.isolation == "none" and given.baseline == "blocks" else given.baseline,
-        resume=given.resume,
-    )
+    duet = Duet(name, sides) if given.duet else None
+    options = usual_options(given, machine, Suite("exec", Path.cwd() / "exec", (job,)), () if duet else (job,), duet)
+    usual: BaselineKind = "none" if duet or given.isolation == "none" else "blocks"
+    return replace(options, baseline=given.baseline or usual)

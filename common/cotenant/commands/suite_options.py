@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,8 +50,6 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
 
     Raises CotenantError for flags that make no sense, and for a wrong job file.
     """
-    if given.uid < 0:
-        raise CotenantError(f"--uid {given.uid} is negative.", "Use --uid 0 or more.")
     if (given.singularity or given.docker) and INSTALLED:
         raise CotenantError(
             "An image has a checkout bound into it, and this is an installed package.",
@@ -64,20 +63,48 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     check_one_class(jobs)
     baseline = "none" if duet else _baseline(given, mixes)
     counted_by = _says_how_many(given, extra) if baseline == "blocks" else ""
-    # Two tenants of each slice.
-    slices = given.slices if duet is None else tenants_by_default(machine, given.users)
-    run = RunName()
+    usual = usual_options(given, machine, suite, jobs, duet)
+    settle_s = usual.limits.settle_s if given.settle is None else given.settle
+    at_least_s = _at_least_s(given, extra, usual.limits.at_least_s)
+    return replace(
+        usual,
+        mixes=mixes,
+        neighbours=neighbours,
+        users=_users(given, mixes, machine) if duet is None else usual.users,
+        limits=replace(usual.limits, settle_s=settle_s, at_least_s=at_least_s, on_oom=given.on_oom),
+        memory_class=given.memory_class,
+        image=image_of(given.singularity, given.docker),
+        cache=given.cache,
+        baseline=baseline,
+        counted_by=counted_by,
+        within_s=MOST_S if baseline == "blocks" and not counted_by and _is_bare(given, machine) else None,
+        challenge=_buyer(given),
+        raise_error=given.raise_error,
+        cluster=cluster_of(cluster_flags(given)),
+        extra=() if duet else extra,
+    )
+
+
+def usual_options(
+    given: argparse.Namespace, machine: Machine, suite: Suite, jobs: tuple[Job, ...], duet: Duet | None = None
+) -> Options:
+    """Return the options of the flags that a suite and `exec` have alike. Raises CotenantError."""
+    if given.uid < 0:
+        raise CotenantError(f"--uid {given.uid} is negative.", "Use --uid 0 or more.")
+    users, slices, run = given.users, given.slices, RunName()
+    if duet is not None:
+        # Two tenants of each slice.
+        slices = tenants_by_default(machine, users)
+        users = 2 * slices
     return Options(
         suite=suite,
         jobs=jobs,
-        mixes=mixes,
         duet=duet,
-        neighbours=neighbours,
         checkout=CHECKOUT,
         run=run,
         paths=paths_of(given.outdir, run),
         uid=given.uid,
-        users=_users(given, mixes, machine) if duet is None else 2 * (slices or 0),
+        users=users,
         slices=slices,
         share=given.share,
         isolation=given.isolation,
@@ -90,21 +117,10 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
             ready_limit_s=given.ready_timeout,
             budget_s=given.budget,
             until_interval=given.until_interval,
-            settle_s=(SETTLE_S if machine.accelerators else 0.0) if given.settle is None else given.settle,
-            at_least_s=_at_least_s(given, extra, machine),
-            on_oom=given.on_oom,
+            settle_s=SETTLE_S if machine.accelerators else 0.0,
+            at_least_s=AT_LEAST_S if machine.accelerators and given.budget is None else 0.0,
         ),
-        memory_class=given.memory_class,
-        image=image_of(given.singularity, given.docker),
-        cache=given.cache,
-        baseline=baseline,
-        counted_by=counted_by,
-        within_s=MOST_S if baseline == "blocks" and not counted_by and _is_bare(given, machine) else None,
-        challenge=_buyer(given),
-        raise_error=given.raise_error,
         resume=given.resume,
-        cluster=cluster_of(cluster_flags(given)),
-        extra=() if duet else extra,
     )
 
 
@@ -186,16 +202,20 @@ def _duet(given: argparse.Namespace, extra: Sequence[str], suite: Suite) -> Duet
         if BETWEEN in extra:
             raise CotenantError(f"{BETWEEN} stands between the arguments of two, and there is no --duet.", USAGE)
         return None
-    asked = (name for name in NOT_OF_DUETS if getattr(given, name) not in (None, False, [], "none"))
-    if flag := next(asked, None):
-        raise CotenantError(
-            f"--duet is one launch of one job, and --{flag.replace('_', '-')} asks for another.",
-            f"Leave it out. {USAGE}",
-        )
+    check_alone(given, NOT_OF_DUETS, USAGE)
     duet = duet_of(given.duet, extra)
     with at("--duet"):
         check_mixes_of(suite.jobs, [Mix(duet.name, (duet.label,), family="--duet")])
     return duet
+
+
+def check_alone(given: argparse.Namespace, others: Sequence[str], usage: str) -> None:
+    """Raise CotenantError for one of the `others` beside `--duet`."""
+    asked = (name for name in others if getattr(given, name) not in (None, False, [], "none"))
+    if flag := next(asked, None):
+        raise CotenantError(
+            f"--duet is one launch of two, and --{flag.replace('_', '-')} asks for another.", f"Leave it out. {usage}"
+        )
 
 
 def _over_devices(devices: int, suite: Suite, jobs: Sequence[Job]) -> tuple[Job, ...]:
@@ -284,14 +304,14 @@ def _says_how_many(given: argparse.Namespace, extra: Sequence[str]) -> str:
     return next(counting, "--at-least" if given.at_least else "")
 
 
-def _at_least_s(given: argparse.Namespace, extra: Sequence[str], machine: Machine) -> float:
+def _at_least_s(given: argparse.Namespace, extra: Sequence[str], usual_s: float) -> float:
     """Return the time that kept observations last: by default only where nobody says how many there are.
 
     A job file's `--repeat` is that of the reference, made for slower devices. Raises CotenantError for two wishes.
     """
     repeat = any(word.partition("=")[0] in ("--repeat", "--num-iters") for word in extra)
     if given.at_least is None:
-        return AT_LEAST_S if machine.accelerators and given.budget is None and not repeat else 0.0
+        return 0.0 if repeat else usual_s
     least: float = given.at_least
     if least and (given.budget is not None or repeat):
         other = "--repeat" if repeat else "--budget"

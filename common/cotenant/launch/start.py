@@ -127,7 +127,7 @@ class Program:
     size: Size | None
     variables: tuple[dict[str, str], ...] = field(compare=False)
     extra: tuple[str, ...] = ()
-    """Words behind those of the cell."""
+    """Words behind those of the cell; of a command in a duet its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,7 +425,7 @@ class Resolver:
             for slice_ in slices
         )
         if job.foreign is not None:
-            return Program(cell, found(job.foreign), size, variables)
+            return Program(cell, found(job.foreign), size, variables, extra)
         cmd = expand_variables(job.cmd, variables[0])
         command = resolve_command(cmd, job.name, options.suite.path, options.checkout)
         return Program(cell, command, size, variables, extra)

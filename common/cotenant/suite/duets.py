@@ -1,4 +1,5 @@
-"""Duets: one cell of a job file with two sets of further arguments, which take turns in the same slices."""
+"""Duets: two programs that take turns in the same slices: a job file's cell with two sets of further arguments, or two
+commands."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ from cotenant.suite.cells import JobCell
 
 BETWEEN = "---"
 """Stands between the arguments of A and those of B."""
+SIDES = "AB"
 USAGE = "As --duet vae -- --batch-size 64 --- --batch-size 128; a side without arguments is the job as it is."
 
 
 @dataclass(frozen=True, slots=True)
 class Duet:
-    """The cell `label` with the further words of A, and with those of B."""
+    """The cell `label` with the further words of A, and with those of B; of `exec` these words are the commands."""
 
     label: str
     sides: tuple[tuple[str, ...], tuple[str, ...]]
@@ -27,19 +29,21 @@ class Duet:
     def cell(self, cell: JobCell, side: str) -> JobCell:
         """Return the cell as the one of a side: its files are called so."""
         job = replace(cell.job, stem=f"{self.name}.{side}")
+        if job.foreign is not None:
+            foreign = replace(job.foreign, words=self.sides[SIDES.index(side)])
+            job = replace(job, cmd=foreign.shown, foreign=foreign)
         return JobCell(job, 1, 1, cell.args)
 
 
 def duet_of(label: str, words: Sequence[str]) -> Duet:
     """Return the duet of `--duet LABEL -- A... --- B...`. Raises CotenantError."""
-    sides = words_of_sides(words, "--duet", USAGE)
-    return Duet(label, sides)
+    return Duet(label, words_of_sides(words, USAGE))
 
 
-def words_of_sides(words: Sequence[str], flag: str, usage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def words_of_sides(words: Sequence[str], usage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the words before BETWEEN and behind it. Raises CotenantError where it does not stand there once."""
     if words.count(BETWEEN) != 1:
         number = "no" if BETWEEN not in words else "more than one"
-        raise CotenantError(f"{flag} compares two, and behind -- stands {number} {BETWEEN} between them.", usage)
+        raise CotenantError(f"--duet compares two, and behind -- stands {number} {BETWEEN} between them.", usage)
     middle = list(words).index(BETWEEN)
     return tuple(words[:middle]), tuple(words[middle + 1 :])
