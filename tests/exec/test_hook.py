@@ -126,6 +126,12 @@ def test_nothing_is_counted_while_torch_compiles(program: Program) -> None:
     assert program.said() == []
 
 
+def test_where_lines_are_counted_steps_are_not(program: Program) -> None:
+    counted = Settings(directory=str(program.directory), count_line="^step")
+    assert program.runs(STEPS.format(5), **{EXEC_VARIABLE: counted.encoded()}).stderr == ""
+    assert program.said() == []
+
+
 def test_an_older_torch_that_cannot_say_whether_it_compiles_is_counted(program: Program) -> None:
     file = program.site / "torch/__init__.py"
     old = file.read_text().replace('"9"', '"2.1.2+cu121"').replace("is_compiling=lambda: compiling", "")

@@ -70,6 +70,8 @@ def _on_optimizer(module: Any) -> None:
     from cotenant.exec.optimizer import Optimizers, RowCounter
 
     settings = _settings()
+    if settings.count_line:
+        return
     if settings.counts_rows and _rows is None:
         _rows = RowCounter()
     torch, optimizers = sys.modules["torch"], Optimizers(sys.modules["torch"], settings, _rows)
