@@ -107,6 +107,17 @@ def test_a_program_that_ends_early_says_after_how_many_steps(count: int, when: s
     assert f"after {count} lines, {when}" in failed["message"]
 
 
+def test_one_that_is_started_again_says_nothing_and_goes_on_with_the_count() -> None:
+    runner = Told()
+    steps = Steps(runner, dict, again=True)
+    for _ in range(WARM_UP_STEPS + 3):
+        steps.step()
+    steps.ended()
+    for _ in range(20):
+        steps.step()
+    assert runner.kinds() == ["ready", *["observation"] * 4, "done", "record"]
+
+
 def test_one_that_ends_between_done_and_stop_is_measured() -> None:
     runner = Told(stops=99)
     steps = Steps(runner, dict)

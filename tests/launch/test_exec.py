@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,75 @@ def test_one_that_may_finish_goes_on_to_its_end(loose: Suites) -> None:
     assert loose.executes(sys.executable, path, flags=f"{flags} --finish --uid 1", users=1).returncode == 0
     assert (loose.folder / "done").exists()
     assert loose.outcomes() == ["completed", "completed"]
+
+
+@pytest.mark.slow
+def test_one_that_may_finish_and_never_does_is_ended_by_the_timeout(loose: Suites) -> None:
+    flags = "--baseline none --budget 0.5 --finish --timeout 15"
+    ended = loose.executes(sys.executable, trains(loose.folder), flags=flags, users=1)
+    assert ended.returncode == 0, ended.stderr
+    assert loose.outcomes() == ["completed"]
+    assert "1 of 1 program had not come to an end, and --timeout ended them" in ended.stdout + ended.stderr
+    loose.gone(2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", ["", r"--count-line ^step"], ids=["steps", "lines"])
+def test_a_script_that_ends_early_is_started_again_where_that_is_asked_for(loose: Suites, flags: str) -> None:
+    path = trains(loose.folder, epochs=40, step=f"{PLAIN}; print('step')")
+    ended = loose.executes(sys.executable, path, flags=f"--baseline none --budget 6 --again {flags}", users=1)
+    assert ended.returncode == 0, ended.stderr
+    (record,) = loose.records()
+    assert (record["outcome"], record["message"]) == ("completed", "")
+    observations = record["observations"]
+    assert sum(row["items"] for row in observations) > 40 * 16
+    assert record["observed"].get("starts", 2) > 1
+    loose.gone(2)
+
+
+VERSIONS = """
+import sys, time, torch
+model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512))
+optimizer, x = torch.optim.Adam(model.parameters(), 1e-4), torch.randn(64, 512)
+while True:
+    begin = time.perf_counter()
+    optimizer.zero_grad(); model(x).square().mean().backward(); optimizer.step()
+    {more}
+"""
+COME_AND_GO = """
+import random, time
+while True:
+    until = time.monotonic() + random.uniform(1, 4)
+    while time.monotonic() < until: pass
+    time.sleep(random.uniform(1, 4))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("more", "status", "verdicts"),
+    [("time.sleep(0.05 * (time.perf_counter() - begin))", 3, {"SLOWER"}), ("pass", 0, {"SAME", "UNCLEAR"})],
+    ids=["5 % slower", "the same"],
+)
+def test_two_versions_of_a_script_are_judged_beside_a_neighbour_that_comes_and_goes(
+    loose: Suites, more: str, status: int, verdicts: set[str]
+) -> None:
+    versions = [loose.folder / name for name in ("old.py", "new.py")]
+    for path, words in zip(versions, ("pass", more), strict=True):
+        path.write_text(VERSIONS.format(more=words))
+    neighbour = subprocess.Popen([sys.executable, "-c", COME_AND_GO])
+    try:
+        words = (sys.executable, versions[0], "---", sys.executable, versions[1])
+        ended = loose.executes(*words, flags="--duet --budget 45", users=1)
+    finally:
+        neighbour.kill()
+        neighbour.wait()
+    assert ended.returncode == status, ended.stdout + ended.stderr
+    records = loose.records()
+    assert [record["name"] for record in records] == ["old.duet.A", "old.duet.B"]
+    assert {record["duet"]["ratio"]["verdict"] for record in records} <= verdicts
+    assert f"B: {sys.executable} {versions[1]}" in ended.stdout
+    loose.gone(2)
 
 
 @pytest.mark.slow

@@ -79,6 +79,8 @@ def parser() -> Parser:
     add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help="seconds a launch may take (default 3600)")
     finish = "let programs go on to their own end after the measurement, as long as --timeout lets them"
     add("--finish", action="store_true", help=finish)
+    again = "start a program again that ends before it is measured"
+    add("--again", action="store_true", help=again)
     _add_kept(parser)
     return parser
 
@@ -151,7 +153,7 @@ def _options(given: argparse.Namespace, words: tuple[str, ...], machine: Machine
     elif BETWEEN in words:
         raise CotenantError(f"{BETWEEN} stands between two commands, and there is no --duet.", DUET_USAGE)
     counted = (given.item, given.items, given.ready_line, given.count_line, given.runs)
-    foreign = Foreign(sides[0], *counted, given.finish)
+    foreign = Foreign(sides[0], *counted, given.finish, given.again)
     name = checked_name(given.name or foreign.stem)
     job = Job(name, foreign.shown, (), "student", stem=name, foreign=foreign)
     duet = Duet(name, sides) if given.duet else None

@@ -40,8 +40,12 @@ class Counter:
 
     def __init__(self, count_line: str, ready_line: str = "", items: float = 1.0) -> None:
         self._pattern, self._items = re.compile(count_line.encode()), items
-        self._awaited = re.compile(ready_line.encode()) if ready_line else None
+        self._ready = self._awaited = re.compile(ready_line.encode()) if ready_line else None
         self._total: float | None = None
+
+    def begin(self) -> None:
+        """The program is started: its lines count behind the ready line."""
+        self._awaited = self._ready
 
     def items(self, line: bytes) -> float | None:
         """Return the items since the last such line; None of a line that counts nothing, and before the ready line."""
@@ -66,30 +70,44 @@ class Counter:
 class Lines:
     """Starts a program, passes its output on, and has each line that counts be a step."""
 
-    def __init__(self, settings: Settings, start: Callable[[int], subprocess.Popen[bytes]]) -> None:
-        self._settings, self._start = settings, start
+    def __init__(
+        self, settings: Settings, start: Callable[[int], subprocess.Popen[bytes]], is_asked: Callable[[], bool]
+    ) -> None:
+        self._settings, self._start, self._is_asked = settings, start, is_asked
         self._counter = Counter(settings.count_line, settings.ready_line, settings.items)
+        self._runner: Held | None = None
+        self._steps: Steps | None = None
 
     def follow(self) -> int:
-        """Follow the program to the end of its output; return its exit status, negative of a signal."""
+        """Follow the program to the end of its output, as often as it is started; return its last exit status, negative
+        of a signal."""
+        while True:
+            status = self._follow_once()
+            if self._steps is None or status:
+                return status
+            self._steps.ended()
+            if self._steps.over or self._is_asked():
+                return status
+
+    def _follow_once(self) -> int:
+        self._counter.begin()
         reading, writing = os.pipe()
         child = self._start(writing)
         os.close(writing)
-        steps: Steps | None = None
+        if self._runner is not None:
+            self._runner.group = child.pid
         for line in _lines(reading):
             items = self._counter.items(line)
             if items is None:
                 continue
-            if steps is None:
-                runner = Held(*address())
-                runner.group = child.pid
-                runner.begin({"item": self._settings.item or "line"})
-                steps = Steps(runner, self._facts, word="line")
-            steps.step(items)
-        status = child.wait()
-        if steps is not None and not status:
-            steps.ended()
-        return status
+            if self._steps is None:
+                self._runner = Held(*address())
+                self._runner.group = child.pid
+                self._runner.begin({"item": self._settings.item or "line"})
+                self._steps = Steps(self._runner, self._facts, word="line", again=self._settings.again)
+            self._steps.step(items)
+        os.close(reading)
+        return child.wait()
 
     def _facts(self) -> dict[str, Any]:
         return {"item": self._settings.item or "line", "observed": {"counted_by": "lines"}}

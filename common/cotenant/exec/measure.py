@@ -57,7 +57,7 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
             if settings.claim():
                 runner = Rendezvous(*address())
                 runner.begin({"item": self._item})
-                self._steps = Steps(runner, self._facts, _border)
+                self._steps = Steps(runner, self._facts, _border, again=settings.again)
                 self._steps.step()
             else:
                 print("cotenant: steps are counted already: enter measure before the first one.", file=sys.stderr)

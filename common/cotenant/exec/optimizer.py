@@ -74,7 +74,7 @@ class Optimizers:
         self._first = weakref.ref(optimizer)
         parameters = [each for group in optimizer.param_groups for each in group["params"]]
         self._device = parameters[0].device.type if parameters else "cpu"
-        self._steps = Steps(runner, self._facts, self._border)
+        self._steps = Steps(runner, self._facts, self._border, again=self._settings.again)
         self._runner = runner
 
     def _border(self) -> float:

@@ -21,7 +21,7 @@ class Settings:
     """How a program is counted: `item` names what, `items` says how many a step is; `row` counts rows of batches.
 
     `ready_line` and `count_line` are patterns of its output, `runs` how often a whole command is run. `directory` is
-    the tenant's own. What is to `finish` is not ended after STOP.
+    the tenant's own. What is to `finish` is not ended after STOP; what ends before it is started `again`.
     """
 
     def __init__(
@@ -33,10 +33,11 @@ class Settings:
         runs: int = 10,
         directory: str = "",
         finish: bool = False,
+        again: bool = False,
     ) -> None:
         self.item, self.items, self.runs = item, items, runs
         self.ready_line, self.count_line = ready_line, count_line
-        self.directory, self.finish = directory, finish
+        self.directory, self.finish, self.again = directory, finish, again
 
     @property
     def counts_rows(self) -> bool:
@@ -64,6 +65,10 @@ class Settings:
 
     def claimed(self) -> bool:
         return (Path(self.directory) / MEETING).exists()
+
+    def forget(self) -> None:
+        """Let another process be the first."""
+        (Path(self.directory) / MEETING).unlink(missing_ok=True)
 
     def others(self) -> int:
         """Return how many further processes have stepped."""

@@ -22,7 +22,7 @@ class Steps:
     """Takes a program through the rendezvous: `step(items)` at the end of each of its steps, `ended()` at its own.
 
     `border` waits for the device where an observation ends, and returns items that were credited and not done. `facts`
-    is asked for the program's part of its record.
+    is asked for the program's part of its record. One that is started `again` where it ends early says nothing of that.
     """
 
     def __init__(
@@ -31,8 +31,9 @@ class Steps:
         facts: Callable[[], dict[str, Any]],
         border: Callable[[], float] = lambda: 0.0,
         word: str = "step",
+        again: bool = False,
     ) -> None:
-        self._runner, self._facts, self._border, self._word = runner, facts, border, word
+        self._runner, self._facts, self._border, self._word, self._again = runner, facts, border, word, again
         self.count = 0
         self._phase = WARM_UP
         self._load_end_ns = 0
@@ -51,14 +52,16 @@ class Steps:
 
     def ended(self) -> None:
         """The program ends by itself: hand over its record where it was measured, else say how far it came."""
+        if self._phase < DONE and self._again:
+            return
         if self._phase == DONE:
             self._record()
         elif self._phase < DONE:
             when = "before it was measured" if self._phase == WARM_UP else "while it was measured"
             self._runner.failed(
                 "failed",
-                f"The program ended by itself after {self.count} {self._word}s, {when}. Give it more to do; "
-                "a command that is shorter is measured whole where it does not step.",
+                f"The program ended by itself after {self.count} {self._word}s, {when}. Give it more to do, or start "
+                "it again with --again; a command that is shorter is measured whole where it does not step.",
             )
         self._phase = OVER
 

@@ -1,8 +1,8 @@
 """A tenant's first process under `cotenant exec`: starts the program, and counts where no hook within it can.
 
 Run as `python -I -S supervise.py COMMAND...`, with the count's settings in the environment. A program whose optimizer
-steps counts by itself, and this one only waits. With patterns its output is read here. One that ends without a step is
-the warm-up of itself: from then on each run of the whole command is an observation.
+steps counts by itself, and this one only waits, or starts it again. With patterns its output is read here. One that
+ends without a step is the warm-up of itself: from then on each run of the whole command is an observation.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from cotenant.exec.again import Again
 from cotenant.exec.lines import Lines
 from cotenant.exec.settings import Settings, address
 from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
@@ -38,19 +39,27 @@ class Supervisor:
 
     def run(self) -> int:
         """Run the command to its end, or as often as observations take; return the exit status for this process."""
-        if self._settings.ready_line or self._settings.count_line:
-            return self._as_it_ended(Lines(self._settings, self.start).follow())
+        if self._settings.count_line:
+            return self._as_it_ended(Lines(self._settings, self.start, lambda: self._is_asked).follow())
         begin_ns = time.perf_counter_ns()
-        self.start()
-        status = self.wait()
+        if self._settings.again:
+            status = Again(self._settings, lambda added: self.start(added=added), lambda: self._is_asked).run()
+        else:
+            self.start()
+            status = self.wait()
         if status or self._is_asked or self._settings.claimed():
             return self._as_it_ended(status)
         return self._measure_runs(time.perf_counter_ns() - begin_ns)
 
-    def start(self, output: int | None = None) -> subprocess.Popen[bytes]:
-        """Start the command, its output going to a descriptor or where ours goes."""
+    def start(self, output: int | None = None, added: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start the command with some variables more, its output going to a descriptor or where ours goes."""
         self._child = subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=os.environ | (added or {}),
+            process_group=0,
         )
         return self._child
 

@@ -51,6 +51,7 @@ def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, tempora
         foreign.runs,
         str(temporary),
         foreign.finish,
+        foreign.again,
     )
     environment["TMPDIR"] = str(temporary)
     environment[EXEC_VARIABLE] = settings.encoded()

@@ -87,9 +87,9 @@ class Launch:
     _load: MeasuredLoad | None = field(default=None, init=False)
     _refusal: str = field(default="", init=False)
     """Why they are not measured by blocks."""
+    _begun_s: float = field(default=0.0, init=False)
     _killed_outside: int = field(default=0, init=False)
     _changes: dict[str, None] = field(default_factory=dict, init=False)
-    _begun_s: float = field(default=0.0, init=False)
     _told: bool = field(default=False, init=False)
     """Do the other nodes know that it ends here?"""
     _has_waited: bool = field(default=False, init=False)
@@ -325,8 +325,8 @@ class Launch:
         for tenant in self._tenants:
             if tenant.spec.foreign is not None and not tenant.lost:
                 tenant.deadline = None
-                if not tenant.spec.foreign.finish:
-                    tenant.asked_at_s = time.monotonic() + ASKED_LIMIT_S
+                soon_s, last_s = time.monotonic() + ASKED_LIMIT_S, self._begun_s + self.limits.timeout_s
+                tenant.asked_at_s = last_s if tenant.finishes else soon_s
             for rank in tenant.ranks.values():
                 if rank.link.open:
                     self._events.on_readable(rank.link, self._listen, tenant, rank.link)
@@ -421,7 +421,7 @@ class Launch:
             self._go_if_ready()
         elif message.kind == "done":
             self._stop_if_done()
-        elif message.kind == "record" and tenant.asked_at_s is not None:
+        elif message.kind == "record" and tenant.asked_at_s is not None and not tenant.finishes:
             tenant.asked_at_s = 0.0
         elif message.kind == "failed" and rank.link.claim is not Claim.OWN:
             rank.link.close()

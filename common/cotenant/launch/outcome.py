@@ -35,6 +35,8 @@ class TenantResult:
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
     origin: dict[str, Any] = field(default_factory=dict)
+    unfinished: bool = False
+    """It was measured, and ended before the end that it might have come to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,8 @@ class LaunchResult:
 def result_of(tenant: Tenant, host: HostKills) -> TenantResult:
     """Return the result of a tenant that has ended."""
     outcome, message = outcome_of(tenant, host)
-    seen = (tenant.ranks, tenant.read_back, tenant.before, tenant.after, tenant.origin)
+    unfinished = tenant.finishes and tenant.is_asked
+    seen = (tenant.ranks, tenant.read_back, tenant.before, tenant.after, tenant.origin, unfinished)
     return TenantResult(tenant.spec, outcome, message, *seen)
 
 

@@ -390,6 +390,9 @@ class SuiteRun:
         line = launch_line(position, len(self.expected), outcomes, minutes, start.commands)
         self._output.summary(line)
         self._observer.ended(records)
+        if unfinished := sum(tenant.unfinished for tenant in result.tenants):
+            of = f"{unfinished} of {many(len(result.tenants), 'program')}"
+            self._tell(f"warning: {of} had not come to an end, and --timeout ended them: the numbers stand.")
         if buyer is not None:
             self._keep_transcript(start, buyer, name, interruption)
         self._output.check()

@@ -120,6 +120,11 @@ class Tenant:
         return bool(self.ranks)
 
     @property
+    def finishes(self) -> bool:
+        """It may go on to its own end behind STOP."""
+        return self.spec.foreign is not None and self.spec.foreign.finish
+
+    @property
     def several(self) -> bool:
         """It is of several processes, which wait for each other."""
         return any(rank.world > 1 for rank in self.ranks.values())

@@ -20,7 +20,7 @@ class Foreign:
     """A command of `exec`, and how it is counted: `item` names what, of which a step is so many `items`.
 
     `ready_line` and `count_line` are patterns of its output; a command that does not step is run `runs` times. What is
-    to `finish` is not ended after STOP.
+    to `finish` is not ended after STOP, and what ends before it is started `again`.
     """
 
     words: tuple[str, ...]
@@ -30,6 +30,7 @@ class Foreign:
     count_line: str = ""
     runs: int = 10
     finish: bool = False
+    again: bool = False
 
     def words_of(self, tenant: int) -> list[str]:
         """Return the command of one copy."""

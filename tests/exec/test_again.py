@@ -1,0 +1,83 @@
+"""A program that ends early is started again: a runner that is made up hears one program."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from cotenant.checkout import SOURCE_ROOT
+from cotenant.exec.again import Again
+from cotenant.exec.settings import EXEC_VARIABLE, Settings
+from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, Message, MessageBuffer, encode
+from tenants.suites import until
+
+LOOP = (
+    "import sys, cotenant\nwith cotenant.measure() as measured:\n    for _ in range(31): measured.step()\nsys.exit({})"
+)
+
+
+class FakeRunner(threading.Thread):
+    """Gives GO for `repeat` observations of two steps, and STOP to who is done; keeps all that it hears."""
+
+    def __init__(self, path: Path, repeat: int) -> None:
+        super().__init__(daemon=True)
+        self.heard: list[Message] = []
+        self._repeat, self._listener = repeat, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(path))
+        self._listener.listen()
+
+    def run(self) -> None:
+        link, lines = self._listener.accept()[0], MessageBuffer()
+        while data := link.recv(1 << 16):
+            for message in lines.feed(data):
+                self.heard.append(message)
+                if message.kind == "ready":
+                    go = {"t0_ns": time.perf_counter_ns(), "number": 2, "repeat": self._repeat, "skip": 0}
+                    link.sendall(encode("go", **go))
+                elif message.kind == "done":
+                    link.sendall(encode("stop"))
+
+    @property
+    def kinds(self) -> list[str]:
+        return [message.kind for message in self.heard]
+
+
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str, repeat: int) -> tuple[int, FakeRunner]:
+    runner = FakeRunner(folder / "runner", repeat)
+    runner.start()
+    monkeypatch.setenv(SOCKET_VARIABLE, str(folder / "runner"))
+    monkeypatch.setenv(TENANT_VARIABLE, "0")
+    settings = Settings(directory=str(folder), again=True)
+    given = {EXEC_VARIABLE: settings.encoded(), "PYTHONPATH": str(SOURCE_ROOT), "TMPDIR": str(folder)}
+
+    def start(added: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", program], env=os.environ | given | added)
+
+    return Again(settings, start, lambda: False).run(), runner
+
+
+def test_starts_are_one_program_to_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The step that enters, ten of the warm-up, and ten observations in each start.
+    status, runner = run(tmp_path, monkeypatch, LOOP.format(0), 25)
+    assert status == 0
+    until(lambda: "record" in runner.kinds, "it is heard")
+    assert runner.kinds == ["hello", "begin", "ready", *["observation"] * 25, "done", "record"]
+    assert [one.fields["index"] for one in runner.heard if one.kind == "observation"] == [*range(25)]
+    assert runner.heard[-1].fields["record"]["observed"] == {"counted_by": "measure", "starts": 3}
+
+
+@pytest.mark.parametrize(("program", "status"), [(LOOP.format(3), 3), ("print()", 0)], ids=["fails", "counts nothing"])
+def test_what_fails_or_counts_nothing_is_started_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, status: int
+) -> None:
+    ended, runner = run(tmp_path, monkeypatch, program, 25)
+    assert ended == status
+    until(lambda: runner.kinds.count("observation") == (10 if status else 0), "what it says is heard")
