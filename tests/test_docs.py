@@ -135,6 +135,68 @@ def test_the_manifest_is_one_and_its_command_is_ours(workspace: Path, capsys: Ca
     assert (program, main(["run", *words, "--show"])) == ("./run.sh", 0)
 
 
+def ci_commands() -> list[list[str]]:
+    """Return the commands of each YAML file of the recipes: of GitHub Actions and of GitLab."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    github, gitlab = (
+        yaml.safe_load(block) for language, block in FENCE.findall(RECIPES.read_text()) if language == "yaml"
+    )
+    # YAML 1.1 reads the word `on` as true.
+    assert github[True] == "pull_request"
+    assert github["jobs"]["slower"]["steps"][0]["with"]["fetch-depth"] == 2
+    assert gitlab["slower"]["variables"]["GIT_DEPTH"] == "0"
+    steps = [step["run"] for step in github["jobs"]["slower"]["steps"] if "run" in step]
+    return [steps, gitlab["slower"]["script"]]
+
+
+def runner_of(folder: Path) -> dict[str, str]:
+    """Make a checkout of two commits, of which the second is slower; return the variables of a runner there."""
+    for name, more in {"pip": "true", "cotenant": f'exec {sys.executable} {ROOT}/run.py "$@"'}.items():
+        (folder / "bin").mkdir(exist_ok=True)
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{more}\n")
+        (folder / "bin" / name).chmod(0o755)
+    (folder / "bin/python").symlink_to(sys.executable)
+    (folder / "work").mkdir()
+    environment = os.environ | {
+        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+        "BASE": str(folder / "base"),
+        "COTENANT_LOCK": str(folder / "lock"),
+        **{f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    }
+    loop = "import cotenant, time\nwith cotenant.measure() as m:\n    while True: sum(range(99999)); {}m.step()\n"
+    for more in ("", "time.sleep(0.002); "):
+        (folder / "work/train.py").write_text(loop.format(more))
+        for line in ("init -q", "add train.py", "commit -qm one"):
+            subprocess.run(["git", *line.split()], cwd=folder / "work", env=environment, check=True)
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD^1"], cwd=folder / "work", capture_output=True, text=True, check=True
+    )
+    return environment | {"CI_MERGE_REQUEST_DIFF_BASE_SHA": head.stdout.strip()}
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["GitHub", "GitLab"])
+@pytest.mark.parametrize(
+    ("budget", "status", "said"),
+    [
+        ("3m --dry", 0, "train.duet: 2 tenants"),
+        pytest.param("15", 3, "B is slower than A: it has", marks=pytest.mark.slow),
+    ],
+    ids=["dry", "run"],
+)
+def test_a_recipe_for_a_runner_does_as_it_stands(
+    tmp_path: Path, place: int, budget: str, status: int, said: str
+) -> None:
+    """But for its time, and for the packages that it installs."""
+    commands = [command.replace("--budget 3m", f"--budget {budget}") for command in ci_commands()[place]]
+    assert f"--budget {budget}" in commands[-1]
+    line, environment = "set -e; " + "; ".join(commands), runner_of(tmp_path)
+    ended = subprocess.run(
+        ["bash", "-c", line], cwd=tmp_path / "work", env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert ended.returncode == status, ended.stdout + ended.stderr
+    assert said in ended.stdout
+
+
 def test_the_check_for_reframe_asks_for_what_a_report_has(
     workspace: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

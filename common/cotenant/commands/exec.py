@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cotenant.checkout import PROGRAM
-from cotenant.choices import BASELINES, BaselineKind, READY_LIMIT_S, TIMEOUT_S
+from cotenant.choices import BASELINES, READY_LIMIT_S, TIMEOUT_S, BaselineKind
 from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, duration, place, share
 from cotenant.errors import CotenantError
 from cotenant.suite.duets import BETWEEN, Duet, words_of_sides

@@ -52,7 +52,7 @@ class Again:
         self._settings, self._start, self._is_asked = settings, start, is_asked
         self._path = Path(settings.directory) / SOCKET
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._waiting = selectors.DefaultSelector()
+        self._waiting, self._leaving = selectors.DefaultSelector(), contextlib.ExitStack()
         self._runner: Runner | None = None
         self._program: socket.socket | None = None
         self._lines = MessageBuffer()
@@ -71,11 +71,12 @@ class Again:
         self._listener.bind(str(self._path))
         self._listener.listen()
         self._waiting.register(self._listener, selectors.EVENT_READ)
-        while True:
-            status = self._run_once()
-            if status or self._is_asked() or not self._said or self._said & {"done", "failed"}:
-                return status
-            self._settings.forget()
+        with self._waiting, self._listener, self._leaving:
+            while True:
+                status = self._run_once()
+                if status or self._is_asked() or not self._said or self._said & {"done", "failed"}:
+                    return status
+                self._settings.forget()
 
     def _run_once(self) -> int:
         self._starts, self._before, self._is_ready = self._starts + 1, self._made, False
@@ -124,6 +125,7 @@ class Again:
         """Tell the runner, of a further start what it has not heard yet."""
         if self._runner is None:
             self._runner = Runner(*address())
+            self._leaving.callback(self._runner.close)
             self._waiting.register(self._runner, selectors.EVENT_READ)
         self._is_ready = self._is_ready or kind == "ready"
         if kind == "observation":
