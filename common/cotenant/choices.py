@@ -14,6 +14,10 @@ BaselineKind = Literal["none", "blocks", "quick", "whole"]
 BASELINES: tuple[BaselineKind, ...] = get_args(BaselineKind)
 """How tenants are measured alone, too: `launch/baseline.py`."""
 
+MERGED = "merged"
+"""In the place of a baseline of `exec`: one process that has the slices and the work of all users. Behind a job's name
+it is a launch in which both take turns."""
+
 CachePolicy = Literal["none", "nocache", "drop", "warm"]
 CACHE_POLICIES: tuple[CachePolicy, ...] = get_args(CachePolicy)
 """How a launch finds the page cache of its input: `launch/data.py`."""

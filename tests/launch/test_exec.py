@@ -218,6 +218,23 @@ def test_two_versions_of_a_script_are_judged_beside_a_neighbour_that_comes_and_g
 
 
 @pytest.mark.slow
+def test_users_take_turns_with_one_process_that_has_all_their_work(loose: Suites) -> None:
+    path = loose.folder / "loop.py"
+    path.write_text(
+        "import cotenant, sys\nwith cotenant.measure() as measured:\n"
+        "    while True: sum(range(20000 * int(sys.argv[-1]))); measured.step(int(sys.argv[-1]))\n"
+    )
+    flags = "--baseline merged --budget 15 --item row --merged 2"
+    ended = loose.executes(sys.executable, path, 1, flags=flags)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert [record["name"] for record in loose.records()] == ["loop.merged.A"] * 2 + ["loop.merged.B"]
+    # One process of one thread does no more on two processors.
+    assert loose.records()[0]["duet"]["ratio"]["value"] < 0.9
+    assert "Sharing wins: one process in all slices does" in ended.stdout
+    loose.gone(2)
+
+
+@pytest.mark.slow
 def test_lines_of_a_shell_script_are_counted_behind_its_ready_line(loose: Suites) -> None:
     loop = 'i=$((i+1)); j=0; while [ $j -lt 500 ]; do j=$((j+1)); done; echo "step $i"'
     path = script(loose.folder / "serve.sh", "echo step 900", "echo listening", "i=0", f"while :; do {loop}; done")

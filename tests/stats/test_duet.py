@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cotenant.stats.duet import MOST_S, DuetRatio, Sides, ratio_of
+from cotenant.stats.duet import MOST_S, DuetRatio, Sides, ratio_of, together
 from cotenant.stats.kept import BlockSum
 from cotenant.stats.verdict import Verdict
 
@@ -63,6 +63,12 @@ def test_what_is_slower_is_seen(slower: float, least: float, runs: int) -> None:
 def test_a_difference_as_large_as_the_margin_is_none(runs: int) -> None:
     found = verdicts(0.0198, runs, seed=3)
     assert found[Verdict.SAME] + found[Verdict.UNCLEAR] >= 0.95 * runs
+
+
+def test_tenants_that_run_together_are_one_with_the_sum_of_their_rates() -> None:
+    one, other = [BlockSum(0, False, 4.0, 2.0), BlockSum(3, False, 9.0, 3.0)], [BlockSum(3, False, 5.0, 1.0)]
+    assert together([one, other]) == [BlockSum(3, False, 8.0, 1.0)]
+    assert together([one]) == one
 
 
 @pytest.mark.slow

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cotenant.checkout import PROGRAM
-from cotenant.choices import BASELINES, READY_LIMIT_S, TIMEOUT_S, BaselineKind
+from cotenant.choices import BASELINES, MERGED, READY_LIMIT_S, TIMEOUT_S, BaselineKind
 from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, duration, place, share
 from cotenant.errors import CotenantError
 from cotenant.suite.duets import BETWEEN, Duet, words_of_sides
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = f"{PROGRAM} exec --users 2 -- python train.py --out runs/{{user}}"
 DUET_USAGE = f"As {PROGRAM} exec --duet -- python old.py {BETWEEN} python new.py"
+MERGED_USAGE = f"As {PROGRAM} exec --users 4 --baseline merged --merged '--batch-size 512' -- python train.py"
 NOT_OF_DUETS = ("baseline", "slices", "share")
 """Flags that say how many there are, and what is alone, where a duet says it."""
 
@@ -68,9 +70,11 @@ def parser() -> Parser:
     add = parser.add_argument_group("how it is measured").add_argument
     kinds = (
         "what a copy has alone: in blocks of the same launch (blocks, the default), in launches as long (whole), short "
-        "ones (quick), or none"
+        "ones (quick), or none; or, in its place, one process that has all slices and all work (merged)"
     )
-    add("--baseline", choices=BASELINES, metavar="KIND", help=kinds)
+    add("--baseline", choices=(*BASELINES, MERGED), metavar="KIND", help=kinds)
+    batch = "with --baseline merged: further words for a batch as large as those of all users, as '--batch-size 512'"
+    add("--merged", default="", metavar="WORDS", help=batch)
     add("--budget", type=duration, metavar="S", help="seconds a launch may measure")
     narrow = "end once half of every copy's 95 %% interval is at most this share of its median, as 1%%"
     add("--until-interval", type=share, metavar="SHARE", help=narrow)
@@ -135,6 +139,7 @@ def _items(text: str) -> float:
 def _options(given: argparse.Namespace, words: tuple[str, ...], machine: Machine) -> Options:
     """Return the options of a suite of one job. Raises CotenantError for flags that make no sense."""
     from cotenant.commands.suite_options import check_alone, usual_options
+    from cotenant.isolation.plan import tenants_by_default
     from cotenant.suite.cells import Job
     from cotenant.suite.fields import checked_name
     from cotenant.suite.foreign import Foreign
@@ -144,7 +149,11 @@ def _options(given: argparse.Namespace, words: tuple[str, ...], machine: Machine
         raise CotenantError(f"--runs {given.runs} is no number of runs.", "Count from 1.")
     if given.ready_line and not given.count_line:
         raise CotenantError("--ready-line says when to begin, and nothing what to count.", "Add --count-line REGEX.")
-    sides: tuple[tuple[str, ...], tuple[str, ...]] = (words, ())
+    sides, merged = (words, (*words, *shlex.split(given.merged))), 0
+    if (given.baseline == MERGED) != bool(given.merged):
+        raise CotenantError("--baseline merged and --merged say one thing together.", MERGED_USAGE)
+    if given.merged and not given.duet and (merged := tenants_by_default(machine, given.users)) < 2:
+        raise CotenantError("--baseline merged holds one process against several users.", "Use --users 2 or more.")
     if given.duet:
         check_alone(given, NOT_OF_DUETS, DUET_USAGE)
         sides = words_of_sides(words, DUET_USAGE)
@@ -156,7 +165,7 @@ def _options(given: argparse.Namespace, words: tuple[str, ...], machine: Machine
     foreign = Foreign(sides[0], *counted, given.finish, given.again)
     name = checked_name(given.name or foreign.stem)
     job = Job(name, foreign.shown, (), "student", stem=name, foreign=foreign)
-    duet = Duet(name, sides) if given.duet else None
+    duet = Duet(name, sides, merged) if given.duet or merged else None
     options = usual_options(given, machine, Suite("exec", Path.cwd() / "exec", (job,)), () if duet else (job,), duet)
     usual: BaselineKind = "none" if duet or given.isolation == "none" else "blocks"
-    return replace(options, baseline=given.baseline or usual)
+    return replace(options, baseline=usual if duet else given.baseline or usual)

@@ -92,7 +92,7 @@ def usual_options(
     if given.uid < 0:
         raise CotenantError(f"--uid {given.uid} is negative.", "Use --uid 0 or more.")
     users, slices, run = given.users, given.slices, RunName()
-    if duet is not None:
+    if duet is not None and not duet.merged:
         # Two tenants of each slice.
         slices = tenants_by_default(machine, users)
         users = 2 * slices

@@ -140,7 +140,8 @@ def _run(run: SuiteRun, options: Options, given: argparse.Namespace) -> int:
         note(f"Stopped by {sender_of(report.interrupted)}; {where}, and the same command with --resume goes on.")
         return EXIT_INTERRUPTED
     failed = any(not record.completed or _is_doubtful(record, given.strict) for record in report.records)
-    return EXIT_FAILED if failed else EXIT_SLOWER if _is_slower(report.records) else EXIT_PASSED
+    slower = options.duet is not None and not options.duet.merged and _is_slower(report.records)
+    return EXIT_FAILED if failed else EXIT_SLOWER if slower else EXIT_PASSED
 
 
 def _follow(run: SuiteRun, cluster: Cluster) -> int:

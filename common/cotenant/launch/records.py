@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -39,7 +39,7 @@ from cotenant.results.build import (
 )
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.record import NO_BLOCKS, Blocks, DuetPart, Enclosed, Observed, Record, Side
-from cotenant.stats.duet import DuetRatio, ratio_of
+from cotenant.stats.duet import DuetRatio, ratio_of, together
 from cotenant.stats.kept import BlockSum
 from cotenant.stats.tenants import Span, common_load, work_beside
 
@@ -349,11 +349,12 @@ def _duet_ratio(result: LaunchResult, statements: Sequence[Statement]) -> DuetRa
     """Return what the duet of a launch has shown; None where it was none, or a block has impossible observations."""
     if result.conducted is None:
         return None
-    slices: dict[int, dict[Side, list[BlockSum]]] = defaultdict(dict)
+    slices: dict[int, dict[Side, list[list[BlockSum]]]] = defaultdict(lambda: {"A": [], "B": []})
     for tenant, statement in zip(result.tenants, statements, strict=True):
-        if tenant.spec.duet is not None and (sums := block_sums(statement.observations)) is not None:
-            slices[tenant.spec.duet.slice][tenant.spec.duet.side] = sums
-    both = [(sides["A"], sides["B"]) for sides in slices.values() if len(sides) == len(get_args(Side))]
+        if tenant.spec.duet is None or (sums := block_sums(statement.observations)) is None:
+            return None
+        slices[tenant.spec.duet.slice][tenant.spec.duet.side].append(sums)
+    both = [(together(sides["A"]), together(sides["B"])) for sides in slices.values()]
     rounds = {one.block.index: one.block.round for one in result.conducted.passed}
     return ratio_of(both, rounds, result.conducted.schedule.round_ns / 1e9)
 

@@ -83,7 +83,7 @@ class Options:
     limits: Limits = USUAL_LIMITS
     mixes: tuple[Mix, ...] = ()
     duet: Duet | None = None
-    """The duet, if one is asked for: nothing else is launched then, and `users` are two in each slice."""
+    """The duet, if one is asked for: nothing else is launched then, and `users` are two in each slice, or merged."""
     neighbours: tuple[Job, ...] = ()
     """Jobs of ours that stand in mixes only: what a person gives to benchmarks is not for them."""
     memory_class: str | None = None
@@ -251,7 +251,8 @@ class Resolver:
         self.tenants = len(self.plans["student"].slices)
         self.ranks = ranks_of_all(machine, self.plans["student"])
         most = max((len(mix.labels) for mix in options.mixes if mix.pairs), default=0)
-        self._port = free_ports(max(self.tenants, most))
+        # One tenant more than there are users where these are merged.
+        self._port = free_ports(max(self.tenants + 1, most))
         for job in options.jobs:
             check_axis(job, options.extra)
         tables = (options.suite.path.parent, options.checkout / "profiles")
@@ -406,11 +407,14 @@ class Resolver:
 
     def _of_duet(self, duet: Duet) -> _Launch:
         cell, slices = self._cells[duet.label], self.plans["student"].slices
+        if duet.merged:
+            slices = _with_all(slices)
         sides = [
             self._program(duet.cell(cell, side), slices, words)
             for side, words in zip(get_args(Side), duet.sides, strict=True)
         ]
-        return _Launch((*sides,) * (len(slices) // len(sides)), slices, timeout_s=cell.job.timeout_s)
+        programs = [*sides[:1] * duet.merged, sides[1]] if duet.merged else sides * (len(slices) // len(sides))
+        return _Launch(tuple(programs), slices, timeout_s=cell.job.timeout_s)
 
     def _program(self, cell: JobCell, slices: Sequence[Slice], extra: tuple[str, ...] | None = None) -> Program:
         cell, size = self._sizing.sized(cell)
@@ -500,7 +504,7 @@ class Resolver:
     def _spec(self, program: Program, label: str, slice_: Slice) -> TenantSpec:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
         options, paths, group = self._options, self._options.paths, cell.job.group
-        place = None if options.duet is None else duet_place(slice_.tenant)
+        place = None if options.duet is None else duet_place(slice_.tenant, options.duet.merged)
         # Both sides of a slice do the work of one seed.
         seed = seed_of(group, options.uid, self._total(cell.job), slice_.tenant if place is None else place.slice)
         foreign = cell.job.foreign
@@ -540,6 +544,21 @@ def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:
     return tuple(
         replace(slots[number % len(slots)], tenant=number, nodes=nodes, slices=count) for number in range(count)
     )
+
+
+def _with_all(slices: Sequence[Slice]) -> tuple[Slice, ...]:
+    """Return slices with half of their memory, and behind them one of all that they have together, with the other
+    half."""
+    halves = [replace(slice_, memory_bytes=slice_.memory_bytes // 2) for slice_ in slices]
+    whole = replace(
+        halves[0].alone,
+        tenant=len(halves),
+        processors=tuple(sorted({number for half in halves for number in half.processors})),
+        nodes=tuple(sorted({node for half in halves for node in half.nodes})),
+        memory_bytes=sum(half.memory_bytes for half in halves),
+        accelerators=tuple(dict.fromkeys(device for half in halves for device in half.accelerators)),
+    )
+    return (*halves, whole)
 
 
 def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:

@@ -46,8 +46,11 @@ class DuetPlace:
         return (self.side == "B") ^ (self.slice % 2)
 
 
-def duet_place(tenant: int) -> DuetPlace:
-    """Return the place of a tenant where two that follow each other have one slice: A, and B."""
+def duet_place(tenant: int, merged: int) -> DuetPlace:
+    """Return the place of a tenant where two that follow each other have one slice: A, and B; or where B, behind so
+    many of A that are merged, has all of it."""
+    if merged:
+        return DuetPlace("B" if tenant == merged else "A", 0)
     return DuetPlace("B" if tenant % 2 else "A", tenant // 2)
 
 

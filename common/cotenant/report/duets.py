@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from cotenant.choices import MERGED
 from cotenant.report import numbers
 from cotenant.report.grid import (
     Cell,
@@ -37,6 +38,20 @@ STYLES: Mapping[str, str] = {
     Verdict.UNCLEAR: "yellow",
     Verdict.INVALID: "bold red",
 }
+_DUET: Mapping[str, str] = {
+    "has": "it has {} of the rate of A",
+    Verdict.SLOWER: "B is slower than A",
+    Verdict.FASTER: "B is faster than A",
+    Verdict.SAME: "B is as fast as A, within {}",
+    Verdict.UNCLEAR: "It is not clear whether B is slower than A",
+}
+_MERGED: Mapping[str, str] = {
+    "has": "one process in all slices does {} of what the users do together",
+    Verdict.SLOWER: "Sharing wins",
+    Verdict.FASTER: "Sharing loses, one process with all the work wins",
+    Verdict.SAME: "Sharing costs nothing and gains nothing, within {}",
+    Verdict.UNCLEAR: "It is not clear whether sharing wins",
+}
 FIELDS = (
     *("suite", "host", "duet", "run_id", "isolation", "ratio", "ratio_low", "ratio_high", "rounds"),
     *("a", "b", "unit", "verdict", "settled_s", "a_arguments", "b_arguments"),
@@ -45,7 +60,8 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class DuetLine:
-    """One launch of a duet: B over A with its interval, the mean rates of both in items per second, and the verdict.
+    """One launch of a duet: B over A with its interval, the mean rates of both in items per second (of users that are
+    merged the sum), and the verdict.
 
     Without a ratio `verdict` is what became of its tenants. `settled_s`: about how long a launch would settle it.
     """
@@ -66,6 +82,11 @@ class DuetLine:
     a_arguments: str
     b_arguments: str
 
+    @property
+    def merged(self) -> bool:
+        """Whether B is one process with the slices of all users of A."""
+        return _is_merged(self.duet)
+
 
 def duet_lines(records: Rows) -> list[DuetLine]:
     """Return a line for each launch, in the order of first sight; `records` are those of duets."""
@@ -76,6 +97,10 @@ def duet_lines(records: Rows) -> list[DuetLine]:
 
 def _name(one: Mapping[str, Any]) -> str:
     return str(one["name"]).removesuffix(f".{one['duet_side']}")
+
+
+def _is_merged(name: str) -> bool:
+    return name.endswith(f".{MERGED}")
 
 
 def _line(rows: Sequence[Mapping[str, Any]]) -> DuetLine:
@@ -94,14 +119,21 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> DuetLine:
         ratio=first["duet_ratio"] if known else None,
         interval=(low, high) if known and low is not None and high is not None else None,
         rounds=first["duet_rounds"] if known else None,
-        a=across_launches(rates["A"]).rate if rates["A"] else None,
-        b=across_launches(rates["B"]).rate if rates["B"] else None,
+        a=_rate_of(rates["A"], _is_merged(_name(first))),
+        b=_rate_of(rates["B"]),
         unit=first["unit"],
         verdict=failure or first["duet_verdict"] or INVALID,
         settled_s=first["duet_settled_s"] if known else None,
         a_arguments=next((one["duet_arguments"] for one in sides["A"]), ""),
         b_arguments=next((one["duet_arguments"] for one in sides["B"]), ""),
     )
+
+
+def _rate_of(rates: Sequence[float], together: bool = False) -> float | None:
+    """Return the mean rate of the tenants of a side, or their sum where they are `together`."""
+    if not rates:
+        return None
+    return sum(rates) if together else across_launches(rates).rate
 
 
 def _failure(rows: Sequence[Mapping[str, Any]]) -> str | None:
@@ -167,18 +199,15 @@ def duet_sentence(line: DuetLine) -> str:
     percents = f"{100 * line.ratio:.1f} %"
     if line.interval is not None:
         percents += f" ({100 * line.interval[0]:.1f} to {100 * line.interval[1]:.1f} %)"
-    has = f"B has {percents} of the rate of A, over {line.rounds} rounds of one launch"
+    words = _MERGED if line.merged else _DUET
+    has = f"{words['has'].format(percents)}, over {line.rounds} rounds of one launch"
     margin = f"{100 * LEAST_MARGIN:g} %"
-    if line.verdict == Verdict.SLOWER:
-        return f"B is slower than A: it{has[1:]}."
-    if line.verdict == Verdict.FASTER:
-        return f"B is faster than A: it{has[1:]}."
-    if line.verdict == Verdict.SAME:
-        return f"B is as fast as A, within {margin}: it{has[1:]}."
+    if line.verdict not in words:
+        return f"{has[0].upper()}{has[1:]}, and a record of it is {line.verdict}: its number is none."
+    said = f"{words[line.verdict].format(margin)}: {has}."
     if line.verdict != Verdict.UNCLEAR:
-        return f"{has}, and a record of it is {line.verdict}: its number is none."
-    unclear = f"It is not clear whether B is slower than A: it{has[1:]}."
+        return said
     if line.settled_s is None:
-        return f"{unclear} The difference is near {margin}, or the noise is great: an hour would not settle it."
+        return f"{said} The difference is near {margin}, or the noise is great: an hour would not settle it."
     settled_s = 10 * math.ceil(line.settled_s / 10)
-    return f"{unclear} About {settled_s} s would settle it: --budget {settled_s}."
+    return f"{said} About {settled_s} s would settle it: --budget {settled_s}."

@@ -351,7 +351,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("duet_side", "of a tenant of a duet `A` or `B`, else empty", "duet.side"),
     text(
         "duet_arguments",
-        "the words that this side has behind those of the job",
+        "the words that this side has behind those of the job; of `exec` its command",
         of=lambda record: shlex.join(map(text_of, list_of(record.at("duet", "words")))),
     ),
     number("duet_ratio", "the rate of B over that of A, in all records of the launch", "duet.ratio.value"),

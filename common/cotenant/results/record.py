@@ -187,14 +187,14 @@ class Blocks(msgspec.Struct, frozen=True):
 
 
 class DuetPart(msgspec.Struct, frozen=True):
-    """A tenant's part of a duet: two programs that took turns in the same slices."""
+    """A tenant's part of a duet: two programs that took turns in the same slices, or users and one process for all."""
 
     side: Side
     """`A`, or `B`, whose rate is held against that of A."""
     slice: int
-    """Number of the slice, which a tenant of the other side had as well."""
+    """Number of the slice, which a tenant of the other side had as well; 0 where one had all of them."""
     words: list[str]
-    """The words that this side has behind those of the job."""
+    """The words that this side has behind those of the job; of `exec` its command."""
     ratio: DuetRatio | None
     """B over A: the same in all records of the launch. Null where one of its tenants did not complete."""
 

@@ -57,6 +57,16 @@ def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRa
     return DuetRatio(math.exp(center), ends_around(center, half), len(logs), verdict, settled_s)
 
 
+def together(tenants: Sequence[Sequence[BlockSum]]) -> Sequence[BlockSum]:
+    """Return the blocks of tenants that run at the same time as those of one, whose rate is the sum of theirs: those
+    that each of them has."""
+    if len(tenants) == 1:
+        return tenants[0]
+    rates = [{block.index: block.items / block.seconds for block in blocks} for blocks in tenants]
+    common = sorted(set.intersection(*map(set, rates)))
+    return [BlockSum(index, False, sum(of[index] for of in rates), 1.0) for index in common]
+
+
 def _settled_s(center: float, half: float, rounds: int, round_s: float) -> float | None:
     """Return how long as many rounds take as bring the half-width below the distance to the nearer border."""
     room = abs(math.log1p(LEAST_MARGIN) - abs(center))

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from cotenant.choices import MERGED
 from cotenant.errors import CotenantError
 from cotenant.suite.cells import JobCell
+from cotenant.suite.foreign import ROW
 
 BETWEEN = "---"
 """Stands between the arguments of A and those of B."""
@@ -17,20 +19,26 @@ USAGE = "As --duet vae -- --batch-size 64 --- --batch-size 128; a side without a
 
 @dataclass(frozen=True, slots=True)
 class Duet:
-    """The cell `label` with the further words of A, and with those of B; of `exec` these words are the commands."""
+    """The cell `label` with the further words of A, and with those of B; of `exec` these words are the commands.
+
+    Where so many users of A are `merged`, B is one process in their slices together, whose step is one of each of them.
+    """
 
     label: str
     sides: tuple[tuple[str, ...], tuple[str, ...]]
+    merged: int = 0
 
     @property
     def name(self) -> str:
-        return f"{self.label}.duet"
+        return f"{self.label}.{MERGED if self.merged else 'duet'}"
 
     def cell(self, cell: JobCell, side: str) -> JobCell:
         """Return the cell as the one of a side: its files are called so."""
         job = replace(cell.job, stem=f"{self.name}.{side}")
         if job.foreign is not None:
             foreign = replace(job.foreign, words=self.sides[SIDES.index(side)])
+            if self.merged and side == "B" and foreign.item != ROW:
+                foreign = replace(foreign, items=foreign.items * self.merged)
             job = replace(job, cmd=foreign.shown, foreign=foreign)
         return JobCell(job, 1, 1, cell.args)
 
