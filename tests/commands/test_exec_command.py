@@ -29,6 +29,7 @@ from cotenant.procfs import parse_list
         (("--duet", "--", "true", "---"), "--duet compares two commands, and on one side of --- is none."),
         (("--duet", "--", "true", "---", "no-such-program"), "'no-such-program' is no program that can be run."),
         (("--baseline", "merged", "--", "true"), "--baseline merged and --merged say one thing together."),
+        (("--merged", "'", "--", "true"), "''' are no words of a shell: No closing quotation"),
         (("--merged", "-b 2", "--", "true"), "--baseline merged and --merged say one thing together."),
         (("--users", "1", "--baseline", "merged", "--merged", "-b 2", "--", "true"), "Use --users 2 or more."),
         (("--duet", "--slices", "1", "--", "a", "---", "b"), "--duet is one launch of two, and --slices asks for "),

@@ -74,7 +74,7 @@ def parser() -> Parser:
     )
     add("--baseline", choices=(*BASELINES, MERGED), metavar="KIND", help=kinds)
     batch = "with --baseline merged: further words for a batch as large as those of all users, as '--batch-size 512'"
-    add("--merged", default="", metavar="WORDS", help=batch)
+    add("--merged", type=_words, default=[], metavar="WORDS", help=batch)
     add("--budget", type=duration, metavar="S", help="seconds a launch may measure")
     narrow = "end once half of every copy's 95 %% interval is at most this share of its median, as 1%%"
     add("--until-interval", type=share, metavar="SHARE", help=narrow)
@@ -126,6 +126,13 @@ def _pattern(text: str) -> str:
     return text
 
 
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"'{text}' are no words of a shell: {error}") from None
+
+
 def _items(text: str) -> float:
     try:
         items = float(text)
@@ -138,8 +145,7 @@ def _items(text: str) -> float:
 
 def _options(given: argparse.Namespace, words: tuple[str, ...], machine: Machine) -> Options:
     """Return the options of a suite of one job. Raises CotenantError for flags that make no sense."""
-    from cotenant.commands.suite_options import check_alone, usual_options
-    from cotenant.isolation.plan import tenants_by_default
+    from cotenant.commands.suite_options import usual_options
     from cotenant.suite.cells import Job
     from cotenant.suite.fields import checked_name
     from cotenant.suite.foreign import Foreign
@@ -149,23 +155,38 @@ def _options(given: argparse.Namespace, words: tuple[str, ...], machine: Machine
         raise CotenantError(f"--runs {given.runs} is no number of runs.", "Count from 1.")
     if given.ready_line and not given.count_line:
         raise CotenantError("--ready-line says when to begin, and nothing what to count.", "Add --count-line REGEX.")
-    sides, merged = (words, (*words, *shlex.split(given.merged))), 0
+    sides, merged = _sides(given, words, machine)
+    counted = (given.item, given.items, given.ready_line, given.count_line, given.runs)
+    foreign = Foreign(sides[0], *counted, given.finish, given.again)
+    name = checked_name(given.name or foreign.stem)
+    job = Job(name, foreign.shown, (), "student", stem=name, foreign=foreign)
+    duet = Duet(name, sides, merged) if sides[1] else None
+    options = usual_options(given, machine, Suite("exec", Path.cwd() / "exec", (job,)), () if duet else (job,), duet)
+    usual: BaselineKind = "none" if duet or given.isolation == "none" else "blocks"
+    return replace(options, baseline=usual if duet else given.baseline or usual)
+
+
+def _sides(
+    given: argparse.Namespace, words: tuple[str, ...], machine: Machine
+) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], int]:
+    """Return the commands of both sides, the second one empty where only one is measured, and the number of users that
+    are merged. Raises CotenantError."""
+    from cotenant.commands.suite_options import check_alone
+    from cotenant.isolation.plan import tenants_by_default
+
     if (given.baseline == MERGED) != bool(given.merged):
         raise CotenantError("--baseline merged and --merged say one thing together.", MERGED_USAGE)
-    if given.merged and not given.duet and (merged := tenants_by_default(machine, given.users)) < 2:
-        raise CotenantError("--baseline merged holds one process against several users.", "Use --users 2 or more.")
     if given.duet:
         check_alone(given, NOT_OF_DUETS, DUET_USAGE)
         sides = words_of_sides(words, DUET_USAGE)
         if not all(sides):
             raise CotenantError(f"--duet compares two commands, and on one side of {BETWEEN} is none.", DUET_USAGE)
-    elif BETWEEN in words:
+        return sides, 0
+    if BETWEEN in words:
         raise CotenantError(f"{BETWEEN} stands between two commands, and there is no --duet.", DUET_USAGE)
-    counted = (given.item, given.items, given.ready_line, given.count_line, given.runs)
-    foreign = Foreign(sides[0], *counted, given.finish, given.again)
-    name = checked_name(given.name or foreign.stem)
-    job = Job(name, foreign.shown, (), "student", stem=name, foreign=foreign)
-    duet = Duet(name, sides, merged) if given.duet or merged else None
-    options = usual_options(given, machine, Suite("exec", Path.cwd() / "exec", (job,)), () if duet else (job,), duet)
-    usual: BaselineKind = "none" if duet or given.isolation == "none" else "blocks"
-    return replace(options, baseline=usual if duet else given.baseline or usual)
+    if not given.merged:
+        return (words, ()), 0
+    users = tenants_by_default(machine, given.users)
+    if users < 2:
+        raise CotenantError("--baseline merged holds one process against several users.", "Use --users 2 or more.")
+    return (words, (*words, *given.merged)), users
