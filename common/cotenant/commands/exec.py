@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
 
     if not words:
         raise CotenantError("No command stands behind --.", EXAMPLE)
-    return run_suite_of(given, lambda machine: _options(given, words, machine))
+    return run_suite_of(given, lambda machine: options_of_command(given, words, machine))
 
 
 def parser() -> Parser:
@@ -65,7 +65,7 @@ def parser() -> Parser:
     parser.usage = f"%(prog)s [flags] -- COMMAND [WORDS ...] [{BETWEEN} COMMAND [WORDS ...]]"
     turns = "is the second command slower? both take turns in the same slices: -- COMMAND_A --- COMMAND_B"
     parser.add_argument_group("what runs").add_argument("--duet", action="store_true", help=turns)
-    _add_counting(parser)
+    add_counting(parser)
     add_slice_flags(parser)
     add = parser.add_argument_group("how it is measured").add_argument
     kinds = (
@@ -89,7 +89,7 @@ def parser() -> Parser:
     return parser
 
 
-def _add_counting(parser: Parser) -> None:
+def add_counting(parser: Parser) -> None:
     add = parser.add_argument_group("what is counted").add_argument
     add("--item", default="", metavar="NAME", help="what a step is called; `row`: count the rows of its batches")
     add("--items", type=_items, default=1.0, metavar="N", help="so many items are in a step, a line or a run")
@@ -143,7 +143,7 @@ def _items(text: str) -> float:
     return items
 
 
-def _options(given: argparse.Namespace, words: tuple[str, ...], machine: Machine) -> Options:
+def options_of_command(given: argparse.Namespace, words: Sequence[str], machine: Machine) -> Options:
     """Return the options of a suite of one job. Raises CotenantError for flags that make no sense."""
     from cotenant.commands.suite_options import usual_options
     from cotenant.suite.cells import Job
@@ -155,7 +155,7 @@ def _options(given: argparse.Namespace, words: tuple[str, ...], machine: Machine
         raise CotenantError(f"--runs {given.runs} is no number of runs.", "Count from 1.")
     if given.ready_line and not given.count_line:
         raise CotenantError("--ready-line says when to begin, and nothing what to count.", "Add --count-line REGEX.")
-    sides, merged = _sides(given, words, machine)
+    sides, merged = _sides(given, tuple(words), machine)
     counted = (given.item, given.items, given.ready_line, given.count_line, given.runs)
     foreign = Foreign(sides[0], *counted, given.finish, given.again)
     name = checked_name(given.name or foreign.stem)
