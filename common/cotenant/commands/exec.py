@@ -178,7 +178,7 @@ def _sides(
         raise CotenantError("--baseline merged and --merged say one thing together.", MERGED_USAGE)
     if given.duet:
         check_alone(given, NOT_OF_DUETS, DUET_USAGE)
-        sides = words_of_sides(words, DUET_USAGE)
+        sides = words_of_sides(words, "--duet", DUET_USAGE)
         if not all(sides):
             raise CotenantError(f"--duet compares two commands, and on one side of {BETWEEN} is none.", DUET_USAGE)
         return sides, 0

@@ -45,13 +45,16 @@ class Duet:
 
 def duet_of(label: str, words: Sequence[str]) -> Duet:
     """Return the duet of `--duet LABEL -- A... --- B...`. Raises CotenantError."""
-    return Duet(label, words_of_sides(words, USAGE))
+    return Duet(label, words_of_sides(words, "--duet", USAGE))
 
 
-def words_of_sides(words: Sequence[str], usage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words before BETWEEN and behind it. Raises CotenantError where it does not stand there once."""
+def words_of_sides(words: Sequence[str], flag: str, usage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words before BETWEEN and behind it, for a flag that compares two.
+
+    Raises CotenantError where BETWEEN does not stand there once.
+    """
     if words.count(BETWEEN) != 1:
         number = "no" if BETWEEN not in words else "more than one"
-        raise CotenantError(f"--duet compares two, and behind -- stands {number} {BETWEEN} between them.", usage)
+        raise CotenantError(f"{flag} compares two, and behind -- stands {number} {BETWEEN} between them.", usage)
     middle = list(words).index(BETWEEN)
     return tuple(words[:middle]), tuple(words[middle + 1 :])
