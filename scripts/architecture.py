@@ -20,6 +20,7 @@ BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "bench"}
 """Rooms of the files that lie beside them, other than those of the ground."""
 LAYERS = (
     ("commands", "layers"),
+    ("api",),
     ("report", "launch", "bench", "proof"),
     ("findings", "meters", "fleet", "tuning"),
     ("results", "isolation", "datasets", "nodes", "challenge", "exec"),
@@ -29,6 +30,7 @@ LAYERS = (
 """From the top; an arrow runs downwards only. `ground` stands for the files that every room may use."""
 TASKS_OF_ROOMS = {
     "commands": "one file a command",
+    "api": "what `import cotenant` offers",
     "report": "grids, pages, pictures",
     "proof": "archives that others verify",
     "challenge": "nonces, answers, replays",

@@ -78,7 +78,18 @@ def loaded_by(code: str, *flags: str) -> set[str]:
     return set(ended.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["cotenant", "cotenant.cli", "cotenant.commands.run", "cotenant.launch.suite"])
+def test_importing_the_package_imports_nothing_else_of_it() -> None:
+    code = "import cotenant\nprint(*(name for name in sys.modules if name.startswith('cotenant.')))"
+    assert loaded_by(code, "-S") - sys.stdlib_module_names == {"cotenant", "__main__"}
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("cotenant", "cotenant.cli", "cotenant.commands.run", "cotenant.launch.suite"),
+        *("cotenant.api.running", "cotenant.api.planning"),
+    ],
+)
 def test_the_runner_starts_light(module: str) -> None:
     loaded = loaded_by(f"import {module}")
     assert "cotenant" in loaded

@@ -141,6 +141,21 @@ def _link_required(requirements: list[str], packages: Path) -> None:
                 (packages / top).symlink_to(Path(str(there.locate_file(top))))
 
 
+FROM_PYTHON = """
+import cotenant
+print(len(cotenant.plan(users=1, isolation="none").slices))
+result = cotenant.load("A")
+print("<svg" in result._repr_html_())
+line = next(line for line in cotenant.compare(result, "B").lines if line.job == "convnet")
+print(line.job, line.verdict)
+try:
+    cotenant.run("cpu", name="vae", isolation="none", flags=["--show"])
+except cotenant.CotenantError as error:
+    print(error.sentence)
+"""
+"""A program that uses an installed package: `run` starts that package, not this checkout."""
+
+
 @pytest.mark.slow
 def test_without_torch_the_commands_that_read_are_served(tmp_path: Path) -> None:
     """The core in an environment of its own, built from the source distribution: each command's help, and records."""
@@ -181,6 +196,8 @@ def test_without_torch_the_commands_that_read_are_served(tmp_path: Path) -> None
         ("mlbench-report", "--gpu-model", "V100"): "Score",
     }.items():
         assert said in cotenant(*words), words
+    ended = subprocess.run([*python, FROM_PYTHON], cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert ended.stdout.split() == ["1", "True", "convnet", "UNCLEAR", "The", "run", "wrote", "no", "record."], ended
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-ISOLATIONS = ("auto", "require", "v1", "v2", "systemd", "affinity", "none")
+IsolationKind = Literal["auto", "require", "v1", "v2", "systemd", "affinity", "none"]
+ISOLATIONS: tuple[IsolationKind, ...] = get_args(IsolationKind)
 """Ways to enforce slices: `isolation/choose.py`."""
 
 BaselineKind = Literal["none", "blocks", "quick", "whole"]

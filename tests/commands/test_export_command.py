@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from commands.calling import Capture, call, check_refusals, write
-from cotenant.commands.views import OF_EXPORTS
+from cotenant.api.loading import OF_EXPORTS
 from report.making import BUSY, UNSLICED, launch, lost, scaling, solo
 from results.made import NOON
 

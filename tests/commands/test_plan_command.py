@@ -13,7 +13,7 @@ import pytest
 
 from commands.calling import Capture, call, check_refusals
 from cotenant import cli
-from cotenant.commands import plan as command
+from cotenant.api import planning
 from cotenant.procfs import parse_list
 from machine import fleet
 from tenants.suites import ROOT
@@ -46,7 +46,7 @@ def test_json_needs_the_standard_library_only() -> None:
 
 def test_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     machine = fleet.mig(tmp_path)
-    monkeypatch.setattr(command, "discover", lambda: machine)
+    monkeypatch.setattr(planning, "discover", lambda: machine)
     found = document(capsys, "--users", "3", "--reserve", "2G")
     assert found["tenants"][1] == {
         "tenant": 1,
@@ -86,7 +86,7 @@ def test_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: C
 
 def test_the_flags_shape_the_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     machine = fleet.far_memory(tmp_path)
-    monkeypatch.setattr(command, "discover", lambda: machine)
+    monkeypatch.setattr(planning, "discover", lambda: machine)
     assert [tenant["nodes"] for tenant in document(capsys)["tenants"]] == ["0", "1"]
     assert [tenant["nodes"] for tenant in document(capsys, "--mems", "all")["tenants"]] == ["0-2", "0-2"]
     contiguous = document(capsys, "--plan", "contiguous", "--users", "3")

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from cotenant.commands.plan import Document, document_of
+from cotenant.api.planning import Document, MachinePlan
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.plan import Policy, plan, tenants_by_default
 from cotenant.isolation.unenforced import Affinity
@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def document(machine: Machine, users: int | None = None, policy: Policy = "cores") -> Document:
     made = plan(machine, tenants_by_default(machine, users), policy=policy)
-    return document_of(machine, made, Chosen(Affinity()), policy, "local")
+    return MachinePlan(machine, made, Chosen(Affinity()), policy, "local").document
 
 
 def picture(shown: Document, width: int = 80, **options: object) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
+from cotenant.api.comparing import sides_of
 from cotenant.commands.flags import Parser, add_format, at_dashes, place, share
 from cotenant.commands.output import tell, tell_grid, warn
-from cotenant.commands.records import read
+from cotenant.commands.records import spooled
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, CotenantError
 from cotenant.report.comparison import (
-    Conditions,
     SuiteComparison,
     as_junit,
     compare_launches,
@@ -21,15 +18,7 @@ from cotenant.report.comparison import (
     confirmed,
     differences_allowed,
     flagged,
-    mixture,
 )
-from cotenant.results.decoded import mapping_of
-from cotenant.results.drawn import differences, joint_setting
-from cotenant.results.launches import LaunchRecords, launches_of, rates_of
-from cotenant.results.read import Records, again
-from cotenant.results.record_files import planned_jobs
-from cotenant.results.table import Rows
-from cotenant.stats.comparison import aa_noise, margin_of
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict
 from cotenant.text import sender_of
 
@@ -44,21 +33,19 @@ def main(argv: Sequence[str]) -> int:
     given = parser().parse_words(ours)
     if others and not given.confirm:
         raise CotenantError("What stands after -- is for the runs of --confirm.", "Add --confirm, or leave it out.")
-    sides = [read([place])[0] for place in (given.a, given.b)]
-    if changes := differences(*(joint_setting(_machines(side)) for side in sides)):
-        warn(f"Other versions from A to B: {'; '.join(changes)}.")
-    a, b = map(_launches, sides)
-    conditions = _conditions(given)
-    lines, status = compare_launches(a, b, conditions), EXIT_PASSED
+    a, b, *noise = spooled([given.a, given.b, *([given.noise] if given.noise else [])])
+    sides = sides_of(a, b, margin=given.margin, noise=next(iter(noise), None), allow=given.allow, tell=warn)
+    lines, status = sides.compared(), EXIT_PASSED
     if given.confirm and (cells := flagged(lines)):
         from cotenant.commands.confirm import launch_again  # a comparison alone needs no module that launches
 
-        anew, left_out, cut_by = launch_again((given.a, a), (given.b, b), cells, others)
+        both = (given.a, sides.a), (given.b, sides.b)
+        anew, left_out, cut_by = launch_again(*both, cells, others)
         if cut_by is not None:
             print(f"Stopped by {sender_of(cut_by)}: nothing is confirmed.", file=sys.stderr)
             return EXIT_INTERRUPTED
         old, new = ({cell: side.get(cell, []) for cell in cells} for side in anew)
-        lines = confirmed(lines, compare_launches(old, new, conditions))
+        lines = confirmed(lines, compare_launches(old, new, sides.conditions))
         status = EXIT_FAILED if left_out else EXIT_PASSED
     if given.format == "junit":
         tell(as_junit(lines))
@@ -89,39 +76,6 @@ def parser() -> Parser:
     again = "launch what is FASTER or SLOWER again, A and B by turns: -- run's flags for A --- those for B"
     add("--confirm", action="store_true", help=again)
     return parser
-
-
-def _launches(records: Records) -> dict[str, list[LaunchRecords]]:
-    launches, left_out = launches_of(records.frame)
-    for line in left_out:
-        warn(line)
-    return launches
-
-
-def _machines(records: Records) -> Iterator[Mapping[str, Any]]:
-    return (mapping_of(record.at("machine")) for _, record in again(Rows.all(records.table)))
-
-
-def _conditions(given: argparse.Namespace) -> Conditions:
-    """Return the conditions; a job that the records of --noise lack has the largest margin of any that they have."""
-    margins = {} if given.noise is None else _margins(given.noise, given.allow)
-    margin = given.margin if given.margin is not None else max(margins.values(), default=None)
-    return Conditions(margin, margins, given.allow, planned_jobs(given.b))
-
-
-def _margins(place: Path, allowed: Collection[str]) -> dict[str, float]:
-    """Return the margin of each job that has two launches and more among the records of equal launches."""
-    margins = {}
-    for job, launches in _launches(read([place])[0]).items():
-        if (mixed := mixture(launches, allowed)) is not None:
-            raise CotenantError(
-                f"{job} in {place} has launches of {mixed}.", "Noise is the difference between equal launches."
-            )
-        if len(launches) > 1:
-            margins[job] = margin_of(aa_noise(rates_of(launches)))
-    if not margins:
-        raise CotenantError(f"{place} has no job with two launches.", "Noise is the difference between equal launches.")
-    return margins
 
 
 def _fails(lines: SuiteComparison) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cotenant.api.comparing import Launches
 from cotenant.checkout import CHECKOUT
 from cotenant.commands.flags import at_dashes
 from cotenant.commands.output import note, warn
@@ -21,13 +22,12 @@ from cotenant.machine.topology import Machine, discover
 from cotenant.report.progress import PlainView, Planned
 from cotenant.results.decoded import Skipped, list_of, mapping_of, text_of
 from cotenant.results.drawn import differences, setting_of
-from cotenant.results.launches import LaunchRecords, difference_of, difference_words, launches_of
+from cotenant.results.launches import difference_of, difference_words, launches_of
 from cotenant.results.read import read_records
 from cotenant.results.record_files import records_in
 from cotenant.suite.cells import Job, expand
 from cotenant.suite.duets import BETWEEN, words_of_sides
 
-Launches = dict[str, list[LaunchRecords]]
 USAGE = f"-- FLAGS OF A {BETWEEN} FLAGS OF B launches both by turns."
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import polars as pl
 
+from cotenant.api.records import edited, is_meant, no_record
 from cotenant.checkout import PROGRAM
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import warn
 from cotenant.commands.record_flags import add_records
-from cotenant.commands.records import is_meant, no_record, spooled, warn_of_edited
+from cotenant.commands.records import spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
 from cotenant.results.decoded import Skipped
@@ -76,7 +77,8 @@ def _chosen(
             warn(str(part))
             continue
         if isinstance(part, Table):
-            warn_of_edited(part)
+            for line in edited(part):
+                warn(line)
         frame = part.frame if isinstance(part, Table) else part
         counts["read"] += frame.height
         if given.suite is not None:

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cotenant.api.records import no_record
 from cotenant.checkout import CHECKOUT, base_directory
 from cotenant.commands.flags import Parser, add_format, at_dashes, place, subcommand
 from cotenant.commands.output import note, tell_grid, warn
-from cotenant.commands.records import no_record, spooled
+from cotenant.commands.records import spooled
 from cotenant.commands.suite_flags import HINT, add_jobs, jobs_path
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.fleet.resources import read_resources

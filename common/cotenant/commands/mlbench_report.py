@@ -9,11 +9,12 @@ from pathlib import Path
 
 import polars as pl
 
+from cotenant.api.records import no_record, of_class, of_suite, read
 from cotenant.checkout import TARGETS, output_directory
 from cotenant.commands.flags import Parser, place
 from cotenant.commands.output import warn
 from cotenant.commands.record_flags import add_class
-from cotenant.commands.records import expected_jobs, no_record, of_class, of_suite, read
+from cotenant.commands.records import expected_jobs, spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench
 from cotenant.report.grid import Grid
@@ -31,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
     if given.price is not None and not 0 < given.price < math.inf:
         raise CotenantError("--price has to be a positive number.")
     targets = targets_named(given.gpu_model, TARGETS)
-    records, skipped = read([given.reports])
+    records, skipped = read(spooled([given.reports]), warn)
     # A tenant alone is a rate of its own kind, and none of the job's.
     together = of_suite(records.frame.filter(~pl.col("solo"), pl.col("mix") == ""), given.name)
     if together.is_empty():

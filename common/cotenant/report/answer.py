@@ -81,6 +81,32 @@ def _plain(summary: Summary) -> list[JobSummary]:
     return [job for job in summary.jobs if not job.mix]
 
 
+def kept_of_all(summary: Summary) -> Kept | None:
+    """Return the share that each user keeps of what it has alone, over all jobs whose neighbours are their equals.
+
+    None where that was measured of no job.
+    """
+    counted = _counted(summary)
+    return _over_jobs(counted) if counted else None
+
+
+def _counted(summary: Summary) -> list[JobShares]:
+    """Return the shares of what is had alone: what is kept without slices is another question, and a table of its own.
+
+    Where nothing was measured in slices it is the question.
+    """
+    known = [of for of in shares_of(summary) if of.of_alone]
+    return [of for of in known if sliced(of.job.isolation)] or known
+
+
+def _over_jobs(counted: Sequence[JobShares]) -> Kept:
+    if len(counted) == 1:
+        return counted[0].kept
+    whole = mean_kept([of.kept.value for of in counted], list(map(_mean_logs, counted)))
+    assert whole is not None  # jobs that count have shares
+    return whole
+
+
 def answer(summary: Summary) -> str:
     """Return the answer on top of a report: whether there is one, each user's kept share, and who keeps least."""
     return " ".join(sentences(summary))
@@ -124,9 +150,7 @@ def _among_equals(summary: Summary, beside_mixes: bool) -> list[str]:
     rated = [job for job in _plain(summary) if job.rates]
     if not rated:
         return []
-    known = [of for of in shares_of(summary) if of.of_alone]
-    # What is kept without slices is another question, and a table of its own.
-    counted = [of for of in known if sliced(of.job.isolation)] or known
+    counted = _counted(summary)
     users = _keeps(counted, beside_mixes) if counted else ""
     if len(rated) == 1:
         users = "; ".join(filter(None, (_rates(rated[0]), users)))
@@ -151,10 +175,9 @@ def _rates(job: JobSummary) -> str:
 
 def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
     """Return each user's kept share over jobs, its range, and who keeps least if that is beyond noise."""
-    values, logs = [of.kept.value for of in counted], list(map(_mean_logs, counted))
-    whole = counted[0].kept if len(counted) == 1 else mean_kept(values, logs)
-    assert whole is not None  # jobs that count have shares
+    whole = _over_jobs(counted)
     least = _least(counted)
+    values = [of.kept.value for of in counted]
     over = f", over {many(len(counted), 'job')} ({_range(values)})" if len(counted) > 1 else ""
     doubt = _unreliable(whole, counted)
     each = "it keeps" if max(len(of.shares) for of in counted) == 1 else "each user keeps"

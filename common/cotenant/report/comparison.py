@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 from cotenant.report.grid import Column, Grid, Measurement, measured_columns, number, table, word
 from cotenant.report.numbers import rate
+from cotenant.report.renderers import html
 from cotenant.results.columns import equal_columns
 from cotenant.results.launches import LaunchRecords, changed_arguments, difference_of, difference_words, rates_of
 from cotenant.results.record import UNAUDITED
@@ -74,6 +75,9 @@ class SuiteComparison:
     suite_slower: bool | None
     lost: tuple[str, ...] = ()
     apart: str = ""
+
+    def _repr_html_(self) -> str:
+        return html(comparison_grid(self))
 
 
 def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteComparison:

@@ -96,6 +96,14 @@ def page(
     )
 
 
+def charts_on_top(summary: Summary) -> list[Picture]:
+    """Return the chart of users' shares; of different jobs beside each other alone the bars of each mix."""
+    if (shares := _shares(summary, WIDTH)) is not None:
+        return [shares]
+    beside = beside_each_other(summary)
+    return [mix.picture for mix in beside.mixes if mix.picture is not None] if beside is not None else []
+
+
 def _shares(summary: Summary, width: float) -> Picture | None:
     """Return the chart on top: each tenant's rate over its rate alone, or over an equal share."""
     rows = shares_of(summary)

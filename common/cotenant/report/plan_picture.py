@@ -7,6 +7,7 @@ have one letter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import StringIO
 from itertools import chain, groupby
 from string import ascii_letters
 from typing import Any
@@ -36,6 +37,13 @@ _LETTERS = ascii_letters.swapcase()
 _COLOURS = (117, 215, 150, 218, 229, 147, 80, 209, 186, 182, 115, 252)
 _ROW = 32
 """At most so many cores stand in a row."""
+
+
+def plan_text(plan: Document) -> str:
+    """Return what `print_plan` prints where there is no terminal."""
+    text = StringIO()
+    print_plan(plan, Console(file=text, width=WIDEST, color_system=None))
+    return text.getvalue()
 
 
 def print_plan(plan: Document, console: Console | None = None) -> None:

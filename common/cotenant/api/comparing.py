@@ -1,0 +1,125 @@
+"""Compares two sets of records: the launches of each job on both sides, and the conditions under which they are held
+against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cotenant.api.records import Tell, read
+from cotenant.api.result import Result
+from cotenant.errors import CotenantError
+from cotenant.report.comparison import (
+    Conditions,
+    SuiteComparison,
+    compare_launches,
+    differences_allowed,
+    mixture,
+)
+from cotenant.results.decoded import mapping_of
+from cotenant.results.drawn import differences, joint_setting
+from cotenant.results.launches import LaunchRecords, launches_of, rates_of
+from cotenant.results.read import again
+from cotenant.results.record_files import planned_jobs
+from cotenant.results.table import Rows
+from cotenant.stats.comparison import aa_noise, margin_of
+
+Launches = dict[str, list[LaunchRecords]]
+"""The launches of each job that have a rate."""
+Source = str | Path | Result
+
+
+def compare(
+    a: str | Path | Result,
+    b: str | Path | Result,
+    *,
+    margin: float | None = None,
+    noise: str | Path | Result | None = None,
+    allow: Collection[str] = (),
+    tell: Tell | None = None,
+) -> SuiteComparison:
+    """Compare two sets of records, as `cotenant compare` does: is B slower than A? One verdict per job.
+
+    Each is a result, a directory, a record, or an export. A difference of at most `margin` counts as none; without it
+    the margin is twice the noise between equal launches of a job in `noise`, else the noise of all that is compared,
+    0.02 at least. `allow` has the differences in which sides are compared all the same, as `host` and `torch`. `tell`
+    is given a sentence on whatever is left out.
+
+    Raises CotenantError.
+
+        >>> (vae,) = cotenant.compare("A", "B").lines
+        >>> vae.verdict.name, f"{vae.comparison.ratio:.3f}"
+        ('SLOWER', '0.943')
+    """
+    return sides_of(a, b, margin=margin, noise=noise, allow=allow, tell=tell).compared()
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSides:
+    """The launches of A and B that have a rate, by job, and under which conditions they are compared."""
+
+    a: Launches
+    b: Launches
+    conditions: Conditions
+
+    def compared(self) -> SuiteComparison:
+        """Return the verdict of each job."""
+        return compare_launches(self.a, self.b, self.conditions)
+
+
+def sides_of(
+    a: Source, b: Source, *, margin: float | None, noise: Source | None, allow: Collection[str], tell: Tell | None
+) -> ComparedSides:
+    """Return what is to be compared, and tell of other versions in B. Raises CotenantError."""
+    if margin is not None and not 0 < margin < 1:
+        raise CotenantError(f"A margin of {margin} does not lie between 0 and 1.", "2 % is 0.02.")
+    if unknown := sorted({*allow} - {*differences_allowed()}):
+        raise CotenantError(
+            f"No difference is called '{unknown[0]}'.", f"There are {', '.join(differences_allowed())}."
+        )
+    say = tell or (lambda sentence: None)
+    rows_a, rows_b = (_rows(source, say) for source in (a, b))
+    if changes := differences(*(joint_setting(_machines(rows)) for rows in (rows_a, rows_b))):
+        say(f"Other versions from A to B: {'; '.join(changes)}.")
+    launches_a, launches_b = (_launches(rows, say) for rows in (rows_a, rows_b))
+    margins = {} if noise is None else _margins(noise, allow, say)
+    most = margin if margin is not None else max(margins.values(), default=None)
+    # Some records of a place say nothing of the others that were to be there.
+    asked = {job for place in _places(b) for job in planned_jobs(place)} if len(rows_b) == len(rows_b.table) else ()
+    return ComparedSides(launches_a, launches_b, Conditions(most, margins, allow, asked))
+
+
+def _rows(source: Source, tell: Tell) -> Rows:
+    return source.records if isinstance(source, Result) else Rows.all(read(_places(source), tell)[0].table)
+
+
+def _places(source: Source) -> Sequence[Path]:
+    return source.places if isinstance(source, Result) else [Path(source)]
+
+
+def _launches(rows: Rows, tell: Tell) -> Launches:
+    launches, left_out = launches_of(rows.frame)
+    for line in left_out:
+        tell(line)
+    return launches
+
+
+def _machines(rows: Rows) -> Iterator[Mapping[str, Any]]:
+    return (mapping_of(record.at("machine")) for _, record in again(rows))
+
+
+def _margins(noise: Source, allowed: Collection[str], tell: Tell) -> dict[str, float]:
+    """Return the margin of each job that has two launches and more among the records of equal launches."""
+    margins, place = {}, ", ".join(map(str, _places(noise)))
+    for job, launches in _launches(_rows(noise, tell), tell).items():
+        if (mixed := mixture(launches, allowed)) is not None:
+            raise CotenantError(
+                f"{job} in {place} has launches of {mixed}.", "Noise is the difference between equal launches."
+            )
+        if len(launches) > 1:
+            margins[job] = margin_of(aa_noise(rates_of(launches)))
+    if not margins:
+        raise CotenantError(f"{place} has no job with two launches.", "Noise is the difference between equal launches.")
+    return margins

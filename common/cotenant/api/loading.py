@@ -1,0 +1,67 @@
+"""Loads the records of some places as a result: all, or those of a suite, of jobs and of a class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from cotenant.api.records import Tell, chosen_names, of_class, of_suite, read
+from cotenant.api.result import Result
+from cotenant.checkout import output_directory
+from cotenant.choices import RunClass
+from cotenant.errors import CotenantError
+from cotenant.results.columns import JOB
+from cotenant.results.table import AT, Rows
+
+OF_EXPORTS = "observations, timelines, samples of meters and what findings say stand in the records only."
+
+
+def load(
+    *places: str | Path,
+    suite: str | None = None,
+    name: str | Iterable[str] = (),
+    run_class: RunClass | None = None,
+    tell: Tell | None = None,
+) -> Result:
+    """Read records, as `cotenant report` does.
+
+    `places` are directories, which are searched recursively, records, or exports; without any it is the directory to
+    which runs write here. `suite` is a job file's stem, `name` has names of jobs, globs and comma lists, and
+    `run_class` chooses `base` or `tuned` results, which never stand in one table. `tell` is given a sentence on each
+    file that is no record; they are in `Result.notes`, too.
+
+    Raises CotenantError where there is no such record.
+
+        >>> result = cotenant.load("output", name="vae")
+        >>> print(result)
+        vae: each user gets 7682 and 7605 image/s; each user keeps 90 % (90 to 91 %) of what it has alone. Users of
+        a job are served equally, as far as noise lets tell. The launches of a job lie within 240 s: another hour may
+        have other rates.
+    """
+    paths = [Path(place) for place in places] or [output_directory()]
+    records, skipped = read(paths, tell or (lambda sentence: None))
+    if records.exports:
+        skipped.append(f"{', '.join(records.exports)}: {OF_EXPORTS}")
+        if tell is not None:
+            tell(skipped[-1])
+    frame = of_class(of_suite(records.frame.with_row_index(AT), suite), run_class)
+    if patterns := names_in(name):
+        frame = _of_jobs(frame, patterns)
+    whole = frame.height == len(records.table)
+    rows = Rows.all(records.table) if whole else Rows(records.table, frame[AT].to_list())
+    return Result(rows, tuple(paths), tuple(skipped))
+
+
+def names_in(names: str | Iterable[str]) -> list[str]:
+    """Return the names of a comma list, or of several of them."""
+    lists = [names] if isinstance(names, str) else names
+    return [name for words in lists for name in words.split(",") if name]
+
+
+def _of_jobs(frame: pl.DataFrame, patterns: Sequence[str]) -> pl.DataFrame:
+    names = frame.select(JOB).to_series().unique(maintain_order=True).to_list()
+    if suites := set(patterns).intersection(frame["suite"]).difference(names):
+        raise CotenantError(f"{min(suites)} is a suite there, and no job.", f"--suite {min(suites)} chooses it.")
+    return frame.filter(JOB.is_in(chosen_names(names, patterns, "There is no job '{}' there.")))

@@ -1,0 +1,91 @@
+"""Reads the records of some places, and chooses those of a suite, of jobs and of a class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from cotenant.errors import CotenantError, did_you_mean
+from cotenant.results.decoded import skipped_sentences
+from cotenant.results.read import Records, read_records
+from cotenant.results.table import AT, Table
+from cotenant.suite.jobfile import matches
+from cotenant.text import printable
+
+Tell = Callable[[str], object]
+"""Is given sentences, one at a time."""
+
+
+def read(places: Sequence[Path], tell: Tell) -> tuple[Records, list[str]]:
+    """Read all records of some places, and tell of what is none. Also returns these sentences.
+
+    Raises CotenantError where there is no record.
+    """
+    records = read_records(list(places))
+    skipped = skipped_sentences(records.skipped)
+    for line in (*skipped, *edited(records.table)):
+        tell(line)
+    if not len(records.table):
+        raise no_record(places)
+    return records, skipped
+
+
+def edited(table: Table) -> list[str]:
+    """Return a sentence on each record that differs from the one that its launch wrote; such a record is INVALID."""
+    found = table.findings.filter(pl.col("rule") == "edited")
+    return [f"{table.frame['path'][at]}: {sentence}" for at, sentence in found.select(AT, "sentence").iter_rows()]
+
+
+def no_record(places: Sequence[Path], what: str = "record") -> CotenantError:
+    """Return the refusal of places where there is none."""
+    return CotenantError(
+        f"There is no {what} in {', '.join(map(str, places))}.",
+        "Name a directory that a suite wrote its records to, one of its records, or an export.",
+    )
+
+
+def of_class(frame: pl.DataFrame, run_class: str | None) -> pl.DataFrame:
+    """Return the rows of a class, where none is named those of the only one there is. Raises CotenantError for two."""
+    # Exports from before there were classes have an empty one.
+    of_rows = pl.col("run_class").replace("", "base")
+    classes = sorted(frame.select(of_rows).to_series().unique())
+    if run_class is None and len(classes) > 1:
+        raise CotenantError(
+            "There are base and tuned results, which never stand in one table.",
+            "--class base or --class tuned chooses; `compare A B --allow class` has both.",
+        )
+    if run_class is not None and run_class not in classes:
+        raise CotenantError(f"There are no {run_class} results there.", f"There are {' and '.join(classes)} ones.")
+    return frame if run_class is None else frame.filter(of_rows == run_class)
+
+
+def of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
+    """Return the rows of a suite; records that name none are of any. Raises CotenantError where there are none."""
+    chosen = frame if name is None else frame.filter(pl.col("suite").is_in([name, ""]))
+    if name is not None and chosen.is_empty():
+        suites = sorted(frame["suite"].unique())
+        hint = did_you_mean(name, suites) or f"There are records of: {', '.join(suites)}."
+        raise CotenantError(f"There are no records of {name} there.", hint)
+    return chosen
+
+
+def is_meant(name: str, pattern: str) -> bool:
+    """Whether a pattern is this name, a glob that fits it, or the name of the job of which this is a cell."""
+    return matches(name, pattern) or name.startswith(f"{pattern}.")
+
+
+def chosen_names(names: Collection[str], patterns: Sequence[str], sentence: str) -> set[str]:
+    """Return the names that any pattern matches; all where there is no pattern.
+
+    Raises CotenantError for a pattern that matches none: with `sentence`, in which `{}` is its place.
+    """
+    chosen = set() if patterns else set(names)
+    for pattern in patterns:
+        matching = {name for name in names if is_meant(name, pattern)}
+        if not matching:
+            hint = did_you_mean(pattern, names) or f"There are {', '.join(map(printable, names)) or 'none'}."
+            raise CotenantError(sentence.format(pattern), hint)
+        chosen |= matching
+    return chosen

@@ -1,0 +1,118 @@
+"""The tables of a report, by their names: the function of each, and what to do where it would be empty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Literal
+
+import polars as pl
+from rich.console import Console
+
+from cotenant.checkout import PROGRAM
+from cotenant.errors import CotenantError
+from cotenant.report.beside import mix_blocks
+from cotenant.report.beside_views import mix_grid, pairs_grid
+from cotenant.report.duets import duets_grid
+from cotenant.report.fingerprints import fingerprints_grid
+from cotenant.report.grid import Grid
+from cotenant.report.interference import apart, interference_grid
+from cotenant.report.jobs import jobs_grid
+from cotenant.report.prediction import NOTHING, prediction_grid, predictions
+from cotenant.report.renderers import html, show
+from cotenant.report.sense import sense_grid, sensitivities
+from cotenant.report.share import share_grid
+from cotenant.report.summary import Summary
+from cotenant.results.table import Rows
+
+TableName = Literal["jobs", "interference", "mix", "pairs", "share", "sense", "predict", "duet"]
+
+BESIDE = f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
+ALONE = f"{PROGRAM} measures each tenant alone as well (--baseline); --isolation none runs all without slices."
+SHARING = f"{PROGRAM} --users 4 --share mps does, and --slices 2 on processors; each K has a directory of its own."
+PRESSING = f"{PROGRAM} --sense JOB does, or --name JOB --pressure dram; of exported rows no curve can be drawn."
+BOTH = f"{PROGRAM} --sense a,b --pairs a,b launches both, into one directory."
+DUET = f"{PROGRAM} --duet vae -- --batch-size 64 --- --batch-size 128 is one."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ResultTable:
+    """One table of a result. Printed it is the text of the terminal; a notebook shows it as a table."""
+
+    grid: Grid
+    """The table as cells, from which each form of it is made."""
+    more: tuple[Grid, ...] = ()
+    """Further tables that people see below it."""
+    notes: tuple[str, ...] = ()
+    """Sentences on what cannot be compared in it."""
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows that programs read, with numbers in all their digits: those of `--format csv`."""
+        rows = [row.record for row in self.grid.rows if row.record]
+        return pl.DataFrame(
+            {name: pl.Series([row.get(name) for row in rows], strict=False) for name in self.grid.fields}
+        )
+
+    def __str__(self) -> str:
+        text = StringIO()
+        show((self.grid, *self.more), Console(file=text))
+        return text.getvalue()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return "".join(map(html, (self.grid, *self.more)))
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes a table and those below it; `nothing` and `remedy` are said of an empty one, which is one of `jobs` alone.
+
+    `notes` says what cannot be compared in it.
+    """
+
+    grids: Callable[[Summary, Rows], Sequence[Grid]]
+    nothing: str = ""
+    remedy: str = ""
+    notes: Callable[[Summary], Iterable[str]] = lambda summary: ()
+
+
+def table(name: TableName, summary: Summary, records: Rows) -> ResultTable:
+    """Return the table of this name. Raises CotenantError for an empty one, and for another name."""
+    if name not in MAKERS:
+        raise CotenantError(f"There is no table {name!r}.", f"There are {', '.join(MAKERS)}.")
+    maker = MAKERS[name]
+    first, *more = maker.grids(summary, records)
+    if maker.nothing and not first.groups:
+        raise CotenantError(maker.nothing, maker.remedy)
+    return ResultTable(first, tuple(grid for grid in more if grid.groups), tuple(maker.notes(summary)))
+
+
+def _sense(summary: Summary, records: Rows) -> Sequence[Grid]:
+    curves = sensitivities(summary)
+    return [sense_grid(curves), fingerprints_grid(curves)]
+
+
+MAKERS: Mapping[TableName, Maker] = {
+    "jobs": Maker(lambda summary, records: [jobs_grid(summary)]),
+    "interference": Maker(
+        lambda summary, records: [interference_grid(summary)],
+        "No job was measured in two ways: alone in its slice, together in slices, together without.",
+        ALONE,
+        apart,
+    ),
+    "mix": Maker(lambda summary, records: [mix_grid(mix_blocks(summary))], "No launch was of different jobs.", BESIDE),
+    "pairs": Maker(
+        lambda summary, records: [pairs_grid(summary)], "No two pairs of jobs have rates together and alone.", BESIDE
+    ),
+    "share": Maker(
+        lambda summary, records: [share_grid(records)], "No tenants there shared a device or a slice.", SHARING
+    ),
+    "sense": Maker(_sense, "No job was measured beside a neighbour of known pressure.", PRESSING),
+    "predict": Maker(
+        lambda summary, records: [prediction_grid(predictions(summary, sensitivities(summary)))], NOTHING, BOTH
+    ),
+    "duet": Maker(lambda summary, records: [duets_grid(summary.in_duets)], "No launch there was a duet.", DUET),
+}
+"""The tables that say what neighbours cost, and the jobs themselves; those of systems beside others have more flags."""
