@@ -35,8 +35,8 @@ HEAD = """# From Python
 import cotenant
 
 result = cotenant.run("cpu", name="vae", users=2)
-print(result)                      # the answer in a sentence
-result.kept, result.verdict        # a share with its interval, and whether to trust it
+print(result)  # the answer in a sentence
+result.kept, result.verdict  # a share with its interval, and whether to trust it
 result.table("interference").to_polars()
 ```
 
@@ -102,7 +102,7 @@ def _members(node: ast.ClassDef, source: str) -> Iterator[tuple[str, str]]:
     """Yield the public fields, properties and methods of a class, and what docstrings of their own say."""
     for member, below in zip(node.body, [*node.body[1:], None], strict=True):
         if isinstance(member, ast.Assign):
-            yield ast.unparse(member), ""
+            yield ast.unparse(member).replace("'", '"'), ""
         elif isinstance(member, ast.AnnAssign):
             own = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
             said = str(ast.literal_eval(below.value)) if own else ""
