@@ -83,7 +83,7 @@ TABLE = {
 """What is typed behind `./run.sh`, with `;` between the lines where one needs the other."""
 ELSEWHERE = {
     "exec --users 2 -- python train.py": "tests/launch/test_exec.py",
-    "exec --duet -- python before/train.py --- python train.py": "tests/launch/test_exec.py",
+    "exec --duet --users 1 -- python before/train.py --- python train.py": "tests/launch/test_exec.py",
     "doctor": "with its seconds by tests/commands/test_doctor.py, on a bad host, too",
     "--dry": "asks tasks of this checkout: tests/commands/test_refusals.py",
     "challenge --listen 7000": "below",

@@ -46,7 +46,7 @@ class SideAgain:
 
 
 Again = dict[str, tuple[SideAgain, Options, Mapping[str, Job]]]
-"""What runs, by the side's name: its options, and a job for each cell."""
+"""The launches of each side: its options, and a job for each cell."""
 
 
 def launch_again(
