@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 LEAST_ROUNDS = 3
 """With fewer rounds there is no interval."""
 WARM_UP_PART = 4
-"""Of so many rounds one at the most is warm-up."""
+"""At the most one of so many rounds is warm-up."""
 LEAST_FOR_LAG = 15
 """With fewer rounds a correlation is noise, and correcting for it only adds to that."""
 
