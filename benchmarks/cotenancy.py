@@ -20,7 +20,7 @@ from suites import ROOT
 
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED
 from cotenant.machine.topology import discover
-from cotenant.report.answer import answer
+from cotenant.report.answer import answers
 from cotenant.report.beside import outside_pairs
 from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.fingerprints import fingerprints_grid
@@ -72,7 +72,7 @@ def result(directory: Path, repetitions: int) -> str:
         "# What different jobs keep beside each other",
         f"`python benchmarks/run.py cotenancy --repetitions {repetitions}`, {datetime.now(UTC):%Y-%m-%d}, {host}.",
         "Isolation none is without slices. n counts launches, and intervals are over launches.",
-        answer(summary),
+        *answers(summary),
         *(f"## {title}\n\n{as_markdown(grid)}" for title, grid in grids if grid.groups),
         "## Curves\n\n" + "\n".join(f"- {words_of(each)}" for each in curves),
     ]

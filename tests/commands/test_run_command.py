@@ -123,7 +123,7 @@ def test_free_for_all_is_every_job_at_once_without_slices(loose: Suites, capsys:
     words = ["run", "--jobs", loose.jobs(jobs), "--dry", "--free-for-all"]
     status, said, errors = call(capsys, *words)
     assert (status, errors) == (0, "cotenant: whole: left out of --free-for-all, as each owns the machine.\n")
-    assert "3 tenants without slices, as everybody just starts (isolation none)" in said
+    assert "3 users without slices, as everybody just starts (isolation none)" in said
     launches = [line for line in said.splitlines() if line.startswith(("free-for-all", "  /"))]
     assert launches[0].startswith("free-for-all: 3 tenants")
     assert [" ".join(line.split()[1:3]) for line in launches[1:]] == ["--x 1", "--x 2", "--seed 300"]

@@ -138,9 +138,9 @@ def test_who_shares_processors_has_memory_of_its_own() -> None:
     host = machine(nodes=2, cores=4)
     slow = replace(host, processors=tuple(replace(p, kind="atom" if p.id == 1 else "") for p in host.processors))
     assert plan(slow, 10).parts == ((0, 1, 2, 3), (4, 5, 6, 7))
-    assert str(made) == "4 tenants: processors 0 | 1 (each shared by 2), 4.00 GiB each"
-    assert str(plan(machine(cores=1), 2)) == "2 tenants: processors 0 (shared by 2), 31.04 GiB each"
-    assert str(plan(machine(cores=1), 1)) == "1 tenant: processors 0, 62.08 GiB"
+    assert str(made) == "4 users: processors 0 | 1 (each shared by 2), 4.00 GiB each"
+    assert str(plan(machine(cores=1), 2)) == "2 users: processors 0 (shared by 2), 31.04 GiB each"
+    assert str(plan(machine(cores=1), 1)) == "1 user: processors 0, 62.08 GiB"
 
 
 def test_tenants_of_a_slice_share_its_processors_and_device_and_have_equal_parts_of_its_memory() -> None:

@@ -31,7 +31,7 @@ def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites
     jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
     ended = loose.run(jobs, "--users", 2, "--solo", "--uid", 3, "--verbose")
     assert ended.returncode == 0, ended.stderr
-    assert "7 launches (4 of a tenant alone on the whole machine, without slices; baseline whole)" in ended.stdout
+    assert "7 launches (4 of one user alone on the whole machine, without slices; baseline whole)" in ended.stdout
     assert "job.c1: tenant 0 alone on the whole machine, without a slice: " in ended.stdout
     assert [line[:15] for line in summary(loose)[:-1]] == [f"[ {at}/ 7][  /  ] " for at in range(1, 8)]
     launched = [(record["name"], record["tenant"], record["tenants"]) for record in loose.records()]
@@ -75,7 +75,7 @@ def test_tenants_share_a_processor_and_have_it_alone_for_once(loose: Suites) -> 
     finally:
         os.sched_setaffinity(0, allowed)
     assert ended.returncode == 0, ended.stderr
-    assert f"2 tenants: processors {min(allowed)} (shared by 2), " in ended.stdout
+    assert f"2 users: processors {min(allowed)} (shared by 2), " in ended.stdout
     together, alone = (list(filter(lambda record: record["solo"] == lone, loose.records())) for lone in (False, True))
     assert [(record["sharers"], record["cpu_cores"]) for record in (*together, *alone)] == [(2, 1)] * 2 + [(1, 1)] * 2
     assert [record["rendezvous"]["overlap"] for record in together] == [1, 1]
@@ -167,7 +167,7 @@ def test_a_quick_baseline_is_short_and_says_so_in_its_record(loose: Suites) -> N
     flags = ("--repeat", 70, "--number", 4, "--sleep", 0.01)
     ended = loose.run([job("sums.py", *flags)], "--users", 2, "--baseline", "quick")
     assert ended.returncode == 0, ended.stderr
-    assert "2 launches (1 of a tenant alone on the whole machine, without slices; baseline quick" in ended.stdout
+    assert "2 launches (1 of one user alone on the whole machine, without slices; baseline quick" in ended.stdout
     beside, _, alone = loose.records()
     assert (alone["baseline"], alone["stands_for"], alone["tenant"], alone["name"]) == ("quick", [0, 1], 0, "job.solo")
     assert (beside["baseline"], beside["stands_for"]) == (None, [])

@@ -138,7 +138,7 @@ def test_every_view_has_the_shares() -> None:
     html = page("A title", summary, {})
     for text in (printed(summary, 250), printed(summary, 80), markdown(jobs_grid(summary)), html):
         assert all(words in text for words in ("of ceiling", "MFU", "50.0 %", "6.0 %"))
-    card = re.search(r"per tenant: ([\d.]+) FLOP/s, 50\.0 % of the ceiling of ([\d.]+) FLOP/s", html)
+    card = re.search(r"per user: ([\d.]+) FLOP/s, 50\.0 % of the ceiling of ([\d.]+) FLOP/s", html)
     assert card is not None
     assert [float(one) for one in card.groups()] == pytest.approx([3820, 7640], rel=0.01)
     convnet, vae, ceiling = [

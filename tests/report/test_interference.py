@@ -174,7 +174,7 @@ def test_alone_without_a_slice_is_no_denominator() -> None:
     line = lines_of(records)["vae", None]
     assert (line.alone, line.unsliced_kept, line.worth) == (None, None, None)
     assert line.unsliced_alone is not None
-    said = r"tenant 1 alone on the whole machine, without a slice: \S+ \(n too small, n 1\); "
+    said = r"tenant 1 alone on the whole machine, without a slice: \S+ \(too few runs, n 1\); "
     assert re.search(said, printed(records, 160))
     both = lines_of([*records, *launch("vae"), *solo("vae", mean_ms=300)])["vae", None]
     assert both.alone is not None

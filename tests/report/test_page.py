@@ -203,8 +203,8 @@ def test_power_and_memory_over_time_are_drawn_where_records_have_them() -> None:
         "Power, devices, W",
         "most 239 W (device 1); a look every 1.0 s",
         "Memory in use, devices, GiB",
-        "Memory in use, tenants' slices, GiB",
-        "most 2 GiB (tenant 1); a look every 1.0 s",
+        "Memory in use, users' slices, GiB",
+        "most 2 GiB (user 1); a look every 1.0 s",
     ):
         assert words in Reader(text).text
     assert text.count(">device 1<") == 2
@@ -231,7 +231,7 @@ def test_scaling_is_drawn_beside_its_numbers_and_intervals() -> None:
         return [re.findall("<td[^>]*><span>(.*?)</span></td>", row)[3:] for row in rows]
 
     assert cells(2)[0] == ["1.00x", "-", "1.000", "-"]
-    assert [row[1] for row in cells(2)] == ["-", "n too small"]
+    assert [row[1] for row in cells(2)] == ["-", "too few runs"]
     low, high = map(float, cells(3)[1][1].split("-"))
     assert low < float(cells(3)[1][0].removesuffix("x")) < high
 
@@ -265,7 +265,7 @@ def test_exported_rows_make_a_page_without_a_look_at_their_records(monkeypatch: 
     """Those of a million rows would take minutes and gigabytes."""
     rows = Rows.all(exported([one for uid in range(5) for one in (*launch("vae", uid), scaling(1, uid))]))
     monkeypatch.setattr("cotenant.results.read.values_in", pytest.fail)
-    assert "15 records of 10 launches" in page_of(summarise(rows))
+    assert "10 launches, 2026-03-14; 15 records" in page_of(summarise(rows))
 
 
 def test_the_score_card() -> None:
@@ -285,7 +285,7 @@ def test_the_score_card() -> None:
 
 def test_a_card_says_the_same_ratio_as_the_table() -> None:
     summary = summary_of(launch("vae", tenants=5))
-    (even,) = [card for card in cards(summary) if card.name == "Worst / best tenant"]
+    (even,) = [card for card in cards(summary) if card.name == "Slowest / fastest user"]
     row = jobs_grid(summary).shown_rows[0]
     worst_over_best = next(cell.text for column, cell in row.cells.items() if column.heading == "worst/best")
     assert even.value == worst_over_best.partition(" ")[0] == "0.961"
@@ -329,7 +329,7 @@ def test_intervals_within_a_launch_stand_in_the_table_until_there_are_enough_lau
     assert record.statistics is not None
     assert record.statistics.interval is not None
     low, high = record.statistics.interval
-    assert cells(1)[0].startswith(f"±{50 * (high - low) / record.statistics.median:.1f} %, ±")
+    assert cells(1)[0].startswith(f"±{50 * (high - low) / record.statistics.median:.1f}, ")
     assert len(cells(2)) == 1
     assert cells(3) == []
 

@@ -98,7 +98,7 @@ def test_every_observation_of_every_tenant_has_its_box_in_the_timeline() -> None
     text, said = found
     assert said == ""
     assert boxes_of(text) == 3 * 25
-    assert [text.count(f">{word}<") for word in ("GO", "STOP", "tenant 2")] == [1, 1, 1]
+    assert [text.count(f">{word}<") for word in ("GO", "STOP", "user 2")] == [1, 1, 1]
 
 
 def test_meters_over_launches_have_a_box_and_a_line_each() -> None:

@@ -157,7 +157,7 @@ def test_what_is_too_little_for_an_interval_says_so() -> None:
     columns = measured_columns("rate", lambda value: value and Measurement(value, None, "2L"), ("rate", "low", "high"))
     assert [column.of(5.0) for column in columns] == [
         Cell("5.000", {"rate": 5.0, "low": None, "high": None}),
-        Cell("n too small"),
+        Cell("too few runs"),
         Cell("2L"),
     ]
     assert [column.of(None) for column in columns] == [Cell("-")] * 3

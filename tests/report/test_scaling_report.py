@@ -109,7 +109,7 @@ def test_published_curves_come_with_us_and_are_read_cell_by_cell() -> None:
     }
     text = as_text(curves_of(of_five()) | ray)
     assert "Model: resnet50 (foreign: ray.csv)\nBatch size: 128\nNumber of GPUs: 64\n" in text
-    assert "Total img/sec on 64 GPU(s): 38642.0 +-n too small\n" in text, "of one number there is no deviation"
+    assert "Total img/sec on 64 GPU(s): 38642.0 +-too few runs\n" in text, "of one number there is no deviation"
 
 
 def test_the_shoot_outs_own_result_file_is_read(tmp_path: Path) -> None:

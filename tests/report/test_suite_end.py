@@ -148,7 +148,7 @@ def test_a_reader_that_has_left_is_no_failure() -> None:
     with subprocess.Popen(command, cwd=GOLDEN.parent, **pipes) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert process.stdout.readline().startswith(b"tenant")
+        assert process.stdout.readline().startswith(b"user")
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 0

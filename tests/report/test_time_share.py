@@ -28,8 +28,8 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
     # Each lasted half a minute, also the one that failed, whose time is spent all the same.
     assert spent.lasted_s == pytest.approx(60 + 30 * bool(failed[0].start_time != failed[0].end_time))
     assert (spent.loaded_s, spent.observed_s) == pytest.approx((sum(loads), sum(seconds)))
-    starts_s, share = spent.lasted_s - sum(loads), sum(seconds) / sum(loads)
-    words = f"{starts_s:.0f} s lay before GO and behind STOP, and of the rest {100 * share:.0f} % inside observations"
+    whole, share = (f"{100 * sum(seconds) / of:.0f} %" for of in (spent.lasted_s, sum(loads)))
+    words = f"{whole} of {spent.lasted_s:.0f} s was measured ({share} of the time from GO to STOP)"
     assert words in observed_words(summary_of(records))
     assert words in "\n".join(line.plain for grid in suite_grids(summary_of(records)) for line in terminal(grid, 120))
     assert words in page("A page", summary_of(records), {})

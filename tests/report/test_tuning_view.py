@@ -24,7 +24,7 @@ def search() -> Search:
 def test_every_setting_has_its_rate_its_launches_and_what_it_gains() -> None:
     lines = [line.plain.split("  ") for line in terminal(search_grid(search(), "vae", "image"), 120)]
     cells = [[cell.strip() for cell in line if cell.strip()] for line in lines]
-    assert cells[0] == ["vae", "image/s of all tenants together"]
+    assert cells[0] == ["vae", "image/s of all users together"]
     assert cells[2] == ["batch 8", "100.0", "87.87-113.8", "1", "1.000", "the job's own"]
     assert cells[3] == ["batch 32", "139.0", "126.9-152.3", "2", "1.390", "best"]
     assert cells[4][0] == "batch 128"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cotenant.api.comparing import sides_of
 from cotenant.commands.flags import Parser, add_format, at_dashes, place, share
-from cotenant.commands.output import tell, tell_grid, warn
+from cotenant.commands.output import tell, tell_grid, warn, write_page
 from cotenant.commands.records import spooled
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLOWER, CotenantError
 from cotenant.report.comparison import (
@@ -47,6 +47,10 @@ def main(argv: Sequence[str]) -> int:
         old, new = ({cell: side.get(cell, []) for cell in cells} for side in anew)
         lines = confirmed(lines, compare_launches(old, new, sides.conditions))
         status = EXIT_FAILED if left_out else EXIT_PASSED
+    if given.html is not None:
+        from cotenant.report.view_pages import comparison_page  # matplotlib takes a second to import
+
+        write_page(given.html, comparison_page(str(given.a), str(given.b), lines))
     if given.format == "junit":
         tell(as_junit(lines))
     else:
@@ -65,6 +69,7 @@ def parser() -> Parser:
     add("a", metavar="A", type=place, help="a directory of records, a record, or an export: the reference")
     add("b", metavar="B", type=place, help="what is compared to it")
     add_format(parser, ("md", "json", "junit"))
+    add("--html", type=place, metavar="FILE", help="write one page that works offline")
     add("--fail-on", choices=("slower",), help="exit 3 if a job is SLOWER, or ran in A and fails in B")
     what = "a difference in which sides are compared all the same; may be repeated"
     add("--allow", action="append", default=[], choices=differences_allowed(), help=what)

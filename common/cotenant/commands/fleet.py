@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cotenant.api.records import no_record
 from cotenant.checkout import CHECKOUT, base_directory
 from cotenant.commands.flags import Parser, add_format, at_dashes, place, subcommand
-from cotenant.commands.output import note, tell_grid, warn
+from cotenant.commands.output import note, tell_grid, warn, write_page
 from cotenant.commands.records import spooled
 from cotenant.commands.suite_flags import HINT, add_jobs, jobs_path
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
@@ -192,7 +192,7 @@ def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) ->
     from cotenant.report.fleet import cells, fleet_grids, verdict_grid
     from cotenant.report.renderers import show
     from cotenant.results.exports import write_parquet
-    from cotenant.results.store import whole, write_named
+    from cotenant.results.store import whole
 
     odd, groups = minorities(judged.gathered), None
     if given.group:
@@ -202,9 +202,7 @@ def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) ->
     if given.html is not None:
         from cotenant.report.fleet_page import fleet_page  # matplotlib takes a second to import
 
-        content = fleet_page(f"Fleet: {places[0].resolve().name}", judged, odd, groups).encode(errors="replace")
-        write_named(given.html, content, "--html names another file.")
-        warn(f"{given.html} is written.")
+        write_page(given.html, fleet_page(f"Fleet: {places[0].resolve().name}", judged, odd, groups))
     if given.parquet is not None:
         with whole(given.parquet, "--parquet names another file.") as file:
             write_parquet(cells(judged).lazy(), file)

@@ -9,8 +9,8 @@ from pathlib import Path
 from cotenant.api.records import chosen_names, no_record
 from cotenant.checkout import base_directory
 from cotenant.choices import FORMS
-from cotenant.commands.flags import Parser, add_format, share, subcommand
-from cotenant.commands.output import tell, tell_grid, warn
+from cotenant.commands.flags import Parser, add_format, place, share, subcommand
+from cotenant.commands.output import tell, tell_grid, warn, write_page
 from cotenant.commands.record_flags import add_job_names, add_places
 from cotenant.commands.records import spooled
 from cotenant.errors import EXIT_PASSED
@@ -46,6 +46,8 @@ def parsers() -> dict[str, Parser]:
     show.add_argument("--device", metavar="NAME", action="append", default=[], help=devices)
     margin = "a change is more than this, as 2%% or 0.02 (default 0.02)"
     show.add_argument("--margin", type=share, default=LEAST_MARGIN, metavar="SHARE", help=margin)
+    what = "write one page that works offline: each job's rates over time, with the changes of its level"
+    show.add_argument("--html", type=place, metavar="FILE", help=what)
     add_format(show, FORMS)
     return {"add": add, "show": show}
 
@@ -76,6 +78,10 @@ def _show(given: argparse.Namespace) -> int:
     series = series_of(entries, given.margin)
     if not series and given.format == "text":
         tell("The history is empty.")
+    if given.html is not None:
+        from cotenant.report.view_pages import history_page  # matplotlib takes a second to import
+
+        write_page(given.html, history_page(str(given.store), series))
     tell_grid(history_grid(series), given.format)
     return EXIT_PASSED
 

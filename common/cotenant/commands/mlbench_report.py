@@ -12,7 +12,8 @@ import polars as pl
 from cotenant.api.records import no_record, of_class, of_suite, read
 from cotenant.checkout import TARGETS, output_directory
 from cotenant.commands.flags import Parser, place
-from cotenant.commands.output import warn
+from cotenant.commands.other_work import other_works
+from cotenant.commands.output import warn, write_page
 from cotenant.commands.record_flags import add_class
 from cotenant.commands.records import expected_jobs, spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
@@ -23,7 +24,8 @@ from cotenant.report.mlbench_views import Report, classic_grid, report_grids, re
 from cotenant.report.renderers import as_csv, show
 from cotenant.results.newest import newest_in, newest_work
 from cotenant.results.store import write_named
-from cotenant.results.targets import Target, targets_named
+from cotenant.results.table import AT, Rows
+from cotenant.results.targets import REFERENCE, Target, targets_named
 
 
 def main(argv: Sequence[str]) -> int:
@@ -34,21 +36,24 @@ def main(argv: Sequence[str]) -> int:
     targets = targets_named(given.gpu_model, TARGETS)
     records, skipped = read(spooled([given.reports]), warn)
     # A tenant alone is a rate of its own kind, and none of the job's.
-    together = of_suite(records.frame.filter(~pl.col("solo"), pl.col("mix") == ""), given.name)
+    together = of_suite(records.frame.with_row_index(AT).filter(~pl.col("solo"), pl.col("mix") == ""), given.name)
     if together.is_empty():
         raise no_record([given.reports], "record of tenants together")
     newest, twice = newest_in(of_class(together, given.run_class))
     counted, older = newest_work(newest)
     notes = [*twice, *older, *mlbench.beside_devices(counted), *mlbench.other_devices(newest, given.gputotal)]
     notes += mlbench.unaudited(counted)
+    works = {}
+    if given.gpu_model.upper() in REFERENCE:
+        works = other_works(Rows(records.table, counted.group_by("name").agg(pl.col(AT).first())[AT].to_list()))
     jobs = None if given.jobs is None else list(expected_jobs(given.jobs, targets))
-    report = _report(given, newest, counted, targets, jobs, [*skipped, *notes])
+    report = _report(given, newest, counted, targets, jobs, [*skipped, *notes], works)
     for line in notes:
         warn(line)
     if given.html is not None:
-        write_named(given.html, report_page(report).encode(errors="replace"), "--html names another file.")
+        write_page(given.html, report_page(report))
     if given.csv is not None:
-        table = as_csv(results_grid(report.results))
+        table = as_csv(results_grid(report))
         write_named(given.csv, table.encode(errors="replace"), "--csv names another file.")
     show(report_grids(report))
     return EXIT_PASSED
@@ -87,6 +92,7 @@ def _report(
     targets: dict[str, Target],
     jobs: list[str] | None,
     notes: list[str],
+    works: dict[str, str],
 ) -> Report:
     left_out = mlbench.ORIGINAL_LEFT_OUT if given.original_score else ()
     if (scored := mlbench.scored(newest, counted, targets, jobs, left_out)) is None:
@@ -107,6 +113,7 @@ def _report(
         devices=devices,
         matrix=of_devices,
         skipped=notes,
+        works=works,
         older=_older(counted, lines, targets, score) if given.classic else None,
     )
 

@@ -10,6 +10,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from cotenant.text import printable, visible
@@ -56,6 +57,14 @@ def tell_grid(grid: Grid, form: str) -> None:
         show([grid])
     else:
         tell(FILES[form](grid))
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page to the file that --html names. Raises CotenantError where that cannot be."""
+    from cotenant.results.store import write_named
+
+    write_named(path, page.encode(errors="replace"), "--html names another file.")
+    warn(f"{path} is written.")
 
 
 def tell_document(document: Mapping[str, Any]) -> None:

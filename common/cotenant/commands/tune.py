@@ -12,7 +12,7 @@ from pathlib import Path
 from cotenant.checkout import CHECKOUT, PROGRAM
 from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.commands.flags import Parser, add_slice_flags, duration, place
-from cotenant.commands.output import tell, tell_grid, warn
+from cotenant.commands.output import tell, tell_grid, warn, write_page
 from cotenant.commands.suite_flags import add_jobs, suite_parser
 from cotenant.commands.suite_options import options_of
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError, IsolationError
@@ -73,6 +73,7 @@ def parser() -> Parser:
     add("--budget", type=duration, default=1800.0, metavar="S", help=all_of)
     measured = "what a launch measures (default 5s)"
     add("--measured", type=duration, default=MEASURED_S, metavar="S", help=measured)
+    add("--html", type=place, metavar="FILE", help="write the searches as one page that works offline")
     where = "where records go, a directory for each job (default: FILE with .tuning at its end)"
     add("--outdir", type=place, metavar="DIR", help=where)
     add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help="seconds one launch may take")
@@ -147,6 +148,11 @@ def _tune(given: argparse.Namespace, options: Options, tuners: Mapping[str, Tune
         warn("No job has a rate: nothing is written.")
         return status or EXIT_FAILED
     write_tuned(given.out.absolute(), results, CHECKOUT)
+    if given.html is not None:
+        from cotenant.report.view_pages import tuning_page  # matplotlib takes a second to import
+
+        searches = {tuned.job.name: (tuned.search, tuned.unit) for tuned in results}
+        write_page(given.html, tuning_page(f"Tuned: {given.out.name}", searches))
     tell(f"{given.out}: {many(len(results), 'job')}. Run it: {PROGRAM} --jobs {given.out}")
     if status == EXIT_INTERRUPTED:
         warn("Interrupted: the same command goes on with what was measured.")

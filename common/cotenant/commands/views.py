@@ -13,7 +13,7 @@ from cotenant.api.loading import load
 from cotenant.api.result import Result
 from cotenant.api.tables import MAKERS, ResultTable
 from cotenant.checkout import PROGRAM, TARGETS
-from cotenant.commands.output import tell, tell_grid, warn
+from cotenant.commands.output import tell, tell_grid, warn, write_page
 from cotenant.commands.records import expected_jobs, spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench, scaling, tables
@@ -23,7 +23,7 @@ from cotenant.report.renderers import as_csv
 from cotenant.report.share import share_points
 from cotenant.report.summary import JobSummary, Summary, scores
 from cotenant.results.newest import newest_work
-from cotenant.results.store import prepare_directory, write_named, write_whole
+from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.targets import REFERENCE, read_systems, save_targets, targets_named
 from cotenant.text import many
 
@@ -104,10 +104,9 @@ def _write_page(result: Result, given: argparse.Namespace) -> None:
         curves, skipped = {}, (*skipped, f"No scaling curves: {error}")
     title = given.title or headline(summary, given.targets)
     with figures.collected() as charts:
-        content = page(title, summary, curves, against, skipped, share_points(result.records)).encode(errors="replace")
+        content = page(title, summary, curves, against, skipped, share_points(result.records))
     if given.html is not None:
-        write_named(given.html, content, "--html names another file.")
-        warn(f"{given.html} is written.")
+        write_page(given.html, content)
     if given.figures is not None:
         prepare_directory(given.figures, "--figures names another directory.")
         written = figures.write_charts(charts, figures.job_names(summary.jobs), given.figures)

@@ -20,7 +20,7 @@ from cotenant.results.identity import natural
 from cotenant.results.launches import LaunchRecords, grouped, launches_in
 from cotenant.results.newest import newest_in
 from cotenant.results.read import Records
-from cotenant.results.table import IN_FILE
+from cotenant.results.table import IN_FILE, Rows
 from cotenant.stats.fleet import Logs
 from cotenant.text import many
 
@@ -73,6 +73,7 @@ class Gathered:
     resources: Sequence[str]
     notes: Sequence[str] = ()
     roots: Sequence[str] = ()
+    records: Rows | None = None
 
     def path_of(self, row: int) -> str:
         """Return the path of a row's record, as it lies below the place that was named."""
@@ -99,7 +100,9 @@ def gather(places: Sequence[Path], records: Records, resources: Mapping[str, str
         other += sentences
         classes.append(_node_class(same, nodes, newest, resources, order))
     left_out = [*skipped_sentences(records.skipped), *notes, *other]
-    return Gathered(frame, nodes, launches, classes, order, list(dict.fromkeys(left_out)), _roots(places))
+    return Gathered(
+        frame, nodes, launches, classes, order, list(dict.fromkeys(left_out)), _roots(places), Rows.all(records.table)
+    )
 
 
 def _node_names(frame: pl.DataFrame, places: Sequence[Path]) -> list[str]:

@@ -61,11 +61,16 @@ class Plan:
         return self.slices[0].sharers
 
     def __str__(self) -> str:
-        """`4 tenants: processors 0 | 1 (each shared by 2), 5.64 GiB each`."""
+        """`4 users: processors 0 | 1 (each shared by 2), 5.64 GiB each`."""
+        memory = f"{gib(self.slices[0].memory_bytes)}{' each' if len(self.slices) > 1 else ''}"
+        return f"{self.processors_words}, {memory}"
+
+    @property
+    def processors_words(self) -> str:
+        """The users and their processors, without the memory: `2 users: processors 0 | 1`."""
         processors = " | ".join(map(format_list, self.parts))
         shared = f" ({'each ' if len(self.parts) > 1 else ''}shared by {self.sharers})" if self.sharers > 1 else ""
-        memory = f"{gib(self.slices[0].memory_bytes)}{' each' if len(self.slices) > 1 else ''}"
-        return f"{many(len(self.slices), 'tenant')}: processors {processors}{shared}, {memory}"
+        return f"{many(len(self.slices), 'user')}: processors {processors}{shared}"
 
 
 def tenants_by_default(machine: Machine, users: int | None) -> int:

@@ -143,7 +143,10 @@ class SuiteRun:
         """How many tenants there are, of what slices, and who enforces them."""
         made = self._resolver.plans["student"]
         if self.chosen.backend.name == NoIsolation.name:
-            return f"{many(len(made.slices), 'tenant')} without slices, as everybody just starts (isolation none)"
+            return f"{many(len(made.slices), 'user')} without slices, as everybody just starts (isolation none)"
+        if "memory" in self.chosen.backend.unenforced:
+            why = "no cgroups here" if self._options.isolation == "auto" else f"isolation {self._options.isolation}"
+            return f"{made.processors_words}; memory NOT limited ({why}): sudo ./cgroup_setup.sh"
         return f"{made}, by {self.chosen.backend.name}"
 
     def _launches(self) -> str:
@@ -153,7 +156,7 @@ class SuiteRun:
             return launches
         if any(start.takes_turns for start in self.starts):
             by_turns = "what each keeps is measured within them, by turns"
-            return f"{launches} (baseline blocks: {by_turns}{f'; {alone} of a tenant alone' if alone else ''})"
+            return f"{launches} (baseline blocks: {by_turns}{f'; {alone} of one user alone' if alone else ''})"
         if not alone:
             return f"{launches} (--baseline {kind} adds none: no job here has several tenants)"
         where = (
@@ -161,9 +164,9 @@ class SuiteRun:
         )
         if self._options.counted_by:
             why = f"quick instead of blocks, as {self._options.counted_by} says how much is observed"
-            return f"{launches} ({alone} of a tenant alone {where}; baseline {why})"
+            return f"{launches} ({alone} of one user alone {where}; baseline {why})"
         of_kind = kind if kind == "whole" else f"quick: {QUICK_KEPT_S:.0f} s, one for each job and kind of slice"
-        return f"{launches} ({alone} of a tenant alone {where}; baseline {of_kind})"
+        return f"{launches} ({alone} of one user alone {where}; baseline {of_kind})"
 
     @property
     def expected(self) -> tuple[Start, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, median
 
+from cotenant.checkout import PROGRAM
 from cotenant.report.alone import sliced
 from cotenant.report.beside import outside_pairs, pair_matrices
 from cotenant.report.beside_views import mix_sentence, pairs_sentence
@@ -26,6 +27,9 @@ from cotenant.text import many
 NAMED = 4
 """So many users' numbers stand in a sentence; of more the lowest and the highest."""
 HOUR_S = 3600.0
+MOST_HOSTS = 4
+"""So many hosts stand side by side; of more there is no answer, but a verdict on each (`fleet report`)."""
+UNNAMED = "an unnamed host"
 MOST_ERROR = 0.1
 """The largest error of a reliable answer, as a share of users' rates alone."""
 
@@ -108,13 +112,28 @@ def _over_jobs(counted: Sequence[JobShares]) -> Kept:
 
 
 def answer(summary: Summary) -> str:
-    """Return the answer on top of a report: whether there is one, each user's kept share, and who keeps least."""
-    return " ".join(sentences(summary))
+    """Return the answers of all hosts as one text."""
+    return " ".join(answers(summary))
+
+
+def answers(summary: Summary) -> list[str]:
+    """Return the answer of each host: whether there is one, each user's kept share, and who keeps least.
+
+    No sentence is over several hosts; of more than a few there is only one that says so.
+    """
+    hosts = summary.hosts
+    if len(hosts) > MOST_HOSTS:
+        return [f"{len(hosts)} hosts have no answer in common: {PROGRAM} fleet report DIR judges each of them."]
+    if len(hosts) > 1:
+        return [f"{host or UNNAMED}: {' '.join(sentences(of_host))}" for host, of_host in hosts.items()]
+    text = " ".join(sentences(summary))
+    return [text] if text else []
 
 
 @lru_cache(maxsize=1)
 def sentences(summary: Summary) -> Sequence[str]:
-    """Return the answer in sentences: of each mix and of pairs, of equal tenants, and how far to trust them."""
+    """Return the answer of one host in sentences: of each mix and of pairs, of equal tenants, and how far to trust
+    them."""
     rated = [job for job in summary.jobs if job.rates]
     beside = [*map(mix_sentence, outside_pairs(summary)), *map(pairs_sentence, pair_matrices(summary))]
     equals = _among_equals(summary, bool(beside))

@@ -13,7 +13,10 @@ from cotenant.fleet.judgement import ORDER, Judged, coverage
 from cotenant.report.fleet import commands, headline, inventory_grid, matrix_grid, notes, verdict_grid
 from cotenant.report.grid import Grid
 from cotenant.report.pictures.fleet import distribution
+from cotenant.report.problems import findings_grid, reported_findings, rules_of
 from cotenant.report.renderers import Card, html, template
+from cotenant.results.record import CLEAN, SUSPECT
+from cotenant.results.table import Rows
 from cotenant.stats.acceptance import NodeVerdict
 from cotenant.text import many
 
@@ -29,11 +32,16 @@ class Distribution:
 
 def fleet_page(title: str, judged: Judged, odd: Sequence[Minority], groups: Grid | None) -> str:
     """Return the page; `groups` is the table of two groups side by side, where they were asked for."""
+    records = judged.gathered.records
+    findings = [] if records is None else reported_findings(records)
+    doubt = "" if records is None else _doubt(records)
     return template("fleet.html.j2").render(
         title=title,
         subtitle=f"{judged.gathered.frame.height:,} records",
         answer=headline(judged),
-        accepted=judged.accepted,
+        doubt=doubt,
+        kind="bad" if not judged.accepted else "some" if doubt else "good",
+        findings=html(findings_grid(findings, {})) if findings else "",
         cards=list(_cards(judged)),
         verdicts=html(verdict_grid(judged)),
         notes=[line for line in notes(judged) if line not in commands(judged) and line not in coverage(judged)],
@@ -44,6 +52,18 @@ def fleet_page(title: str, judged: Judged, odd: Sequence[Minority], groups: Grid
         inventory=html(inventory_grid(odd)) if odd else "",
         groups=html(groups) if groups is not None else "",
         of_groups=groups.title if groups is not None else "",
+    )
+
+
+def _doubt(records: Rows) -> str:
+    """Return that most rates of the fleet are suspect, if so, and by what: then no verdict is better than they are."""
+    trust = records.columns("trust")["trust"]
+    suspect = int((trust == SUSPECT).sum())
+    if 2 * suspect <= int(trust.is_in([SUSPECT, CLEAN]).sum()):
+        return ""
+    rules = " and ".join(rule.replace("_", " ") for rule in rules_of(records)[:2])
+    return (
+        f"{suspect} of {many(len(records), 'record')} are suspect, by {rules}: no verdict here is better than they are."
     )
 
 

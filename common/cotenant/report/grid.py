@@ -193,7 +193,7 @@ def measured_columns(
             return Cell()
         value, interval, n, counts = measurement
         values = dict(zip(fields, (value, *(interval or (None, None)), *counts), strict=False))
-        return (Cell(show(value), values), Cell(numbers.span(interval, span)), Cell(n))[part]
+        return (Cell(show(value), values), Cell(numbers.span(interval, span, n)), Cell(n))[part]
 
     headings = (heading, "95 % interval", n)
     return [Column(name, partial(cell, part), optional=optional, seen=seen) for part, name in enumerate(headings)]

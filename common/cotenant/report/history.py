@@ -241,7 +241,7 @@ def _changes(series: RateSeries) -> Cell:
 
 COLUMNS: Sequence[Column[RateSeries]] = (
     *place_columns(lambda series: series, "suite", "host", "device"),
-    Column("job", lambda series: Cell(_name(series), {"job": series.job, "label": series.label}), left=True),
+    Column("job", lambda series: Cell(series_name(series), {"job": series.job, "label": series.label}), left=True),
     Column(
         "unit", lambda series: Cell(f"{series.unit}/s" if series.unit else ABSENT, {"unit": series.unit}), left=True
     ),
@@ -257,7 +257,7 @@ COLUMNS: Sequence[Column[RateSeries]] = (
 )
 
 
-def _name(series: RateSeries) -> str:
+def series_name(series: RateSeries) -> str:
     """Return the job's name, with the words that set this series apart from others of the job."""
     return f"{series.job} ({series.label})" if series.label else series.job
 
@@ -277,14 +277,23 @@ def _day(start: datetime | None) -> str:
     return ABSENT if start is None else f"{start:%Y-%m-%d}"
 
 
+def _size_and_cause(point: RateChange) -> tuple[str, str]:
+    why = ", ".join(point.versions) or "no version that its records know is another"
+    kind = "provisional until a second launch, " if point.provisional else ""
+    return f"{_day(point.start)} {change(point.ratio)} % ({kind}p {point.p:.2g})", f": {why}"
+
+
+def changes_words(point: RateChange) -> str:
+    """Return a change as a sentence: its day, its size, and the versions that changed with it."""
+    return f"{''.join(_size_and_cause(point))}."
+
+
 def _below(series: RateSeries) -> Iterator[Words]:
-    name = f"{_name(series)}: "
+    name = f"{series_name(series)}: "
     for point in series.changes:
         style = "yellow" if point.provisional else "bold red" if point.ratio < 1 else "green"
-        why = ", ".join(point.versions) or "no version that its records know is another"
-        kind = "provisional until a second launch, " if point.provisional else ""
-        size = f"{_day(point.start)} {change(point.ratio)} % ({kind}p {point.p:.2g})"
-        yield (name, "bold"), (size, style), (f": {why}", "")
+        size, cause = _size_and_cause(point)
+        yield (name, "bold"), (size, style), (cause, "")
     changed = {point.start for point in series.changes}
     for update in series.updates:
         if update.start not in changed:

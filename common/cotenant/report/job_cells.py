@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -106,15 +107,22 @@ def tenant_rates(job: JobSummary) -> str:
     return numbers.rates([estimate.rate for estimate in job.tenants.values()], ", ")
 
 
-def within_cell(job: JobSummary) -> Cell:
+def all_measured_once(jobs: Sequence[JobSummary]) -> bool:
+    """Whether no job has an interval but that of the observations of a single launch."""
+    return bool(jobs) and all(job.node is None or job.node.launches == 1 for job in jobs)
+
+
+def within_cell(job: JobSummary, once: bool = False) -> Cell:
     """Half the interval of each tenant's observations, of the launch where it is widest; of many the least and most.
 
-    Only where launches are too few for an interval of their own, and no other column has it.
+    Only where launches are too few for an interval of their own, and no other column has it: there is none where all
+    jobs were measured `once`.
     """
-    if job.node is None or job.node.interval is not None:
+    if job.node is None or (job.node.interval is not None and not once):
         return Cell()
     low, high, middle = map(pl.col, ("interval_low_items_s", "interval_high_items_s", "rate_items_s"))
     halves = job.members.columns(tenant=TENANT, half=(high - low) / (2 * middle)).drop_nulls()
     widest = halves.group_by("tenant", maintain_order=True).agg(pl.col("half").max())["half"].to_list()
     shown = widest if len(widest) <= SHOWN_TENANTS else [min(widest), max(widest)]
-    return Cell((", " if shown is widest else "..").join(f"±{percent(half)}" for half in shown) or ABSENT)
+    ends = [percent(half).removesuffix(" %") for half in shown]
+    return Cell(f"±{(', ' if shown is widest else '..').join(ends)} %" if ends else ABSENT)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from cotenant.report.answer import answer
+from cotenant.report.answer import UNNAMED, answers
 from cotenant.report.grid import (
     Cell,
     Column,
@@ -25,6 +25,7 @@ from cotenant.report.grid import (
 from cotenant.report.job_cells import (
     INTERFERENCE,
     STEPS,
+    all_measured_once,
     bound,
     device_load_cell,
     findings_cell,
@@ -39,8 +40,8 @@ from cotenant.report.job_cells import (
 )
 from cotenant.report.meters import device_load_percent
 from cotenant.report.mlbench import NOT_IN_PG
-from cotenant.report.numbers import ABSENT, at_most, percent
-from cotenant.report.problems import lines_below, rule_anchors
+from cotenant.report.numbers import ABSENT, at_most, percent, together_percent
+from cotenant.report.problems import first_steps, lines_below, rule_anchors
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.launches import grouped
 from cotenant.results.targets import Target
@@ -57,22 +58,22 @@ FIELDS = (
 )
 OF_WORKS = {"isolation": "isolation", "torch": "software"}
 OF_N = (
-    "rate: the median over a tenant's observations, the geometric mean over launches; of all tenants their sum. n: L "
+    "rate: the median over a user's observations, the geometric mean over launches; of all users their sum. n: L "
     "launches, with the 95 % t interval of their mean (3 and more) and the spread between them; o observations of a "
-    "single launch's only tenant, with the interval of their median."
+    "single launch's only user, with the interval of their median."
 )
 WITHIN = "within a launch"
 OF_WITHIN = (
-    "within a launch: half the 95 % interval of the median of a launch's observations, per tenant (of several launches "
+    "within a launch: half the 95 % interval of the median of a launch's observations, per user (of several launches "
     "the widest); another launch may lie outside of it."
 )
-OF_WORST = "worst/best (the tenant that is slower than the others beyond noise)."
+OF_WORST = "worst/best (the user that is slower than the others beyond noise)."
 OF_INTERFERENCE = (
     "interference: 1 - rate together / rate alone in the slice, with its 95 % interval over L launches, or r rounds or "
-    "o observations of one; --table interference has it per tenant."
+    "o observations of one; --table interference has it per user."
 )
 OF_STEPS = (
-    "p50, p99 of a step: of the tenant and launch whose p99 is the slowest, with p99's exact 95 % interval over its n "
+    "p50, p99 of a step: of the user and launch whose p99 is the slowest, with p99's exact 95 % interval over its n "
     "steps, taken as independent."
 )
 OF_CEILING = "of ceiling: FLOP/s over those of the matrix product that --jobs ceilings measured in the same slices."
@@ -84,10 +85,11 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
     For programs there are also rows of the tenants, and a document with the findings, failures and notes.
     """
     anchors = rule_anchors(summary.findings)
-    columns, groups = _columns(summary, targets or {}, anchors), []
+    once = all_measured_once(summary.jobs)
+    columns, groups = _columns(summary, targets or {}, anchors, once), []
     for (suite, host), jobs in grouped(summary.jobs, lambda job: (job.suite, job.host)).items():
         rows = [each for job in jobs for each in (row(columns, job), *_tenant_records(job))]
-        groups.append(RowGroup(rows, suite or "suite", facts(jobs, host)))
+        groups.append(RowGroup(rows, suite or "suite", _heading(jobs, host, once)))
     notes: list[Words] = [((text, "dim"),) for text in explanations(summary)]
     document = {
         "schema": "cotenant-report-1",
@@ -97,16 +99,19 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
         "notes": list(summary.notes),
     }
     notes += lines_below(summary.losses, summary.notes, summary.findings)
-    if sentence := answer(summary):
-        notes.append(((sentence, "bold"),))
+    for step in first_steps(summary.findings):
+        rule = step.finding.rule.replace("_", " ")
+        notes.append((("first: ", "bold"), (step.command, ""), (f"  [{rule}: {step.jobs}]", "dim")))
+    notes += [((text, "bold"),) for text in answers(summary)]
     return Grid(columns, groups, notes=notes, fields=FIELDS, document=document)
 
 
 def explanations(summary: Summary) -> list[str]:
     """Return the meanings of its grid's columns, of those that have anything in them."""
+    once = all_measured_once(summary.jobs)
     shown = {
         f"{OF_N} {OF_WORST}": bool(summary.jobs),
-        OF_WITHIN: any(within_cell(job) != Cell() for job in summary.jobs),
+        OF_WITHIN: any(within_cell(job, once) != Cell() for job in summary.jobs),
         OF_INTERFERENCE: any(job.kept for job in summary.jobs),
         OF_STEPS: any(steps_cell(job) != Cell() for job in summary.jobs),
         OF_CEILING: any(job.compute is not None and job.compute.of_ceiling is not None for job in summary.jobs),
@@ -115,29 +120,34 @@ def explanations(summary: Summary) -> list[str]:
 
 
 def _columns(
-    summary: Summary, targets: Mapping[str, Target], anchors: Mapping[str, str]
+    summary: Summary, targets: Mapping[str, Target], anchors: Mapping[str, str], once: bool
 ) -> Sequence[Column[JobSummary]]:
     links = {job: f"job{index}" if job.rates else "" for index, job in enumerate(summary.jobs)}
     of_node: Sequence[Column[JobSummary]] = rate_columns(lambda job: job.node)
-    rate, interval, n, spread = of_node
+    rate, *of_launches = of_node
+    together = [job.overlap for job in summary.jobs if job.overlap is not None]
+    alike = len(set(together)) == 1
     return (
         Column("suite", lambda job: word(job.suite), left=True, seen="files"),
         Column("host", lambda job: word(job.host), left=True, seen="files"),
         Column("job", lambda job: Cell(job.label, _named(job) | _computed(job), link=links[job]), left=True),
-        Column("each tenant", lambda job: Cell(tenant_rates(job)), left=True),
+        Column("each user", lambda job: Cell(tenant_rates(job)), left=True),
         Column("unit", lambda job: Cell(f"{job.unit}/s" if job.unit else ABSENT), left=True),
         Column("shared by", lambda job: word(str(job.sharers)) if shared(job) else Cell(), optional=True),
         Column("bound", lambda job: word(bound(job)) if bound(job) else Cell(), left=True, optional=True),
         Column(
             "verdict", lambda job: replace(job_verdict_cell(job), note_link=anchors.get(worst_rule(job), "")), left=True
         ),
-        replace(rate, heading="all tenants"),
-        interval,
-        n,
-        replace(spread, optional=True),
-        Column(WITHIN, within_cell, left=True, optional=True),
+        replace(rate, heading="all users"),
+        *(replace(column, optional=True) for column in of_launches if not once),
+        Column(WITHIN, lambda job: within_cell(job, once), left=True, optional=True),
         Column("worst/best", worst_over_best_cell, optional=True),
-        Column("overlap", lambda job: number(job.overlap, at_most, "overlap"), optional=True),
+        Column(
+            "overlap",
+            lambda job: number(job.overlap, at_most, "overlap"),
+            optional=True,
+            seen="files" if alike else "everywhere",
+        ),
         Column(
             "fairness",
             lambda job: number(job.evenness.jain if job.evenness else None, "{:.4f}".format, "fairness"),
@@ -154,13 +164,22 @@ def _columns(
     )
 
 
+def _heading(jobs: Sequence[JobSummary], host: str, once: bool) -> str:
+    """Return the facts of a table's jobs, with those that are the same in all its rows."""
+    parts = [facts(jobs, host), "each measured once" if once else ""]
+    overlaps = {job.overlap for job in jobs if job.overlap is not None}
+    if len(overlaps) == 1:
+        parts.append(f"all users ran together for {together_percent(*overlaps)} of the measured time")
+    return "; ".join(filter(None, parts))
+
+
 def facts(jobs: Sequence[JobSummary], host: str) -> str:
     """Return the facts common to all jobs of a suite on one host: `node1: Some Processor; 2 tenants, isolation v1`."""
     works = [dict(job.work) for job in jobs if job.work is not None]
     gpus = ", ".join(sorted({gpu for job in jobs for gpu in job.gpus}))
     parts = {name: sorted({work[of] for work in works if work[of]}) for name, of in OF_WORKS.items()}
     known = [f"{name} {', '.join(values)}" for name, values in parts.items() if values]
-    return "; ".join([f"{host or 'an unnamed host'}{f': {gpus}' if gpus else ''}", *known])
+    return "; ".join([f"{host or UNNAMED}{f': {gpus}' if gpus else ''}", *known])
 
 
 def rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:

@@ -14,16 +14,27 @@ from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, table, wo
 from cotenant.report.matrix import Matrix, matrix_grid
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, ORIGINAL_LEFT_OUT, Failure, Score
 from cotenant.report.numbers import ABSENT, borne, percent, plain
-from cotenant.report.renderers import Card, html, template
+from cotenant.report.renderers import Card, html
+from cotenant.report.simple_page import Section, simple_page
+from cotenant.text import many
 
 RESULT_FIELDS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")
 OF_MEANS = "Rates are the original's: the mean over observations; `cotenant report` has their median."
+OF_COLUMNS = (
+    "Of each job: mean and sd of n records' mean rates (one record a user), held against a reference device's target. "
+    "PM counts the jobs that are fast enough, ST those that are steady enough, PG says how fast all are together; jobs "
+    "measured by their efficiency (scaling) are no part of PG. Means show the digits that n and sd bear and one more, "
+    "of n = 1 three; all digits are in the records and the CSV."
+)
 DEVICES = ("Relative device performance", "mean (min .. max) of records' mean rates, % of each job's best device")
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that the report holds; `older` is the older table that stands in place of the results, if any."""
+    """Everything that the report holds; `older` is the older table that stands in place of the results, if any.
+
+    `works` says of jobs that did other work than the targets' in what they differ.
+    """
 
     title: str
     subtitle: str
@@ -35,15 +46,16 @@ class Report:
     devices: Sequence[str]
     matrix: Matrix
     skipped: Sequence[str]
+    works: Mapping[str, str]
     older: Grid | None = None
 
 
 def report_grids(report: Report) -> Iterator[Grid]:
     """Yield the report's sections."""
     yield Grid((), (), report.title, [((report.subtitle, ""),), (("", ""),)])
-    yield report.older or results_grid(report.results)
+    yield report.older or results_grid(report)
     yield failures_grid(report)
-    lines = [*_score_lines(report.score, report.price), *of_original(report)]
+    lines = [*_score_lines(report.score, report.price), *of_works(report), *of_original(report)]
     yield Grid((), [RowGroup((), "Score", notes=[((line, ""),) for line in lines])])
     if report.matrix:
         yield _devices_grid(report)
@@ -60,13 +72,30 @@ SHOWN: dict[str, Callable[[Any], str]] = {
 """How numbers of these columns are shown; means and shares of targets as n and sd bear it, others in six digits."""
 
 
-def results_grid(results: pl.DataFrame) -> Grid:
-    """Return a row per job against its target."""
-    return replace(_grid(results.select(RESULT_FIELDS), [OF_MEANS]), fields=RESULT_FIELDS)
+def results_grid(report: Report) -> Grid:
+    """Return a row per job against its target, with the work in which it differs from that of the target."""
+    works = report.works
+    work: Column[Any] = Column(
+        "other work", lambda line: word(works.get(line["job"], ""), "", "yellow"), left=True, optional=True
+    )
+    return replace(_grid(report.results.select(RESULT_FIELDS), [OF_MEANS], [work]), fields=RESULT_FIELDS)
 
 
-def _grid(lines: pl.DataFrame, notes: Sequence[str] = ()) -> Grid:
-    columns = [Column(name, partial(_cell, name), left=name == "job") for name in lines.columns]
+def of_works(report: Report) -> list[str]:
+    """Return the sentence on jobs that did other work than their target's, if any did."""
+    targets = dict(report.results.select("job", "target").drop_nulls().iter_rows())
+    differ = [job for job in report.works if job in targets]
+    if not differ:
+        return []
+    text = (
+        f"{many(len(differ), 'job')} did other work than the target's: there perf compares two works, and so does the "
+        "score. --jobs baselines runs the targets' work; --save-target makes targets of other work."
+    )
+    return [text]
+
+
+def _grid(lines: pl.DataFrame, notes: Sequence[str] = (), more: Sequence[Column[Any]] = ()) -> Grid:
+    columns = [*(Column(name, partial(_cell, name), left=name == "job") for name in lines.columns), *more]
     return table(columns, lines.iter_rows(named=True), "Results", notes=[((note, ""),) for note in notes])
 
 
@@ -163,15 +192,8 @@ def report_page(report: Report) -> str:
     ]
     if report.price is not None:
         cards.append(Card("RPP", _three(score.price_per_score(report.price)), f"price {report.price:,.6g} / score"))
-    grids = [results_grid(report.results), failures_grid(report), *([_devices_grid(report)] if report.matrix else [])]
-    return template("mlbench.html.j2").render(
-        title=report.title,
-        subtitle=report.subtitle,
-        cards=cards,
-        missing=[
-            *([f"Without {', '.join(score.missing)} there is no score of the suite."] if score.missing else []),
-            *of_original(report),
-        ],
-        sections=[html(grid) for grid in grids],
-        skipped=report.skipped,
-    )
+    grids = [results_grid(report), failures_grid(report), *([_devices_grid(report)] if report.matrix else [])]
+    missing = [f"Without {', '.join(score.missing)} there is no score of the suite."] if score.missing else []
+    sections = [Section("", (), html(grid)) for grid in grids]
+    words = [*missing, *of_works(report), *of_original(report), OF_COLUMNS]
+    return simple_page(report.title, report.subtitle, (), words, sections, cards, report.skipped)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 ABSENT = "-"
-TOO_SMALL = "n too small"
+TOO_SMALL = "too few runs"
+ONE_RUN = "1 run"
 SHOWN_TENANTS = 4
 _SCALES = ((999.95e9, 1e12, "T"), (999.95e6, 1e9, "G"), (999.95e3, 1e6, "M"), (9999.5, 1e3, "k"), (0.0, 1.0, ""))
 
@@ -34,9 +35,9 @@ def interval(low: float, high: float) -> str:
     return f"{_digits(low / scale)}-{_digits(high / scale)}{letter}"
 
 
-def span(ends: tuple[float, float] | None, show: Callable[[float, float], str] = interval) -> str:
-    """Return an interval, or that there are too few launches or observations for one."""
-    return TOO_SMALL if ends is None else show(*ends)
+def span(ends: tuple[float, float] | None, show: Callable[[float, float], str] = interval, n: str = "") -> str:
+    """Return an interval, or that there is one launch, `n` of `1` or `1L`, or are too few of them for one."""
+    return show(*ends) if ends is not None else ONE_RUN if n in ("1", "1L") else TOO_SMALL
 
 
 def ratio(value: float) -> str:
@@ -79,6 +80,11 @@ def percent(share: float) -> str:
 def at_most(share: float) -> str:
     """Return three digits, rounded down: what is below a limit must not read as the limit."""
     return f"{math.floor(1000 * share) / 1000:.3f}" if math.isfinite(share) else ABSENT
+
+
+def together_percent(overlap: float) -> str:
+    """Return `100 %`, or `99.9 %`, rounded down: what is below 100 % must not read so."""
+    return "100 %" if overlap == 1 else f"{math.floor(1000 * overlap) / 10:.1f} %"
 
 
 def _is_rate(value: float) -> bool:

@@ -11,26 +11,37 @@ import polars as pl
 from markupsafe import Markup
 
 from cotenant.report import mlbench
-from cotenant.report.answer import sentences, shares_of
+from cotenant.report.answer import MOST_HOSTS, UNNAMED, answers, sentences, shares_of
 from cotenant.report.beside import mix_blocks
+from cotenant.report.duets import LEGEND as OF_DUETS
+from cotenant.report.duets import duet_lines, duet_sentence, duets_grid
+from cotenant.report.hosts import hosts_grid
 from cotenant.report.interference import interference_blocks, interference_grid
 from cotenant.report.jobs import explanations, facts, jobs_grid
 from cotenant.report.kept import QUICK
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses, mean_of
-from cotenant.report.numbers import ABSENT, at_most, plain
+from cotenant.report.numbers import ABSENT, plain, together_percent
 from cotenant.report.page_beside import beside_each_other, sharing
 from cotenant.report.page_jobs import Picture, job_cards
 from cotenant.report.page_sense import under_pressure
 from cotenant.report.pictures import curves as picture
 from cotenant.report.pictures.shares import NARROW, WIDTH, shares_picture
-from cotenant.report.problems import findings_grid, losses_grid
+from cotenant.report.problems import (
+    ReportedFinding,
+    findings_grid,
+    first_steps,
+    loss_sentences,
+    losses,
+    losses_grid,
+    reported_findings,
+)
 from cotenant.report.renderers import Card, html, template
 from cotenant.report.scaling import Curves, scaling_grid
 from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
 from cotenant.report.time_share import observed_words
-from cotenant.results.columns import LAUNCH
+from cotenant.results.columns import LAUNCH, TENANT
 from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.launches import grouped
 from cotenant.results.read import again
@@ -42,6 +53,10 @@ from cotenant.text import gib, listed, many
 
 OF_PANELS = ("group", "fairness")
 """Columns that the page has in each job's panel: with them its table would be wider than a screen."""
+FAILURES_ON_TOP = 3
+DUETS_ON_TOP = 2
+SIGNS = "●■◆▲"
+"""The marks of the first users in the chart on top."""
 POINTS = 8000
 """How many observations a page draws at most: each takes some 30 bytes."""
 
@@ -67,17 +82,23 @@ def page(
     """Return the page. `skipped` are sentences on files that are no records, `shared` what users of one device have."""
     devices, rows = device_matrix(summary)
     anchors = {job.name: f"job{index}" for index, job in reversed([*enumerate(summary.jobs)]) if job.rates}
-    everything = (summary.records, summary.solos)
+    everything = (summary.records, summary.solos, summary.in_duets)
+    findings = [*summary.findings, *reported_findings(summary.in_duets)]
+    lost = [*summary.losses, *losses(summary.in_duets)]
     scores = against.scores.values() if against else ()
+    said, duets = _answer(summary), [duet_sentence(line) for line in duet_lines(summary.in_duets)]
     return template("report.html.j2").render(
         title=title,
-        answer=sentences(summary),
-        shares=_shares(summary, WIDTH),
-        narrow_shares=_shares(summary, NARROW),
+        answer=[*said, *((sentence, True) for sentence in duets[: 0 if said else DUETS_ON_TOP])],
+        charts=_charts(summary),
         subtitle=_subtitle(summary),
-        cards=[*(_score_cards(against) if against else ()), *cards(summary)],
+        cards=[*(_score_cards(against) if against else ()), *_host_cards(summary, findings)],
         missing=list(dict.fromkeys(name for score in scores for name in score.missing)),
-        results=html(jobs_grid(summary, against.targets if against else {}), OF_PANELS),
+        hosts=html(hosts_grid(summary)),
+        duets=html(duets_grid(summary.in_duets)) if duets else "",
+        duet_sentences=duets,
+        of_duets=OF_DUETS,
+        results=html(jobs_grid(summary, against.targets if against else {}), OF_PANELS) if summary.jobs else "",
         explanations=explanations(summary),
         jobs=job_cards(summary, POINTS),
         devices=html(matrix_grid(devices, device_names(devices, summary), rows)) if len(devices) > 1 else "",
@@ -88,8 +109,10 @@ def page(
         sharing=sharing(shared),
         meters=_meters(summary),
         machines=machines(summary),
-        findings=html(findings_grid(summary.findings, anchors)) if summary.findings else "",
-        losses=html(losses_grid(summary.losses)) if summary.losses else "",
+        first=first_steps(findings),
+        findings=html(findings_grid(findings, anchors)) if findings else "",
+        failures=loss_sentences(lost)[:FAILURES_ON_TOP],
+        losses=html(losses_grid(lost)) if lost else "",
         notes=[*summary.notes, *skipped],
         failed=sum(len(rows.where(~pl.col("completed"))) for rows in everything),
         total=sum(map(len, everything)),
@@ -97,19 +120,42 @@ def page(
 
 
 def charts_on_top(summary: Summary) -> list[Picture]:
-    """Return the chart of users' shares; of different jobs beside each other alone the bars of each mix."""
-    if (shares := _shares(summary, WIDTH)) is not None:
-        return [shares]
+    """Return the charts of users' shares; of different jobs beside each other alone the bars of each mix."""
+    if charts := _charts(summary):
+        return [wide for wide, _ in charts]
     beside = beside_each_other(summary)
     return [mix.picture for mix in beside.mixes if mix.picture is not None] if beside is not None else []
 
 
-def _shares(summary: Summary, width: float) -> Picture | None:
-    """Return the chart on top: each tenant's rate over its rate alone, or over an equal share."""
+def _answer(summary: Summary) -> list[tuple[str, bool]]:
+    """Return the answer in paragraphs, each with whether it is a large one: the first of one host, or one a host."""
+    if len(summary.hosts) > 1:
+        return [(text, True) for text in answers(summary)]
+    return [(text, not at) for at, text in enumerate(sentences(summary))]
+
+
+def _charts(summary: Summary) -> list[tuple[Picture, Picture]]:
+    """Return a chart of each host, wide and narrow: of one, or of a few side by side."""
+    hosts = summary.hosts
+    if len(hosts) > MOST_HOSTS:
+        return []
+    charts = []
+    for at, (host, of_host) in enumerate(hosts.items()):
+        name = f"{host or UNNAMED}: " if len(hosts) > 1 else ""
+        pair = [_shares(of_host, width, name, at) for width in (WIDTH, NARROW)]
+        if pair[0] is not None and pair[1] is not None:
+            charts.append((pair[0], pair[1]))
+    return charts
+
+
+def _shares(summary: Summary, width: float, host: str, at: int) -> Picture | None:
+    """Return the chart on top: each user's rate over its rate alone, or over an equal share."""
     rows = shares_of(summary)
     if not rows:
         return None
-    caption = ["● ■ ◆ ▲: tenants 0, 1, 2, 3 and on; hollow: suspect"]
+    most = max(len(row.shares) for row in rows)
+    users = ", ".join(f"{mark} user {user}" for user, mark in zip(range(most), SIGNS, strict=False))
+    caption = [f"{users}{' and on' if most > len(SIGNS) else ''}", "hollow: suspect"]
     intervals = [share for row in rows for share in row.shares.values() if share.interval is not None]
     if not all(share.within for share in intervals):
         caption.append("solid bars: 95 % intervals over launches")
@@ -123,7 +169,8 @@ def _shares(summary: Summary, width: float) -> Picture | None:
     title = f"Each user's rate over {'what it has alone' if len(equal) < len(rows) else 'an equal share'}"
     if any(job.mix for job in summary.jobs):
         title = f"Beside copies of its own job: {title[0].lower()}{title[1:]}"
-    return Picture(Markup(shares_picture(rows, f"shares{width:.0f}", width)), title, f"{'; '.join(caption)}.")
+    picture = Markup(shares_picture(rows, f"shares{at}-{width:.0f}", width))
+    return Picture(picture, f"{host}{title}", f"{'; '.join(caption)}.")
 
 
 def headline(summary: Summary, against: str | None = None) -> str:
@@ -143,20 +190,39 @@ def _users(summary: Summary) -> int:
 
 
 def _subtitle(summary: Summary) -> str:
-    records = summary.records.columns("suite", "hostname", "isolation", "run_id", "start_time", launch=LAUNCH)
-    launches = records.drop("start_time").n_unique()
+    table = summary.records.table
+    at = [at for rows in (summary.records, summary.solos, summary.under_pressure, summary.in_duets) for at in rows.at]
+    columns = ("suite", "hostname", "isolation", "run_id", "solo", "start_time")
+    # A launch of one user alone is one, too: the number of launches is of all of them.
+    alone_of = pl.when("solo").then(TENANT)
+    records = Rows(table, at).columns(*columns, launch=LAUNCH, alone_of=alone_of)
+    different = records.drop("start_time").unique()
+    launches, alone = different.height, different["solo"].sum()
     days = sorted(filter(None, records["start_time"].str.slice(0, 10).unique()))
     when = f", {days[0]}" if len(days) == 1 else f", {days[0]} to {days[-1]}" if days else ""
     hosts = grouped(summary.jobs, lambda job: job.host)
     users = _users(summary)
-    where = facts(*next(iter(hosts.items()))[::-1]) if len(hosts) == 1 else f"{len(hosts)} hosts"
     parts = (
-        where,
-        many(users, "user"),
-        f"{records.height:,} records of {launches:,} launches{when}",
-        observed_words(summary),
+        facts(*next(iter(hosts.items()))[::-1]) if len(hosts) == 1 else listed(host or UNNAMED for host in hosts),
+        many(users, "user") if users else "",
+        f"{many(launches, 'launch', 'es')}{f', {alone} of them of one user alone' if alone else ''}{when}",
+        many(records.height, "record"),
+        observed_words(summary) if len(hosts) == 1 else "",
     )
     return "; ".join(filter(None, parts))
+
+
+def _host_cards(summary: Summary, findings: Sequence[ReportedFinding]) -> Iterator[Card]:
+    """Yield the cards of each host, and one on findings."""
+    hosts = summary.hosts
+    for host, of_host in hosts.items() if len(hosts) <= MOST_HOSTS else ():
+        # Of several hosts the table of them side by side has the rest.
+        for card in cards(of_host)[: 1 if len(hosts) > 1 else None]:
+            yield replace(card, name=f"{card.name}, {host or UNNAMED}") if len(hosts) > 1 else card
+    severities = Counter(finding.severity for finding in findings)
+    errors, warnings = severities["error"], severities["warning"]
+    kinds = f"{many(warnings, 'kind')} of warning" if warnings else "no warning"
+    yield Card("Findings", f"{errors} + {warnings}", f"{many(errors, 'error')}, {kinds}")
 
 
 def _score_cards(against: Against) -> Iterator[Card]:
@@ -200,21 +266,21 @@ def _curves(curves: Curves) -> list[dict[str, Any]]:
 
 
 def cards(summary: Summary) -> list[Card]:
-    """Return the facts of any directory of records; what nobody measured has no card."""
-    jobs, counts = summary.jobs, [len(job.rates) for job in summary.jobs]
+    """Return the facts of the jobs of a host; what nobody measured has no card."""
+    jobs, counts = summary.jobs, [len(job.rates) for job in summary.jobs if job.rates]
     least, most = min(counts, default=0), max(counts, default=0)
-    launches = f"{least} to {many(most, 'launch', 'es')}" if least < most else many(most, "launch", "es")
+    launches = f"of {least} to {most} launches each that count"
+    if least == most:
+        launches = "each measured once" if most == 1 else f"of {most} launches each that count"
     clean = sum(job.verdict == CLEAN for job in jobs)
-    shown = [Card("Jobs clean", f"{clean} / {len(jobs)}", f"{launches} each count")]
+    shown = [Card("Jobs clean", f"{clean} / {len(jobs)}", launches)]
     if even := [(job.evenness.worst_over_best, job.label) for job in jobs if job.evenness is not None]:
         worst, name = min(even)
-        shown.append(Card("Worst / best tenant", f"{worst:.3f}", f"the least even job: {name}"))
+        shown.append(Card("Slowest / fastest user", f"{worst:.3f}", f"the least even job: {name}"))
     if overlaps := [job.overlap for job in jobs if job.overlap is not None]:
-        note = "of the measured time, at the least, lay beside all tenants"
-        shown.append(Card("Overlap", at_most(min(overlaps)), note))
-    severities = Counter(finding.severity for finding in summary.findings)
-    total = f"{severities['error']} + {severities['warning']}"
-    return [*shown, Card("Findings", total, "errors, and warnings, each counted once")]
+        words = "of the measured time, at the least, all users ran together"
+        shown.append(Card("Together", together_percent(min(overlaps)), words))
+    return shown
 
 
 Facts = list[tuple[str, str]]
@@ -228,7 +294,7 @@ def machines(summary: Summary) -> list[tuple[str, Facts]]:
     shown = []
     for host, isolation, gpu, at in hosts.group_by("hostname", maintain_order=True).last().iter_rows():
         machine = next((record.at("machine") for _, record in again(Rows(in_order.table, [at]))), None)
-        shown.append((host or "an unnamed host", _facts(mapping_of(machine), isolation, gpu)))
+        shown.append((host or UNNAMED, _facts(mapping_of(machine), isolation, gpu)))
     return shown
 
 

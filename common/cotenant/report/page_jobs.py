@@ -37,7 +37,7 @@ INTERVALS = {
     "within": "Dotted: 95 % interval of the median of this one launch's observations, which knows of no other launch.",
     "over": "Shaded: 95 % interval over launches.",
 }
-WHOSE: dict[Kind, str] = {"device": "devices", "tenant": "tenants' slices", "host": "host"}
+WHOSE: dict[Kind, str] = {"device": "devices", "tenant": "users' slices", "host": "host"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,12 @@ def job_cards(summary: Summary, points: int) -> list[dict[str, Any]]:
     anchors = rule_anchors(summary.findings)
     rated = [(index, job, job.node) for index, job in enumerate(summary.jobs) if job.node is not None]
     ends = shares_axis(end for _, job, _ in rated for end in _extremes(job))
-    return [_card(job, node, f"j{index}", most, ends, anchors) for index, job, node in rated]
+    several = len({job.host for _, job, _ in rated}) > 1
+    return [
+        _card(job, node, f"j{index}", most, ends, anchors)
+        | ({"label": f"{job.label} on {job.host}"} if several else {})
+        for index, job, node in rated
+    ]
 
 
 def _whole(job: JobSummary) -> float:
@@ -98,6 +103,8 @@ def _card(
 def span_of(estimate: Estimate) -> str:
     """Return the interval and n in words."""
     of = many(estimate.launches, "launch", "es")
+    if estimate.launches == 1 and estimate.interval is None:
+        return "measured once"
     if estimate.observations is not None:
         of = f"{estimate.observations} observations of 1 launch"
     return f"95 %: {interval(*estimate.interval)}, {of}" if estimate.interval else f"{of}: too few for an interval"
@@ -107,7 +114,7 @@ def _facts(job: JobSummary) -> str:
     batch_size, precision = job.members.columns("batch_size", "precision").row(0)
     batch = f"batch {batch_size}" if batch_size is not None else ""
     fairness = f"fairness {job.evenness.jain:.4f}" if job.evenness is not None else ""
-    parts = (job.group, many(len(job.tenants), "tenant"), shared(job), batch, precision, fairness)
+    parts = (job.group, many(len(job.tenants), "user"), shared(job), batch, precision, fairness)
     return " · ".join(filter(None, parts))
 
 
@@ -132,7 +139,7 @@ def _compute(job: JobSummary) -> str:
         parts.append(f"MFU {percent(compute.mfu)}")
     if compute.of_ceiling is not None and compute.ceiling_tflops is not None:
         parts.append(f"{percent(compute.of_ceiling)} of the ceiling of {rate(compute.ceiling_tflops * 1e12)} FLOP/s")
-    return f"per tenant: {', '.join(parts)}"
+    return f"per user: {', '.join(parts)}"
 
 
 def _strips(
@@ -144,11 +151,11 @@ def _strips(
             rates[tenant.tenant].append(tenant.spans.rates)
     if not rates:
         return None
-    bands = {f"tenant {printable(who)}": (rates[who], job.tenants[who]) for who in job.tenants if who in rates}
+    bands = {f"user {printable(who)}": (rates[who], job.tenants[who]) for who in job.tenants if who in rates}
     picture, notes = strips(bands, _whole(job), ends, most, name)
     kept_count = sum(int(tenant.spans.kept.sum()) for tenant in tenants)
     n = f"n = {kept_count:,} observations, {many(len(job.rates), 'launch', 'es')}."
-    title = f"Observations, in % of the median tenant's rate, {rate(_whole(job))}"
+    title = f"Observations, in % of the median user's rate, {rate(_whole(job))}"
     return Picture(Markup(picture), title, " ".join(filter(None, (n, INTERVALS[_intervals(job)], notes))))
 
 
@@ -168,10 +175,10 @@ def _memory(launch: Rows, name: str) -> Picture | None:
         limit = part_of(mapping_of(isolation.get("read_back")).get("memory_bytes"), Number)
         if most is None or limit is None or not 0 <= most <= limit < MOST:
             return None
-        held[f"tenant {printable(str(tenant))}"] = (most / 2**30, limit / 2**30)
+        held[f"user {printable(str(tenant))}"] = (most / 2**30, limit / 2**30)
     if not held:
         return None
-    caption = "bar: the most that was in use while tenants were timed; line: the limit of the slice"
+    caption = "bar: the most that was in use while users were timed; line: the limit of the slice"
     return Picture(Markup(memory(held, name)), "Memory against its limit, GiB", caption)
 
 
@@ -230,4 +237,6 @@ def _of_quantity(kind: Kind, quantity: str, courses: Sequence[Course], name: str
 
 
 def _label(course: Course) -> str:
-    return course.of if course.kind == "host" else f"{course.kind} {printable(course.of)}"
+    if course.kind == "host":
+        return course.of
+    return f"{'user' if course.kind == 'tenant' else course.kind} {printable(course.of)}"

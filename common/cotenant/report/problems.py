@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -93,8 +94,17 @@ def losses(records: Rows) -> list[Loss]:
 SHOWN = 50
 MOST_AT_END = 3
 """So many findings stand at a suite's end."""
-PASTED = {"slow_start": "-- --skip {:.0f}", "loaded_ahead": "-- --skip {:.0f}"}
-"""Arguments that mend a rule's finding, of its finding's value."""
+OF_HOST = ("foreign_load", "stolen", "swapped", "memory_kills", "throttled", "device_in_use", "bursts")
+PASTED = {
+    **dict.fromkeys(("slow_start", "loaded_ahead"), f"{PROGRAM} --name {{names}} -- --skip {{value:.0f}}"),
+    "drift": f"{PROGRAM} --name {{names}} --settle 10s",
+    "few_observations": f"{PROGRAM} --name {{names}} --budget 30s",
+    "slow_tenant": f"{PROGRAM} plan",
+    "not_enforced": "sudo ./cgroup_setup.sh",
+    **dict.fromkeys(OF_HOST, f"{PROGRAM} --name {{names}}"),
+}
+"""The command that mends a rule's finding, by its jobs and its value; where the host was the cause, one that launches
+them again."""
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
 """So many further sentences of a rule stand below its worst value."""
@@ -115,16 +125,38 @@ def lines_below(
         yield ((f"{many(infos, 'finding')} more for information: --html and --format json hold them.", "dim"),)
 
 
-def gravest(findings: Sequence[ReportedFinding]) -> Iterator[Words]:
-    """Yield the first findings in a line each, with a command to paste where there is one."""
-    for finding in findings[:MOST_AT_END]:
+@dataclass(frozen=True, slots=True)
+class FirstStep:
+    """One of the gravest findings, and the command that launches its jobs anew and mends it, "" where there is none."""
+
+    finding: ReportedFinding
+    jobs: str
+    command: str
+
+
+def first_steps(findings: Iterable[ReportedFinding]) -> list[FirstStep]:
+    """Return the steps to take first: of the gravest findings that a command mends, the greatest effect first."""
+    return [step for step in _steps(findings) if step.command][:MOST_AT_END]
+
+
+def _steps(findings: Iterable[ReportedFinding]) -> Iterator[FirstStep]:
+    for finding in findings:
+        if finding.severity == "info":
+            continue
         names = [*dict.fromkeys(name.removesuffix(SOLO) for name in finding.jobs)]
-        command = ""
-        if finding.rule in PASTED and finding.value is not None:
-            command = f"  {PROGRAM} --name {shlex.quote(','.join(names))} {PASTED[finding.rule].format(finding.value)}"
-        jobs = f"  [{listed(map(printable, names), SHOWN_JOBS)}]"
+        command = PASTED.get(finding.rule, "")
+        if "{value" in command and finding.value is None:
+            command = ""
+        command = command.format(names=shlex.quote(",".join(names)), value=finding.value)
+        yield FirstStep(finding, listed(map(printable, names), SHOWN_JOBS), command)
+
+
+def gravest(findings: Iterable[ReportedFinding]) -> Iterator[Words]:
+    """Yield the first findings in a line each, with the command that mends it where there is one."""
+    for step in itertools.islice(_steps(findings), MOST_AT_END):
+        finding = step.finding
         said = (f"{finding.severity}: ", STYLES[finding.severity]), (finding.sentence or finding.rule, "")
-        yield *said, (jobs, "dim"), (command, "bold")
+        yield *said, (f"  [{step.jobs}]", "dim"), (f"  {step.command}" if step.command else "", "bold")
 
 
 def _first(lines: Sequence[Words], of: str) -> Iterator[Words]:
@@ -133,11 +165,17 @@ def _first(lines: Sequence[Words], of: str) -> Iterator[Words]:
         yield ((f"{len(lines) - SHOWN:,} more {of}: they stand in --format json.", "dim"),)
 
 
+def loss_sentences(losses: Sequence[Loss]) -> list[str]:
+    """Return a sentence for each launch that did not finish: which job and user, and why."""
+    alike = grouped(losses, lambda loss: (loss.job, loss.run_id, loss.outcome, loss.message)).values()
+    return ["".join(text for text, _ in _loss_words(of_launch)) for of_launch in alike]
+
+
 def _loss_words(alike: Sequence[Loss]) -> Words:
     """Return the line of a launch's tenants that ended for the same reason."""
     loss, aborted = alike[0], sum(loss.aborted for loss in alike)
-    tenants = f"tenant{'s' if len(alike) > 1 else ''} {listed((each.tenant for each in alike), SHOWN_TENANTS)}"
-    where = f"{loss.job} R{loss.run_id} {tenants}: "
+    users = f"user{'s' if len(alike) > 1 else ''} {listed((each.tenant for each in alike), SHOWN_TENANTS)}"
+    where = f"{loss.job} R{loss.run_id} {users}: "
     more = f"  [{aborted} more aborted with it]" if aborted else ""
     return (where, "bold"), (f"{loss.outcome}: {printable(loss.message)}".removesuffix(": "), ""), (more, "dim")
 
@@ -205,7 +243,7 @@ def losses_grid(losses: Sequence[Loss]) -> Grid:
     columns: Sequence[Column[Loss]] = (
         Column("job", lambda loss: word(loss.job), left=True),
         Column("uid", lambda loss: word(str(loss.run_id))),
-        Column("tenant", lambda loss: word(loss.tenant)),
+        Column("user", lambda loss: word(loss.tenant)),
         Column("outcome", lambda loss: word(loss.outcome, style="bold red"), left=True),
         Column("message", _message, left=True, words=True),
     )

@@ -11,7 +11,7 @@ import polars as pl
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding
 from cotenant.report import scaling
-from cotenant.report.answer import answer
+from cotenant.report.answer import answers
 from cotenant.report.beside import outside_pairs
 from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.duets import duets_grid
@@ -27,7 +27,7 @@ from cotenant.results.columns import TENANT
 from cotenant.results.record import INVALID
 from cotenant.text import many
 
-OF_N_IN_SHORT = "rate: the median; of all tenants their sum. n: o observations of one launch, L launches."
+OF_N_IN_SHORT = "rate: the median; of all users their sum. n: o observations of one launch, L launches."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class TenantLine:
 
 
 TENANTS: Sequence[Column[TenantLine]] = (
-    Column("tenant", lambda line: word(line.tenant, "tenant")),
+    Column("user", lambda line: word(line.tenant, "tenant")),
     *rate_columns(lambda line: line.estimate),
     Column("overlap", lambda line: number(line.overlap, at_most)),
     Column("verdict", lambda line: verdict_cell(line.verdict, line.doubt), left=True),
@@ -83,7 +83,7 @@ def _job_facts(job: JobSummary) -> str:
         f"isolation {job.isolation}" if job.isolation else "",
     ]
     if (even := job.evenness) is not None:
-        slowest = f" (tenant {even.slowest})" if even.slowest is not None else ""
+        slowest = f" (user {even.slowest})" if even.slowest is not None else ""
         parts.append(f"fairness {even.jain:.4f}, worst/best {even.worst_over_best:.3f}{slowest}")
     if None in job.kept:
         interference = interference_cell(job)
@@ -132,4 +132,4 @@ def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bo
             yield scaling.scaling_grid(curves)
     if share := observed_words(summary):
         yield Grid((), (), notes=[((f"{share[0].upper()}{share[1:]}.", "dim"),)])
-    yield Grid((), (), notes=[((answer(summary), "bold"),)])
+    yield Grid((), (), notes=[((text, "bold"),) for text in answers(summary)])

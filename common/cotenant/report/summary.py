@@ -162,6 +162,14 @@ class Summary:
     under_pressure: Rows
     in_duets: Rows
 
+    @property
+    def hosts(self) -> dict[str, Summary]:
+        """The jobs of each host by its name; records, findings and losses are those of all hosts in each."""
+        by_host = grouped(self.jobs, lambda job: job.host)
+        if len(by_host) == 1:
+            return dict.fromkeys(by_host, self)
+        return {host: replace(self, jobs=tuple(jobs)) for host, jobs in by_host.items()}
+
 
 def summarise(records: Rows) -> Summary:
     """Return the lines of all jobs, in the order of their first record; the newest record of each tenant counts."""

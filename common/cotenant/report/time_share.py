@@ -46,11 +46,11 @@ def spent_of(summary: Summary) -> TimeSpent | None:
 
 
 def observed_words(summary: Summary) -> str:
-    """Return how long launches took to start, and how much of the rest lies in observations; "" where nobody knows."""
+    """Return how much of the time that launches took lies in observations; "" where nobody knows."""
     if (spent := spent_of(summary)) is None:
         return ""
-    starts, share = duration_words(spent.lasted_s - spent.loaded_s), spent.observed_s / spent.loaded_s
     return (
-        f"of {duration_words(spent.lasted_s)} of launches {starts} lay before GO and behind STOP, and of the rest "
-        f"{100 * share:.0f} % inside observations"
+        f"{100 * spent.observed_s / spent.lasted_s:.0f} % of {duration_words(spent.lasted_s)} was measured "
+        f"({100 * spent.observed_s / spent.loaded_s:.0f} % of the time from GO to STOP), the rest was start-up and "
+        "checks"
     )

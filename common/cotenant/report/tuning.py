@@ -70,8 +70,8 @@ COLUMNS: Sequence[Column[SettingLine]] = (
 
 
 def search_grid(search: Search, name: str, unit: str) -> Grid:
-    """Return a row for each setting; rates are those of all tenants together."""
-    return table(COLUMNS, setting_lines(search), name, f"{unit}/s of all tenants together" if unit else "")
+    """Return a row for each setting; rates are those of all users together."""
+    return table(COLUMNS, setting_lines(search), name, f"{unit}/s of all users together" if unit else "")
 
 
 class PlainSearch:

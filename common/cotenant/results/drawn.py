@@ -5,8 +5,9 @@ It stands in no table: it is taken from the record's decoded file where it is as
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -34,12 +35,19 @@ DRAWN: Mapping[Kind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Observations in the order they were made: `start_ns`, `end_ns`, `items`, and whether each was `kept`."""
+    """Observations in the order they were made: `start_ns`, `end_ns`, `items`, and whether each was `kept`.
+
+    `alone`: of a block in which this tenant alone ran. `held`: it was held still in the middle of it, for blocks of
+    others. `audits`: begin and end of each audit, which lies between two observations.
+    """
 
     start_ns: npt.NDArray[np.int64]
     end_ns: npt.NDArray[np.int64]
     items: npt.NDArray[np.float64]
     kept: npt.NDArray[np.bool_]
+    alone: npt.NDArray[np.bool_]
+    held: npt.NDArray[np.bool_]
+    audits: Sequence[tuple[int, int]] = ()
 
     @property
     def rates(self) -> npt.NDArray[np.float64]:
@@ -100,13 +108,34 @@ def spans_of(fields: Fields) -> Spans:
     skip = fields.get("skip")
     made_in_order = observations_of(fields)
     flags = counts(made_in_order, skip if isinstance(skip, int) else 0)
-    possible = [(flag, made) for flag, made in zip(flags, made_in_order, strict=True) if made.possible]
+    rows = zip(made_in_order, flags, _held(made_in_order), strict=True)
+    possible = [row for row in rows if row[0].possible]
+    audited = mapping_of(mapping_of(fields.get("observed")).get("audit")).get("after")
+    audits = [at for at in part_of(audited, list[Whole]) or [] if 0 < at < len(made_in_order)]
     return Spans(
-        start_ns=np.array([made.start_ns for _, made in possible], np.int64),
-        end_ns=np.array([made.end_ns for _, made in possible], np.int64),
-        items=np.array([made.items for _, made in possible], np.float64),
-        kept=np.array([flag for flag, _ in possible], np.bool_),
+        start_ns=np.array([made.start_ns for made, _, _ in possible], np.int64),
+        end_ns=np.array([made.end_ns for made, _, _ in possible], np.int64),
+        items=np.array([made.items for made, _, _ in possible], np.float64),
+        kept=np.array([kept for _, kept, _ in possible], np.bool_),
+        alone=np.array([made.kind == "only" for made, _, _ in possible], np.bool_),
+        held=np.array([held for _, _, held in possible], np.bool_),
+        audits=[(made_in_order[at - 1].end_ns, made_in_order[at].start_ns) for at in audits],
     )
+
+
+def _held(observations: Sequence[Observed]) -> list[bool]:
+    """Return of each observation whether blocks of others lie inside it: the next one's block is not the next block."""
+    known = [made.block for made in observations]
+    before = itertools.accumulate(known, _newest)
+    after = list(itertools.accumulate(reversed(known), _newest))[::-1]
+    return [
+        block is None and last is not None and following is not None and following - last > 1
+        for block, last, following in zip(known, before, after, strict=True)
+    ]
+
+
+def _newest(last: int | None, block: int | None) -> int | None:
+    return last if block is None else block
 
 
 def observations_of(fields: Fields) -> list[Observed]:

@@ -60,9 +60,13 @@ def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     last = pl.when("ours").then("start_time").max().over(key)
     older = newest.select(older=pl.col("ours") & (pl.col("start_time") != last)).to_series()
     repeated = {*several, *newest.filter(older).select("name", "run_id").iter_rows()}
-    runs = [f"{name}, repetition {uid}: there are records of several runs; the newest count." for name, uid in repeated]
+    by_uid: dict[int, list[str]] = {}
+    for name, uid in sorted(repeated):
+        by_uid.setdefault(uid, []).append(name)
+    several_runs = "there are records of several runs; the newest count."
+    runs = [f"{listed(names, NAMED)}, repetition {uid}: {several_runs}" for uid, names in sorted(by_uid.items())]
     of_one_run = (newest.filter(~older) if older.any() else newest).drop(LONE)
-    return of_one_run, [*copies, *failed_again, *sorted(runs), *_of_other_runs(of_one_run)]
+    return of_one_run, [*copies, *failed_again, *runs, *_of_other_runs(of_one_run)]
 
 
 def _without_failed_reruns(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:

@@ -103,7 +103,9 @@ def dots(axes: Axes, x: npt.ArrayLike, y: npt.ArrayLike, size: float, **style: A
     vertices = np.repeat(np.column_stack([np.asarray(x, float), np.asarray(y, float)]), 2, axis=0)
     codes = np.tile([Outline.MOVETO, Outline.LINETO], len(vertices) // 2)
     style = {"facecolor": "none", "linewidth": size, "capstyle": "round"} | style
-    axes.add_patch(PathPatch(Outline(vertices, codes), **style))
+    outline = Outline(vertices, codes)
+    outline.should_simplify = False  # of a path of many points it leaves out lines without a length: the dots
+    axes.add_patch(PathPatch(outline, **style))
 
 
 def boxes(axes: Axes, spans: Iterable[tuple[float, float]], y: float, height: float, **style: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +94,13 @@ BOXES = 150
 MOST_BEFORE = 0.6
 """How much of what came before GO is shown, as a share of the load's time."""
 HEIGHT = 0.5
+SKIPPED, KEPT, ALONE, HELD_STILL = range(4)
+STYLES: Mapping[int, dict[str, Any]] = {
+    SKIPPED: {"facecolor": ACCENT, "alpha": 0.3},
+    KEPT: {"facecolor": ACCENT},
+    ALONE: {"facecolor": SOFT, "alpha": 0.55},
+}
+"""How observations are drawn by their kind; of one in which its tenant was held still the line through it is seen."""
 
 
 def timeline(launch: Sequence[Drawn], name: str) -> tuple[str, str] | None:
@@ -105,7 +113,7 @@ def timeline(launch: Sequence[Drawn], name: str) -> tuple[str, str] | None:
     stop = max(meeting.load_end_ns - t0_ns for _, meeting in met) / 1e9
     begin = min(_warm_up(meeting, t0_ns)[0] for _, meeting in met)
     left = max(begin, -MOST_BEFORE * stop)
-    axes = bands([f"tenant {printable(tenant.tenant)}" for tenant, _ in met])
+    axes = bands([f"user {printable(tenant.tenant)}" for tenant, _ in met])
     axes.set_xlim(left - 0.02 * (stop - left), stop + 0.02 * (stop - left))
     axes.axvspan(*((end_ns - t0_ns) / 1e9 for end_ns in common), facecolor=WASH, linewidth=0)
     merged = max(_band(axes, y, tenant.spans, meeting, t0_ns, begin < left) for y, (tenant, meeting) in enumerate(met))
@@ -123,19 +131,25 @@ def _band(axes: Axes, y: int, spans: Spans, meeting: Meeting, t0_ns: int, cut: b
     """Draw one tenant; return how many observations stand in one box."""
     warm = _warm_up(meeting, t0_ns)
     starts, ends = ((moments - t0_ns) / 1e9 for moments in (spans.start_ns, spans.end_ns))
+    load_end = (meeting.load_end_ns - t0_ns) / 1e9
+    axes.plot([starts[0], max(load_end, ends[-1])], [y, y], color=SOFT, linewidth=0.7)
     axes.plot([warm[1], starts[0]], [y, y], color=SOFT, linewidth=1.0, linestyle=(0, (1, 1.6)))
     # No hatching: patterns make a printed page thirty times as large.
     boxes(axes, [warm], y, HEIGHT * 0.6, facecolor=LINE, edgecolor=SOFT, linewidth=0.7)
     axes.plot([warm[1], warm[1]], [y - HEIGHT / 2, y + HEIGHT / 2], color=INK, linewidth=1.2)
-    merged = 1
-    for is_kept, alpha in ((False, 0.3), (True, 1.0)):
-        chosen = np.flatnonzero(spans.kept == is_kept)
-        size = max(1, -(-len(chosen) // BOXES))
-        last = chosen[np.minimum(np.arange(0, len(chosen), size) + size, len(chosen)) - 1]
-        spread = zip(starts[chosen[::size]], ends[last], strict=True)
-        boxes(axes, spread, y, HEIGHT, facecolor=ACCENT, alpha=alpha, edgecolor=PAPER, linewidth=0.5)
-        merged = max(merged, size)
-    load_end = (meeting.load_end_ns - t0_ns) / 1e9
+    kinds = np.select([spans.held, spans.alone, spans.kept], [HELD_STILL, ALONE, KEPT], SKIPPED)
+    merged = max(1, -(-len(kinds) // BOXES))
+    number = np.arange(len(kinds))
+    # A box ends where the next observation is of another kind.
+    first = np.maximum.accumulate(np.where(np.diff(kinds, prepend=-1) != 0, number, 0))
+    begins = np.flatnonzero((number - first) % merged == 0)
+    closes = np.append(begins[1:], len(kinds)) - 1
+    for kind, style in STYLES.items():
+        chosen = kinds[begins] == kind
+        spread = zip(starts[begins[chosen]], ends[closes[chosen]], strict=True)
+        boxes(axes, spread, y, HEIGHT, **({"edgecolor": PAPER, "linewidth": 0.5} | style))
+    audits = [((begin - t0_ns) / 1e9, (end - t0_ns) / 1e9) for begin, end in spans.audits]
+    boxes(axes, audits, y, HEIGHT * 0.7, facecolor=INK, alpha=0.75)
     if load_end > ends[-1]:
         boxes(axes, [(float(ends[-1]), load_end)], y, HEIGHT * 0.6, facecolor="none", edgecolor=ACCENT, linewidth=0.8)
     if cut:

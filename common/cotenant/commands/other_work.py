@@ -1,0 +1,64 @@
+"""Finds jobs that did other work than the reference suite's, of which the targets of a device model are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cotenant.checkout import CHECKOUT
+from cotenant.results.decoded import list_of
+from cotenant.results.read import again
+from cotenant.results.table import Rows
+from cotenant.suite.jobfile import load
+from cotenant.text import listed
+
+OF_NO_WORK = frozenset(
+    [
+        *("--repeat", "--number", "--skip", "--report", "--cuda", "--no-cuda", "--seed", "--workers"),
+        *("--devices", "--ngpu", "--data", "--dataset-dir", "--dataroot"),
+    ]
+)
+"""Flags that say how much is measured, on how many devices, and where files lie."""
+SHOWN = 2
+
+
+def other_works(records: Rows) -> dict[str, str]:
+    """Return for each job among `records`, one of each, in which arguments it differs from the reference suite's.
+
+    A job that is not in that suite has no place here, nor has a record that does not know its command.
+    """
+    reference = {job.name: _of_file(dict(job.args)) for job in load(CHECKOUT / "baselines.json").jobs}
+    found = {}
+    for row, record in again(records):
+        command = [str(word) for word in list_of(record.fields.get("command"))]
+        if not command or row["name"] not in reference:
+            continue
+        own, asked = _of_command(command[1:]), reference[row["name"]]
+        flags = [flag for flag in dict.fromkeys([*asked, *own]) if own.get(flag) != asked.get(flag)]
+        if flags:
+            found[row["name"]] = listed((_difference(flag, own, asked) for flag in flags), SHOWN)
+    return found
+
+
+def _difference(flag: str, own: Mapping[str, str], asked: Mapping[str, str]) -> str:
+    here, there = (f"{flag} {of[flag]}".rstrip() if flag in of else "" for of in (own, asked))
+    return f"{here}, not {asked[flag]}" if here and there else here or f"without {there}"
+
+
+def _of_file(args: Mapping[str, object]) -> dict[str, str]:
+    known = {flag: values for flag, values in args.items() if flag.startswith("-") and flag not in OF_NO_WORK}
+    return {
+        flag: " ".join(map(str, values)) if isinstance(values, tuple) else str(values) for flag, values in known.items()
+    }
+
+
+def _of_command(words: Sequence[str]) -> dict[str, str]:
+    """Return the flags of a command with the words behind each."""
+    flags: dict[str, str] = {}
+    flag = ""
+    for word in words:
+        if word.startswith("-") and not word[1:2].isdigit():
+            flag = word
+            flags[flag] = ""
+        elif flag:
+            flags[flag] = f"{flags[flag]} {word}".lstrip()
+    return {flag: value for flag, value in flags.items() if flag not in OF_NO_WORK}

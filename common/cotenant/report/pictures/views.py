@@ -1,0 +1,90 @@
+"""Draws ratios with their intervals around 1, and a job's rates over the dates of its launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from cotenant.report.history import RateSeries
+from cotenant.report.numbers import rate
+from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, axes_of, beside, dots, svg
+from cotenant.stats.launches import across_launches
+from cotenant.text import printable
+
+NAME_LENGTH = 28
+LETTER, MARGIN, ROW = 0.066, 0.15, 0.19
+"""Inches of a letter of the names, around them, and of a row."""
+BEYOND = 0.02
+MOST = 2.5
+"""Ratios beyond this, or below its inverse, are drawn at the end of the axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A ratio by its name, filled where it is `sure`, and the words beside it."""
+
+    name: str
+    value: float
+    interval: tuple[float, float] | None
+    words: str
+    sure: bool = True
+
+
+def ratios(lines: Sequence[Ratio], margin: float, name: str, width: float = 8.0) -> str:
+    """Return a row per ratio; between 1 - `margin` and 1 + `margin` lies what counts as no difference."""
+    names = [printable(line.name)[:NAME_LENGTH] for line in lines]
+    left, right = (MARGIN + LETTER * max(map(len, words)) for words in (names, [line.words for line in lines]))
+    axes = axes_of(0.5 + ROW * len(lines), right=right, width=width, left=left)
+    axes.grid(visible=False, axis="y")
+    ends = [end for line in lines for end in (line.value, *(line.interval or ()))]
+    low = max(1 / MOST, min([*ends, 1 - 2 * margin, 0.95]) - BEYOND)
+    high = min(MOST, max([*ends, 1 + 2 * margin, 1.05]) + BEYOND)
+    if margin:
+        axes.axvspan(1 - margin, 1 + margin, facecolor=WASH, linewidth=0)
+    for at, line in enumerate(lines):
+        axes.axhline(at, color=LINE, linewidth=0.4)
+        if line.interval is not None:
+            axes.plot(np.clip(line.interval, low, high), [at, at], color=INK, linewidth=1.1)
+        fill = ACCENT if line.sure else PAPER
+        style: dict[str, Any] = {"markersize": 4.6, "color": fill, "markeredgecolor": ACCENT, "markeredgewidth": 1.0}
+        axes.plot([np.clip(line.value, low, high)], [at], "o", clip_on=False, **style)
+        beside(axes, at, line.words, 8)
+    axes.axvline(1, color=INK, linewidth=0.9)
+    axes.set_xlim(low, high)
+    axes.set_ylim(len(lines) - 0.4, -0.6)
+    axes.set_yticks(range(len(lines)), names, color=INK)
+    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    return svg(axes, name)
+
+
+def over_dates(series: RateSeries, name: str) -> str:
+    """Return a series' rates over their dates: a line at each level, and one down where the level changed."""
+    axes = axes_of(1.7, left=0.7)
+    seconds = np.array([start.timestamp() for start in series.starts])
+    rates = np.array(series.rates)
+    room = 0.02 * max(seconds[-1] - seconds[0], 3600.0)
+    axes.set_xlim(seconds[0] - room, seconds[-1] + room)
+    spread = max(rates.max() - rates.min(), 0.04 * rates.max())
+    axes.set_ylim(max(0.0, rates.min() - 0.2 * spread), rates.max() + 0.2 * spread)
+    dots(axes, seconds, rates, 3.2, edgecolor=ACCENT, alpha=0.85, clip_on=False)
+    sure = [series.starts.index(change.start) for change in series.changes if not change.provisional]
+    for first, end in pairwise([0, *sure, len(rates)]):
+        level = across_launches(series.rates[first:end]).rate
+        axes.plot(seconds[[first, end - 1]], [level, level], color=INK, linewidth=1.3)
+    for change in series.changes:
+        dashes = (0, (2, 2)) if change.provisional else "-"
+        axes.axvline(change.start.timestamp(), color=SOFT, linewidth=1.0, linestyle=dashes)
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_formatter(lambda value, _: rate(value))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    long = seconds[-1] - seconds[0] > 2 * 86400
+    form = "%Y-%m-%d" if long else "%m-%d %H:%M"
+    axes.xaxis.set_major_formatter(lambda value, _: datetime.fromtimestamp(value, UTC).strftime(form))
+    return svg(axes, name)

@@ -1,0 +1,140 @@
+"""Views as pages of their own: a comparison, a history, and searches for the fastest setting, each with its charts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from markupsafe import Markup
+
+from cotenant.report import numbers
+from cotenant.report.comparison import CLAIMS, OF_SUITE, SuiteComparison, comparison_grid
+from cotenant.report.grid import Grid
+from cotenant.report.history import LEGEND as OF_HISTORY
+from cotenant.report.history import RateSeries, changes_words, history_grid, series_name
+from cotenant.report.page_jobs import Picture
+from cotenant.report.pictures.views import Ratio, over_dates, ratios
+from cotenant.report.renderers import Card, html
+from cotenant.report.simple_page import Section, simple_page
+from cotenant.report.tuning import search_grid, setting_lines
+from cotenant.stats.verdict import Verdict
+from cotenant.text import many
+from cotenant.tuning.search import Search
+
+NAMED = 6
+"""So many sentences stand on top of a page."""
+OF_COMPARISON = (
+    "B / A is the geometric mean of B's launches over that of A's, with its 95 % interval; the band around 1 is the "
+    "margin, within which a difference counts as none. Filled: FASTER or SLOWER."
+)
+OF_TUNING = (
+    "Rates are of whole launches, all users together. Over the job's: the rate of a setting over that of the job as it "
+    "is, with its 95 % interval; that of the best is of fresh launches by turns."
+)
+
+
+# Comparison
+
+
+def comparison_page(a: str, b: str, lines: SuiteComparison) -> str:
+    """Return the page of a comparison of the places A and B."""
+    grid = comparison_grid(lines)
+    counts = Counter(line.verdict for line in lines.lines)
+    cards = [
+        Card(verdict, str(counts[verdict]), f"of {many(len(lines.lines), 'job')}")
+        for verdict in Verdict
+        if counts[verdict]
+    ]
+    drawn = [
+        Ratio(line.job, result.ratio, result.interval, line.verdict, line.verdict in CLAIMS)
+        for line in lines.lines
+        if (result := line.comparison) is not None
+    ]
+    pictures = []
+    if drawn:
+        margin = max(line.comparison.margin for line in lines.lines if line.comparison is not None)
+        pictures = [Picture(Markup(ratios(drawn, margin, "ratios")), "B / A", f"band: margin of {100 * margin:.1f} %")]
+    notes = ["".join(text for text, _ in words) for words in grid.notes]
+    return simple_page(
+        f"B against A: {many(len(lines.lines), 'job')}",
+        f"A: {a}; B: {b}",
+        [*_compared(lines), f"The suite as a whole: {OF_SUITE[lines.suite_slower]}."],
+        [OF_COMPARISON, *notes],
+        [Section("", pictures, html(grid))],
+        cards,
+    )
+
+
+def _compared(lines: SuiteComparison) -> Iterator[str]:
+    """Yield the claims in sentences, the slowest first, or that there is none."""
+    claims = [(line, line.comparison) for line in lines.lines if line.verdict in CLAIMS and line.comparison is not None]
+    for line, result in sorted(claims, key=lambda pair: pair[1].ratio)[:NAMED]:
+        span = f" ({numbers.ratio_interval(*result.interval)})" if result.interval else ""
+        yield f"{line.job} is {line.verdict} in B: {numbers.ratio(result.ratio)}{span} of its rate in A."
+    if not claims:
+        same = sum(line.verdict is Verdict.SAME for line in lines.lines)
+        yield f"No job is faster or slower in B beyond chance; {same} of {many(len(lines.lines), 'job')} are the same."
+
+
+# History
+
+
+def history_page(store: str, series: Sequence[RateSeries]) -> str:
+    """Return the page of a history that is kept in the file `store`."""
+    grid = history_grid(series)
+    changed = [(each, change) for each in series for change in each.changes]
+    changed.sort(key=lambda pair: pair[1].start, reverse=True)
+    answer = [f"{series_name(each)}: {changes_words(change)}" for each, change in changed[:NAMED]]
+    sections, first = [], 0
+    for group in grid.groups:
+        members = series[first : first + len(group.rows)]
+        first += len(members)
+        pictures = [_over_dates(each, f"h{first}-{at}") for at, each in enumerate(members) if len(each.rates) > 1]
+        sections.append(Section(f"{group.title} on {group.facts}", pictures, _without_title(grid, group.title)))
+    launches = sum(each.n for each in series)
+    return simple_page(
+        f"History of {many(len(series), 'series', '')}",
+        f"{store}; {many(launches, 'launch', 'es')}",
+        answer or ["No rate has changed beyond chance."],
+        [OF_HISTORY],
+        sections,
+    )
+
+
+def _over_dates(series: RateSeries, name: str) -> Picture:
+    changes = "; ".join(changes_words(change).rstrip(".") for change in series.changes) or "no change of level"
+    return Picture(Markup(over_dates(series, name)), f"{series_name(series)}, {series.unit or 'item'}/s", changes)
+
+
+def _without_title(grid: Grid, title: str) -> Markup:
+    """Return the table of the group of this title, which a heading has said; charts stand for its sparklines."""
+    (group,) = (group for group in grid.groups if group.title == title)
+    return html(replace(grid, groups=[replace(group, title="", facts="")]), ("",))
+
+
+# Searches
+
+
+def tuning_page(title: str, searches: Mapping[str, tuple[Search, str]]) -> str:
+    """Return the page of searches by their jobs' names, each with the unit of its rates."""
+    sections = []
+    for at, (name, (search, unit)) in enumerate(searches.items()):
+        drawn = [
+            Ratio(str(line.setting), line.gain.rate, line.gain.interval, line.note, line.setting == search.best)
+            for line in setting_lines(search)
+            if line.gain is not None
+        ]
+        picture = Picture(Markup(ratios(drawn, 0.0, f"t{at}")), "Rate over that of the job as it is", "filled: taken")
+        grid = search_grid(search, "", unit)
+        sections.append(Section(f"{name}, {unit or 'item'}/s", [picture] if drawn else [], html(grid)))
+    answer = [_won(name, search) for name, (search, _) in searches.items()]
+    return simple_page(title, many(len(searches), "job"), answer, [OF_TUNING], sections)
+
+
+def _won(name: str, search: Search) -> str:
+    won = search.gain
+    if search.best == search.space.base or won is None:
+        return f"{name}: the job's own setting stays."
+    span = f" ({numbers.ratio_interval(*won.interval)})" if won.interval else ""
+    return f"{name}: {search.best} has {numbers.ratio(won.rate)}{span} times the rate of the job as it is."

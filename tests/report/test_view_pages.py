@@ -1,0 +1,122 @@
+"""Comparisons, histories and searches as pages, and what a report's page says of several hosts, failures and duets."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import numpy as np
+
+from cotenant.finding import Finding
+from cotenant.report.answer import answer
+from cotenant.report.comparison import Conditions, compare_launches
+from cotenant.report.history import series_of
+from cotenant.report.hosts import hosts_grid
+from cotenant.report.pictures.canvas import axes_of, dots, svg
+from cotenant.report.problems import first_steps
+from cotenant.report.view_pages import comparison_page, history_page, tuning_page
+from cotenant.results.drawn import spans_of
+from cotenant.results.history import entries_of
+from cotenant.results.launches import launches_of
+from cotenant.results.record import Record
+from report.making import fields_of, launch, lost, month, solo, summary_of, table
+from report.test_duets import duet
+from report.test_page import Reader, page_of
+from report.test_tuning_view import search
+from results.made import NOON, observed
+
+
+def on(host: str, uids: int = 3, mean_ms: float = 500.0) -> list[Record]:
+    place = {"hostname": host}
+    return [
+        one
+        for uid in range(uids)
+        for name in ("vae", "wlm")
+        for one in (*launch(name, uid, mean_ms=mean_ms, place=place), *solo(name, uid, place=place))
+    ]
+
+
+def test_two_hosts_have_a_column_each_and_no_sentence_in_common() -> None:
+    summary = summary_of([*on("one"), *on("two", mean_ms=600)])
+    assert re.fullmatch(r"one: .* two: .*", answer(summary))
+    assert "over 4 jobs" not in answer(summary)
+    grid = hosts_grid(summary)
+    assert [column.heading for column in grid.columns] == ["job", "unit", "one", "two"]
+    shown = Reader(page_of(summary)).text
+    for words in (
+        "Hosts side by side",
+        "Jobs clean, one",
+        "Jobs clean, two",
+        "two: Each user's rate over",
+        "vae on two",
+    ):
+        assert words in shown
+    assert not hosts_grid(summary_of(on("one"))).groups
+    many_hosts = summary_of([one for host in "abcde" for one in launch("vae", place={"hostname": host})])
+    assert answer(many_hosts).startswith("5 hosts have no answer in common")
+
+
+def test_failures_stand_on_top_with_their_reason_and_launches_alone_count_as_launches() -> None:
+    text = Reader(page_of(summary_of([*launch("vae"), *solo("vae"), *lost("wlm", 0)]))).text
+    assert text.index("wlm R0 user 1: out_of_memory: It needed more.") < text.index("Results")
+    assert "4 launches, 2 of them of one user alone" in text
+    assert "each measured once" in text
+    assert "0 users" not in Reader(page_of(summary_of([]))).text
+
+
+def test_a_duet_alone_is_a_page_with_its_verdict_and_without_users() -> None:
+    text = Reader(page_of(summary_of(duet()))).text
+    assert text.index("B is slower than A: it has 92.4 %") < text.index("Is B slower than A?")
+    assert "0 users" not in text
+    assert "Show jobs with" not in text
+
+
+def test_a_first_step_has_a_command_with_the_jobs_that_it_helps() -> None:
+    late = Finding("slow_start", "warning", "The first 2 are slow.", "Skip them.", value=7.0, effect=0.05)
+    wild = Finding("same_seed", "warning", "One seed.", "Give another.")
+    summary = summary_of([*launch("vae", findings=(late, wild)), *launch("wlm", findings=(late,))])
+    assert [step.command for step in first_steps(summary.findings)] == ["./run.sh --name vae,wlm -- --skip 7"]
+    assert "./run.sh --name vae,wlm -- --skip 7" in Reader(page_of(summary)).text
+
+
+def test_every_dot_of_many_is_drawn() -> None:
+    axes = axes_of(1.0)
+    dots(axes, np.linspace(0, 1, 100), np.full(100, 0.5), 2.0)
+    assert svg(axes, "d").count("h0") == 100
+
+
+def test_blocks_of_others_and_audits_are_known_of_a_timeline() -> None:
+    rows = [
+        {"start_ns": 10 * at, "end_ns": 10 * at + 8, "items": 1, "data_wait_ns": 0, "block": block, "kind": kind}
+        for at, (block, kind) in enumerate([(0, "all"), (None, ""), (2, "all"), (None, ""), (3, "only")])
+    ]
+    spans = spans_of({"observations": rows, "skip": 0, "observed": {"audit": {"after": [2]}}})
+    assert spans.held.tolist() == [False, True, False, False, False]
+    assert spans.alone.tolist() == [False, False, False, False, True]
+    assert spans.audits == [(18, 20)]
+    plain = fields_of(launch("vae")[0])
+    assert not spans_of(plain).held.any()
+    assert observed([1.0])[0].block is None
+
+
+def test_a_comparison_a_history_and_searches_are_pages_that_work_offline() -> None:
+    sides = []
+    for hour, mean_ms in enumerate((500, 700)):
+        started = [NOON + timedelta(hours=hour, minutes=2 * uid) for uid in range(5)]
+        records = [one for uid in range(5) for one in launch("vae", uid, mean_ms=mean_ms, started=started[uid])]
+        sides.append(launches_of(table(records).frame)[0])
+    lines = compare_launches(*sides, Conditions())
+    history, _ = entries_of(table(month()))
+    pages = {
+        "vae is SLOWER in B": comparison_page("A", "B", lines),
+        "2026-03-24 ": history_page("history.jsonl", series_of(history, 0.02)),
+        "vae: batch 8": tuning_page("Tuned", {"vae": (search(), "image")}),
+    }
+    for words, text in pages.items():
+        seen = Reader(text)
+        assert "<svg" in text, words
+        assert len(seen.ids) == len(set(seen.ids))
+        assert all(link.startswith("#") for link in seen.links)
+    assert "vae is SLOWER in B: 0.7" in Reader(pages["vae is SLOWER in B"]).text
+    assert "-9.1 % (p " in Reader(pages["2026-03-24 "]).text
+    assert "vae: the job's own setting stays." in Reader(pages["vae: batch 8"]).text
