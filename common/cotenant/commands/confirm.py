@@ -46,7 +46,7 @@ class SideAgain:
 
 
 Again = dict[str, tuple[SideAgain, Options, Mapping[str, Job]]]
-"""The launches of each side: its options, and a job for each cell."""
+"""The options that a side runs with, and a job for each cell, by the side's name."""
 
 
 def launch_again(

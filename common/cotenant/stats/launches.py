@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, stdev, variance
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,7 @@ class AcrossLaunches:
 def across_launches(rates: Sequence[float]) -> AcrossLaunches:
     """Describe one rate per launch. Raises ValueError for none, or one that is not positive."""
     logs = logarithms(rates).tolist()
-    spread = math.sqrt(variance(logs)) if len(logs) > 1 else None
+    spread = stdev(logs) if len(logs) > 1 else None
     return AcrossLaunches(len(logs), math.exp(fmean(logs)), interval_around(fmean(logs), logs), spread)
 
 
@@ -63,12 +63,6 @@ def means_by_uid(logs: Sequence[Mapping[int, float]], shares: Sequence[float] | 
     parts = shares or [1 / len(logs)] * len(logs)
     uids = sorted(set.intersection(*(set(benchmark) for benchmark in logs)))
     return {uid: sum(part * benchmark[uid] for part, benchmark in zip(parts, logs, strict=True)) for uid in uids}
-
-
-def variance(sample: Sequence[float]) -> float:
-    """Return the variance of two values and more, in floats: fractions, as the standard library has them, take long."""
-    center = fmean(sample)
-    return sum((value - center) ** 2 for value in sample) / (len(sample) - 1)
 
 
 def standard_error(*samples: Sequence[float]) -> tuple[float, float]:
