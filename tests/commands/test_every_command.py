@@ -51,6 +51,7 @@ TABLE = {
     "--help": Shown((r"--name NAMES", *(rf"^  {name} +\w" for name in COMMANDS if name != "run")), HEAVY),
     "help --all": Shown((r"--nnodes N", r"--settle S"), HEAVY),
     "exec --help": Shown((r"--count-line REGEX", r"^The command stands behind --: "), HEAVY),
+    "capacity --help": Shown((r"--keep SHARE", r"nothing is applied\.$"), HEAVY),
     "help report": Shown((r"--html FILE", r"--table \{throughput,"), HEAVY),
     "tune --help": Shown((r"--out FILE", r"--allow \{tf32,bf16,fp16\}"), ("torch", "polars", "matplotlib")),
     "list": Shown((r"^job +cells +item ", r"^vae +1 +image "), HEAVY),
@@ -84,6 +85,7 @@ TABLE = {
 ELSEWHERE = {
     "exec --users 2 -- python train.py": "tests/launch/test_exec.py",
     "exec --duet --users 1 -- python before/train.py --- python train.py": "tests/launch/test_exec.py",
+    "capacity --name vae --keep 0.5": "minutes: tests/commands/test_capacity_command.py",
     "doctor": "with its seconds by tests/commands/test_doctor.py, on a bad host, too",
     "--dry": "asks tasks of this checkout: tests/commands/test_refusals.py",
     "challenge --listen 7000": "below",

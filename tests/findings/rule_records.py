@@ -299,6 +299,8 @@ def by_blocks(together: float = 1.0, alone: float = 1.0, rest: float = 0.0, kept
     """A record of a launch by blocks, whose slice used so many processors in blocks of each kind."""
     loads = {"all": together, "only": alone, "rest": rest}
     spent = {kind: Spent(round(load * 1e9), 1_000_000_000) for kind, load in loads.items()}
+    sharers = more.pop("sharers", 1)
     blocks = Blocks(9, 41, 41, more.pop("void", 0), "freezer", 500_000, 3_000_000, spent, **more)
     rows = [replace(row, block=index // 5, kept=True) for index, row in enumerate(steady()[5:])]
-    return a_record(told={"observations": rows, "skip": 0, "blocks": blocks, "kept": Kept(kept, (0.8, 1.0), 9)})
+    told = {"observations": rows, "skip": 0, "blocks": blocks, "kept": Kept(kept, (0.8, 1.0), 9)}
+    return a_record({"sharers": sharers}, told)

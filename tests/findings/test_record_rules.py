@@ -79,6 +79,7 @@ SPEAKING: list[tuple[str, Made]] = [
     ("other_load", lambda: by_blocks(together=0.1)),
     ("other_load", lambda: by_blocks(alone=0.1)),
     ("other_load", lambda: by_blocks(together=0.0)),
+    ("other_load", lambda: by_blocks(alone=0.05, kept=0.5, sharers=2)),
     ("not_held", lambda: by_blocks(unheld=3, void=3)),
     ("pace", lambda: warmed_up(9_000_000, 500_000, 600_000, duration_ms=120, number=3000)),
     ("pace", lambda: warmed_up(duration_ms=29.7, number=30_000)),
@@ -198,6 +199,8 @@ SILENT: list[tuple[str, Made]] = [
     # Half the time, half the items: as of two tenants of one processor.
     ("other_load", lambda: by_blocks(together=0.25, kept=0.25)),
     ("other_load", lambda: by_blocks(together=0.31)),
+    # Of two whose threads share two processors: they spin while those rest that they wait for.
+    ("other_load", lambda: by_blocks(together=0.42, alone=0.85, kept=0.13, sharers=2)),
     ("other_load", a_record),
     ("not_held", by_blocks),
     ("not_held", a_record),

@@ -29,6 +29,7 @@ LIMIT_S = 900
 """The longest line launches 190 times: two minutes where nothing else runs."""
 LACKING = {
     " exec ": "needs programs of a reader's own: tests/launch/test_exec.py has them",
+    " capacity ": "launches for minutes: tests/commands/test_capacity_command.py",
     "srun ": "needs a cluster with Slurm",
     "docker ": "needs Docker and an image",
     "--nnodes": "needs several hosts: tests/nodes has two",

@@ -3,6 +3,7 @@
 GROUPS = {
     "for your own programs": {
         "exec": "any command as a tenant: copies at once, and what each keeps",
+        "capacity": "how many users this machine carries, each with enough of it",
     },
     "before a run": {
         "list": "the jobs of a suite: what each trains, on what, and how long it takes",

@@ -176,6 +176,10 @@ def _share_mode(text: str) -> ShareMode:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def _share_modes(text: str) -> list[ShareMode]:
+    return [_share_mode(each.strip()) for each in text.split(",")]
+
+
 def share(text: str) -> float:
     """Return the part of one that `1%` or `0.01` stands for."""
     part = _amount(text, _SHARES, "share such as 1% or 0.01")
@@ -206,17 +210,22 @@ def add_format(parser: argparse._ActionsContainer, forms: Iterable[str] = ("json
     add("--json", action="store_const", const="json", dest="format", help="as --format json: docs/commands.md")
 
 
-def add_slice_flags(parser: Parser) -> None:
-    """Add the flags that say how many slices there are, of what, and who enforces them."""
+def add_slice_flags(parser: Parser, most: bool = False) -> None:
+    """Add the flags that say how many slices there are, of what, and who enforces them; where users are as many as can
+    be, `most` of them, on as few slices as there are devices, and in several modes of sharing these."""
     add = parser.add_argument_group("slices").add_argument
-    add("--users", type=int, metavar="N", help="tenants (default: one per accelerator, else up to 2)")
+    users = "the most that are tried" if most else "tenants (default: one per accelerator, else up to 2)"
+    add("--users", type=int, metavar="N", help=users)
     how = f"how slices are enforced: {', '.join(ISOLATIONS)}; `require` refuses to degrade"
     add("--isolation", choices=ISOLATIONS, default="auto", metavar="HOW", help=how)
     add = parser.add_rare_group("slices, further").add_argument
-    shared = "slices that the users share, equally many in each (default: one each, as far as processors go)"
+    usual = "one per accelerator, else one" if most else "one each, as far as processors go"
+    shared = f"slices that the users share, equally many in each (default: {usual})"
     add("--slices", type=int, metavar="N", help=shared)
     turns = "how users share a device: time, mps, mps:PERCENT of its multiprocessors, mig, or dmem (docs/sharing.md)"
-    add("--share", type=_share_mode, metavar="MODE", help=turns)
+    if most:
+        turns += "; of several, as time,mps, each is tried"
+    add("--share", type=_share_modes if most else _share_mode, metavar="MODES" if most else "MODE", help=turns)
     add("--no-cgexec", action="store_const", const="none", dest="isolation", help="as --isolation none")
     add("--cgroup-base", metavar="PATH", help="parent of our cgroups in each hierarchy (default cotenant.<login>)")
     add("--plan", choices=("cores", "contiguous"), default="cores", help="whole cores first, or consecutive ids")

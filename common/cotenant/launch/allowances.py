@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cotenant.launch.crowd import Crowd, CrowdSchedule
 from cotenant.launch.duet import DUET_BUDGET_NS, DuetSchedule
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import Pair, PairSchedule
@@ -61,9 +62,9 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
 
 
 def by_blocks(
-    tenants: Sequence[Tenant], budget_s: float | None, pairs: tuple[Pair, ...] = ()
+    tenants: Sequence[Tenant], budget_s: float | None, pairs: tuple[Pair, ...] = (), crowd: Crowd | None = None
 ) -> tuple[Schedule, dict[int, Allowance]] | str:
-    """Return the schedule of tenants that take turns, all of them or `pairs`, and the amount of each; or why
+    """Return the schedule of tenants that take turns, all of them, `pairs` or a `crowd`, and the amount of each; or why
     they cannot take turns.
 
     Nobody counts to the end: observations are as short as several in a block are, and there are more than the schedule
@@ -78,7 +79,7 @@ def by_blocks(
     steps_ns = {index: step_ns for index, step_ns in timed.items() if step_ns is not None}
     if len(steps_ns) < len(tenants):
         return "a tenant has timed none of its steps"
-    schedule = _schedule(tenants, steps_ns, budget_s, pairs)
+    schedule = _schedule(tenants, steps_ns, budget_s, pairs, crowd)
     if schedule is None:
         rounds, longest_s = LEAST_ROUNDS, max(steps_ns.values()) / 1e9
         return f"{rounds} rounds of steps of {longest_s:.2g} s take more than twice the budget"
@@ -88,7 +89,7 @@ def by_blocks(
         requested = USUAL_LIMITS.given([ranks[index] for index in of_cell])
         number = schedule.number(of_cell, requested.number)
         expected = max(1, schedule.awake_ns // (number * min(steps_ns[index] for index in of_cell)))
-        slack = SLACK * len(tenants) if pairs else SLACK
+        slack = SLACK * len(tenants) if schedule.is_parted else SLACK
         least, most = (Amount(number, repeat, 0) for repeat in (expected, round(slack * expected)))
         given |= dict.fromkeys(of_cell, Allowance(least, most))
     return schedule, given
@@ -100,7 +101,11 @@ def budget_of(budget_s: float | None, turns: int) -> int:
 
 
 def _schedule(
-    tenants: Sequence[Tenant], steps_ns: Mapping[int, int], budget_s: float | None, pairs: tuple[Pair, ...]
+    tenants: Sequence[Tenant],
+    steps_ns: Mapping[int, int],
+    budget_s: float | None,
+    pairs: tuple[Pair, ...],
+    crowd: Crowd | None,
 ) -> Schedule | None:
     """Return the schedule of as many rounds as the budget has time for; None where the least take twice as long."""
     shape = (steps_ns, any(tenant.spec.slice.accelerators for tenant in tenants), LEAST_ROUNDS)
@@ -109,5 +114,9 @@ def _schedule(
         first, second = (frozenset(index for index, turn in duets.items() if turn == of) for of in (0, 1))
         budget_ns = DUET_BUDGET_NS if budget_s is None else round(budget_s * 1e9)
         return within(DuetSchedule(*shape, (first, second)), budget_ns)
+    budget_ns = budget_of(budget_s, len(tenants))
+    if crowd is not None:
+        users = crowd.searcher.next_users() or len(tenants)
+        return CrowdSchedule(*shape[:2], 1, (users,), crowd.slices, budget_ns)
     # How many rounds of pairs there are is known once their steps are: warming up all had the slices of two.
-    return PairSchedule(*shape, pairs) if pairs else within(Schedule(*shape), budget_of(budget_s, len(tenants)))
+    return PairSchedule(*shape, pairs) if pairs else within(Schedule(*shape), budget_ns)

@@ -103,6 +103,11 @@ class Conductor:
         return self._block is None
 
     @property
+    def is_at_end(self) -> bool:
+        """Whether the last block of the schedule is over now, unless another one follows."""
+        return self._block is not None and self._block.index == self.conducted.planned - 1 and not self.due_s()
+
+    @property
     def may_audit(self) -> bool:
         """Whether to ask for audits now: that of who rests would wait for its next turn, and be nothing that its
         neighbours stand beside. Of the halves of a duet, which are never awake together, it has to."""

@@ -23,6 +23,7 @@ from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.isolation.processes import families
 from cotenant.launch.admission import claim, most_connections, owner_of
 from cotenant.launch.allowances import Allowance, allowances, by_blocks
+from cotenant.launch.crowd import Crowd
 from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import ASKED_LIMIT_S, USUAL_LIMITS, Limits, grace, late
 from cotenant.launch.load import READING_S, MeasuredLoad, expected_s
@@ -79,6 +80,8 @@ class Launch:
     """Whether its tenants are measured by blocks, if that can be had."""
     pairing: Pairing | None = None
     """Which of its tenants meet, two at a time; None where all are beside each other."""
+    crowd: Crowd | None = None
+    """The searcher that chooses how many of its tenants are beside each other; None where all are."""
     _events: Events = field(default_factory=Events, init=False)
     _kills: KillWatch = field(default_factory=KillWatch, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
@@ -271,7 +274,9 @@ class Launch:
         self._phase = Phase.LOAD
         slots = self.pairing.slots if self.pairing else ()
         left_s = self._begun_s + self.limits.timeout_s - time.monotonic()
-        self._load = MeasuredLoad(self.limits, given, self.sampling, self._tenants, self.peers, schedule, slots, left_s)
+        self._load = MeasuredLoad(
+            self.limits, given, self.sampling, self._tenants, self.peers, schedule, slots, left_s, self.crowd
+        )
         for tenant in self._tenants:
             go = self._load.gos[tenant.index]
             # All are here that there are.
@@ -286,11 +291,14 @@ class Launch:
     def _amounts(self) -> tuple[Schedule | None, dict[int, Allowance]]:
         """Return the schedule of blocks, if there is one, and how much each measures. Raises ProtocolError."""
         if self.takes_turns:
-            planned = by_blocks(self._tenants, self.limits.budget_s, self.pairing.pairs if self.pairing else ())
+            pairs = self.pairing.pairs if self.pairing else ()
+            planned = by_blocks(self._tenants, self.limits.budget_s, pairs, self.crowd)
             if not isinstance(planned, str):
                 return planned
             if self.pairing is not None:
                 raise ProtocolError(f"Pairs cannot take turns: {planned}. --baseline quick launches each by itself.")
+            if self.crowd is not None:
+                raise ProtocolError(f"Users cannot take turns: {planned}.")
             self._refusal = planned
             if any(tenant.spec.duet is not None for tenant in self._tenants):
                 remedy = "Give it a longer --budget, or smaller steps, of one process each."

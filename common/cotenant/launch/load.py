@@ -9,6 +9,7 @@ from typing import Any
 from cotenant.isolation.slice import Slice
 from cotenant.launch.allowances import Allowance, budget_of
 from cotenant.launch.conductor import Conductor
+from cotenant.launch.crowd import Crowd, CrowdSchedule, values_of
 from cotenant.launch.limits import Limits, after_stop
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
@@ -51,6 +52,7 @@ class MeasuredLoad:
         schedule: Schedule | None = None,
         slots: Sequence[Slice] = (),
         left_s: float | None = None,
+        crowd: Crowd | None = None,
     ) -> None:
         """`left_s` are the seconds until the launch is ended by its time limit, by default all of it."""
         self._peers, common = peers, peers.go()
@@ -78,8 +80,9 @@ class MeasuredLoad:
         """When the last tenant was done: whatever a tenant says, its load counts no longer."""
         self.work = WorkReadings(tenants)
         self.conductor: Conductor | None = None
-        self._timed = not isinstance(schedule, PairSchedule)
-        """Whether its schedule goes by steps that had a slice to themselves: of pairs by those behind GO."""
+        self._timed = not isinstance(schedule, (PairSchedule, CrowdSchedule))
+        """Whether its schedule goes by steps that had a slice to themselves, where need be by those behind GO."""
+        self._crowd = crowd
         if schedule is not None:
             self.conductor = Conductor(schedule, tenants, self.t0_ns + settle_ns, self.work.read, slots=slots)
         peers.started(self.t0_ns, next(iter(given.values())).most)
@@ -109,6 +112,8 @@ class MeasuredLoad:
         self.work.look()
 
     def _conduct(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
+        if self._crowd is not None and conductor.is_at_end:
+            self._go_on(conductor, tenants, self._crowd)
         conductor.look()
         if not self._timed:
             self._time(conductor, tenants)
@@ -122,13 +127,24 @@ class MeasuredLoad:
             self.audits.look(tenants)
 
     def _time(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
-        """Have pairs go by the steps that were seen, once every tenant was alone."""
+        """Have the schedule go by the steps that were seen in its opening."""
         schedule, passed = conductor.conducted.schedule, conductor.conducted.passed
-        if isinstance(schedule, PairSchedule) and len(passed) >= schedule.opening:
+        if isinstance(schedule, (PairSchedule, CrowdSchedule)) and len(passed) >= schedule.opening:
             self._timed = True
             seen_ns = {tenant.index: _steps_alone_ns(tenant, passed, self.gos[tenant.index]) for tenant in tenants}
             left_ns = max(0, self._late_ns - time.perf_counter_ns())
             conductor.follow(schedule.timed(seen_ns, self._budget_ns, round(PAIRED * left_ns)))
+
+    def _go_on(self, conductor: Conductor, tenants: Collection[Tenant], crowd: Crowd) -> None:
+        """Tell the round that ends to who searches, and add the one that is wanted next, if there is time for it."""
+        schedule = conductor.conducted.schedule
+        assert isinstance(schedule, CrowdSchedule)
+        rows = {tenant.index: tenant.ranks[0].observations for tenant in tenants}
+        if rows.keys() == schedule.steps_ns.keys():
+            crowd.searcher.take(schedule.crowds[-1], values_of(crowd, schedule, conductor.conducted.passed, rows))
+            users = crowd.searcher.next_users()
+            if users is not None and (longer := schedule.with_crowd(users)) is not None:
+                conductor.follow(longer)
 
     def end(self, survivors: Collection[Tenant]) -> None:
         """Read all that has been counted, at the last DONE; from now on the survivors' time to end is limited."""

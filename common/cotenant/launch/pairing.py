@@ -41,6 +41,10 @@ class PairSchedule(Schedule):
 
     pairs: tuple[Pair, ...]
 
+    @property
+    def is_parted(self) -> bool:
+        return True
+
     def blocks(self, chance: random.Random) -> Iterator[Block]:
         for block in Schedule.blocks(self, chance):
             most_ns = OPENING_NS + max(self.steps_ns[tenant] for tenant in block.awake)

@@ -20,9 +20,9 @@ from cotenant.isolation.choose import enabled_by
 from cotenant.isolation.slice import Slice
 from cotenant.launch.across import described, load_of
 from cotenant.launch.conductor import Conducted
+from cotenant.launch.crowd import CrowdSchedule
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
-from cotenant.launch.pairing import Pair, PairSchedule
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.schedule import places
 from cotenant.launch.start import Start
@@ -59,20 +59,29 @@ class SuiteFacts:
 
 
 def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult, Start]]:
-    """Yield a launch; of one in which pairs met each of them as a launch of two."""
+    """Yield a launch; of one in which pairs met each of them as a launch of two, and of crowds each as one of its
+    users."""
+    conducted = result.conducted
+    if conducted is not None and isinstance(conducted.schedule, CrowdSchedule):
+        for users in dict.fromkeys(conducted.schedule.crowds):
+            of_users = dataclasses.replace(conducted, members=frozenset(range(users)))
+            meters = _meters_of(range(users), result.meters)
+            those = result.tenants[:users]
+            yield dataclasses.replace(result, tenants=those, conducted=of_users, meters=meters), start.of_users(users)
+        return
     if start.pairing is None:
         yield result, start
         return
     for pair, own in zip(start.pairing.pairs, start.met, strict=True):
         tenants = (_in_slot(result.tenants[at], spec) for at, spec in zip(pair, own.specs, strict=True))
-        conducted = result.conducted and dataclasses.replace(result.conducted, members=frozenset(pair))
+        of_pair = conducted and dataclasses.replace(conducted, members=frozenset(pair))
         meters = _meters_of(pair, result.meters)
-        yield dataclasses.replace(result, tenants=tuple(tenants), conducted=conducted, meters=meters), own
+        yield dataclasses.replace(result, tenants=tuple(tenants), conducted=of_pair, meters=meters), own
 
 
-def _meters_of(pair: Pair, meters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a launch's meters is not another tenant's, by the slots of a pair."""
-    slots = {str(tenant): str(slot) for slot, tenant in enumerate(pair)}
+def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a launch's meters is not another tenant's, by the places of those who met."""
+    slots = {str(tenant): str(slot) for slot, tenant in enumerate(members)}
 
     def own(of: Mapping[str, Any]) -> dict[str, Any]:
         seen = {name: of[name] for name in ("tenants", "traffic") if name in of}
@@ -214,7 +223,7 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
         border_longest_ns=max(borders_ns),
         spent=conducted.spent_of(tenant),
         unheld=conducted.unheld.get(tenant, 0),
-        residents=len(conducted.schedule.steps_ns) if isinstance(conducted.schedule, PairSchedule) else None,
+        residents=len(conducted.schedule.steps_ns) if conducted.schedule.is_parted else None,
     )
 
 
@@ -253,9 +262,9 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
     if conducted is not None:
         blocks = _blocks(conducted, tenant.spec.slice.tenant)
         observations = _placed(observations, conducted, tenant.spec.slice.tenant)
-        if isinstance(conducted.schedule, PairSchedule):
-            in_pair = [made.block is not None for made in observations]
-            observations, part = [*itertools.compress(observations, in_pair)], _part_of(part, in_pair)
+        if conducted.schedule.is_parted:
+            in_part = [made.block is not None for made in observations]
+            observations, part = [*itertools.compress(observations, in_part)], _part_of(part, in_part)
     return Statement(
         ready_ns=first.ready_ns,
         skip=amount.skip if amount else 0,

@@ -114,6 +114,11 @@ class Schedule:
         return len(self._first())
 
     @property
+    def is_parted(self) -> bool:
+        """Whether some tenants meet in some blocks, and others in others: each meeting has records of its own."""
+        return False
+
+    @property
     def most_rounds(self) -> int:
         """How many rounds are worth their time."""
         return WANTED_ROUNDS
@@ -166,8 +171,11 @@ class Schedule:
         for place, (kind, awake) in enumerate(turns):
             before = turns[place - 1][1] if len(turns) > 1 else {}
             left_out_ns = max(self.left_out_ns(tenant, before.get(tenant) != awake[tenant]) for tenant in awake)
-            step_ns = max(self.steps_ns[tenant] for tenant in awake)
-            yield kind, awake, left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * step_ns)
+            yield kind, awake, left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * self._step_ns(awake))
+
+    def _step_ns(self, awake: Mapping[int, int]) -> int:
+        """Return how long a step takes that each of these tenants makes beside the others."""
+        return max(self.steps_ns[tenant] for tenant in awake)
 
 
 Made = TypeVar("Made", bound=Schedule)

@@ -23,6 +23,7 @@ from cotenant.isolation.slice import Slice
 from cotenant.launch.baseline import alone_of
 from cotenant.launch.command import interpreter, nocache_prefix, resolve_command
 from cotenant.launch.containers import Image
+from cotenant.launch.crowd import Crowd
 from cotenant.launch.environment import added_environment, free_ports, job_variables, node_variables, seed_of
 from cotenant.launch.foreign import beside, environment_without_jobs, found, supervised
 from cotenant.launch.limits import USUAL_LIMITS, Limits
@@ -84,6 +85,8 @@ class Options:
     mixes: tuple[Mix, ...] = ()
     duet: Duet | None = None
     """The duet, if one is asked for: nothing else is launched then, and `users` are two in each slice, or merged."""
+    crowd: Crowd | None = None
+    """The searcher that chooses, in each launch, how many of its users are beside each other."""
     neighbours: tuple[Job, ...] = ()
     """Jobs of ours that stand in mixes only: what a person gives to benchmarks is not for them."""
     memory_class: str | None = None
@@ -155,6 +158,8 @@ class Start:
     """It is launched only where its tenants could not be measured by blocks."""
     pairing: Pairing | None = None
     """Which of its tenants meet, two at a time, each pair as a mix of its own; None where all are beside each other."""
+    crowd: Crowd | None = None
+    """The searcher that chooses how many of its users are beside each other; None where all are."""
     of_pair: bool = False
     """It is one of the `met`: its records number both by their slots, as other launches with the same pair do."""
 
@@ -202,6 +207,13 @@ class Start:
         specs = tuple(replace(self.specs[slice_.tenant], slice=slice_) for slice_ in there)
         name = JOINED.join(program.cell.label for program in programs)
         return replace(self, label=name, mix=name, programs=programs, specs=specs, pairing=None, of_pair=True)
+
+    def of_users(self, users: int) -> Start:
+        """Return the launch of its first users that those who were beside each other are: by itself a mix of them."""
+        if users == len(self.specs):
+            return self
+        name = f"{self.label}.x{users}"
+        return replace(self, label=name, mix=name, programs=self.programs[:users], specs=self.specs[:users])
 
     @property
     def solo(self) -> bool:
@@ -450,6 +462,7 @@ class Resolver:
             launch.timeout_s,
             takes_turns=takes_turns,
             pairing=launch.pairing,
+            crowd=options.crowd,
         )
         if launch.pairing is not None:
             return
@@ -475,7 +488,7 @@ class Resolver:
     def _takes_turns(self, launch: _Launch) -> bool:
         """Whether a launch is to be one of blocks: of several tenants, none of which takes as much at rest."""
         options = self._options
-        if options.duet is not None:
+        if options.duet is not None or options.crowd is not None:
             return True
         known = (level_of(program.cell.label) for program in launch.programs)
         at_rest_too = any(of is not None and of[0] in LAUNCHED for of in known)

@@ -449,6 +449,7 @@ class SuiteRun:
                 logs,
                 start.takes_turns,
                 start.pairing,
+                start.crowd,
             )
             counts = self._counts()
             result = launch.run()

@@ -110,7 +110,7 @@ def kept(blocks: Sequence[BlockSum]) -> Kept | None:
     Of each turn alone the mean logarithm of the rates of the blocks of all just before and just after, less that of
     its own rate, items / time; over the rounds their mean and its t interval (`over_rounds`).
     """
-    logs = list(_logs(blocks))
+    logs = list(round_logs(blocks))
     if not logs:
         return None
     center, half = over_rounds(logs)
@@ -175,7 +175,8 @@ def _within_t(angle: float, freedom: int) -> float:
     return 2 / math.pi * (angle + (sine * total if freedom > 1 else 0.0))
 
 
-def _logs(blocks: Sequence[BlockSum]) -> Iterator[float]:
+def round_logs(blocks: Sequence[BlockSum]) -> Iterator[float]:
+    """Yield the logarithm of the share that each turn alone has beside it."""
     together = {block.index: block.log_rate for block in blocks if not block.alone}
     for block in (block for block in blocks if block.alone):
         beside = [together[index] for index in (block.index - 1, block.index + 1) if index in together]

@@ -1,0 +1,152 @@
+"""`cotenant capacity`: how many users can this machine carry?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cotenant.checkout import PROGRAM
+from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
+from cotenant.commands import exec as execution
+from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, duration, place, share
+from cotenant.commands.output import note, tell, tell_document
+from cotenant.commands.suite_flags import add_jobs, suite_parser
+from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
+
+if TYPE_CHECKING:
+    from cotenant.isolation.device_modes import ShareMode
+    from cotenant.launch.start import Options
+    from cotenant.machine.topology import Machine
+    from cotenant.stats.capacity import Requirement
+
+EXAMPLE = f"{PROGRAM} capacity --name vae --keep 0.5"
+BUDGET_S = 1200.0
+
+
+def main(argv: Sequence[str]) -> int:
+    """Launch more and more users. Returns 0 where the answer is confirmed, else 1. Raises CotenantError."""
+    ours, words = at_dashes(argv)
+    given = parser().parse_words(ours)
+    requirement = _requirement(given)
+    from cotenant.isolation.lock import SuiteLock, lock_path  # --help imports no module that launches
+    from cotenant.launch.capacity import CapacityRun
+    from cotenant.launch.crowd_launches import SuiteLaunches
+    from cotenant.machine.topology import discover
+    from cotenant.report.capacity import capacity_document, capacity_grids
+    from cotenant.report.paste import paste_lines
+    from cotenant.report.renderers import show
+
+    say = note if given.format == "json" else tell
+    machine = discover()
+    options = _options(given, words, machine)
+    launches = [SuiteLaunches(each, machine, requirement, say) for each in _in_modes(options, given.share)]
+    answers = []
+    with SuiteLock(lock_path()):
+        for each in launches:
+            say(each.tenancy)
+            found = CapacityRun(each, each.label, requirement, given.budget, given.users).run()
+            answers.append(replace(found, share=str(each.mode or "")))
+    if given.format == "json":
+        tell_document(capacity_document(answers, given.active))
+    else:
+        show(capacity_grids(answers, given.active))
+        for answer in answers:
+            tell("\n".join(f"\n{lines}" for lines in paste_lines(answer, machine)) if answer.settled else "")
+    return EXIT_PASSED if all(answer.settled for answer in answers) else EXIT_FAILED
+
+
+def parser() -> Parser:
+    """Return the parser of `capacity`."""
+    parser = Parser(
+        "capacity",
+        "How many users can this machine carry? Launch more and more of one job, or command, until one has too little.",
+        "\n".join(
+            [
+                f"{EXAMPLE}",
+                f"{PROGRAM} capacity --keep 0.5 -- python train.py --out runs/{{user}}",
+                execution.COPIES,
+                execution.COUNTED,
+                "The answer is printed with what keeps it so, for systemd, JupyterHub and Slurm: nothing is applied.",
+                "exit status: 0 confirmed, 1 no answer, 2 wrong usage, 4 not isolated, 130 stopped",
+            ]
+        ),
+    )
+    parser.usage = "%(prog)s [flags] --name JOB\n       %(prog)s [flags] -- COMMAND [WORDS ...]"
+    add_jobs(parser.add_argument_group("what runs").add_argument)
+    enough = parser.add_argument_group("what each user has to have")
+    add = enough.add_mutually_exclusive_group().add_argument
+    add("--keep", type=share, metavar="SHARE", help="of its rate alone, as 0.5 (the default) or 50%%")
+    add("--rate", type=_positive, metavar="ITEMS_S", help="items a second")
+    add("--p95", type=_seconds, metavar="TIME", help="95 %% of steps within this, as 200ms; of jobs that serve")
+    model = "chance that a person is active: also say how many people may be enrolled, by a binomial model"
+    enough.add_argument("--active", type=share, metavar="P", help=model)
+    execution.add_counting(parser)
+    add_slice_flags(parser, most=True)
+    add = parser.add_argument_group("how it is measured").add_argument
+    whole = "the time of everything together (default 20m)"
+    add("--budget", type=duration, default=BUDGET_S, metavar="S", help=whole)
+    add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help="seconds until GO (default 600)")
+    add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help="seconds a launch may take (default 3600)")
+    printed = parser.add_argument_group("what is kept and printed")
+    where = "where records go, a directory for each number of users (default $BASE/output/capacity)"
+    printed.add_argument("--outdir", type=place, metavar="DIR", help=where)
+    add_format(printed)
+    return parser
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is no rate")
+    return value
+
+
+def _seconds(text: str) -> float:
+    return duration(text[:-2]) / 1000 if text.endswith("ms") else duration(text)
+
+
+def _requirement(given: argparse.Namespace) -> Requirement:
+    from cotenant.stats.capacity import Requirement
+
+    if given.rate is not None:
+        return Requirement("rate", given.rate)
+    return Requirement("keep", given.keep or 0.5) if given.p95 is None else Requirement("p95", given.p95)
+
+
+def _options(given: argparse.Namespace, words: Sequence[str], machine: Machine) -> Options:
+    """Return the options of a suite of the one job. Raises CotenantError for flags that make no sense."""
+    from cotenant.checkout import output_directory
+    from cotenant.commands.suite_options import options_of
+
+    named = bool(given.name or given.jobs or given.exclude)
+    if named == bool(words):
+        raise CotenantError("Capacity is of one job (--name), or of one command behind --.", EXAMPLE)
+    given.outdir = given.outdir or output_directory() / "capacity"
+    fixed = {"budget": None, "baseline": "none", "share": None, "at_least": None}
+    if words:
+        usual = vars(execution.parser().parse_words([]))
+        flags = argparse.Namespace(**(usual | vars(given) | fixed | {"name": ""}))
+        options = execution.options_of_command(flags, words, machine)
+    else:
+        usual = vars(suite_parser("capacity", "").parse_words([]))
+        options = options_of(argparse.Namespace(**(usual | vars(given) | fixed)), (), machine)
+        if len(options.jobs) != 1:
+            raise CotenantError(f"{len(options.jobs)} jobs are chosen.", "Choose one by --name.")
+    slices = given.slices or len(machine.accelerators) or 1
+    return replace(options, slices=slices, users=slices, baseline="none", mixes=(), within_s=None)
+
+
+def _in_modes(options: Options, modes: Sequence[ShareMode] | None) -> list[Options]:
+    """Return the options of each way in which users share a device."""
+    if not modes:
+        return [options]
+    paths = options.paths
+    return [
+        replace(options, share=mode, paths=replace(paths, output=paths.output / str(mode).replace(":", "-")))
+        for mode in modes
+    ]

@@ -1,0 +1,238 @@
+"""How many users does this machine carry? Decides which launches to make, and judges them.
+
+Launches themselves are made by `Launches`: here nothing is started.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any, Protocol
+
+from cotenant.stats.capacity import Requirement, Standing, Values, estimates_of
+from cotenant.stats.carried import NOBODY, NOISE, AloneUse, BesidePressure, Binding, Carried, CrowdUse
+from cotenant.stats.crowd_search import CONFIRMED, Confirming, CrowdSearch, SteadyCrowd
+from cotenant.text import many
+
+PRESSURES = ("cpu", "dram")
+SEARCH_PART, LAUNCH_PART = 0.35, 0.07
+"""Shares of the budget: that the search may measure, and that a launch that confirms may."""
+CONFIRMING_ROUNDS = 12
+ROOM = 1.5
+"""Times the users that processors seem to carry: so many are launched for a search."""
+FIRST_MOST, MOST_USERS = 16, 512
+"""The most users in each slice of a first search, and of any."""
+BUSY = 0.9
+"""Processors that are busy so much of the time have no more to give."""
+
+
+class Launches(Protocol):
+    """Makes launches of equal users. `step` users more at a time share the slices equally."""
+
+    step: int
+
+    def alone(self) -> AloneUse | str:
+        """Launch a user in each slice; return its rate and its use of the machine, or why they are not known."""
+
+    def holds(self, users: int, alone: AloneUse) -> int | None:
+        """Return the memory that each of so many users has, if that is enough for it; else None."""
+
+    def holds_memory(self) -> bool:
+        """Whether slices hold memory here."""
+
+    def crowd(self, users: int, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str = "") -> CrowdUse:
+        """Launch so many users, as many of them at once in each round as the crowd says; with a `pressure` the last one
+        is a neighbour of ours that takes all it can of a resource."""
+
+    def tell(self, line: str) -> None:
+        """Say how far it is."""
+
+
+class NoAnswerError(Exception):
+    """There is no answer: the sentence says why."""
+
+
+@dataclass(slots=True)
+class CapacityRun:
+    """Finds how many users reach a requirement within a budget of seconds."""
+
+    launches: Launches
+    label: str
+    requirement: Requirement
+    budget_s: float
+    most: int | None = None
+    """The most users that are tried, where somebody says so."""
+    now_s: Callable[[], float] = time.monotonic
+    _found: Carried = field(init=False)
+    _until_s: float = field(default=0.0, init=False)
+    _last_s: dict[int, float] = field(default_factory=dict, init=False)
+    """How long the last launch of so many users took."""
+
+    def __post_init__(self) -> None:
+        self._found = Carried(self.label, self.requirement, step=self.launches.step)
+
+    def run(self) -> Carried:
+        """Launch, and return the answer."""
+        began_s = self.now_s()
+        self._until_s = began_s + self.budget_s
+        try:
+            self._find()
+        except NoAnswerError as ended:
+            self._note(why=str(ended))
+        self._note(seconds=self.now_s() - began_s)
+        return self._found
+
+    def _note(self, **changes: Any) -> None:
+        self._found = replace(self._found, **changes)
+
+    def _find(self) -> None:
+        step, alone = self.launches.step, self.launches.alone()
+        if isinstance(alone, str):
+            raise NoAnswerError(alone)
+        memory_users = self._most(alone)
+        self._note(alone=alone, memory_users=memory_users)
+        limit = min(MOST_USERS if memory_users is None else memory_users, self.most or MOST_USERS) // step * step
+        if not limit:
+            raise NoAnswerError(
+                "Memory does not hold a single user." if memory_users == 0 else "No user is to be tried."
+            )
+        search, limit = self._search(alone, limit)
+        self._note(searched=(*search.estimates,))
+        self._answer(*self._confirm(search, limit), alone)
+        if self._found.settled:
+            self._press()
+
+    def _most(self, alone: AloneUse) -> int | None:
+        """Return the most users that memory holds, each with the peak of one alone; None where that is not known."""
+        if alone.peak_bytes is None or not self.launches.holds_memory():
+            self.launches.tell("memory is not held here: nobody knows how many users it carries")
+            return None
+        step, most = self.launches.step, MOST_USERS
+        low, high = 0, most // step
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.launches.holds(middle * step, alone) is not None else (low, middle - 1)
+        self.launches.tell(f"memory holds {many(low * step, 'user')}")
+        return low * step
+
+    def _residents(self, alone: AloneUse) -> int:
+        """Return how many users to launch first: more than processors seem to carry."""
+        step, least = self.launches.step, self.requirement.least
+        share = {"keep": least, "rate": least / alone.rate, "p95": 1 / FIRST_MOST}[self.requirement.kind]
+        users = ROOM * alone.processors / (max(alone.busy or 0.0, 0.01) * share)
+        return max(2, min(FIRST_MOST, math.ceil(users / step))) * step
+
+    def _search(self, alone: AloneUse, limit: int) -> tuple[CrowdSearch, int]:
+        """Return the search, and how many users may be tried: fewer where memory has held fewer."""
+        search = CrowdSearch(self.requirement, 0, self.launches.step, self._held)
+        residents, left_s = min(limit, self._residents(alone)), SEARCH_PART * self.budget_s
+        while True:
+            search.most = residents
+            if search.next_users() is None:
+                if search.held < residents or residents >= limit:
+                    return search, limit
+                residents = min(limit, 2 * residents)
+                continue
+            began_s = self.now_s()
+            self.launches.tell(f"searching: one launch of {many(residents, 'user')}, of whom some are awake at a time")
+            use = self._launched(residents, search, left_s)
+            left_s -= self.now_s() - began_s
+            if use.out_of_memory:
+                limit = residents = residents - self.launches.step
+                if not limit:
+                    raise NoAnswerError("Memory does not hold a single user.")
+            elif search.next_users() is not None or left_s <= 0:
+                return search, limit
+
+    @property
+    def _held(self) -> int:
+        """The users that need no launch: one alone keeps all that it has alone."""
+        return 1 if self.requirement.kind == "keep" and self.launches.step == 1 else 0
+
+    def _confirm(self, search: CrowdSearch, limit: int) -> tuple[Confirming, dict[int, CrowdUse]]:
+        confirming = Confirming(self.requirement, search.held, limit, self.launches.step, self._held)
+        uses: dict[int, CrowdUse] = {}
+        while (users := confirming.next_users()) is not None and self._has_time_for(users):
+            if len(confirming.launches.get(users, ())) == 0:
+                self.launches.tell(f"confirming: {CONFIRMED} launches of {many(users, 'user')}")
+            steady = SteadyCrowd(users, CONFIRMING_ROUNDS)
+            uses[users] = self._launched(users, steady, LAUNCH_PART * self.budget_s)
+            if uses[users].out_of_memory:
+                confirming.limit_to(users - self.launches.step)
+            else:
+                confirming.take(users, _means(steady.rounds))
+        return confirming, uses
+
+    def _has_time_for(self, users: int) -> bool:
+        expected_s = self._last_s.get(users, LAUNCH_PART * self.budget_s)
+        return self.now_s() + expected_s <= self._until_s
+
+    def _launched(self, users: int, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str = "") -> CrowdUse:
+        began_s = self.now_s()
+        use = self.launches.crowd(users, crowd, budget_s, pressure)
+        self._last_s[users] = self.now_s() - began_s
+        if use.flaw:
+            raise NoAnswerError(use.flaw)
+        if not use.out_of_memory and not crowd.rounds:
+            raise NoAnswerError(f"No round of {many(users, 'user')} came to its end within {budget_s:.0f} s: --budget.")
+        return use
+
+    def _answer(self, confirming: Confirming, uses: dict[int, CrowdUse], alone: AloneUse) -> None:
+        users, why, missing_s = confirming.users, "", None
+        if not confirming.settled:
+            open_ = users or confirming.standing(confirming.following) is not Standing.FAILED
+            launches = confirming.missing_launches()
+            why = NOISE if open_ else NOBODY
+            if open_ and launches is not None:
+                missing_s = launches * fmean(self._last_s.values())
+        self._note(
+            users=users,
+            settled=confirming.settled,
+            why=why,
+            missing_s=missing_s,
+            by_memory=confirming.by_memory and users != self.most,
+            confirmed=confirming.estimates,
+            memory_bytes=self.launches.holds(users, alone) if users else None,
+            busy=use.busy if (use := uses.get(users)) is not None else None,
+            binding=_binding(confirming, use, alone),
+        )
+
+    def _press(self) -> None:
+        """Measure the others beside each neighbour of ours in one user's slice."""
+        users = self._found.users
+        if not self.launches.holds_memory():
+            self._note(untried="memory is not held here, and a neighbour of ours could take all of it")
+        elif users < 2:
+            self._note(untried="a single user has no neighbour")
+        else:
+            for resource in PRESSURES:
+                try:
+                    self._press_on(resource, users)
+                except NoAnswerError as ended:
+                    self._note(untried=f"{resource}: {ended}")
+
+    def _press_on(self, resource: str, users: int) -> None:
+        if not self._has_time_for(users):
+            raise NoAnswerError("the budget was spent")
+        self.launches.tell(f"beside pressure on {resource} in one user's slice")
+        steady = SteadyCrowd(users, CONFIRMING_ROUNDS, counted=users - 1)
+        if self._launched(users, steady, LAUNCH_PART * self.budget_s, resource).out_of_memory:
+            raise NoAnswerError("memory did not suffice")
+        estimate = estimates_of({users: steady.rounds})[users]
+        pressed = BesidePressure(resource, estimate, estimate.standing(self.requirement.log))
+        self._note(pressures=(*self._found.pressures, pressed))
+
+
+def _means(rounds: Sequence[Values]) -> dict[int, float]:
+    return {user: fmean(row[user] for row in rounds) for user in rounds[0]}
+
+
+def _binding(confirming: Confirming, use: CrowdUse | None, alone: AloneUse) -> Binding:
+    if confirming.by_memory:
+        return "memory"
+    if use is None:
+        return ""
+    return "processors" if use.busy is not None and use.busy >= BUSY * alone.processors else ""

@@ -1,0 +1,152 @@
+"""Crowds: launches in whose blocks two, four or more of the users are beside each other, the first ones. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any, Protocol
+
+from cotenant.launch.schedule import ALL, HOME, ONLY, WARM_UP_ROUNDS, Block, Passed, Schedule, Turn, places
+from cotenant.stats.capacity import Values
+from cotenant.stats.kept import BlockSum, round_logs
+
+OPENING_NS = 500_000_000
+"""Beside a step, how long a block lasts at most that only times steps."""
+
+
+class Searcher(Protocol):
+    """Decides how many users are beside each other in each round."""
+
+    def take(self, users: int, values: Values) -> None:
+        """Take the value of each user in a round."""
+
+    def next_users(self) -> int | None:
+        """Return how many users to have in the next round; None to end the launch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """A launch whose rounds a searcher chooses, on so many `slices`.
+
+    It is told the logarithm of the share that each user keeps of its rate alone, or `of_rates` of its rate.
+    """
+
+    searcher: Searcher
+    slices: int
+    of_rates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CrowdSchedule(Schedule):
+    """In each round as many of the tenants, from the first on, as `crowds` says are beside each other, and each of them
+    once is alone, with a block beside the others before and behind it.
+
+    `steps_ns` are those of a tenant alone, and one of several in a slice has its turns.
+    """
+
+    crowds: tuple[int, ...]
+    slices: int
+    budget_ns: int
+
+    @property
+    def is_parted(self) -> bool:
+        return True
+
+    @property
+    def total_ns(self) -> int:
+        return sum(block.lasting_ns for block in self.blocks(random.Random(0)))
+
+    @property
+    def awake_ns(self) -> int:
+        return self.budget_ns
+
+    def blocks(self, chance: random.Random) -> Iterator[Block]:
+        indices = itertools.count()
+        for kind, awake, lasting_ns in self._lasting(self._first()):
+            most_ns = OPENING_NS + max(self.steps_ns.values())
+            yield Block(next(indices), 0, kind, awake, min(lasting_ns, most_ns))
+        for number, users in enumerate(self.crowds, WARM_UP_ROUNDS):
+            for turn in self._lasting(self._of_crowd(users, chance)):
+                yield Block(next(indices), number, *turn)
+
+    def timed(self, seen_ns: Mapping[int, Sequence[float]], budget_ns: int, most_ns: int) -> CrowdSchedule:
+        """Return the schedule by the steps alone that were seen: before GO all warm up at once.
+
+        Who was not alone yet is the first one's equal.
+        """
+        timed = {tenant: round(median(seen)) for tenant, seen in seen_ns.items() if seen}
+        first = min(self.steps_ns)
+        usual = {tenant: timed.get(first, step_ns) for tenant, step_ns in self.steps_ns.items()}
+        return replace(self, steps_ns=usual | timed)
+
+    def with_crowd(self, users: int) -> CrowdSchedule | None:
+        """Return the schedule with one round more; None where that would take longer than the budget."""
+        longer = replace(self, crowds=(*self.crowds, users), rounds=len(self.crowds) + 1)
+        return longer if longer.total_ns <= self.budget_ns else None
+
+    @property
+    def _timed_alone(self) -> list[int]:
+        """The first one, and the last, which may be of another job."""
+        return sorted({min(self.steps_ns), max(self.steps_ns)})
+
+    def _first(self) -> Sequence[Turn]:
+        return [(ALL, self.everybody), *((ONLY, {tenant: HOME}) for tenant in self._timed_alone)]
+
+    def _of_crowd(self, users: int, chance: random.Random) -> Sequence[Turn]:
+        there = dict.fromkeys(sorted(self.steps_ns)[:users], HOME)
+        order = chance.sample([*there], len(there))
+        return [*(turn for tenant in order for turn in ((ALL, there), (ONLY, {tenant: HOME}))), (ALL, there)]
+
+    def _step_ns(self, awake: Mapping[int, int]) -> int:
+        in_turns = math.ceil(len(awake) / self.slices)
+        return in_turns * max(self.steps_ns[tenant] for tenant in awake)
+
+
+def opening_of(tenants: int) -> int:
+    """Return how many blocks only time steps: of all tenants, of the first one, and of another one that is the last."""
+    return 1 + min(2, tenants)
+
+
+def values_of(
+    crowd: Crowd, schedule: CrowdSchedule, passed: Sequence[Passed], rows: Mapping[int, Sequence[Mapping[str, Any]]]
+) -> dict[int, float]:
+    """Return the value of each user in the last round that has passed, but for its closing block; of who has none none.
+
+    `rows` are the observations of each tenant, in the order of time.
+    """
+    users = schedule.crowds[-1]
+    # One block before tells who was thawed in the first.
+    last = passed[-(2 * users + 1) :]
+    members = sorted(schedule.steps_ns)[:users]
+    values = {}
+    for tenant in members:
+        sums = _sums(rows[tenant], last, tenant, schedule, members)
+        together = [block for block in sums if not block.alone]
+        logs = [*round_logs(sums)]
+        if crowd.of_rates and together:
+            values[tenant] = math.log(sum(of.items for of in together) / sum(of.seconds for of in together))
+        elif logs and not crowd.of_rates:
+            values[tenant] = logs[-1]
+    return values
+
+
+def _sums(
+    rows: Sequence[Mapping[str, Any]],
+    passed: Sequence[Passed],
+    tenant: int,
+    schedule: CrowdSchedule,
+    members: Sequence[int],
+) -> list[BlockSum]:
+    of_round = [*itertools.takewhile(lambda row: row["start_ns"] >= passed[0].start_ns, reversed(rows))][::-1]
+    found = places([(row["start_ns"], row["end_ns"]) for row in of_round], passed, tenant, schedule, members)
+    kept = [(place, row) for place, row in zip(found, of_round, strict=True) if place.kept and row["items"] > 0]
+    sums = []
+    for (index, kind), block in itertools.groupby(kept, key=lambda pair: (pair[0].block, pair[0].kind)):
+        spans = [(row["items"], row["end_ns"] - row["start_ns"]) for _, row in block]
+        items, lasted_ns = map(sum, zip(*spans, strict=True))
+        sums.append(BlockSum(index or 0, kind == ONLY, items, lasted_ns / 1e9))
+    return sums

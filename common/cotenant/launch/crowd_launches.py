@@ -1,0 +1,177 @@
+"""Makes the launches by which a machine's capacity is found: suite runs of one job, of more and more users."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from cotenant.errors import CotenantError
+from cotenant.launch.crowd import Crowd
+from cotenant.launch.crowd_steps import p95_rounds
+from cotenant.launch.needs import check_memory
+from cotenant.launch.start import Options
+from cotenant.launch.suite import SuiteRun
+from cotenant.machine.topology import Machine
+from cotenant.results.record import Record
+from cotenant.stats.capacity import Requirement
+from cotenant.stats.carried import AloneUse, CrowdUse
+from cotenant.stats.crowd_search import LEAST_ROUNDS, MOST_ROUNDS, CrowdSearch, SteadyCrowd
+from cotenant.suite.cells import expand
+from cotenant.suite.mixes import JOINED, Mix
+from cotenant.suite.pressure import FULL, neighbours
+
+ALONE_S = 5.0
+"""Time that a user alone is measured."""
+NO_MEMORY = ("out_of_memory", "host_out_of_memory", "device_out_of_memory")
+
+
+class SuiteLaunches:
+    """Launches users of the one job of `options`, on as many slices as these say, each kind into a directory of its
+    own."""
+
+    def __init__(
+        self, options: Options, machine: Machine, requirement: Requirement, tell: Callable[[str], None]
+    ) -> None:
+        """Raises CotenantError for a job that cannot be started here, or has several cells."""
+        self.step, self.mode = options.slices or 1, options.share
+        self._options, self._machine, self._requirement, self.tell = options, machine, requirement, tell
+        self._uids: dict[str, int] = {}
+        self._run = SuiteRun(self._of_users(self.step), machine)
+        start, *others = self._run.starts
+        (job,) = options.jobs
+        if others or len(expand(job)) > 1:
+            raise CotenantError(f"{job.name} has several cells.", "Choose a job that is one, by --name.")
+        if job.group != "student":
+            raise CotenantError(f"{job.name} owns the machine.", 'Choose a job of the group "student".')
+        self.label, self.tenancy = start.label, self._run.tenancy
+
+    def holds_memory(self) -> bool:
+        """Whether slices hold memory here."""
+        return "memory" not in self._run.chosen.backend.unenforced
+
+    def holds(self, users: int, alone: AloneUse) -> int | None:
+        """Return the memory that each of so many users has, if that is enough for it; else None."""
+        options = self._of_users(users)
+        try:
+            made = options.plan(self._machine)
+            check_memory(options, self._machine, self._run.chosen.backend, self._run.starts)
+        except CotenantError:
+            return None
+        least = min(slice_.memory_bytes for slice_ in made.slices)
+        device_bytes = made.device_share_bytes
+        if alone.device_bytes is not None and device_bytes is not None and device_bytes < alone.device_bytes:
+            return None
+        return least if alone.peak_bytes is None or alone.peak_bytes <= least else None
+
+    def alone(self) -> AloneUse | str:
+        """Launch a user in each slice; return its rate and its use of the machine, or why they are not known."""
+        self.tell("one user alone" if self.step == 1 else "one user in each slice")
+        records = self._launch(self._of_users(self.step), "alone", ALONE_S)
+        if flaw := _flaw(records):
+            return flaw
+        first, counters = records[0], [record.isolation.counters for record in records]
+        plan = self._of_users(self.step).plan(self._machine)
+        return AloneUse(
+            rate=fmean(record.statistics.median for record in records if record.statistics is not None),
+            unit=first.unit,
+            busy=_busy(first),
+            processors=len({processor for part in plan.parts for processor in part}),
+            peak_bytes=_most([each.get("memory_peak_bytes") for each in counters]),
+            processes=_most([each.get("pids_peak") for each in counters]),
+            device_bytes=_most([(each.meters.get("device_memory") or {}).get("reserved_bytes") for each in records]),
+        )
+
+    def crowd(self, users: int, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str = "") -> CrowdUse:
+        """Launch so many users, as many of them at once in each round as the crowd says; with a `pressure` the last one
+        is a neighbour of ours that takes all it can of a resource."""
+        if self._requirement.kind == "p95":
+            return self._by_steps(crowd, budget_s, pressure)
+        folder = "search" if isinstance(crowd, CrowdSearch) else f"users-{users}"
+        return _use_of(self._launch_crowd(users, crowd, budget_s, pressure, folder), users)
+
+    def _by_steps(self, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str) -> CrowdUse:
+        """Launch each number of users that the crowd has by itself: the times of steps come with the records."""
+        until_s = time.monotonic() + budget_s
+        while (users := crowd.next_users()) is not None:
+            counted = users - bool(pressure)
+            steady = SteadyCrowd(users, LEAST_ROUNDS if isinstance(crowd, CrowdSearch) else MOST_ROUNDS)
+            records = self._launch_crowd(users, steady, budget_s, pressure, f"users-{users}")
+            use = _use_of(records, users)
+            if use.flaw or use.out_of_memory:
+                return use
+            rounds = p95_rounds([record for record in records if record.tenants == users][:counted])
+            if not rounds:
+                return CrowdUse(f"{self.label} does not time single steps: --p95 is of jobs that serve, as decode.")
+            for values in rounds:
+                crowd.take(users, values)
+            if isinstance(crowd, SteadyCrowd) or time.monotonic() > until_s:
+                break
+        return use
+
+    def _launch_crowd(
+        self, users: int, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str, folder: str
+    ) -> list[Record]:
+        chooses = Crowd(crowd, self.step, of_rates=self._requirement.kind == "rate")
+        options = replace(self._of_users(users), crowd=chooses)
+        if pressure:
+            folder, options = f"beside-{pressure}", self._beside(options, users, pressure)
+        return self._launch(options, folder, budget_s)
+
+    def _of_users(self, users: int) -> Options:
+        return replace(self._options, users=users, slices=self.step)
+
+    def _beside(self, options: Options, users: int, pressure: str) -> Options:
+        (neighbour,) = neighbours(f"{pressure}:{FULL}")
+        mix = Mix(f"{self.label}{JOINED}{pressure}", (self.label,) * (users - 1) + (neighbour.name,))
+        return replace(options, jobs=(), mixes=(mix,), neighbours=(neighbour,))
+
+    def _launch(self, options: Options, folder: str, budget_s: float) -> list[Record]:
+        """Return the records of one launch. Raises KeyboardInterrupt where a signal ends it, CotenantError."""
+        limits = replace(options.limits, budget_s=budget_s, at_least_s=0.0)
+        paths = replace(options.paths, output=options.paths.output / folder)
+        options = replace(options, limits=limits, paths=paths, uid=self._next_uid(folder))
+        run = SuiteRun(options, self._machine)
+        run.settle()
+        result = run.run(self.tell)
+        if result.interrupted:
+            raise KeyboardInterrupt(result.interrupted)
+        return result.records
+
+    def _next_uid(self, folder: str) -> int:
+        self._uids[folder] = self._uids.get(folder, -1) + 1
+        return self._uids[folder]
+
+
+def _use_of(records: Sequence[Record], users: int) -> CrowdUse:
+    """Return how a launch of so many users ended; others of its records are of fewer that were awake."""
+    if any(record.outcome in NO_MEMORY for record in records):
+        return CrowdUse(out_of_memory=True)
+    own = [record for record in records if record.tenants == users]
+    spent = [record.blocks.spent.get("all") for record in own if record.blocks is not None]
+    busy = [part.processor_ns / part.lasted_ns for part in spent if part is not None and part.lasted_ns]
+    return CrowdUse(_flaw(records), busy=sum(busy) if busy else None)
+
+
+def _flaw(records: Sequence[Record]) -> str:
+    """Return why the numbers of a launch are none; "" where they are some."""
+    for record in records:
+        if not record.completed:
+            return f"{record.name}: {record.outcome}: {record.message}"
+        if record.invalid:
+            finding = next(finding for finding in record.findings if finding.severity == "error")
+            return f"{record.name} is INVALID: {finding.sentence} {finding.remedy}"
+    return "" if records else "Nothing was launched."
+
+
+def _busy(record: Record) -> float | None:
+    """Return how many processors a launch of one tenant kept busy from GO to its last observation."""
+    used, met = record.isolation.counters.get("processor_ns"), record.rendezvous
+    if used is None or met is None or met.load_end_ns <= met.t0_ns:
+        return None
+    return float(used / (met.load_end_ns - met.t0_ns))
+
+
+def _most(values: Sequence[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)

@@ -1,0 +1,40 @@
+"""The times of single steps in the rounds of a crowd, of jobs whose steps somebody waits for."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from cotenant.launch.crowd import opening_of
+from cotenant.results.record import Nanoseconds, Record
+from cotenant.stats.capacity import Values
+from cotenant.stats.quantiles import quantile
+
+P95 = 0.95
+
+
+def p95_rounds(records: Sequence[Record]) -> list[Values]:
+    """Return, for each round of a launch in which all its users were beside each other, the value of each user: the
+    logarithm of 1 / p95 of its steps in seconds. A user that timed none of its steps has none."""
+    of_rounds: dict[int, dict[int, float]] = defaultdict(dict)
+    for record in records:
+        for number, times_ns in _steps_ns(record).items():
+            of_rounds[number][record.tenant] = -math.log(quantile(times_ns, P95).value / 1e9)
+    return [of_rounds[number] for number in sorted(of_rounds)]
+
+
+def _steps_ns(record: Record) -> dict[int, list[int]]:
+    """Return the times of its steps beside the others by round."""
+    try:
+        rows = msgspec.convert(record.observed.get("steps_ns"), list[list[Nanoseconds]])
+    except msgspec.ValidationError:
+        return {}
+    steps: dict[int, list[int]] = defaultdict(list)
+    if len(rows) == len(record.observations):
+        for made, times_ns in zip(record.observations, rows, strict=True):
+            if made.kept and made.kind == "all" and made.block is not None:
+                steps[(made.block - opening_of(record.tenants)) // (2 * record.tenants + 1)] += times_ns
+    return {number: times_ns for number, times_ns in steps.items() if times_ns}

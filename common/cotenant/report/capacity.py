@@ -1,0 +1,212 @@
+"""Says how many users a machine carries: a sentence, a table over their numbers, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row, word
+from cotenant.report.numbers import rate
+from cotenant.report.progress import duration_words
+from cotenant.stats.capacity import CrowdEstimate, Requirement, Standing, enrolled
+from cotenant.stats.carried import NOBODY, NOISE, Carried
+from cotenant.text import gib, many
+
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+ORDINALS = (
+    *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh"),
+    *("eighth", "ninth", "tenth", "eleventh", "twelfth"),
+)
+BINDING = {
+    "memory": "Memory binds: it holds no more users.",
+    "processors": "Processors bind: no more of them are idle.",
+}
+
+
+def capacity_sentences(found: Carried, active: float | None = None) -> list[str]:
+    """Return the answer: how many users, each one's share, the next one's, and beside whom that holds."""
+    if not found.settled:
+        return [_no_answer(found)]
+    users, label = found.users, found.label
+    together = f"{_count(users)} users run {label} at once" if users > 1 else f"One user runs {label}"
+    each = "each " if users > 1 else ""
+    sentence = f"{together.capitalize()} and {each}{_has(found.requirement)} (lower limits); {_next(found)}."
+    sentences = [sentence, *_beside(found)]
+    sentences.append(BINDING.get(found.binding) or _unbound(found))
+    if active is not None:
+        people = enrolled(users, active)
+        sentences.append(
+            f"Of {people} enrolled people more than {users} are active at once with a chance of 5 % at the most, if "
+            f"each is active by itself {100 * active:.0f} % of the time: that is a model (binomial), not measured."
+        )
+    return sentences
+
+
+def capacity_grids(answers: Sequence[Carried], active: float | None) -> Iterator[Grid]:
+    """Yield the table over numbers of users, and below it the answer of each."""
+    if any(found.searched or found.confirmed for found in answers):
+        yield capacity_grid(answers)
+    for found in answers:
+        text = " ".join(capacity_sentences(found, active))
+        yield Grid((), (), notes=[((f"{found.share}: {text}" if found.share else text, "bold"),)])
+
+
+def _no_answer(found: Carried) -> str:
+    if found.why == NOBODY:
+        return f"No answer: not even one user {_has(found.requirement)}."
+    if found.why != NOISE:
+        return f"No answer: {found.why}"
+    users, open_ = found.users, found.users + found.step
+    held = found.confirmed.get(users)
+    if users and held is not None and held.standing(found.requirement.log) is Standing.UNCLEAR:
+        open_ = users
+    estimate = found.confirmed.get(open_)
+    seen = (
+        ""
+        if estimate is None
+        else f": the worst of them {_verb(found.requirement)} {_shown(estimate, found.requirement)}"
+    )
+    least = found.requirement.log
+    tried = (*found.searched, *found.confirmed.values())
+    sure = max(
+        (each.users for each in tried if each.users < open_ and each.standing(least) is Standing.HELD), default=0
+    )
+    beyond = f" {_count(sure).capitalize()} {'are' if sure > 1 else 'is'} carried beyond doubt." if sure else ""
+    longer = "more than an hour" if found.missing_s is None else f"about {duration_words(found.missing_s)} more"
+    return (
+        f"No answer yet: whether {_count(open_)} users fit, of whom each {_has(found.requirement)}, is not known"
+        f"{seen}.{beyond} {longer.capitalize()} would settle it (--budget), or a machine with less other work."
+    )
+
+
+def _has(requirement: Requirement) -> str:
+    if requirement.kind == "keep":
+        part = "half" if requirement.least == 0.5 else f"{100 * requirement.least:.3g} %"
+        return f"keeps at least {part} of what it has alone"
+    if requirement.kind == "rate":
+        return f"has at least {rate(requirement.least)} items/s"
+    return f"makes 95 % of its steps within {1000 * requirement.least:.4g} ms"
+
+
+def _unbound(found: Carried) -> str:
+    busy = "" if found.busy is None or found.alone is None else f"{found.busy:.1f} of {found.alone.processors} "
+    kept = f"They kept {busy}processors busy: " if busy else "Nobody counted what they kept busy: "
+    return f"{kept}the limit may be bandwidth, caches, a disk (--sense tells), or other work on this machine."
+
+
+def _next(found: Carried) -> str:
+    following = found.users + found.step
+    who = f"the {_ordinal(following)}" if found.step == 1 else f"{many(found.step, 'user')} more"
+    if found.by_memory:
+        return f"{who} fails on memory" if found.step == 1 else f"{who} fail on memory"
+    estimate = found.confirmed.get(following)
+    if estimate is None:
+        return f"more than {found.users} were not to be tried (--users)"
+    return f"with {who} the worst {_verb(found.requirement)} {_shown(estimate, found.requirement)}"
+
+
+def _beside(found: Carried) -> Iterator[str]:
+    held = [pressed for pressed in found.pressures if pressed.standing is Standing.HELD]
+    for pressed in found.pressures:
+        if pressed not in held:
+            worst = _shown(pressed.estimate, found.requirement)
+            yield (
+                f"That is among users like these: beside one that takes all it can of {pressed.resource} the worst "
+                f"{_verb(found.requirement)} {worst}."
+            )
+    if held:
+        yield f"It held beside a user that takes all it can of {' and of '.join(each.resource for each in held)}."
+    if found.untried:
+        yield f"Beside a user that takes all it can it was not tried: {found.untried}."
+
+
+def _shown(estimate: CrowdEstimate, requirement: Requirement) -> str:
+    """Return `31 % (28 to 34 %)` of the user that has least."""
+    ends = estimate.interval
+    values = [requirement.shown(log) for log in (estimate.worst, *(ends or ()))]
+    shown = [_value(value, requirement) for value in values]
+    unit = {"keep": " %", "rate": " items/s", "p95": " ms"}[requirement.kind]
+    span = "" if ends is None else f" ({' to '.join(sorted(shown[1:], key=float))}{unit})"
+    return f"{shown[0]}{unit}{span}"
+
+
+def _verb(requirement: Requirement) -> str:
+    return {"keep": "keeps", "rate": "has", "p95": "takes"}[requirement.kind]
+
+
+def _value(value: float, requirement: Requirement) -> str:
+    scale = {"keep": 100.0, "rate": 1.0, "p95": 1000.0}[requirement.kind]
+    return f"{scale * value:.3g}" if requirement.kind == "keep" else f"{scale * value:.4g}"
+
+
+def _count(users: int) -> str:
+    return WORDS[users] if users < len(WORDS) else str(users)
+
+
+def _ordinal(users: int) -> str:
+    if users < len(ORDINALS):
+        return ORDINALS[users]
+    teen = users % 100 in (11, 12, 13)
+    return f"{users}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(users % 10, 'th')}"
+
+
+def capacity_grid(answers: Sequence[Carried]) -> Grid:
+    """Return a table for each answer: the least of the users, over their number."""
+    groups = []
+    for found in answers:
+        alone = found.alone
+        facts = [found.share] if found.share else []
+        if alone is not None:
+            facts.append(f"alone {rate(alone.rate)} {alone.unit or 'item'}/s")
+            facts += [] if alone.peak_bytes is None else [f"{gib(alone.peak_bytes)} at the peak"]
+            facts += [] if alone.processes is None else [many(alone.processes, "task")]
+        facts += [] if found.memory_users is None else [f"memory holds {found.memory_users}"]
+        made = {estimate.users: (estimate, "r") for estimate in found.searched}
+        made |= {users: (estimate, "L") for users, estimate in found.confirmed.items()}
+        lines = [(found, *made[users]) for users in sorted(made)]
+        groups.append(RowGroup([row(COLUMNS, line) for line in lines], found.label, "; ".join(facts)))
+    note = "n: r rounds of blocks of one launch, L launches of so many users. least: of the user that has least."
+    return Grid(COLUMNS, groups, notes=[((note, "dim"),)])
+
+
+Line = tuple[Carried, CrowdEstimate, str]
+
+
+def _least(line: Line) -> Cell:
+    found, estimate, _ = line
+    value = found.requirement.shown(estimate.worst)
+    return Cell(_value(value, found.requirement), {"least": value})
+
+
+def _interval(line: Line) -> Cell:
+    found, estimate, _ = line
+    if estimate.interval is None:
+        return Cell("n too small")
+    ends = sorted(found.requirement.shown(log) for log in estimate.interval)
+    shown = "-".join(_value(end, found.requirement) for end in ends)
+    return Cell(shown, {"least_low": ends[0], "least_high": ends[1]})
+
+
+COLUMNS: Sequence[Column[Line]] = (
+    Column("users", lambda line: number(line[1].users, str, "users")),
+    Column("least", _least),
+    Column("95 % interval", _interval),
+    Column("n", lambda line: Cell(f"{line[1].n}{line[2]}", {"n": line[1].n})),
+    Column("", lambda line: word(line[1].standing(line[0].requirement.log), "standing"), left=True),
+)
+
+
+def capacity_document(answers: Sequence[Carried], active: float | None) -> dict[str, Any]:
+    """Return the answers for programs."""
+    return {
+        "schema": "cotenant-capacity-1",
+        "answers": [
+            asdict(found)
+            | {
+                "sentences": capacity_sentences(found, active),
+                "enrolled": None if active is None or not found.users else enrolled(found.users, active),
+            }
+            for found in answers
+        ],
+    }

@@ -1,0 +1,65 @@
+"""Lines to paste, which keep as many users on a machine as it carries. Nothing is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cotenant.machine.line_checks import UNCHECKED, checked_by_slurm, checked_by_systemd
+from cotenant.machine.topology import Machine
+from cotenant.stats.carried import Carried
+
+LEAST_TASKS, TASKS_OF_A_SESSION = 512, 4
+"""A person has a shell, an editor and a desktop beside the job."""
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PasteLines:
+    """The text of one file; `checked` says which tool has read it, or why it refuses it, or that it is unchecked."""
+
+    tool: str
+    file: str
+    text: str
+    checked: str
+
+    def __str__(self) -> str:
+        return f"# {self.tool}: {self.file} ({self.checked})\n{self.text}"
+
+
+def paste_lines(found: Carried, machine: Machine) -> Iterator[PasteLines]:
+    """Yield the lines for each tool that could keep it so."""
+    users, each = found.users, found.users // found.step
+    memory_mib = None if found.memory_bytes is None else found.memory_bytes // MIB
+    tasks = max(LEAST_TASKS, TASKS_OF_A_SESSION * ((found.alone and found.alone.processes) or 0))
+    held = [] if memory_mib is None else [f"MemoryMax={memory_mib}M"]
+    unit = "\n".join(["[Slice]", "CPUWeight=100", *held, f"TasksMax={tasks}"]) + "\n"
+    yield PasteLines("systemd", "/etc/systemd/system/user-.slice.d/50-cotenant.conf", unit, checked_by_systemd(unit))
+    limit = [] if memory_mib is None else [f'c.SystemdSpawner.mem_limit = "{memory_mib}M"']
+    hub = [
+        'c.JupyterHub.spawner_class = "systemdspawner.SystemdSpawner"',
+        f"c.JupyterHub.active_server_limit = {users}",
+        *limit,
+        'c.SystemdSpawner.unit_extra_properties = {"CPUWeight": "100"}',
+    ]
+    yield PasteLines("JupyterHub", "jupyterhub_config.py", "\n".join(hub) + "\n", UNCHECKED)
+    yield _slurm(found, machine, each, memory_mib)
+    if machine.accelerators:
+        kind = "mps" if found.share.startswith("mps") else "timeSlicing"
+        plugin = ["version: v1", "sharing:", f"  {kind}:", "    resources:", "    - name: nvidia.com/gpu"]
+        text = "\n".join([*plugin, f"      replicas: {each}"]) + "\n"
+        yield PasteLines("Kubernetes", "configuration of NVIDIA's device plugin", text, UNCHECKED)
+
+
+def _slurm(found: Carried, machine: Machine, each: int, memory_mib: int | None) -> PasteLines:
+    processors, devices = len(machine.processors), len(machine.accelerators)
+    whole_mib = (memory_mib or 0) * found.users or machine.memory_bytes // MIB
+    generic = f" Gres=gpu:{devices},shard:{found.users}" if devices else ""
+    limits = "" if memory_mib is None else f" DefMemPerNode={memory_mib} MaxMemPerNode={memory_mib}"
+    lines = [
+        "SelectType=select/cons_tres",
+        "SelectTypeParameters=CR_Core_Memory",
+        f"NodeName={machine.hostname} CPUs={processors} RealMemory={whole_mib}{generic}",
+        f"PartitionName=shared Nodes={machine.hostname} OverSubscribe=FORCE:{each}{limits}",
+    ]
+    return PasteLines("Slurm", "slurm.conf", "\n".join(lines) + "\n", checked_by_slurm(processors, whole_mib))

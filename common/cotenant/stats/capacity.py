@@ -1,0 +1,143 @@
+"""How many users a machine carries: estimates of so many of them at once. Pure.
+
+All values are logarithms of which more is better: of the share that a user keeps of its rate alone, of its rate, or of
+the inverse of a step's time. Users of one number are equals, so that they share one spread.
+"""
+
+from __future__ import annotations
+
+import bisect
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+from typing import Literal
+
+from cotenant.stats.kept import t_975
+
+STARVED = 2.0
+"""A user that lies so many half-widths below a requirement lies there whoever was chosen for being the worst."""
+UNLIKELY = 0.05
+
+Values = Mapping[int, float]
+"""The value of each user in one round, or launch."""
+Kind = Literal["keep", "rate", "p95"]
+
+
+class Standing(enum.StrEnum):
+    """Where users stand to a requirement: beyond doubt above, beyond doubt below, or neither."""
+
+    HELD = "held"
+    FAILED = "failed"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """The least that each user has to have: a share of its rate alone, items a second, or a p95 in seconds."""
+
+    kind: Kind
+    least: float
+
+    @property
+    def log(self) -> float:
+        """The value that users have to reach."""
+        return -math.log(self.least) if self.kind == "p95" else math.log(self.least)
+
+    def shown(self, log: float) -> float:
+        """Return a value in the unit of the requirement."""
+        return math.exp(-log if self.kind == "p95" else log)
+
+
+@dataclass(frozen=True, slots=True)
+class CrowdEstimate:
+    """So many `users` at once, over `n` rounds of a launch, or launches: the mean value of each of them.
+
+    `half` is half the width of each one's 95 % interval, `mean_half` that of all users' mean; None of too few.
+    """
+
+    users: int
+    n: int
+    means: Mapping[int, float]
+    half: float | None
+    mean_half: float | None
+    spread: float | None
+    """Standard deviation of a user's value between rounds, or launches."""
+
+    @property
+    def worst(self) -> float:
+        """The mean of the user that has least."""
+        return min(self.means.values())
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the user that has least."""
+        return None if self.half is None else (self.worst - self.half, self.worst + self.half)
+
+    def standing(self, least: float) -> Standing:
+        """Return where the users stand: `held` if the lower limit of each is at least so much.
+
+        They have failed where the upper limit of all users' mean is below it, or one of them is far below.
+        """
+        if self.half is None or self.mean_half is None:
+            return Standing.UNCLEAR
+        if self.worst - self.half >= least:
+            return Standing.HELD
+        if fmean(self.means.values()) + self.mean_half < least or self.worst + STARVED * self.half < least:
+            return Standing.FAILED
+        return Standing.UNCLEAR
+
+
+def estimates_of(rows: Mapping[int, Sequence[Values]]) -> dict[int, CrowdEstimate]:
+    """Return an estimate for each number of users, of its rounds or launches; all numbers share their spreads.
+
+    The spreads have as many degrees of freedom as rounds, or launches, give: users of one of them err together.
+    """
+    repeated = {users: of for users, of in rows.items() if len(of) > 1}
+    freedom = sum(len(of) - 1 for of in repeated.values())
+    of_users = _pooled([(len(of) - 1, fmean(map(variance, _by_user(of)))) for of in repeated.values()])
+    of_means = _pooled([(len(of) - 1, variance([fmean(row.values()) for row in of])) for of in repeated.values()])
+    made = {}
+    for users, of in rows.items():
+        if not of:
+            continue
+        scale = t_975(freedom) / math.sqrt(len(of)) if freedom else None
+        means = {user: fmean([row[user] for row in of if user in row]) for user in sorted({*of[0]})}
+        half, mean_half = (None, None) if scale is None else (scale * of_users, scale * of_means)
+        made[users] = CrowdEstimate(users, len(of), means, half, mean_half, of_users if freedom else None)
+    return made
+
+
+def _by_user(rows: Sequence[Values]) -> list[list[float]]:
+    return [[row[user] for row in rows] for user in rows[0]]
+
+
+def _pooled(variances: Sequence[tuple[int, float]]) -> float:
+    freedom = sum(part for part, _ in variances)
+    return math.sqrt(sum(part * value for part, value in variances) / freedom) if freedom else 0.0
+
+
+def enrolled(users: int, active: float) -> int:
+    """Return the most people of whom more than so many are active at once with a chance of 5 % at the most.
+
+    Each is active by itself with the chance `active`: the count is binomial, which is a model. Raises ValueError for a
+    chance that is none.
+    """
+    if not 0 < active <= 1:
+        raise ValueError(f"{active} is no chance to be active")
+    if active == 1:
+        return users
+    # Of users / active people as many are active at one moment out of two.
+    people = range(users, math.ceil(users / active) + 1)
+    return people[bisect.bisect_right(people, UNLIKELY, key=lambda count: _more_than(users, count, active)) - 1]
+
+
+def _more_than(users: int, people: int, active: float) -> float:
+    """Return P(Binomial(people, active) > users)."""
+
+    def log_chance(count: int) -> float:
+        ways = math.lgamma(people + 1) - math.lgamma(count + 1) - math.lgamma(people - count + 1)
+        return ways + count * math.log(active) + (people - count) * math.log1p(-active)
+
+    return 1 - math.fsum(math.exp(log_chance(count)) for count in range(min(users, people) + 1))

@@ -1,0 +1,200 @@
+"""Which number of users to try next: a search by rounds of one launch, and its confirmation by launches. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from cotenant.stats.capacity import CrowdEstimate, Requirement, Standing, Values, estimates_of
+from cotenant.stats.kept import t_975
+
+LEAST_ROUNDS, MOST_ROUNDS = 4, 30
+"""Rounds of a search before its first verdict on a number of users, and those after which the nearer side is taken."""
+CONFIRMED = 3
+"""Launches of its own that a number of users has before it is an answer."""
+MOST_LAUNCHES = 12
+MOST_MISSING = 200
+"""An answer that takes more launches is not settled by more of the same."""
+NORMAL = 1.96
+
+
+class CrowdSearch:
+    """Finds how many users are carried, by rounds in which so many are beside each other: 1, 2, 4, ..., then between.
+
+    `step` users more are tried at a time, `most` are there. `held` are carried from the outset: a single one keeps all.
+    """
+
+    def __init__(self, requirement: Requirement, most: int, step: int = 1, held: int = 0) -> None:
+        self.requirement, self.most, self._step, self._least = requirement, most, step, held
+        self.rounds: dict[int, list[Values]] = {}
+
+    def take(self, users: int, values: Values) -> None:
+        """Take a round of so many users; one in which somebody has no value does not count."""
+        if len(values) == users:
+            self.rounds.setdefault(users, []).append(values)
+
+    def next_users(self) -> int | None:
+        """Return how many users to have in the next round; None where it is known."""
+        held, failed = self.held, self.failed
+        if failed is None:
+            return min(self.most, max(self._step, 2 * held)) if held < self.most else None
+        steps = (failed - held) // self._step
+        return held + steps // 2 * self._step if steps > 1 else None
+
+    def estimate(self, users: int) -> CrowdEstimate:
+        """Return the estimate for a number of users that was tried."""
+        return estimates_of({users: self.rounds[users]})[users]
+
+    @property
+    def estimates(self) -> list[CrowdEstimate]:
+        """An estimate for each number of users that was tried, in their order."""
+        return [self.estimate(users) for users in sorted(self.rounds)]
+
+    @property
+    def failed(self) -> int | None:
+        """The least number of users of which one is below the requirement."""
+        return min((users for users in self.rounds if self._standing(users) is Standing.FAILED), default=None)
+
+    @property
+    def held(self) -> int:
+        """The largest number of users, below those that fail, of which each reaches the requirement."""
+        below = self.failed or math.inf
+        tried = (users for users in self.rounds if users < below and self._standing(users) is Standing.HELD)
+        return max(tried, default=min(self._least, self.most))
+
+    def _standing(self, users: int) -> Standing:
+        rounds = len(self.rounds[users])
+        if rounds < LEAST_ROUNDS:
+            return Standing.UNCLEAR
+        estimate = self.estimate(users)
+        standing = estimate.standing(self.requirement.log)
+        if standing is Standing.UNCLEAR and rounds >= MOST_ROUNDS:
+            return Standing.HELD if estimate.worst >= self.requirement.log else Standing.FAILED
+        return standing
+
+
+class SteadyCrowd:
+    """Has the same number of users in each of so many rounds; the first `counted` of them are looked at."""
+
+    def __init__(self, users: int, rounds: int, counted: int | None = None) -> None:
+        self._users, self._most = users, rounds
+        self._counted = users if counted is None else counted
+        self.rounds: list[Values] = []
+
+    def take(self, users: int, values: Values) -> None:
+        """Take a round in which everybody that counts has a value."""
+        own = {user: value for user, value in values.items() if user < self._counted}
+        if len(own) == self._counted:
+            self.rounds.append(own)
+
+    def next_users(self) -> int | None:
+        """Return how many users to have in the next round; None after the last."""
+        return self._users if len(self.rounds) < self._most else None
+
+
+class Confirming:
+    """Confirms how many users are carried: launches of K of them, and of K + 1, by turns.
+
+    Where these contradict the guess K moves, and where they leave it open there are more of them.
+    """
+
+    def __init__(self, requirement: Requirement, guess: int, most: int, step: int = 1, held: int = 0) -> None:
+        self._requirement, self._most, self._step, self._least = requirement, most, step, held
+        self.users = guess
+        self.launches: dict[int, list[Values]] = {}
+        self._last = 0
+
+    def take(self, users: int, values: Values) -> None:
+        """Take a launch: the mean value of each of its users."""
+        self.launches.setdefault(users, []).append(values)
+        self._last = users
+
+    def limit_to(self, most: int) -> None:
+        """Go on with so many users at the most: memory has held no more."""
+        self._most = most
+        self.launches = {users: of for users, of in self.launches.items() if users <= most}
+        self.users = min(self.users, most)
+
+    @property
+    def estimates(self) -> dict[int, CrowdEstimate]:
+        """An estimate for each number of users that was launched."""
+        return estimates_of({users: self.launches[users] for users in sorted(self.launches)})
+
+    def next_users(self) -> int | None:
+        """Return of how many users the next launch is; None where it is settled, or cannot be."""
+        seen = {self.users}
+        while True:
+            pair = self._to_launch()
+            if lacking := [users for users in pair if self._count(users) < CONFIRMED]:
+                return self._in_turn(lacking)
+            if (moved := self._moved()) == self.users or moved in seen:
+                open_ = [users for users in pair if self.standing(users) is Standing.UNCLEAR]
+                open_ = [users for users in open_ if self._count(users) < MOST_LAUNCHES]
+                return self._in_turn(open_) if open_ and moved == self.users else None
+            self.users = moved
+            seen.add(moved)
+
+    def standing(self, users: int) -> Standing:
+        """Return where so many users stand."""
+        if users <= self._least:
+            return Standing.HELD
+        if users > self._most:
+            return Standing.FAILED
+        estimate = self.estimates.get(users)
+        return Standing.UNCLEAR if estimate is None else estimate.standing(self._requirement.log)
+
+    @property
+    def following(self) -> int:
+        """The next larger number of users."""
+        return self.users + self._step
+
+    @property
+    def by_memory(self) -> bool:
+        """Whether memory does not hold more users."""
+        return self.following > self._most
+
+    @property
+    def settled(self) -> bool:
+        """Whether K users are carried, by launches of their own, and K + 1 are not."""
+        confirmed = all(self._count(users) >= CONFIRMED for users in self._to_launch())
+        held = self.users > 0 and self.standing(self.users) is Standing.HELD
+        return confirmed and held and self.standing(self.following) is Standing.FAILED
+
+    def missing_launches(self) -> int | None:
+        """Return about how many launches more would settle it, at the spread that was seen; None where nobody knows."""
+        missing = 0
+        for users in self._to_launch():
+            estimate, have = self.estimates.get(users), self._count(users)
+            needed = CONFIRMED
+            if estimate is not None and self.standing(users) is Standing.UNCLEAR:
+                if estimate.spread is None:
+                    return None
+                room = abs(estimate.worst - self._requirement.log)
+                # No t is below that of a normal distribution: from there on it is a few more.
+                least = math.ceil((NORMAL * estimate.spread / room) ** 2) if room else MOST_MISSING
+                if least >= MOST_MISSING:
+                    return None
+                counts = itertools.count(max(CONFIRMED, have + 1, least))
+                needed = next(n for n in counts if t_975(2 * n - 2) * estimate.spread / math.sqrt(n) < room)
+            missing += max(0, needed - have)
+        return missing
+
+    def _to_launch(self) -> list[int]:
+        """Return the numbers of users that have launches of their own: K where it is not carried anyway, and K + 1."""
+        return [users for users in (self.users, self.following) if self._least < users <= self._most and users > 0]
+
+    def _count(self, users: int) -> int:
+        return len(self.launches.get(users, ()))
+
+    def _in_turn(self, candidates: Sequence[int]) -> int:
+        """Return the one that has fewer launches; of equals the one of the last launch, so that they go A B B A."""
+        return min(candidates, key=lambda users: (self._count(users), users != self._last, users))
+
+    def _moved(self) -> int:
+        """Return the K that the launches speak for."""
+        if self.standing(self.users) is Standing.FAILED:
+            return max(0, self.users - self._step)
+        if self.standing(self.users) is Standing.HELD and self.standing(self.following) is Standing.HELD:
+            return self.following
+        return self.users

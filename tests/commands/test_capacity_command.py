@@ -1,0 +1,81 @@
+"""`capacity`: what it refuses before anything starts, and the real runner on processors of known capacity."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from commands.calling import Capture, call
+from cotenant.isolation.memory_shares import PAGE_BYTES, reserve_of
+from cotenant.machine.topology import discover
+from tenants.suites import ROOT, Suites, job, until
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "Capacity is of one job (--name), or of one command behind --."),
+        (("--name", "vae", "--", "true"), "Capacity is of one job (--name), or of one command behind --."),
+        (("--name", "vae,wlm"), "2 jobs are chosen."),
+        (("--name", "vae", "--keep", "2"), "'2' does not lie between 0 and 1"),
+        (("--name", "vae", "--rate", "0"), "'0' is no rate"),
+        (("--name", "vae", "--p95", "0ms"), "a time must be positive"),
+        (("--name", "vae", "--keep", "0.5", "--rate", "3"), "not allowed with argument"),
+        (("--name", "vae", "--share", "turns"), "turns"),
+        (("--", "no-such-program"), "'no-such-program' is no program that can be run."),
+    ],
+)
+def test_a_wrong_call_is_refused_in_a_sentence(capsys: Capture, words: tuple[str, ...], sentence: str) -> None:
+    status, _, said = call(capsys, "capacity", *words)
+    assert status == 2
+    assert sentence in said
+
+
+def finds(suites: Suites, *flags: object, limit_s: float) -> subprocess.CompletedProcess[str]:
+    """Run `capacity` to its end, on the first two processors."""
+    line = [sys.executable, str(ROOT / "run.py"), "capacity", "--isolation", suites.isolation]
+    line += ["--cgroup-base", suites.name, *map(str, flags)]
+    two = sorted(os.sched_getaffinity(0))[:2]
+    return subprocess.run(
+        line,
+        env=suites.environment,
+        cwd=suites.folder,
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        preexec_fn=lambda: os.sched_setaffinity(0, two),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.v1
+def test_tenants_of_one_thread_are_as_many_as_processors_have_turns(v1: Suites) -> None:
+    """Each keeps 2 / K of what it has alone: four keep at least 0.42, five do not. Other work makes it fewer."""
+    jobs = v1.jobs([job("sums.py", "--repeat", 8, name="sums")])
+    ended = finds(v1, "--jobs", jobs, "--keep", 0.42, "--budget", "4m", "--json", limit_s=600)
+    (found,) = json.loads(ended.stdout)["answers"]
+    assert ended.returncode == (0 if found["settled"] else 1), ended.stderr
+    assert 1 <= found["users"] <= 4
+    assert found["memory_users"] > 100
+    searched = {each["users"]: each["means"]["0"] for each in found["searched"]}
+    assert searched[max(searched)] < searched[2]
+    if found["settled"]:
+        assert all(found["confirmed"][str(found["users"] + more)]["n"] >= 3 for more in (0, 1) if found["users"] > 1)
+    until(lambda: not v1.leftovers(), "nothing is left", 2)
+
+
+@pytest.mark.slow
+@pytest.mark.v1
+def test_how_many_train_vae_on_one_slice_is_confirmed_or_said_to_be_open(v1: Suites) -> None:
+    ended = finds(v1, "--name", "vae", "--slices", 1, "--keep", 0.3, "--budget", "8m", "--json", limit_s=1200)
+    (found,), machine = json.loads(ended.stdout)["answers"], discover()
+    assert ended.returncode == (0 if found["settled"] else 1), ended.stderr
+    assert found["alone"]["rate"] > 0
+    room, peak = machine.memory_bytes - reserve_of(machine, None), found["alone"]["peak_bytes"]
+    held = [users for users in range(1, 512) if room // users // PAGE_BYTES * PAGE_BYTES >= peak]
+    assert found["memory_users"] == max(held)
+    assert found["settled"] or found["sentences"][0].startswith("No answer")

@@ -1,0 +1,146 @@
+"""The answer of `capacity` in sentences, as a table and as lines to paste."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cotenant.machine import line_checks
+from cotenant.report.capacity import COLUMNS, capacity_document, capacity_grids, capacity_sentences
+from cotenant.report.paste import paste_lines
+from cotenant.stats.capacity import Requirement, Standing, estimates_of
+from cotenant.stats.carried import NOBODY, NOISE, AloneUse, BesidePressure, Carried
+from machine.invented import machine
+
+GIB = 1 << 30
+ALONE = AloneUse(100.0, "image", 1.9, 2, 3 * GIB // 2, 12, None)
+
+
+def launches(shares: dict[int, float], spread: float = 0.01) -> dict[int, list[dict[int, float]]]:
+    return {
+        users: [{user: math.log(share) + off for user in range(users)} for off in (-spread, 0.0, spread)]
+        for users, share in shares.items()
+    }
+
+
+def found(users: int, shares: dict[int, float], spread: float = 0.01) -> Carried:
+    estimates = estimates_of(launches(shares, spread))
+    return Carried(
+        "vae",
+        Requirement("keep", 0.5),
+        users=users,
+        settled=True,
+        alone=ALONE,
+        memory_users=12,
+        memory_bytes=2 * GIB,
+        confirmed=estimates,
+        binding="processors",
+        busy=2.0,
+    )
+
+
+def test_the_answer_says_how_many_what_each_has_and_what_the_next_one_does() -> None:
+    by_memory = replace(found(12, {12: 0.6}), by_memory=True, binding="memory")
+    assert capacity_sentences(by_memory)[:2] == [
+        (
+            "Twelve users run vae at once and each keeps at least half of what it has alone (lower limits); the 13th "
+            "fails on memory."
+        ),
+        "Memory binds: it holds no more users.",
+    ]
+    held = found(4, {4: 0.55, 5: 0.45})
+    first, second = capacity_sentences(held)
+    assert first == (
+        "Four users run vae at once and each keeps at least half of what it has alone (lower limits); with the fifth "
+        "the worst keeps 45 % (44.3 to 45.7 %)."
+    )
+    assert second == "Processors bind: no more of them are idle."
+    rate = replace(found(1, {1: 0.9, 2: 0.3}), requirement=Requirement("rate", 0.5), binding="")
+    assert capacity_sentences(rate) == [
+        (
+            "One user runs vae and has at least 0.5000 items/s (lower limits); with the second the worst has "
+            "0.3 items/s (0.2952 to 0.3048 items/s)."
+        ),
+        (
+            "They kept 2.0 of 2 processors busy: the limit may be bandwidth, caches, a disk (--sense tells), or other "
+            "work on this machine."
+        ),
+    ]
+
+
+def test_it_says_beside_whom_that_holds_and_names_a_model_a_model() -> None:
+    estimate = estimates_of(launches({4: 0.3}))[4]
+    beside = BesidePressure("dram", estimate, Standing.FAILED)
+    held = BesidePressure("cpu", estimate, Standing.HELD)
+    text = " ".join(capacity_sentences(replace(found(4, {4: 0.55, 5: 0.45}), pressures=(held, beside)), 0.3))
+    assert "among users like these: beside one that takes all it can of dram the worst keeps 30 %" in text
+    assert "It held beside a user that takes all it can of cpu." in text
+    assert "Of 7 enrolled people more than 4 are active at once" in text
+    assert "that is a model (binomial), not measured" in text
+
+
+def test_where_there_is_no_answer_it_says_why_and_what_would_settle_it() -> None:
+    unclear = replace(found(4, {4: 0.52, 5: 0.49}, 0.05), settled=False, why=NOISE, missing_s=540.0)
+    (text,) = capacity_sentences(unclear)
+    assert text.startswith("No answer yet: whether four users fit, of whom each keeps at least half")
+    assert "About 540 s more would settle it (--budget)" in text
+    assert "the worst of them keeps 52 % (48 to 56.3 %)" in text
+    assert "carried beyond doubt" not in text
+    sure = replace(unclear, searched=(estimates_of(launches({2: 0.9}))[2],))
+    assert "Two are carried beyond doubt. About 540 s" in capacity_sentences(sure)[0]
+    (none,) = capacity_sentences(replace(found(0, {}), settled=False, why=NOBODY))
+    assert none == "No answer: not even one user keeps at least half of what it has alone."
+    (flaw,) = capacity_sentences(replace(found(0, {}), settled=False, why="vae is INVALID: It slept."))
+    assert flaw == "No answer: vae is INVALID: It slept."
+
+
+def test_the_table_has_a_row_for_each_number_of_users_and_the_document_the_sentences() -> None:
+    answer = found(4, {4: 0.55, 5: 0.45})
+    searched = estimates_of(launches({2: 0.9, 4: 0.5}))
+    answer = replace(answer, searched=(searched[2], searched[4]))
+    (group,) = next(capacity_grids([answer], None)).groups
+    assert (group.title, group.facts) == (
+        "vae",
+        "alone 100.0 image/s; 1.50 GiB at the peak; 12 tasks; memory holds 12",
+    )
+    texts = [[cell.text for cell in row.in_order(COLUMNS)] for row in group.rows]
+    assert [(users, n, standing) for users, *_, n, standing in texts] == [
+        ("2", "3r", "held"),
+        ("4", "3L", "held"),
+        ("5", "3L", "failed"),
+    ]
+    document = capacity_document([answer], 0.3)
+    assert document["schema"] == "cotenant-capacity-1"
+    assert (document["answers"][0]["users"], document["answers"][0]["enrolled"]) == (4, 7)
+    assert document["answers"][0]["sentences"] == capacity_sentences(answer, 0.3)
+
+
+def test_lines_to_paste_hold_the_same_number_and_memory_and_say_who_has_read_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(line_checks.shutil, "which", lambda name: None)
+    lines = {each.tool: each for each in paste_lines(found(4, {4: 0.55, 5: 0.45}), machine())}
+    assert {each.checked for each in lines.values()} == {"unchecked"}
+    assert "MemoryMax=2048M\n" in lines["systemd"].text
+    assert "c.JupyterHub.active_server_limit = 4\n" in lines["JupyterHub"].text
+    assert 'mem_limit = "2048M"' in lines["JupyterHub"].text
+    assert "OverSubscribe=FORCE:4 DefMemPerNode=2048 MaxMemPerNode=2048" in lines["Slurm"].text
+    assert "RealMemory=8192" in lines["Slurm"].text
+
+
+def test_a_tool_that_is_there_reads_the_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Stand-ins say what the tools say: a wrong key ends systemd-analyze with 0 as well."""
+    for name, text in {
+        "systemd-analyze": 'grep -q Wrong "$2" && echo "$2:2: Unknown key name"; exit 0',
+        "slurmd": "echo NodeName=here CPUs=8 Boards=1 RealMemory=16000; echo UpTime=1",
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert line_checks.checked_by_systemd("[Slice]\nCPUWeight=100\n") == "checked by systemd-analyze verify"
+    assert "Unknown key name" in line_checks.checked_by_systemd("[Slice]\nWrong=100\n")
+    assert line_checks.checked_by_slurm(8, 16000) == "checked by slurmd -C"
+    assert line_checks.checked_by_slurm(8, 16001) == "refused: slurmd -C has 8 CPUs, 16000 MB"
