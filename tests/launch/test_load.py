@@ -228,7 +228,7 @@ def test_by_blocks_no_audit_is_asked_while_anybody_rests_and_the_end_is_said_onc
     measured = tenant(0, *STEADY)
     load.audits, load.enough = AuditRequests(Amount(10, 20, 0), [measured]), spending(2.0)
     load.audits.borders, load.work, load._until_interval = [1], WorkReadings([measured]), None
-    load._timed = True
+    load._timed, load._crowd = True, None
     load.conductor = SimpleNamespace(look=lambda: None, whole_rounds=0, over=False, may_audit=False)
     load.look([measured], 10 * SECOND)
     assert sent(measured) == [[]]
@@ -247,7 +247,7 @@ def test_pairs_go_by_the_steps_of_who_was_alone_once_all_were() -> None:
     schedule = PairSchedule({0: 50 * MS, 1: 50 * MS}, False, LEAST_ROUNDS, ((0, 1),))
     blocks = [*schedule.blocks(random.Random(0))]
     passed = [Passed(block, SECOND * at, SECOND * (at + 1)) for at, block in enumerate(blocks[:3])]
-    load._timed, load._budget_ns, followed = False, 60 * SECOND, list[PairSchedule]()
+    load._crowd, load._timed, load._budget_ns, followed = None, False, 60 * SECOND, list[PairSchedule]()
     load._late_ns = time.perf_counter_ns() + 3600 * SECOND
     tenants = []
     for index in (0, 1):

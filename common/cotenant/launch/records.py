@@ -23,6 +23,7 @@ from cotenant.launch.conductor import Conducted
 from cotenant.launch.crowd import CrowdSchedule
 from cotenant.launch.device_sharing import shared_device
 from cotenant.launch.outcome import LaunchResult, TenantResult
+from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go
 from cotenant.launch.schedule import places
 from cotenant.launch.start import Start
