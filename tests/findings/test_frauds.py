@@ -94,7 +94,7 @@ def test_a_crashed_job_is_not_done_because_somebody_says_so(reports: Path, capsy
     fields = json.loads(path.read_text())
     path.write_text(json.dumps(fields | {"outcome": "failed", "message": "It fell."}))
     assert rates(capsys, reports) == honest
-    assert "vae R5 tenant 0: failed: It fell." in said(capsys, "report", reports)[0]
+    assert "vae R5 user 0: failed: It fell." in said(capsys, "report", reports)[0]
 
 
 def test_a_copied_launch_is_no_second_launch(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
