@@ -89,7 +89,7 @@ class Result:
     def summary(self) -> Summary:
         """Everything that a report says, from which tables and pages are made. Its fields may change in any version."""
         made = summarise(self.records)
-        if not any(next(place.glob(f"*{TRANSCRIPT}"), None) for place in self.places):
+        if not any([*place.glob(f"*{TRANSCRIPT}")] for place in self.places):
             return made
         from cotenant.report.challenges import challenge_lines  # of a room that may be left out
 
@@ -108,7 +108,7 @@ class Result:
         """The worst of all jobs: `INVALID` where one has no number, `suspect` where one has a warning, else `clean`."""
         summary = self.summary
         beside = (rows for rows in (summary.under_pressure, summary.in_duets) if len(rows))
-        words = [*map(_trust, summary.jobs), *map(_trust_of, beside)]
+        words = [*map(_trust, (*summary.jobs, *summary.pressed)), *map(_trust_of, beside)]
         return max(words, key=("clean", "suspect", "INVALID").index, default="INVALID")
 
     @property
