@@ -74,7 +74,7 @@ def test_what_cannot_run_is_an_error(loose: Suites, examine: Examine) -> None:
 
 def test_flags_of_a_run_say_what_is_asked_about(loose: Suites, examine: Examine) -> None:
     _, answers = examine([job()], "--json", "--users", 1)
-    assert answers["slices"]["answer"].startswith("1 tenant: ")
+    assert answers["slices"]["answer"].startswith("1 user: ")
     assert loose.isolation in answers["backend"]["answer"]
     status, crowded = examine([job()], "--json", "--users", 100_000)
     assert status == 1

@@ -269,7 +269,7 @@ def test_places_come_from_the_environment_and_from_flags(
     assert (spaced / "output/summary.txt").exists()
     first, second = ended.stdout.splitlines()[:2]
     assert ": 1 launch, " in first
-    assert second == "1 tenant without slices, as everybody just starts (isolation none)"
+    assert second == "1 user without slices, as everybody just starts (isolation none)"
 
 
 @pytest.mark.slow

@@ -147,7 +147,7 @@ def test_a_command_that_there_is_not(capsys: Capture) -> None:
         ("dotcor", "There is no command 'dotcor'. Did you mean 'doctor'?"),
         ("rnu", "There is no command 'rnu'. Did you mean 'run'?"),
         ("vea", "There is no command 'vea'. Did you mean 'vae'? It is a benchmark: ./run.sh --name "),
-        ("nonsense", "There is no command 'nonsense'. Commands: run, exec, list, plan, "),
+        ("nonsense", "There is no command 'nonsense'. Commands: run, exec, capacity, list, plan, "),
         ("vae", "There is no command 'vae'. It is a benchmark: ./run.sh --name vae"),
     ):
         status, said, errors = call(capsys, word)
@@ -182,7 +182,7 @@ WHILE_ANOTHER_RUNS = {
     "run --name vae --outdir there.json": "Nothing can be written to",
     "run --name vae --outdir there.json/below": "Nothing can be written to",
     "run --name vae --pressure drma": "Did you mean 'dram'?",
-    "run --name vae --pressure dram:0,200": "0 to 100",
+    "run --name vae --pressure dram:50,200": "1 to 100",
     "run --sense vaee": "Did you mean 'vae'?",
     "run --pairs vae,vaee": "Did you mean 'vae'?",
     "run --name vae --nnodes 2": "--rdzv-endpoint",

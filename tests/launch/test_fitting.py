@@ -121,7 +121,7 @@ def test_a_launch_by_blocks_needs_no_other_unless_it_cannot_be_had_or_observatio
     assert launches("--users", "1") == [(False, None, False)]
 
 
-def test_a_mix_is_one_of_blocks_but_not_beside_a_neighbour_of_known_pressure() -> None:
+def test_a_mix_is_one_of_blocks_and_so_is_one_beside_a_neighbour_of_known_pressure() -> None:
     def launches(*words: str) -> list[tuple[str, bool, bool]]:
         given = suite_parser("", "", "").parse_words(words)
         made = Resolver(options_of(given, (), machine(cores=4)), machine(cores=4), Chosen(NoIsolation()))
@@ -129,8 +129,8 @@ def test_a_mix_is_one_of_blocks_but_not_beside_a_neighbour_of_known_pressure() -
 
     mixed = [("vae+wlm", True, False), ("vae.solo", False, True), ("wlm.solo", False, True)]
     assert launches("--mix", "vae,wlm") == mixed
-    pressed = launches("--name", "vae", "--pressure", "dram:0,100", "--baseline", "blocks")
-    assert pressed == [("vae+dram", False, False)]
+    pressed = launches("--name", "vae", "--pressure", "dram:100")
+    assert pressed == [("vae+pressure_dram_100", True, False), ("vae.solo", False, True)]
 
 
 @pytest.mark.parametrize(

@@ -302,7 +302,7 @@ def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_goin
     smaller, larger = (options_of(given, ("--batch-size", "64", "---", "-b", size), there) for size in ("96", "128"))
     assert changed(smaller, larger) == {"arguments after --"}
     parsed = (exec_command.parser().parse_words(words) for words in ([], ["--count-line", "x"]))
-    steps, lines = (exec_command._options(flags, ["true"], False) for flags in parsed)
+    steps, lines = (exec_command.options_of_command(flags, ["true"], there) for flags in parsed)
     assert changed(steps, lines) == {"the jobs"}
     assert not changed(steps, steps)
 
