@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 
 import numpy as np
+import pytest
 
 from cotenant.finding import Finding
 from cotenant.report.answer import answer
@@ -13,12 +14,13 @@ from cotenant.report.comparison import Conditions, compare_launches
 from cotenant.report.history import series_of
 from cotenant.report.hosts import hosts_grid
 from cotenant.report.pictures.canvas import axes_of, dots, svg
-from cotenant.report.problems import first_steps
+from cotenant.report.problems import first_steps, reported_findings
 from cotenant.report.view_pages import comparison_page, history_page, tuning_page
 from cotenant.results.drawn import spans_of
 from cotenant.results.history import entries_of
 from cotenant.results.launches import launches_of
 from cotenant.results.record import Record
+from cotenant.results.table import Rows
 from report.making import fields_of, launch, lost, month, solo, summary_of, table
 from report.test_duets import duet
 from report.test_page import Reader, page_of
@@ -75,8 +77,27 @@ def test_a_first_step_has_a_command_with_the_jobs_that_it_helps() -> None:
     late = Finding("slow_start", "warning", "The first 2 are slow.", "Skip them.", value=7.0, effect=0.05)
     wild = Finding("same_seed", "warning", "One seed.", "Give another.")
     summary = summary_of([*launch("vae", findings=(late, wild)), *launch("wlm", findings=(late,))])
-    assert [step.command for step in first_steps(summary.findings)] == ["./run.sh --name vae,wlm -- --skip 7"]
-    assert "./run.sh --name vae,wlm -- --skip 7" in Reader(page_of(summary)).text
+    assert [step.command for step in first_steps(summary.findings)] == [
+        "./run.sh --jobs baselines --name vae,wlm -- --skip 7"
+    ]
+    assert "./run.sh --jobs baselines --name vae,wlm -- --skip 7" in Reader(page_of(summary)).text
+
+
+@pytest.mark.parametrize(
+    ("place", "command"),
+    [
+        ({"suite": "tweaked"}, "./run.sh --jobs tweaked.json --name vae -- --skip 7"),
+        ({"suite": "exec"}, None),
+        ({"name": "vae.in.lab"}, None),
+    ],
+)
+def test_a_command_of_ones_own_or_in_a_mix_is_not_launched_by_a_jobs_name(
+    place: dict[str, str], command: str | None
+) -> None:
+    late = Finding("slow_start", "warning", "The first 2 are slow.", "Skip them.", value=7.0, effect=0.05)
+    made = launch(place.get("name", "vae"), findings=(late,), place={"suite": place.get("suite", "baselines")})
+    steps = first_steps(reported_findings(Rows.all(table(made))))
+    assert [step.command for step in steps] == ([command] if command else [])
 
 
 def test_every_dot_of_many_is_drawn() -> None:

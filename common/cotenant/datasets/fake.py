@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -78,11 +79,9 @@ def _by_workers(
     """
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _follow_parent) as workers:
         try:
-            # A terminal sends Ctrl-C to all; workers start with it held back, and their parent ends them.
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            # Not by `map`, which cancels the work that a dead worker leaves, and the pool's thread prints that.
-            results = [workers.submit(make, task) for task in tasks]
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            with _without_interrupts():
+                # Not by `map`, which cancels the work that a dead worker leaves, and the pool's thread prints that.
+                results = [workers.submit(make, task) for task in tasks]
             for result in as_completed(results):
                 yield result.result()
         except BrokenProcessPool as error:
@@ -94,6 +93,25 @@ def _by_workers(
             for worker in multiprocessing.active_children():
                 worker.kill()
             raise
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Start workers that Ctrl-C does not reach, and raise KeyboardInterrupt behind it where one came meanwhile.
+
+    A terminal sends it to all: workers inherit a mask, and their parent ends them. Another thread may still take the
+    signal for the parent, which must not leave a worker half started: that one would print a traceback.
+    """
+    came: list[int] = []
+    usual = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, usual)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _follow_parent() -> None:

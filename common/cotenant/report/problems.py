@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from cotenant.checkout import PROGRAM
+from cotenant.checkout import CHECKOUT, PROGRAM
 from cotenant.finding import Severity
 from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, word
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
 from cotenant.results.columns import TENANT
 from cotenant.results.launches import ABORTED, grouped
-from cotenant.results.record import SOLO
+from cotenant.results.record import IN_MIX, SOLO
 from cotenant.results.table import Rows
 from cotenant.text import listed, many, printable
 
@@ -36,6 +36,7 @@ class ReportedFinding:
     count: int
     alike: bool
     jobs: Sequence[str]
+    suites: Sequence[str] = ()
     value: float | None = None
     effect: float | None = None
 
@@ -60,6 +61,7 @@ def reported_findings(records: Rows) -> list[ReportedFinding]:
         count=pl.len(),
         alike=pl.col("sentence").n_unique() == 1,
         jobs=pl.col("name").cast(pl.String).unique(maintain_order=True),
+        suites=pl.col("suite").cast(pl.String).unique(maintain_order=True),
         value=pl.col("value").get(pl.coalesce("effect", "value").arg_max()),
         effect=pl.col("effect").max(),
     )
@@ -96,15 +98,16 @@ MOST_AT_END = 3
 """So many findings stand at a suite's end."""
 OF_HOST = ("foreign_load", "stolen", "swapped", "memory_kills", "throttled", "device_in_use", "bursts")
 PASTED = {
-    **dict.fromkeys(("slow_start", "loaded_ahead"), f"{PROGRAM} --name {{names}} -- --skip {{value:.0f}}"),
-    "drift": f"{PROGRAM} --name {{names}} --settle 10s",
-    "few_observations": f"{PROGRAM} --name {{names}} --budget 30s",
+    **dict.fromkeys(("slow_start", "loaded_ahead"), "{again} -- --skip {value:.0f}"),
+    "drift": "{again} --settle 10s",
+    "few_observations": "{again} --budget 30s",
     "slow_tenant": f"{PROGRAM} plan",
     "not_enforced": "sudo ./cgroup_setup.sh",
-    **dict.fromkeys(OF_HOST, f"{PROGRAM} --name {{names}}"),
+    **dict.fromkeys(OF_HOST, "{again}"),
 }
-"""The command that mends a rule's finding, by its jobs and its value; where the host was the cause, one that launches
-them again."""
+"""The command that mends a finding: `again` launches its jobs anew, and that is all where the host was at fault."""
+OF_COMMANDS = "exec"
+"""The suite of people's own commands, which only they can type again."""
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
 """So many further sentences of a rule stand below its worst value."""
@@ -144,11 +147,23 @@ def _steps(findings: Iterable[ReportedFinding]) -> Iterator[FirstStep]:
         if finding.severity == "info":
             continue
         names = [*dict.fromkeys(name.removesuffix(SOLO) for name in finding.jobs)]
-        command = PASTED.get(finding.rule, "")
-        if "{value" in command and finding.value is None:
-            command = ""
-        command = command.format(names=shlex.quote(",".join(names)), value=finding.value)
-        yield FirstStep(finding, listed(map(printable, names), SHOWN_JOBS), command)
+        yield FirstStep(finding, listed(map(printable, names), SHOWN_JOBS), _command(finding, names))
+
+
+def _command(finding: ReportedFinding, names: Sequence[str]) -> str:
+    """Return the command that mends a finding, "" where none does."""
+    command, again = PASTED.get(finding.rule, ""), _again(finding.suites, names)
+    unknown = ("{value" in command and finding.value is None) or ("{again" in command and not again)
+    return "" if unknown else command.format(again=again, value=finding.value)
+
+
+def _again(suites: Sequence[str], names: Sequence[str]) -> str:
+    """Return the command that launches jobs of one job file anew, "" for those of several, of a mix, and of `exec`."""
+    if len(suites) != 1 or suites[0] == OF_COMMANDS or any(IN_MIX in name for name in names):
+        return ""
+    ours = suites[0] == "baselines" or (CHECKOUT / f"profiles/{suites[0]}.json").exists()
+    jobs = suites[0] if ours else f"{suites[0]}.json"
+    return shlex.join((PROGRAM, "--jobs", jobs, "--name", ",".join(names)))
 
 
 def gravest(findings: Iterable[ReportedFinding]) -> Iterator[Words]:

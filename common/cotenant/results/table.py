@@ -92,11 +92,11 @@ class Rows:
         return Rows(self.table, values.sort(column, descending=descending, maintain_order=True)[AT].to_list())
 
     def findings(self) -> pl.DataFrame:
-        """Return their findings, each with the `name` of the record's job, in the order of the table."""
+        """Return their findings, each with `name` and `suite` of the record's job, in the order of the table."""
         findings = self.table.findings
         if self.at != range(len(self.table)):
             findings = findings.filter(pl.col(AT).is_in(pl.Series(self.at, dtype=pl.UInt32).implode()))
-        return findings.with_columns(name=self.table.frame["name"].gather(findings[AT]))
+        return findings.with_columns(self.table.frame[column].gather(findings[AT]) for column in ("name", "suite"))
 
 
 def tables(records: Iterable[Decoded | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
