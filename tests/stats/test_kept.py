@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from cotenant.stats.kept import BlockSum, Kept, joint, kept, over_rounds, t_975, warmed_up
+from cotenant.stats.kept import BlockSum, Kept, joint, kept, over_rounds, repeats_needed, t_975, warmed_up
 
 LEAVE_OUT_S, MEASURED_S = 0.15, 0.2
 
@@ -51,6 +51,19 @@ def test_a_correlation_widens_the_interval_only_where_rounds_are_many() -> None:
 def test_the_t_of_the_interval_is_what_scipy_says() -> None:
     for freedom in (*range(1, 40), 115, 500):
         assert t_975(freedom) == pytest.approx(special.stdtrit(freedom, 0.975), rel=1e-9)
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+def test_repeats_are_the_first_that_bring_the_interval_below_the_room(sides: int) -> None:
+    def one_by_one(spread: float, room: float) -> int | None:
+        halves = ((n, special.stdtrit(sides * (n - 1), 0.975) * spread / math.sqrt(n)) for n in range(3, 301))
+        return next((n for n, half in halves if half < room), None)
+
+    rooms = np.geomspace(0.01, 30, 60).tolist()
+    found = [repeats_needed(0.1, room, 3, 300, sides) for room in rooms]
+    assert found == [one_by_one(0.1, room) for room in rooms]
+    assert (found[0], found[-1]) == (None, 3)
+    assert repeats_needed(0.1, 0.0, 3, 300) is None
 
 
 def test_the_interval_of_few_rounds_is_students() -> None:

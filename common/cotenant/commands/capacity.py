@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cotenant.checkout import PROGRAM
 from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.commands import exec as execution
-from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, duration, place, share
+from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, duration, place, positive, share
 from cotenant.commands.output import note, tell, tell_document
 from cotenant.commands.suite_flags import add_jobs, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
@@ -78,7 +78,7 @@ def parser() -> Parser:
     enough = parser.add_argument_group("what each user has to have")
     add = enough.add_mutually_exclusive_group().add_argument
     add("--keep", type=share, metavar="SHARE", help="of its rate alone, as 0.5 (the default) or 50%%")
-    add("--rate", type=_positive, metavar="ITEMS_S", help="items a second")
+    add("--rate", type=positive("rate"), metavar="ITEMS_S", help="items a second")
     add("--p95", type=_seconds, metavar="TIME", help="95 %% of steps within this, as 200ms; of jobs that serve")
     model = "chance that a person is active: also say how many people may be enrolled, by a binomial model"
     enough.add_argument("--active", type=share, metavar="P", help=model)
@@ -94,16 +94,6 @@ def parser() -> Parser:
     printed.add_argument("--outdir", type=place, metavar="DIR", help=where)
     add_format(printed)
     return parser
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no rate")
-    return value
 
 
 def _seconds(text: str) -> float:

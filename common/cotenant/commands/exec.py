@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cotenant.checkout import PROGRAM
 from cotenant.choices import BASELINES, MERGED, READY_LIMIT_S, TIMEOUT_S, BaselineKind
-from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, duration, place, share
+from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, duration, place, positive, share
 from cotenant.errors import CotenantError
 from cotenant.suite.duets import BETWEEN, Duet, words_of_sides
 
@@ -92,7 +92,13 @@ def parser() -> Parser:
 def add_counting(parser: Parser) -> None:
     add = parser.add_argument_group("what is counted").add_argument
     add("--item", default="", metavar="NAME", help="what a step is called; `row`: count the rows of its batches")
-    add("--items", type=_items, default=1.0, metavar="N", help="so many items are in a step, a line or a run")
+    add(
+        "--items",
+        type=positive("number of items"),
+        default=1.0,
+        metavar="N",
+        help="so many items are in a step, a line or a run",
+    )
     add("--count-line", type=_pattern, default="", metavar="REGEX", help="a line of output is a step: '^step (\\d+)'")
     ready = "count only behind a line like this, as a server's that it listens; with --count-line"
     add("--ready-line", type=_pattern, default="", metavar="REGEX", help=ready)
@@ -133,22 +139,12 @@ def _words(text: str) -> list[str]:
         raise argparse.ArgumentTypeError(f"'{text}' are no words of a shell: {error}") from None
 
 
-def _items(text: str) -> float:
-    try:
-        items = float(text)
-    except ValueError:
-        items = 0.0
-    if not 0 < items < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of items")
-    return items
-
-
 def options_of_command(given: argparse.Namespace, words: Sequence[str], machine: Machine) -> Options:
     """Return the options of a suite of one job. Raises CotenantError for flags that make no sense."""
     from cotenant.commands.suite_options import usual_options
     from cotenant.suite.cells import Job
     from cotenant.suite.fields import checked_name
-    from cotenant.suite.foreign import Foreign
+    from cotenant.suite.foreign import SUITE, Foreign
     from cotenant.suite.jobfile import Suite
 
     if given.runs < 1:
@@ -161,7 +157,7 @@ def options_of_command(given: argparse.Namespace, words: Sequence[str], machine:
     name = checked_name(given.name or foreign.stem)
     job = Job(name, foreign.shown, (), "student", stem=name, foreign=foreign)
     duet = Duet(name, sides, merged) if sides[1] else None
-    options = usual_options(given, machine, Suite("exec", Path.cwd() / "exec", (job,)), () if duet else (job,), duet)
+    options = usual_options(given, machine, Suite(SUITE, Path.cwd() / SUITE, (job,)), () if duet else (job,), duet)
     usual: BaselineKind = "none" if duet or given.isolation == "none" else "blocks"
     return replace(options, baseline=usual if duet else given.baseline or usual)
 

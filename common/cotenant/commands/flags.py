@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
@@ -160,6 +160,21 @@ def duration(text: str) -> float:
     if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"a time must be positive, and '{text}' is not")
     return seconds
+
+
+def positive(noun: str) -> Callable[[str], float]:
+    """Return a flag's type: a number above 0, which is called so."""
+
+    def number(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < math.inf:
+            raise argparse.ArgumentTypeError(f"'{text}' is no {noun}")
+        return value
+
+    return number
 
 
 def duration_or_none(text: str) -> float:

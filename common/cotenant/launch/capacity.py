@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Protocol
 
-from cotenant.stats.capacity import Requirement, Standing, Values, estimates_of
+from cotenant.stats.capacity import Requirement, Standing, estimates_of, means_of
 from cotenant.stats.carried import NOBODY, NOISE, AloneUse, BesidePressure, Binding, Carried, CrowdUse
 from cotenant.stats.crowd_search import CONFIRMED, Confirming, CrowdSearch, SteadyCrowd
 from cotenant.text import many
@@ -163,7 +163,7 @@ class CapacityRun:
             if uses[users].out_of_memory:
                 confirming.limit_to(users - self.launches.step)
             else:
-                confirming.take(users, _means(steady.rounds))
+                confirming.take(users, means_of(steady.rounds))
         return confirming, uses
 
     def _has_time_for(self, users: int) -> bool:
@@ -224,10 +224,6 @@ class CapacityRun:
         estimate = estimates_of({users: steady.rounds})[users]
         pressed = BesidePressure(resource, estimate, estimate.standing(self.requirement.log))
         self._note(pressures=(*self._found.pressures, pressed))
-
-
-def _means(rounds: Sequence[Values]) -> dict[int, float]:
-    return {user: fmean(row[user] for row in rounds) for user in rounds[0]}
 
 
 def _binding(confirming: Confirming, use: CrowdUse | None, alone: AloneUse) -> Binding:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from cotenant.launch.schedule import ALL, HOME, ONLY, WARM_UP_ROUNDS, Block, Passed, Schedule, Turn, places
 from cotenant.stats.capacity import Values
-from cotenant.stats.kept import BlockSum, round_logs
+from cotenant.stats.kept import BlockSum, block_sums, round_logs
 
 OPENING_NS = 500_000_000
 """Beside a step, how long a block lasts at most that only times steps."""
@@ -143,10 +143,8 @@ def _sums(
 ) -> list[BlockSum]:
     of_round = [*itertools.takewhile(lambda row: row["start_ns"] >= passed[0].start_ns, reversed(rows))][::-1]
     found = places([(row["start_ns"], row["end_ns"]) for row in of_round], passed, tenant, schedule, members)
-    kept = [(place, row) for place, row in zip(found, of_round, strict=True) if place.kept and row["items"] > 0]
-    sums = []
-    for (index, kind), block in itertools.groupby(kept, key=lambda pair: (pair[0].block, pair[0].kind)):
-        spans = [(row["items"], row["end_ns"] - row["start_ns"]) for _, row in block]
-        items, lasted_ns = map(sum, zip(*spans, strict=True))
-        sums.append(BlockSum(index or 0, kind == ONLY, items, lasted_ns / 1e9))
-    return sums
+    return block_sums(
+        (place.block or 0, place.kind == ONLY, row["items"], row["end_ns"] - row["start_ns"])
+        for place, row in zip(found, of_round, strict=True)
+        if place.kept and row["items"] > 0
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from cotenant.checkout import CHECKOUT, PROGRAM
+from cotenant.checkout import PROGRAM
 from cotenant.finding import Severity
 from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, word
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
@@ -18,6 +18,8 @@ from cotenant.results.columns import TENANT
 from cotenant.results.launches import ABORTED, grouped
 from cotenant.results.record import IN_MIX, SOLO
 from cotenant.results.table import Rows
+from cotenant.suite.foreign import SUITE as OF_COMMANDS
+from cotenant.suite.jobfile import shipped_suites
 from cotenant.text import listed, many, printable
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -36,7 +38,7 @@ class ReportedFinding:
     count: int
     alike: bool
     jobs: Sequence[str]
-    suites: Sequence[str] = ()
+    suites: Sequence[str]
     value: float | None = None
     effect: float | None = None
 
@@ -106,8 +108,6 @@ PASTED = {
     **dict.fromkeys(OF_HOST, "{again}"),
 }
 """The command that mends a finding: `again` launches its jobs anew, and that is all where the host was at fault."""
-OF_COMMANDS = "exec"
-"""The suite of people's own commands, which only they can type again."""
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
 """So many further sentences of a rule stand below its worst value."""
@@ -158,11 +158,13 @@ def _command(finding: ReportedFinding, names: Sequence[str]) -> str:
 
 
 def _again(suites: Sequence[str], names: Sequence[str]) -> str:
-    """Return the command that launches jobs of one job file anew, "" for those of several, of a mix, and of `exec`."""
+    """Return the command that launches jobs of one job file anew, "" for those of several, and of a mix.
+
+    Commands of `exec` have none, either: only who has typed them can type them again.
+    """
     if len(suites) != 1 or suites[0] == OF_COMMANDS or any(IN_MIX in name for name in names):
         return ""
-    ours = suites[0] == "baselines" or (CHECKOUT / f"profiles/{suites[0]}.json").exists()
-    jobs = suites[0] if ours else f"{suites[0]}.json"
+    jobs = suites[0] if suites[0] in shipped_suites() else f"{suites[0]}.json"
     return shlex.join((PROGRAM, "--jobs", jobs, "--name", ",".join(names)))
 
 

@@ -42,6 +42,7 @@ from cotenant.results.record import (
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description, describe
 from cotenant.stats.kept import BlockSum, Kept, kept
+from cotenant.stats.kept import block_sums as sums_of_blocks
 from cotenant.stats.quantiles import quantile
 from cotenant.stats.tenants import Span, overlap
 from cotenant.text import listed
@@ -377,12 +378,9 @@ def block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
     rows = [made for made in observations if made.kept and made.block is not None]
     if not all(made.possible for made in rows):
         return None
-    sums = []
-    for (index, kind), of_block in itertools.groupby(rows, key=lambda made: (made.block or 0, made.kind)):
-        spans = [(made.items or 0.0, made.end_ns - made.start_ns) for made in of_block]
-        items, lasted_ns = map(sum, zip(*spans, strict=True))
-        sums.append(BlockSum(index, kind == "only", items, lasted_ns / 1e9))
-    return sums
+    return sums_of_blocks(
+        (made.block or 0, made.kind == "only", made.items or 0.0, made.end_ns - made.start_ns) for made in rows
+    )
 
 
 def meters_of(

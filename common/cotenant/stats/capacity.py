@@ -103,10 +103,14 @@ def estimates_of(rows: Mapping[int, Sequence[Values]]) -> dict[int, CrowdEstimat
         if not of:
             continue
         scale = t_975(freedom) / math.sqrt(len(of)) if freedom else None
-        means = {user: fmean([row[user] for row in of if user in row]) for user in sorted({*of[0]})}
         half, mean_half = (None, None) if scale is None else (scale * of_users, scale * of_means)
-        made[users] = CrowdEstimate(users, len(of), means, half, mean_half, of_users if freedom else None)
+        made[users] = CrowdEstimate(users, len(of), means_of(of), half, mean_half, of_users if freedom else None)
     return made
+
+
+def means_of(rows: Sequence[Values]) -> dict[int, float]:
+    """Return the mean value of each user over rounds, or launches, that all have the same users."""
+    return {user: fmean(row[user] for row in rows) for user in sorted(rows[0])}
 
 
 def _by_user(rows: Sequence[Values]) -> list[list[float]]:

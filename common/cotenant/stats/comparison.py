@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from cotenant.stats.kept import ends_around
+from cotenant.stats.kept import ends_around, repeats_needed
 from cotenant.stats.launches import COMPARISON_LAUNCHES, logarithms, standard_error, t_quantile
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
@@ -83,7 +83,8 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
         verdict = verdict_of(difference - half, difference + half, margin)
     if verdict is Verdict.UNCLEAR:
         spread = math.sqrt((float(log_a.var(ddof=1)) + float(log_b.var(ddof=1))) / 2)
-        needed = _launches_needed(difference, spread, border, least=max(COMPARISON_LAUNCHES, min(n) + 1))
+        room, least = abs(border - abs(difference)), max(COMPARISON_LAUNCHES, min(n) + 1)
+        needed = repeats_needed(math.sqrt(2) * spread, room, least, MOST_LAUNCHES, sides=2, quantile=t_quantile)
     return Comparison(
         ratio=ratio,
         interval=ends_around(difference, half),
@@ -109,15 +110,6 @@ def _p_rank(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float | N
     from scipy.stats import mannwhitneyu  # takes a second to import, and few comparisons come so far
 
     return float(mannwhitneyu(a, b, method="exact").pvalue)
-
-
-def _launches_needed(difference: float, spread: float, border: float, least: int) -> int | None:
-    """Return how many launches a side bring the interval's half-width below the distance to the nearer border."""
-    room = abs(border - abs(difference))
-    for n in range(least, MOST_LAUNCHES + 1):
-        if t_quantile(2 * n - 2) * spread * math.sqrt(2 / n) < room:
-            return n
-    return None
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

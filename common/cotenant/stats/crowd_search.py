@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 
 from cotenant.stats.capacity import CrowdEstimate, Requirement, Standing, Values, estimates_of
-from cotenant.stats.kept import t_975
+from cotenant.stats.kept import repeats_needed
 
 LEAST_ROUNDS, MOST_ROUNDS = 4, 30
 """Rounds of a search before its first verdict on a number of users, and those after which the nearer side is taken."""
@@ -16,7 +15,6 @@ CONFIRMED = 3
 MOST_LAUNCHES = 12
 MOST_MISSING = 200
 """An answer that takes more launches is not settled by more of the same."""
-NORMAL = 1.96
 
 
 class CrowdSearch:
@@ -171,12 +169,10 @@ class Confirming:
                 if estimate.spread is None:
                     return None
                 room = abs(estimate.worst - self._requirement.log)
-                # No t is below that of a normal distribution: from there on it is a few more.
-                least = math.ceil((NORMAL * estimate.spread / room) ** 2) if room else MOST_MISSING
-                if least >= MOST_MISSING:
+                more = repeats_needed(estimate.spread, room, max(CONFIRMED, have + 1), MOST_MISSING, sides=2)
+                if more is None:
                     return None
-                counts = itertools.count(max(CONFIRMED, have + 1, least))
-                needed = next(n for n in counts if t_975(2 * n - 2) * estimate.spread / math.sqrt(n) < room)
+                needed = more
             missing += max(0, needed - have)
         return missing
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from cotenant.stats.kept import LEAST_ROUNDS, BlockSum, ends_around, over_rounds, t_975
+from cotenant.stats.kept import LEAST_ROUNDS, BlockSum, ends_around, over_rounds, repeats_needed, t_975
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
 MOST_S = 3600.0
@@ -71,10 +71,8 @@ def _settled_s(center: float, half: float, rounds: int, round_s: float) -> float
     """Return how long as many rounds take as bring the half-width below the distance to the nearer border."""
     room = abs(math.log1p(LEAST_MARGIN) - abs(center))
     spread = half * math.sqrt(rounds) / t_975(rounds - 1)
-    for needed in range(max(rounds + 1, LEAST_ROUNDS), int(MOST_S / round_s) + 1):
-        if t_975(needed - 1) * spread / math.sqrt(needed) < room:
-            return needed * round_s
-    return None
+    needed = repeats_needed(spread, room, max(rounds + 1, LEAST_ROUNDS), int(MOST_S / round_s))
+    return None if needed is None else needed * round_s
 
 
 def _logs(slices: Sides, rounds: Mapping[int, int]) -> Iterator[float]:

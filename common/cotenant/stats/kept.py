@@ -7,8 +7,9 @@ Comparing what takes turns within one run is what Bulej et al. (Duet benchmarkin
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
 from typing import Literal
@@ -16,6 +17,8 @@ from typing import Literal
 from cotenant.stats.correlation import lag_correlation, variance_inflation
 
 CONFIDENCE = 0.95
+NORMAL = 1.9599
+"""No t at this confidence is below that of a normal distribution."""
 LEAST_ROUNDS = 3
 """With fewer rounds there is no interval."""
 WARM_UP_PART = 4
@@ -37,6 +40,18 @@ class BlockSum:
     @property
     def log_rate(self) -> float:
         return math.log(self.items / self.seconds)
+
+
+def block_sums(made: Iterable[tuple[int, bool, float, int]]) -> list[BlockSum]:
+    """Return the sums of blocks, by the kept observations of a tenant in the order of time.
+
+    Of each observation: the index of its block, whether the tenant was alone there, its items and its nanoseconds.
+    """
+    sums = []
+    for (index, alone), of_block in itertools.groupby(made, key=lambda row: row[:2]):
+        items, lasted_ns = map(sum, zip(*((items, ns) for _, _, items, ns in of_block), strict=True))
+        sums.append(BlockSum(index, alone, items, lasted_ns / 1e9))
+    return sums
 
 
 @dataclass(slots=True)
@@ -160,6 +175,21 @@ def t_975(freedom: int) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if _within_t(middle, freedom) < CONFIDENCE else (low, middle)
     return math.sqrt(freedom) * math.tan(low)
+
+
+def repeats_needed(
+    spread: float, room: float, least: int, most: int, sides: int = 1, quantile: Callable[[int], float] = t_975
+) -> int | None:
+    """Return how many repeats, from `least` to `most`, bring half the width of a mean's t interval below `room`.
+
+    `spread` is the standard deviation of one of them, which so many `sides` of equal repeats estimate together. None
+    where `most` would not do.
+    """
+    if room <= 0:
+        return None
+    enough = math.ceil(min(most + 1, (NORMAL * spread / room) ** 2))
+    counts = range(max(least, enough), most + 1)
+    return next((n for n in counts if quantile(sides * (n - 1)) * spread / math.sqrt(n) < room), None)
 
 
 def _within_t(angle: float, freedom: int) -> float:

@@ -12,6 +12,8 @@ from cotenant.confidential import words_without
 
 USER = "{user}"
 """Stands in a word for the number of each copy, from 0."""
+SUITE = "exec"
+"""The suite of all such commands."""
 ROW = "row"
 """The item of which a program's batches say how many they are."""
 _WORD = re.compile(r"\w[\w.-]*")
