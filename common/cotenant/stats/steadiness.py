@@ -9,13 +9,16 @@ from itertools import accumulate
 
 import numpy as np
 
-from cotenant.stats.correlation import lag_correlation, variance_inflation
+from cotenant.stats.correlation import correlation_of_means, lag_correlation, variance_inflation
 
 MODIFIED_Z = 0.6745
 FAR_OFF = 14.8
 UNLIKELY = 0.01
-MOST_VALUES = 1000
-"""A trend is looked for in all pairs: of more values every k-th is taken, evenly over the launch."""
+STRETCHES = 24
+"""A trend is looked for among the medians of so many parts of a launch, fewer than twice as many where they do not
+divide it: observations of one second share their moment, and a hundred tell little more of a trend than one."""
+PARABOLA = 3
+"""The parameters of one."""
 LEAST_DISTANCE = 0.01
 """A part of the median. If observations agree to a millionth, a thousandth stands far off, and matters to nobody."""
 MOSTLY = 0.5
@@ -62,11 +65,13 @@ def theil_sen(values: Sequence[float]) -> float:
 def drift(values: Sequence[float]) -> Drift:
     """Return the trend in positive values, which were made one after another. Raises ValueError for fewer than two.
 
-    Of more than MOST_VALUES only an even part is looked at: the test of chance is as exact of a part as of the whole.
+    Values behind the last whole stretch, fewer than one holds, are left out.
     """
-    looked_at = values[:: math.ceil(len(values) / MOST_VALUES) or 1]
-    change = theil_sen(looked_at) * (len(looked_at) - 1) / float(np.median(np.asarray(looked_at, float)))
-    return Drift(mann_kendall(looked_at, correlation_around_trend(looked_at)), change)
+    size = max(len(values) // STRETCHES, 1)
+    stretches = [float(np.median(values[end - size : end])) for end in range(size, len(values) + 1, size)]
+    change = theil_sen(stretches) * (len(values) - 1) / size / float(np.median(stretches))
+    correlation = correlation_of_means(correlation_around_trend(values), size)
+    return Drift(mann_kendall(stretches, correlation), change)
 
 
 def correlation_around_trend(values: Sequence[float]) -> float:
@@ -80,7 +85,7 @@ def correlation_around_trend(values: Sequence[float]) -> float:
         return 0.0
     relative, places = series / np.median(series), np.linspace(-1, 1, len(series))
     rest = relative - np.polyval(np.polyfit(places, relative, 2), places)
-    return lag_correlation(np.round(rest, ROUNDED).tolist())
+    return lag_correlation(np.round(rest, ROUNDED).tolist(), PARABOLA)
 
 
 def slow_start(values: Sequence[float]) -> int:
