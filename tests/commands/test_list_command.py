@@ -10,7 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
-from report.making import launch, solo
+from cotenant.finding import Finding
+from cotenant.results.decoded import Decoded
+from cotenant.results.last import last_launches
+from report.making import fields_of, launch, solo
 from tenants.suites import TENANTS, job
 
 TASK = '''"""Learns nothing (Nobody 2026):
@@ -92,6 +95,14 @@ def test_seconds_and_parameters_are_those_of_the_last_launches(jobs: Path, tmp_p
     assert "last launches in " + str(tmp_path / "output") in said
     write(tmp_path / "elsewhere", ran("cells.c2", times("02T10:00:00", "02T10:00:05")) + records[-1:])
     assert listed(capsys, "--jobs", jobs, "--outdir", tmp_path / "elsewhere")[1]["seconds"] == 65
+
+
+def test_a_launch_that_was_to_be_by_blocks_says_how_long_another_such_one_takes() -> None:
+    lacking = Finding("no_blocks", "info", "There were none.", "")
+    by_blocks = [replace(record, findings=[*record.findings, lacking]) for record in launch("blocks")]
+    records = [*by_blocks, *launch("without")]
+    found = last_launches([Decoded(fields_of(record)) for record in records], records[0].suite)
+    assert {name: each.by_blocks for name, each in found.items()} == {"blocks": True, "without": False}
 
 
 def test_a_mix_is_listed_with_its_jobs(jobs: Path, capsys: Capture) -> None:

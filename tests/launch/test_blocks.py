@@ -269,7 +269,7 @@ def test_a_suite_without_blocks_says_why_and_launches_a_tenant_alone(v1: Suites)
     assert (together["blocks"], together["kept"]) == (None, None)
     (why,) = [found for found in together["findings"] if found["rule"] == "no_blocks"]
     assert "take more than twice the budget" in why["sentence"]
-    assert "1/1 job alone" in ended.stdout
+    assert f"job: {why['sentence']} {why['remedy']}\n1/1 job alone" in ended.stdout
     assert not [found for found in alone["findings"] if found["rule"] == "no_blocks"]
 
 

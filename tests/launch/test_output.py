@@ -94,7 +94,7 @@ def test_a_suite_begins_whatever_an_earlier_one_left_in_the_place_of_a_record(de
         path.write_bytes(b'{"suite": "s", "x":' + b"[" * depth + b"]" * depth + b"}")
     else:
         os.mkfifo(path)
-    assert last.last_seconds(tmp_path, "s") == {}
+    assert last.last_in(tmp_path, "s") == {}
 
 
 def test_a_record_is_hashed_as_it_was_written(output: Output) -> None:

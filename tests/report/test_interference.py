@@ -358,9 +358,15 @@ def test_over_launches_it_has_an_interval_of_theirs() -> None:
     assert first.over == "launches"
 
 
-def test_blocks_count_before_launches_alone_unless_a_launch_had_none() -> None:
+def test_blocks_count_before_launches_alone_unless_more_repetitions_have_these() -> None:
     records = [*by_blocks("vae", 0), *solo("vae", 0, 2, 400)]
     assert lines_of(records)["vae", "0"].baseline == "blocks"
+    # Two repetitions by blocks and one beside launches alone: that one takes no part.
+    mixed = [*by_blocks("vae", 0), *by_blocks("vae", 1), *launch("vae", 2), *solo("vae", 2, 2, 400)]
+    line = lines_of(mixed)["vae", "0"]
+    assert line.baseline == "blocks"
+    assert line.kept is not None
+    assert (line.kept.value, line.kept.n) == (pytest.approx(0.9), 2)
     mixed = [*by_blocks("vae", 0), *launch("vae", 1), *(one for uid in (0, 1) for one in solo("vae", uid, 2, 400))]
     assert lines_of(mixed)["vae", "0"].baseline == "whole"
 

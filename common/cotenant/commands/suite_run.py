@@ -27,7 +27,7 @@ from cotenant.machine.topology import Machine, discover
 from cotenant.nodes.cluster import Cluster, launcher_of, needs_srun
 from cotenant.nodes.slurm import begin_on_all_nodes
 from cotenant.report.progress import PlainView, Planned, Progress, duration_words
-from cotenant.results.last import last_seconds
+from cotenant.results.last import last_in
 from cotenant.results.record import Record
 from cotenant.stats.verdict import Verdict
 from cotenant.text import sender_of
@@ -153,8 +153,12 @@ def _follow(run: SuiteRun, cluster: Cluster) -> int:
 
 def _planned(run: SuiteRun, options: Options) -> list[Planned]:
     """Return the launches for who watches them, with what each took last time here, else about what it will take."""
-    last = last_seconds(options.paths.output, options.suite.name)
-    seconds = [last.get(start.names[0]) for start in run.expected]
+    last = last_in(options.paths.output, options.suite.name)
+    known = [last.get(start.names[0]) for start in run.expected]
+    seconds = [
+        launch.seconds if launch is not None and launch.by_blocks is start.takes_turns else None
+        for start, launch in zip(run.expected, known, strict=True)
+    ]
     estimated = [None] * len(seconds) if all(seconds) else run.estimates_s()
     return [
         Planned(f"{start.cell.label} alone" if start.solo else start.label, start.solo, took or estimate, took is None)

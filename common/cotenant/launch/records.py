@@ -193,8 +193,8 @@ def _unconducted(reason: str) -> Iterator[Finding]:
         yield Finding(
             NO_BLOCKS,
             "info",
-            f"What tenants keep beside each other is not measured by blocks here: {reason}.",
-            "Launches of a tenant alone follow instead; a larger --budget, or a smaller batch, may have blocks.",
+            f"What users keep beside each other is not measured by blocks here: {reason}.",
+            "Launches of one user alone follow instead; a larger --budget, or a smaller batch, may have blocks.",
         )
 
 

@@ -393,6 +393,9 @@ class SuiteRun:
         line = launch_line(position, len(self.expected), outcomes, minutes, start.commands)
         self._output.summary(line)
         self._observer.ended(records)
+        for finding in {finding.rule: finding for record in records for finding in record.findings}.values():
+            if finding.rule == NO_BLOCKS:
+                self._tell(f"{start.label}: {finding.sentence} {finding.remedy}")
         if unfinished := sum(tenant.unfinished for tenant in result.tenants):
             of = f"{unfinished} of {many(len(result.tenants), 'program')}"
             self._tell(f"warning: {of} had not come to an end, and --timeout ended them: the numbers stand.")

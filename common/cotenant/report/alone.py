@@ -100,13 +100,15 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
 
 
 def alone_in_blocks(members: Rows) -> Side | None:
-    """Return the rates that tenants have alone by the blocks of their launches: what they keep over them is the rate
-    beside the others. None where a launch had none."""
+    """Return the rates that tenants have alone by the blocks of those of their launches that had some: what they keep
+    over them is the rate beside the others. None where no launch had any."""
     alone_steps = {name: pl.col(f"alone_{name}") for name in STEP_TIMES}
     # Power is that of all blocks together: who was alone in which of them, its counters do not say.
     unknown = {POWER: pl.lit(None, pl.Float64)}
     rows = members.columns("run_id", "rate_items_s", *KEPT, who=TENANT, **alone_steps, **unknown)
-    if not len(rows) or rows["kept"].null_count() or rows["rate_items_s"].null_count():
+    without = rows.filter(pl.any_horizontal(pl.col("kept", "rate_items_s").is_null()))["run_id"].to_list()
+    rows = rows.filter(~pl.col("run_id").is_in(without))
+    if not len(rows):
         return None
     tenants: dict[str, Rates] = defaultdict(dict)
     node: Rates = defaultdict(float)

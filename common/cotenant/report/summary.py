@@ -260,17 +260,22 @@ def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
 
 
 def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow]) -> Iterator[JobSummary]:
-    """Yield the jobs held against what tenants have alone, by blocks or by solo launches; those of a mix too."""
+    """Yield the jobs held against what tenants have alone; those of a mix too.
+
+    That is by blocks, or by solo launches where more repetitions have these: two kinds of baseline are never mixed.
+    """
     by_job = grouped(solos, lambda row: str(row["job"]))
     for job in jobs:
-        if (in_blocks := alone_in_blocks(job.members)) is not None:
-            slices = sliced(job.isolation)
-            job = replace(job, alone=in_blocks) if slices else replace(job, unsliced_alone=in_blocks)
-        elif (of_job := by_job.get(job.cell)) is not None:
+        own = sliced(job.isolation)
+        sides: dict[bool, Side | None] = {True: None, False: None}
+        if (of_job := by_job.get(job.cell)) is not None:
             members = rows_of(job.members)
-            in_slices = alone([row for row in of_job if sliced(row["isolation"])], members)
-            free = alone([row for row in of_job if row["isolation"] == NO_SLICES], members)
-            job = replace(job, alone=in_slices, unsliced_alone=free)
+            sides[True] = alone([row for row in of_job if sliced(row["isolation"])], members)
+            sides[False] = alone([row for row in of_job if row["isolation"] == NO_SLICES], members)
+        in_blocks = alone_in_blocks(job.members)
+        if in_blocks is not None and len(in_blocks.node) >= len((sides[own] or Side()).node):
+            sides = {own: in_blocks, not own: None}
+        job = replace(job, alone=sides[True], unsliced_alone=sides[False])
         yield job if job.alone is None else replace(job, kept=_kept(job, job.alone))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cotenant.files import open_regular
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of
-from cotenant.results.record import IN_MIX, SOLO, Whole
+from cotenant.results.record import IN_MIX, NO_BLOCKS, SOLO, Whole
 from cotenant.results.store import TIME
 
 
@@ -29,6 +29,8 @@ class LastLaunch:
     seconds: float
     parameters: int | None
     memory_peak_bytes: int | None = None
+    by_blocks: bool = False
+    """Whether it was to be one of blocks, which takes longer."""
 
 
 def last_launches(records: Iterable[Decoded], suite: str) -> dict[str, LastLaunch]:
@@ -42,15 +44,11 @@ def last_launches(records: Iterable[Decoded], suite: str) -> dict[str, LastLaunc
         except (ValueError, TypeError):  # TypeError: one has a time zone, the other has none
             continue
         peak_bytes = part_of(record.at("isolation", "counters", "memory_peak_bytes"), Whole)
-        launch = LastLaunch(record.start_time, lasted.total_seconds(), _parameters(record), peak_bytes)
+        by_blocks = record.at("blocks") is not None or any(finding.rule == NO_BLOCKS for finding in record.findings)
+        launch = LastLaunch(record.start_time, lasted.total_seconds(), _parameters(record), peak_bytes, by_blocks)
         before = newest.get(record.name, launch)
         newest[record.name] = max(before, launch, key=lambda each: (each.start, each.seconds))
     return newest
-
-
-def last_seconds(output: Path, suite: str) -> dict[str, float]:
-    """Return how long the newest launch of each label took whose records lie in a directory, by the label."""
-    return {label: launch.seconds for label, launch in _last(output, suite).items()}
 
 
 def last_peaks(output: Path, suite: str, before: datetime | None = None) -> dict[str, int]:
@@ -59,14 +57,14 @@ def last_peaks(output: Path, suite: str, before: datetime | None = None) -> dict
     `before`: only of those that had ended by then.
     """
     peaks: dict[str, int] = {}
-    for name, launch in _last(output, suite, before).items():
+    for name, launch in last_in(output, suite, before).items():
         label = name.partition(IN_MIX)[0].removesuffix(SOLO)
         if launch.memory_peak_bytes is not None:
             peaks[label] = max(peaks.get(label, 0), launch.memory_peak_bytes)
     return peaks
 
 
-def _last(output: Path, suite: str, before: datetime | None = None) -> dict[str, LastLaunch]:
+def last_in(output: Path, suite: str, before: datetime | None = None) -> dict[str, LastLaunch]:
     """Return the newest launch of each label whose records lie in a directory.
 
     One file is read for each: a suite that is about to start does not wait for a report's reading of all.
