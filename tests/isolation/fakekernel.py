@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ class FaultyFiles:
             raise OSError(self.error.errno, self.error.strerror, str(path))
 
     def _holds(self, path: Any) -> bool:
-        return isinstance(path, str | Path) and self.root in Path(path).parents
+        return isinstance(path, str | Path) and str(path).startswith(f"{self.root}/")
 
     def put(self, path: Path, text: object) -> None:
         """Have a file say something, as the kernel would: no call of anybody's."""
@@ -204,6 +205,26 @@ def refusal(step: Callable[[], object]) -> str | None:
     except NotIsolatedError as error:
         return str(error)
     return None
+
+
+def failures(
+    kernel: FaultyFiles, number: int, arrange: Callable[[], Callable[[], object]]
+) -> Iterator[tuple[str, str | None]]:
+    """Arrange a step and fail on its first call, then on its second, until it has no such call and succeeds.
+
+    Yields the call, and why the step was refused, None where it was not.
+    """
+    for call in itertools.count():
+        step = arrange()
+        kernel.fail(call, number)
+        sentence = refusal(step)
+        kernel.error = None
+        if call >= len(kernel.calls):
+            assert sentence is None
+            assert call >= 3
+            return
+        assert sentence is None or str(kernel.root) in sentence, kernel.calls[call]
+        yield kernel.calls[call], sentence
 
 
 def reason(backend: CgroupBackend) -> str | None:

@@ -10,19 +10,53 @@ import pytest
 
 from cotenant.errors import CotenantError
 from cotenant.isolation import v2tree
-from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.backend import NotIsolatedError, Refusal
 from cotenant.isolation.leftovers import clear
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.v2 import V2
 from cotenant.isolation.v2tree import LEAF
 from cotenant.machine.limits import Mounts
 from cotenant.protocol.messages import RUN_VARIABLE
-from isolation.entering import PATIENCE_S, sleeper, slice_of
+from isolation.entering import MIB, PATIENCE_S, sleeper, slice_of
 from isolation.fakekernel import PLANNED, reason
 from isolation.fakev2 import HOME, FakeV2, MakeV2
 
 STRANGER = 1
 BOTH = [slice_of(tenant, [tenant]) for tenant in (0, 1)]
+
+
+def is_as_before(kernel: FakeV2) -> bool:
+    """Whether nothing is left of any run: we are back where we came from, which divides nothing any more."""
+    is_divided = kernel.handed(kernel.own) != []
+    return not kernel.directories() and kernel.place_of(os.getpid()) == [kernel.own] and not is_divided
+
+
+def refused(backend: V2) -> Refusal:
+    refusal = backend.probe()
+    assert refusal is not None
+    return refusal
+
+
+def without_systemd(kernel: FakeV2, monkeypatch: pytest.MonkeyPatch, user: int) -> None:
+    """Have nobody who delegates, and be this user."""
+    kernel.delegated.clear()
+    monkeypatch.setattr(v2tree, "SYSTEMD", kernel.root / "nowhere")
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+
+
+def test_a_run_from_its_beginning_to_its_end(v2_kernel: FakeV2) -> None:
+    backend = v2_kernel.opened()
+    assert backend.unenforced == ()
+    assert v2_kernel.place_of(os.getpid()) == [v2_kernel.run / LEAF]
+    for level in (v2_kernel.own, v2_kernel.own / HOME, v2_kernel.run):
+        assert v2_kernel.handed(level) == sorted(["memory", "cpuset", "pids", "cpu", "io"])
+    live = backend.create(PLANNED)
+    assert live.entry.procs_files == (v2_kernel.run / "t0/cgroup.procs",)
+    assert (live.entry.processors, live.entry.set_affinity) == ((2, 3), False)
+    live.remove()
+    backend.close()
+    assert is_as_before(v2_kernel)
+    backend.close()
 
 
 def test_probe_names_what_is_missing(v2_kernel: FakeV2) -> None:
@@ -33,21 +67,42 @@ def test_probe_names_what_is_missing(v2_kernel: FakeV2) -> None:
     v2_kernel.hand_down(v2_kernel.own.parent, ("memory",))
     assert reason(v2_kernel.backend()) == f"the cgroup {v2_kernel.own} is not delegated to us"
     assert reason(V2(v2_kernel.mounts, "none/theirs")) == f"there is no cgroup {v2_kernel.mount}/none/theirs"
-    hidden = V2(Mounts({}, v2_kernel.mount, {}, {})).probe()
-    assert hidden is not None
-    assert hidden.reason == "no cgroup v2 hierarchy shows our own cgroup"
+    assert reason(V2(Mounts({}, v2_kernel.mount, {}, {}))) == "no cgroup v2 hierarchy shows our own cgroup"
+
+
+def test_without_cpusets_it_serves_in_part(v2_kernel: FakeV2) -> None:
+    v2_kernel.hand_down(v2_kernel.own.parent, ("memory", "pids"))
+    refusal = refused(v2_kernel.backend())
+    assert refusal.partial
+    assert "has no controller cpuset" in refusal.reason
+    assert "Delegate=cpu cpuset io memory pids" in refusal.remedy
+    backend = v2_kernel.opened()
+    assert backend.unenforced == ("processors", "nodes")
+    live = backend.create(PLANNED)
+    assert live.entry.set_affinity
+    back = live.verify()
+    assert (back.processors, back.nodes, back.memory_bytes) == (None, None, 64 * MIB)
+    backend.close()
+    assert is_as_before(v2_kernel)
+
+
+@pytest.mark.parametrize("name", ["pids", "cpu", "io"])
+def test_a_wanted_controller_that_is_not_there_is_done_without(name: str, v2_kernel: FakeV2) -> None:
+    v2_kernel.hand_down(v2_kernel.own.parent, tuple({"cpuset", "memory", "cpu", "io", "pids"} - {name}))
+    assert reason(v2_kernel.backend()) is None
+    backend = v2_kernel.opened()
+    assert backend.unenforced == (("pids",) if name == "pids" else ())
+    backend.create(PLANNED).verify()
 
 
 def test_nobody_but_us_is_moved(v2_kernel: FakeV2) -> None:
     v2_kernel.enter(v2_kernel.own, os.getpid(), STRANGER)
-    said = reason(v2_kernel.backend())
-    assert said is not None
-    assert said.startswith(f"others live in {v2_kernel.own}, which could not be divided then: pid 1 (")
-    backend = v2_kernel.backend()
+    said = f"others live in {v2_kernel.own}, which could not be divided then: pid 1 ("
+    assert str(reason(v2_kernel.backend())).startswith(said)
     with pytest.raises(NotIsolatedError, match=r"pid 1 \(.*\) live in .* and are not ours to move"):
-        backend.open(RunName())
-    assert v2_kernel.place_of(STRANGER) == v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
-    assert v2_kernel.directories() == []
+        v2_kernel.opened()
+    assert v2_kernel.place_of(STRANGER) == [v2_kernel.own]
+    assert is_as_before(v2_kernel)
     v2_kernel.enter(v2_kernel.own, 0)
     assert "a process of another PID namespace" in str(reason(v2_kernel.backend()))
 
@@ -62,32 +117,26 @@ def test_our_children_move_with_us_and_come_back(v2_kernel: FakeV2) -> None:
 
 
 def test_without_systemd_root_divides_what_it_is_alone_in(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
-    v2_kernel.delegated.clear()
-    monkeypatch.setattr(v2tree, "SYSTEMD", v2_kernel.root / "nowhere")
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    without_systemd(v2_kernel, monkeypatch, user=0)
     assert reason(v2_kernel.backend()) is None
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    refused = v2_kernel.backend().probe()
-    assert refused is not None
-    assert refused.reason == f"the cgroup {v2_kernel.own} is not delegated to us"
-    assert "./cgroup_setup.sh" in refused.remedy
+    without_systemd(v2_kernel, monkeypatch, user=1000)
+    refusal = refused(v2_kernel.backend())
+    assert refusal.reason == f"the cgroup {v2_kernel.own} is not delegated to us"
+    assert "./cgroup_setup.sh" in refusal.remedy
 
 
 def test_the_remedy_in_a_job_is_none_that_would_leave_it(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
     v2_kernel.delegated.clear()
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    refused = v2_kernel.backend().probe()
-    assert refused is not None
-    assert refused.remedy.startswith("Slurm keeps the cgroups of its jobs")
-    assert "systemd" not in refused.remedy
-    assert "cgroup_setup.sh" not in refused.remedy
+    remedy = refused(v2_kernel.backend()).remedy
+    assert remedy.startswith("Slurm keeps the cgroups of its jobs")
+    assert "systemd" not in remedy
+    assert "cgroup_setup.sh" not in remedy
 
 
 def test_a_user_divides_what_the_setup_script_made(make_v2: MakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = make_v2("cotenant.someone")
-    kernel.delegated.clear()
-    monkeypatch.setattr(v2tree, "SYSTEMD", kernel.root / "nowhere")
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    without_systemd(kernel, monkeypatch, user=1000)
     assert reason(kernel.backend()) is None
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "cgroup.subtree_control")
     assert reason(kernel.backend()) == f"{kernel.own}/cgroup.subtree_control is not writable"
@@ -97,8 +146,7 @@ def test_in_the_root_nobody_has_to_move(make_v2: MakeV2, monkeypatch: pytest.Mon
     """A hierarchy's root may have processes and children at once, foreign ones included."""
     kernel = make_v2("")
     kernel.enter(kernel.mount, os.getpid(), STRANGER)
-    monkeypatch.setattr(v2tree, "SYSTEMD", kernel.root / "nowhere")
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    without_systemd(kernel, monkeypatch, user=0)
     assert reason(kernel.backend()) is None
     backend = kernel.opened()
     assert backend.unenforced == ()
@@ -113,18 +161,13 @@ def test_a_base_by_name(v2_kernel: FakeV2) -> None:
     theirs.mkdir()
     v2_kernel.delegated.clear()
     assert reason(V2(v2_kernel.mounts, "theirs")) is None
-    backend = V2(v2_kernel.mounts, "theirs")
-    backend.open(RunName())
-    assert v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
-    backend.create(PLANNED).verify()
-    backend.close()
-    assert theirs.is_dir()
-    assert [path for path in theirs.iterdir() if path.is_dir()] == []
-    backend = V2(v2_kernel.mounts, "theirs/cotenant-mine")
-    backend.open(RunName())
-    backend.create(PLANNED).verify()
-    backend.close()
-    assert not (theirs / "cotenant-mine").exists()
+    for base in ("theirs", "theirs/cotenant-mine"):
+        backend = V2(v2_kernel.mounts, base)
+        backend.open(RunName())
+        assert v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
+        backend.create(PLANNED).verify()
+        backend.close()
+        assert [path for path in theirs.iterdir() if path.is_dir()] == []
     with pytest.raises(CotenantError, match="is no path of a cgroup"):
         V2(v2_kernel.mounts, "../x")
 
@@ -140,14 +183,11 @@ def test_a_dead_run_is_swept_wherever_it_lived(v2_kernel: FakeV2, dead_run: RunN
         assert [path.name for path in place.iterdir() if path.is_dir()] == ["some-thing"]
 
 
-def test_a_run_in_a_pid_namespace_that_cannot_be_seen(v2_kernel: FakeV2, run_elsewhere: RunName) -> None:
-    """Between two launches it has no slices. What shows its end is the runner's leaf, where it has one."""
+def test_the_leaf_of_a_runner_shows_its_end_where_nothing_else_does(v2_kernel: FakeV2, run_elsewhere: RunName) -> None:
     run = v2_kernel.own / HOME / str(run_elsewhere)
-    run.mkdir(parents=True)
-    backend = v2_kernel.backend()
-    assert (backend.sweep(), backend.elsewhere()) == ([], (run,))
-    (run / LEAF).mkdir()
+    (run / LEAF).mkdir(parents=True)
     v2_kernel.enter(run / LEAF, 0)
+    backend = v2_kernel.backend()
     assert (backend.sweep(), backend.elsewhere()) == ([], (run,))
     events = (run / LEAF / "cgroup.events").read_text().strip()
     v2_kernel.put(run / LEAF / "cgroup.events", "populated perhaps")
@@ -164,9 +204,7 @@ def test_the_reaper_clears_what_the_runner_left(v2_kernel: FakeV2) -> None:
     backend.create(PLANNED)
     location = backend.location()
     clear(location, str(RunName()))
-    assert v2_kernel.directories() == []
-    assert v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
-    assert v2_kernel.handed(v2_kernel.own) == []
+    assert is_as_before(v2_kernel)
     clear(location, str(RunName()))
 
 
@@ -180,9 +218,7 @@ def test_a_slice_that_its_tenant_has_divided_is_no_obstacle(v2_kernel: FakeV2) -
         v2_kernel.hand_down(level, ("memory", "pids"))
     v2_kernel.enter(slice_ / "theirs/theirs", 4000001)
     backend.close()
-    assert v2_kernel.directories() == []
-    assert v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
-    assert v2_kernel.handed(v2_kernel.own) == []
+    assert is_as_before(v2_kernel)
 
 
 def test_all_slices_are_killed_before_the_end_of_one_is_waited_for(v2_kernel: FakeV2) -> None:
@@ -195,13 +231,11 @@ def test_all_slices_are_killed_before_the_end_of_one_is_waited_for(v2_kernel: Fa
     files = [call.rpartition("/")[2] for call in v2_kernel.calls if call.startswith("open")]
     assert files[:2] == ["cgroup.kill"] * 2
     assert "cgroup.kill" not in files[2:]
-    backend.close()
 
 
 def test_one_that_survives_saves_no_other(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a kernel without cgroup.kill, where they are killed one by one."""
     monkeypatch.setattr("cotenant.isolation.group.KILL_WAIT_S", 0.01)
-    monkeypatch.setattr("cotenant.isolation.group.AT_ONCE_S", 0.01)
     backend = v2_kernel.opened()
     v2_kernel.lacks("cgroup.kill")
     places = [v2_kernel.run / f"t{slice_.tenant}" for slice_ in BOTH]
@@ -220,8 +254,6 @@ def test_one_that_survives_saves_no_other(v2_kernel: FakeV2, monkeypatch: pytest
     with pytest.raises(NotIsolatedError, match=rf"processes {immortal} in {first} cannot be killed"):
         clear(backend.location(), v2_kernel.run.name)
     assert (second / "cgroup.procs").read_text().strip() == ""
-    v2_kernel.enter(first)
-    backend.close()
 
 
 def test_who_came_with_our_shell_goes_back_and_what_the_run_has_started_ends(
@@ -235,13 +267,20 @@ def test_who_came_with_our_shell_goes_back_and_what_the_run_has_started_ends(
         backend.close()
         assert of_the_run.wait(PATIENCE_S) == -signal.SIGKILL
         assert shells.poll() is None
-        assert v2_kernel.place_of(shells.pid) == v2_kernel.place_of(os.getpid()) == [v2_kernel.own]
-    assert v2_kernel.directories() == []
+        assert v2_kernel.place_of(shells.pid) == [v2_kernel.own]
+    assert is_as_before(v2_kernel)
 
 
-def test_who_does_not_leave_is_named(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_does_not_leave_is_named_and_one_of_another_namespace_cannot_be_moved(
+    v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number 0 would move ourselves."""
     monkeypatch.setattr("cotenant.isolation.v2tree.LEAVE_WAIT_S", 0.01)
     backend = v2_kernel.opened()
-    monkeypatch.setattr("cotenant.isolation.v2tree._move", lambda pids, target: None)
-    with pytest.raises(NotIsolatedError, match=rf"pid {os.getpid()} \(.*\) do not leave .*/{LEAF}"):
+    with monkeypatch.context() as patch:
+        patch.setattr("cotenant.isolation.v2tree._move", lambda pids, target: None)
+        with pytest.raises(NotIsolatedError, match=rf"pid {os.getpid()} \(.*\) do not leave .*/{LEAF}"):
+            backend.close()
+    v2_kernel.enter(v2_kernel.run / LEAF, os.getpid(), 0)
+    with pytest.raises(NotIsolatedError, match="cannot be removed: Device or resource busy"):
         backend.close()
