@@ -46,6 +46,8 @@ class Row(NamedTuple):
 NODE_0 = devices_on(0, 0, 0, 0)
 ROOMY = machine(nodes=2, cores=8, quota=8, devices=devices_on(1, 1, 1, 1, 0, 0))
 TWO = machine(nodes=2, cores=1, devices=devices_on(1, 0))
+THREE = machine(nodes=3, threads=2)
+PART = machine(nodes=2, cores=48, without=(*range(44), *range(54, 96)))
 SHARED, CUT = "processors_shared", "processors_shared siblings_split"
 PLANS = [  # Others are in test_plan_fleet.py.
     Row("one socket without SMT", machine(cores=4), "0-1 2-3", nodes="0 0"),
@@ -54,6 +56,14 @@ PLANS = [  # Others are in test_plan_fleet.py.
     Row("no core each", machine(cores=4, threads=2), "0 4 1 5 2", "processors_unused siblings_split", "3,6-7"),
     Row("near their devices", machine(nodes=2, cores=4, devices=devices_on(1, 0, 0, 1)), "4-5 0-1 2-3 6-7"),
     Row("near most of them", ROOMY, "8-11 0-3", "processor_quota device_on_other_node", "4-7,12-15"),
+    Row("two near each, of one node", machine(nodes=2, cores=8, devices=devices_on(0, 1, 0, 1)), "0-7 8-15"),
+    Row("all on one node", machine(nodes=2, devices=NODE_0[:2]), "0-3 4-7", "device_on_other_node", nodes="0 1"),
+    Row("on no known node", machine(cores=8, threads=2, devices=devices_on(-1)), "0-15"),
+    Row("one processor", machine(cores=1), "0"),
+    Row("three nodes, one each", machine(nodes=3, threads=2), "0-3,12-15 4-7,16-19 8-11,20-23"),
+    Row("a node is halved", THREE, "0-5,12-17 6-11,18-23", "nodes_straddled", nodes="0-1 1-2"),
+    Row("of a cpuset", PART, "48-52 44-47,53", "nodes_straddled", nodes="1 0-1"),
+    Row("a core without its sibling", of_cores((0, 4), (5,), (2, 6)), "0,4 2,6", "processors_unused", "5"),
     Row("holes in the numbering", of_cores((2, 10), (3, 11), (6, 14), (40, 41)), "2-3,10-11 6,14,40-41"),
     Row("less for one node", machine(nodes=2, cores=16, without=(0, 1)), "2-15 16-29", "processors_unused", "30-31"),
     Row("one tenant has everything", machine(nodes=2, cores=4), "0-7", nodes="0-1"),
@@ -62,6 +72,7 @@ PLANS = [  # Others are in test_plan_fleet.py.
     Row("that it need not", machine(cores=6, threads=2, quota=10), "0-1,4,6-7 2-3,5,8-9", "processor_quota", "10-11"),
     Row("a quota below one processor", machine(cores=4, quota=0.5), "0", "processor_quota", "1-3"),
     Row("unequal numbers of cores", of_cores((0, 1), (2,), (3,)), "0-1 2-3", "cores_uneven"),
+    Row("siblings k and k + 8", machine(cores=8, threads=2), "0-7 8-15", "siblings_split", policy="contiguous"),
     Row("and uneven", machine(cores=5), "0-1 2-3", "processors_unused", "4", policy="contiguous"),
     Row("two to a processor", machine(cores=2), "0 0 1 1", SHARED, nodes="0 0 0 0"),
     Row("three on two share both", machine(cores=2), "0-1 0-1 0-1", SHARED),

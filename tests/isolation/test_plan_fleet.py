@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.isolation.memory_shares import PAGE_BYTES
-from cotenant.isolation.plan import Policy, plan, tenants_by_default
+from cotenant.isolation.plan import plan, tenants_by_default
 from cotenant.machine.accelerators import visible_variables
 from cotenant.procfs import format_list
 from machine import fleet
@@ -28,10 +28,6 @@ dgx; cpus 0-7,128-135 8-15,136-143 16-23,144-151 24-31,152-159 64-71,192-199 72-
   32-39,160-167 40-47,168-175 48-55,176-183 56-63,184-191 96-103,224-231 104-111,232-239 112-119,240-247
   120-127,248-255; nodes 0 0 0 0 1 1 1 1 0 0 0 0 1 1 1 1; devices 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7; users 16; rules
   devices_shared
-# one device whose node is unknown: one tenant has everything
-desktop; cpus 0-15; nodes 0; devices 0
-# consecutive ids where siblings are k and k + 8: every core serves both tenants
-desktop; cpus 0-7 8-15; nodes 0 0; devices 0 0; users 2; policy contiguous; rules siblings_split devices_shared
 # wide and narrow cores: the same mixture for both
 laptop; cpus 0-5,12-15 6-11,16-19; nodes 0 0; users 2
 # wide and narrow cores for four: one processor less each, so that all have the same mixture
@@ -39,24 +35,10 @@ laptop; cpus 0-1,12-13 2-3,14-15 4-5,16-17 6-7,18-19; nodes 0 0 0 0; users 4; un
 # wide and narrow cores for seven: no mixture comes out that is worth it, which is reported
 laptop; cpus 0-1 2-3 4-5 6-7 8-9 10-11 12-13; nodes 0 0 0 0 0 0 0; users 7; unused 14-19; rules processors_unused
   cores_uneven
-# kinds of core without SMT: known from the kernel's lists of them
-without_siblings; cpus 0-1,8-11 2-3,12-15 4-5,16-19; nodes 0 0 0; users 3; unused 6-7; rules processors_unused
 # kinds of core that only their capacities tell apart
 big_little; cpus 0,4 1,5 2,6; nodes 0 0 0; users 3; unused 3,7; rules processors_unused
-# three nodes, three tenants: one each
-cloud; cpus 0-3,12-15 4-7,16-19 8-11,20-23; nodes 0 1 2; users 3
-# three nodes, two tenants: the middle one is halved, which is reported
-cloud; cpus 0-5,12-17 6-11,18-23; nodes 0-1 1-2; users 2; rules nodes_straddled
 # a quota of 10 of 96 processors: five each, on a node each
 container; cpus 0-4 48-52; nodes 0 1; users 2; unused 5-47,53-95; rules processor_quota
-# a cpuset of 10 of 96 processors, 4 and 6 on two nodes: a processor too many for one node each
-cpuset; cpus 48-52 44-47,53; nodes 1 0-1; users 2; rules nodes_straddled
-# one processor: one tenant by default
-single; cpus 0; nodes 0
-# seven processors, two tenants: one stays unused
-seven; cpus 0-2 3-5; nodes 0 0; users 2; unused 6; rules processors_unused
-# holes in the numbering: the core that lost its sibling is not dealt beside whole ones
-offline; cpus 0,4 2,6; nodes 0 0; users 2; unused 5; rules processors_unused
 # eight nodes on two sockets: a node and its device each
 nps4; cpus 0-15,128-143 16-31,144-159 32-47,160-175 48-63,176-191 64-79,192-207 80-95,208-223 96-111,224-239
   112-127,240-255; nodes 0 1 2 3 4 5 6 7; devices 0 1 2 3 4 5 6 7
@@ -69,14 +51,6 @@ mig; cpus 0-1,16-17 2-3,18-19 4-5,20-21 6-7,22-23 8-9,24-25 10-11,26-27 12-13,28
 # two instances for a tenant: CUDA opens one of them, which is reported
 mig; cpus 0-4,16-20 5-9,21-25 10-14,26-30; nodes 0 0 0; devices 0 0 0; users 3; unused 15,31; rules processors_unused
   devices_idle partitions_unused
-# both devices on one node of two: the second tenant must live on the other, which is reported
-one_sided; cpus 0-3 4-7; nodes 0 1; devices 0 1; rules device_on_other_node
-# four users of two devices: in turn
-one_sided; cpus 0-1 2-3 4-5 6-7; nodes 0 0 1 1; devices 0 1 0 1; users 4; rules devices_shared device_on_other_node
-# devices that alternate between nodes: tenant i follows device i
-interleaved; cpus 0-3 8-11 4-7 12-15; nodes 0 1 0 1; devices 0 1 2 3
-# two devices each where they alternate between nodes: both of one node
-interleaved; cpus 0-7 8-15; nodes 0 1; devices 0,2 1,3; users 2
 # eight siblings side by side, and nodes numbered 0 and 8
 power; cpus 0-39 40-79 80-119 120-159; nodes 0 0 8 8; devices 0 1 2 3
 # a node of memory only is nobody's unless asked for
@@ -97,8 +71,7 @@ def cases() -> Iterator[tuple[str, str, dict[str, str]]]:
 def test_a_host_as_it_is_met(reason: str, host: str, fields: dict[str, str], tmp_path: Path) -> None:
     machine = getattr(fleet, host)(tmp_path)
     users = int(fields["users"]) if "users" in fields else None
-    policy: Policy = "contiguous" if "policy" in fields else "cores"
-    made = plan(machine, tenants_by_default(machine, users), policy=policy)
+    made = plan(machine, tenants_by_default(machine, users))
     assert " ".join(format_list(piece.processors) for piece in made.slices) == fields["cpus"], reason
     assert " ".join(format_list(piece.nodes) for piece in made.slices) == fields["nodes"], reason
     devices = (format_list(device.index for device in piece.accelerators) for piece in made.slices)

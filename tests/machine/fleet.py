@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from cotenant.machine.topology import Machine, discover
@@ -38,7 +38,6 @@ def host(
     devices: Sequence[tuple[Board, int]] = (),
     name: str = "invented",
     model: str = "Invented Processor",
-    affinity: Set[int] | None = None,
 ) -> Machine:
     """Write a host whose core at position p lies on node `node_of(p)` and package `packages(p)`, and read it."""
     processors(root, cores, [packages(position) for position in range(len(cores))])
@@ -54,7 +53,7 @@ def host(
     for board, number in devices:
         known[f"sys/bus/pci/devices/{board.bus[4:].lower()}/numa_node"] = number
     write(root, known)
-    return discover(root, affinity, environ={}, nvml=FakeNvml([board for board, _ in devices]))
+    return discover(root, environ={}, nvml=FakeNvml([board for board, _ in devices]))
 
 
 def dgx(root: Path) -> Machine:
@@ -77,12 +76,6 @@ def laptop(root: Path) -> Machine:
     kinds: dict[str, object] = {"sys/devices/cpu_core/cpus": "0-11", "sys/devices/cpu_atom/cpus": "12-19"}
     write(root, kinds)
     return host(root, cores, node_gib=(31.2,), name="laptop", model="12th Gen Intel(R) Core(TM) i7-12700H")
-
-
-def without_siblings(root: Path) -> Machine:
-    """Two kinds of core that only their kind tells apart: no SMT."""
-    write(root, {"sys/devices/cpu_core/cpus": "0-7", "sys/devices/cpu_atom/cpus": "8-19"})
-    return host(root, siblings(20, 1), node_gib=(32,), name="desk")
 
 
 def big_little(root: Path) -> Machine:
@@ -143,48 +136,6 @@ def mig(root: Path) -> Machine:
     parts = tuple(Board(f"MIG-{i}", "", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", 10 << 30) for i in range(7))
     board = Board("GPU-0", "00000000:19:00.0", "NVIDIA H100 80GB HBM3", parts=parts, mig=True)
     return host(root, siblings(16), node_gib=(252,), devices=[(board, 0)], name="mig")
-
-
-def offline(root: Path) -> Machine:
-    """4 cores with SMT, of which processors 1 (with sibling 5 left) and 3, 7 (a whole core) are offline."""
-    return host(root, [(0, 4), (5,), (2, 6)], node_gib=(16,), name="offline")
-
-
-def desktop(root: Path) -> Machine:
-    """8 cores with SMT and one device whose node the host does not say."""
-    return host(root, siblings(8), node_gib=(62.7,), devices=boards((-1,), "NVIDIA GeForce RTX 4090"), name="desktop")
-
-
-def cloud(root: Path) -> Machine:
-    """3 nodes of 4 cores with SMT."""
-    return host(root, siblings(12), lambda p: p // 4, packages=lambda p: p // 4, node_gib=(32, 32, 32), name="cloud")
-
-
-def cpuset(root: Path) -> Machine:
-    """A host of 96 processors on 2 nodes, of which the caller may run on 10: 4 on the first node, 6 on the second."""
-    return host(root, siblings(96, 1), lambda p: p // 48, node_gib=(64, 64), affinity={*range(44, 54)}, name="cpuset")
-
-
-def one_sided(root: Path) -> Machine:
-    """2 nodes of 4 cores, and both devices on the first."""
-    return host(root, siblings(8, 1), lambda p: p // 4, node_gib=(32, 32), devices=boards((0, 0)), name="one-sided")
-
-
-def interleaved(root: Path) -> Machine:
-    """2 nodes of 8 cores, and 4 devices whose PCI order goes to and fro between them."""
-    return host(
-        root, siblings(16, 1), lambda p: p // 8, node_gib=(32, 32), devices=boards((0, 1, 0, 1)), name="interleaved"
-    )
-
-
-def single(root: Path) -> Machine:
-    """One processor."""
-    return host(root, [(0,)], node_gib=(4,), name="single")
-
-
-def seven(root: Path) -> Machine:
-    """Seven processors."""
-    return host(root, siblings(7, 1), node_gib=(16,), name="seven")
 
 
 def far_memory(root: Path) -> Machine:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from vm.pack import needed, pack
+from vm.pack import pack
 
 
 def test_the_runner_imports_nothing_that_is_not_packed(tmp_path: Path) -> None:
@@ -24,8 +24,3 @@ def test_the_runner_imports_nothing_that_is_not_packed(tmp_path: Path) -> None:
     ended = subprocess.run(line, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith(str(tmp_path))
-
-
-def test_requirements_of_requirements_are_found() -> None:
-    names = {distribution.name.lower() for distribution in needed(("rich",))}
-    assert {"rich", "markdown-it-py", "mdurl", "pygments"} <= names
