@@ -18,7 +18,6 @@ from cotenant.machine.load import (
     load_now,
     load_over,
     memory_kills,
-    processes,
     processor_seconds,
     since,
     spent,
@@ -27,7 +26,6 @@ from cotenant.machine.nvidia import Slowed
 from cotenant.machine.space import HostMemory, disks, host_memory, is_in_memory, shared_memory
 from cotenant.machine.virtual import BATCH_SYSTEMS, Virtual, batch_system, virtual
 from machine.fakehost import Board, FakeNvml, write
-from tenants.suites import until
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -88,27 +86,6 @@ def test_what_came_and_went_is_named_by_who_waited_for_it() -> None:
     after = 0.0, {2: Times("make", 1, 50 + 2 + 10 + 20 + 60, 1)}
     (one,) = spent(before, after, elapsed_s=100)[1]
     assert (one.pid, one.name, one.share) == (2, "children of make", 0.6)
-
-
-def test_short_lived_processes_of_this_host_are_named_by_their_parent() -> None:
-    loop = "import subprocess, sys\nprint(1, flush=True)\nwhile True: subprocess.run([sys.executable, '-S', '-c', ''])"
-    with subprocess.Popen([sys.executable, "-c", loop], stdout=-1) as parent:
-        assert parent.stdout is not None
-        parent.stdout.readline()
-
-        def family() -> dict[int, Times]:
-            """Of a busy host others may be busier than these."""
-            return {pid: one for pid, one in processes().items() if parent.pid in (pid, one.parent)}
-
-        def is_named() -> bool:
-            names = {(one.pid, one.name[:12]) for one in spent(before, (0.0, family()), 0.2)[1]}
-            return (parent.pid, "children of ") in names
-
-        before = 0.0, family()
-        try:
-            until(is_named, "its children are named by it")
-        finally:
-            parent.kill()
 
 
 def test_a_spinner_on_this_host_is_seen_and_named() -> None:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 from cotenant.machine.topology import NumaNode, Processor, discover
@@ -142,24 +140,5 @@ def test_this_host() -> None:
     assert machine.processor_total >= len(machine.processors)
     assert machine.memory_bytes > 1 << 28
     assert machine.nodes
-    ids = {processor.id for processor in machine.processors}
     assert all(p.core <= p.id and p.node >= 0 for p in machine.processors)
-    assert len(ids) == len(machine.processors)
     assert discover() == machine
-
-
-def test_nothing_heavy_is_imported() -> None:
-    program = (
-        "import sys; from cotenant.machine.topology import discover; import cotenant.isolation.plan\n"
-        "discover(environ={'CUDA_VISIBLE_DEVICES': ''})\n"
-        "print(sorted({'torch', 'numpy', 'psutil', 'pydantic', 'importlib.metadata'} & set(sys.modules)))"
-    )
-    source = str(Path(sys.modules["cotenant.machine.topology"].__file__ or "").parents[2])
-    answer = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": source},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert answer.stdout.strip() == "[]"

@@ -65,7 +65,7 @@ def test_a_whole_run_in_its_order(both: tuple[Rendezvous, Runner]) -> None:
     assert (hello.fields["tenant"], hello.fields["rank"], hello.fields["world"]) == (3, 1, 2)
     tenant.ready(5, 4, 1, [7])
     assert runner.hear(1) == [Message("ready", {"number": 5, "repeat": 4, "skip": 1, "warm_up_ns": [7]})]
-    go = encode("go", t0_ns=11, number=6, repeat=2, skip=1)
+    go = encode("go", t0_ns=11, number=6, repeat=2, skip=1, later="more")
     runner.say(go[:9], go[9:])
     assert tenant.await_go() == (11, 6, 2)
     assert not tenant.stopped()
@@ -111,29 +111,13 @@ def test_enough_is_no_stop_and_who_never_asks_for_it_does_not_notice(both: tuple
     assert tenant.stopped()
 
 
-def test_go_of_a_runner_with_more_to_say_is_understood(both: tuple[Rendezvous, Runner]) -> None:
-    tenant, runner = both
-    runner.say(encode("go", t0_ns=1, number=2, repeat=3, skip=1, later="more"))
-    assert tenant.await_go() == (1, 2, 3)
-
-
-def test_a_runner_that_dies_before_go_is_noticed(both: tuple[Rendezvous, Runner]) -> None:
-    tenant, runner = both
-    runner.connection.close()
-    with pytest.raises(RunnerGoneError):
-        tenant.await_go()
-
-
-def test_a_runner_that_dies_later_is_noticed_wherever(both: tuple[Rendezvous, Runner]) -> None:
+def test_a_runner_that_dies_is_noticed_wherever(both: tuple[Rendezvous, Runner]) -> None:
     tenant, runner = both
     runner.hear(1)
     runner.connection.close()
-    with pytest.raises(RunnerGoneError):
-        tenant.enough()
-    with pytest.raises(RunnerGoneError):
-        tenant.stopped()
-    with pytest.raises(RunnerGoneError):
-        tenant.done()
+    for step in (tenant.await_go, tenant.enough, tenant.stopped, tenant.done):
+        with pytest.raises(RunnerGoneError):
+            step()
 
 
 def test_the_wait_ends_at_its_moment_and_not_before() -> None:
@@ -163,12 +147,11 @@ def now_ns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return now_ns
 
 
-def test_a_sleep_that_ends_late_makes_no_start_late(now_ns: list[int]) -> None:
+def test_a_sleep_that_ends_late_makes_no_start_late_and_a_moment_that_has_passed_is_not_waited_for(
+    now_ns: list[int],
+) -> None:
     wait_until(50_000_000)
     assert 50_000_000 <= now_ns[0] <= 50_000_000 + SPIN_NS
-
-
-def test_a_moment_that_has_passed_is_not_waited_for(now_ns: list[int]) -> None:
     now_ns[0] = 1_000_000_000
     wait_until(50_000_000)
     assert now_ns[0] == 1_000_000_000 + SPIN_NS

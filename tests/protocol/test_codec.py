@@ -20,27 +20,20 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=8,
 )
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 OF_TYPE = {
     int: integers,
     list: st.lists(integers, max_size=5),
-    str: st.text(max_size=20),
+    str: texts,
+    dict: st.dictionaries(texts, values, max_size=3),
     (int, float): st.floats(0, 1e9),
 }
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
 @st.composite
 def messages(draw: st.DrawFn) -> Message:
     kind = draw(st.sampled_from(sorted(FIELDS)))
-    fields = {}
-    for name, wanted in FIELDS[kind].items():
-        if wanted is dict:
-            fields[name] = draw(st.dictionaries(texts, values, max_size=3))
-        elif wanted is str:
-            fields[name] = draw(texts)
-        else:
-            fields[name] = draw(OF_TYPE[wanted])
-    return Message(kind, fields)
+    return Message(kind, {name: draw(OF_TYPE[wanted]) for name, wanted in FIELDS[kind].items()})
 
 
 def line(message: Message) -> bytes:
@@ -98,16 +91,13 @@ def test_any_fields_are_a_message_or_a_protocol_error(kind: str, fields: dict[st
         '{"kind":"record","record":[]}',
         '{"kind":"done"',
         "[" * 100_000,
+        '{"kind":"failed","outcome":"failed","message":"","x":' + "9" * 100_000 + "}",
     ],
+    ids=lambda text: text[:40],
 )
 def test_what_is_no_message(text: str) -> None:
     with pytest.raises(ProtocolError):
         decode(text.encode())
-
-
-def test_an_integer_of_any_length_is_refused_as_fast() -> None:
-    with pytest.raises(ProtocolError):
-        decode(b'{"kind":"failed","outcome":"failed","message":"","x":' + b"9" * 100_000 + b"}")
 
 
 @pytest.mark.parametrize("brackets", ["[]", "{}"])
@@ -142,13 +132,3 @@ def test_a_line_without_end_is_refused() -> None:
         assert lines.feed(b"x" * (1 << 20)) == []
     with pytest.raises(ProtocolError, match="more than"):
         lines.feed(b"x")
-
-
-def test_a_long_line_in_small_pieces_takes_time_in_proportion() -> None:
-    """Every byte is looked at once: 4 MiB in 64 KiB pieces is quick."""
-    lines, piece = MessageBuffer(), b"x" * (1 << 16)
-    assert lines.feed(b'{"kind":"record","record":{"x":"') == []
-    for _ in range(64):
-        assert lines.feed(piece) == []
-    (message,) = lines.feed(b'"}}\n')
-    assert len(message.fields["record"]["x"]) == 64 << 16
