@@ -14,9 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.isolation import slices
-from cotenant.isolation.plan import plan
 from cotenant.isolation.slices import KEPT_BACK, PIDS_MAX, pids_share
-from machine.invented import machine
 
 LEVELS = st.lists(st.tuples(st.none() | st.integers(0, 100_000), st.integers(0, 50_000)), min_size=1, max_size=4)
 """Of each cgroup from ours upwards: its limit, and how many processes it has."""
@@ -67,12 +65,6 @@ def test_equal_parts_of_what_is_free(levels: list[tuple[int | None, int]], slice
     elif free >= 2 * slices:
         assert slices * each <= free * (1 - KEPT_BACK)
         assert each >= min(PIDS_MAX, free * (1 - KEPT_BACK) / slices - 2)
-
-
-def test_a_quota_of_processors_leaves_processes_to_those_that_it_admits(tmp_path: Path) -> None:
-    """Of 96 processors ten are given out: data loaders and threads need more than a part in 96 each."""
-    slices = plan(machine(2, 24, 2, quota=10.0), 2).slices
-    assert [share(tmp_path / str(one.tenant), [(2048, 0)], one.slices) for one in slices] == [921, 921]
 
 
 def test_a_limit_on_the_users_processes_is_shared_out_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,20 +63,14 @@ def refusal(backend: Systemd) -> Refusal:
     return refused
 
 
-def test_it_is_asked_for_what_a_slice_needs(serve: Serve, mounts: Mounts, tmp_path: Path) -> None:
+def test_it_is_asked_for_what_a_slice_needs_and_users_ask_their_own_manager(
+    serve: Serve, mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     serve(offer())
+    whose = "--user " if os.geteuid() else ""
     backend = Systemd(mounts)
     assert backend.probe() is None
     assert backend.unenforced == ()
-    (words,) = (tmp_path / "words").read_text().splitlines()
-    whose = "--user " if os.geteuid() else ""
-    asked = f"{whose}--scope --property=Delegate=yes --property=TasksMax=infinity --quiet --collect -- {sys.executable}"
-    assert words.startswith(asked)
-
-
-def test_users_ask_their_own_manager(
-    serve: Serve, mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     serve(offer(controllers=["cpu", "memory", "pids"]))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     backend = Systemd(mounts)
@@ -87,7 +80,10 @@ def test_users_ask_their_own_manager(
     assert f"systemctl edit user@{os.getuid()}.service" in refused.remedy
     assert "Delegate=cpu cpuset io memory pids" in refused.remedy
     assert backend.unenforced == ("processors", "nodes")
-    assert (tmp_path / "words").read_text().startswith("--user --scope ")
+    ours, users = (tmp_path / "words").read_text().splitlines()
+    asked = f"--scope --property=Delegate=yes --property=TasksMax=infinity --quiet --collect -- {sys.executable}"
+    assert ours.startswith(f"{whose}{asked}")
+    assert users.startswith(f"--user {asked}")
 
 
 def test_a_failing_systemd_run_is_a_sentence_with_what_it_said(serve: Serve, mounts: Mounts) -> None:
@@ -155,39 +151,33 @@ def test_it_is_inside_by_its_own_name_alone(mounts: Mounts, monkeypatch: pytest.
 
 
 PROGRAM = f"""
-    import sys, signal
-    sys.path.insert(0, {str(SOURCE)!r})
-    from cotenant.isolation.systemd import Systemd
-    from cotenant.machine.limits import Mounts
-    print("begun", flush=True)
-    backend = Systemd(Mounts({{}}, None, {{}}, {{}}))
-    if not backend.inside:
-        backend.begin_anew()
-    print("inside", *sys.argv[1:], flush=True)
-    if sys.argv[1] == "wait":
-        signal.pause()
-    sys.exit(int(sys.argv[1]))
+import sys, signal
+sys.path.insert(0, {str(SOURCE)!r})
+from cotenant.isolation.systemd import Systemd
+from cotenant.machine.limits import Mounts
+print("begun", flush=True)
+backend = Systemd(Mounts({{}}, None, {{}}, {{}}))
+if not backend.inside:
+    backend.begin_anew()
+print("inside", *sys.argv[1:], flush=True)
+if sys.argv[1] == "wait":
+    signal.pause()
+sys.exit(int(sys.argv[1]))
 """
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
-    path = tmp_path / "program.py"
-    path.write_text(textwrap.dedent(PROGRAM))
-    return path
+AS_ASKED = 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
 
 
-def test_the_same_command_line_begins_anew_once(serve: Serve, program: Path, tmp_path: Path) -> None:
-    serve('while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
+def test_the_same_command_line_begins_anew_once_and_signals_reach_it_inside(serve: Serve, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    serve(AS_ASKED)
     ended = subprocess.run([sys.executable, "-S", program, "7", "two words"], capture_output=True, text=True)
     assert (ended.stdout, ended.stderr) == ("begun\nbegun\ninside 7 two words\n", "")
     assert ended.returncode == 7
     (words,) = (tmp_path / "words").read_text().splitlines()
     assert words.endswith(f"{sys.executable} -S {program} 7 two words")
-
-
-def test_signals_reach_it_inside(serve: Serve, program: Path) -> None:
-    serve('while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
     with subprocess.Popen([sys.executable, program, "wait"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         while "inside" not in process.stdout.readline():
@@ -198,7 +188,7 @@ def test_signals_reach_it_inside(serve: Serve, program: Path) -> None:
 
 def test_what_a_scope_says_of_itself_is_read(serve: Serve) -> None:
     """The real program, run where we are: it needs the standard library only."""
-    serve('while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
+    serve(AS_ASKED)
     said = systemd._offer()
     assert said.processors == frozenset(os.sched_getaffinity(0))
     assert said.memory_bytes is None or said.memory_bytes > 0

@@ -25,10 +25,3 @@ def test_every_check_holds_in_a_scope_of_its_own() -> None:
     if ended.returncode == NOT_HERE:
         pytest.skip(ended.stdout)
     assert ended.returncode == 0, ended.stdout
-
-
-def test_the_program_says_why_it_cannot_run() -> None:
-    """Where the tests themselves live nobody has delegated anything, or others live there, too."""
-    ended = subprocess.run([sys.executable, "-S", CHECKS], capture_output=True, text=True)
-    assert ended.returncode == NOT_HERE, ended.stdout + ended.stderr
-    assert ended.stdout.startswith("not here: ")

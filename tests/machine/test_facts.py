@@ -15,15 +15,12 @@ from machine.fakehost import write
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
-def test_software_of_this_host() -> None:
+def test_software_of_this_host_and_others(tmp_path: Path) -> None:
     installed = software()
     assert installed["kernel"] == os.uname().release
     assert installed["python"] == sys.version.split()[0]
     assert set(installed["packages"]) <= {"torch", "torchvision", "numpy", "cotenant"}
     assert all(installed["packages"].values())
-
-
-def test_distribution(tmp_path: Path) -> None:
     assert software(tmp_path)["distribution"] == ""
     write(tmp_path, {"usr/lib/os-release": "NAME=x\nPRETTY_NAME='Other 1'"})
     assert software(tmp_path)["distribution"] == "Other 1"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cotenant.machine.accelerators import Accelerator, visible_variables
+from cotenant.machine.accelerators import Accelerator, Vendor, visible_variables
 from cotenant.machine.nvidia import (
     DeviceProcess,
     DeviceState,
@@ -94,18 +94,15 @@ def test_partitions_stand_for_their_device(tmp_path: Path) -> None:
 
 
 def test_the_variables_of_a_slice() -> None:
-    two = tuple(Accelerator(i, "nvidia", "", f"GPU-{i}", "", -1, 0, "") for i in (3, 1))
-    assert visible_variables(two) == {
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": "GPU-3,GPU-1",
-    }
-    unnamed = Accelerator(3, "nvidia", "", "", "", -1, 0, "")
-    assert visible_variables([unnamed])["CUDA_VISIBLE_DEVICES"] == "3"
-    amd = Accelerator(2, "amd", "", "GPU-1", "", -1, 0, "")
-    assert visible_variables([amd]) == {"ROCR_VISIBLE_DEVICES": "2"}
-    intel = Accelerator(4, "intel", "", "", "", -1, 0, "")
-    assert visible_variables([intel]) == {"ZE_AFFINITY_MASK": "4"}
-    assert visible_variables(()) == {}
+    def seen(vendor: Vendor, *devices: tuple[int, str]) -> dict[str, str]:
+        return visible_variables([Accelerator(i, vendor, "", uuid, "", -1, 0, "") for i, uuid in devices])
+
+    by_place = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert seen("nvidia", (3, "GPU-3"), (1, "GPU-1")) == by_place | {"CUDA_VISIBLE_DEVICES": "GPU-3,GPU-1"}
+    assert seen("nvidia", (3, "")) == by_place | {"CUDA_VISIBLE_DEVICES": "3"}
+    assert seen("amd", (2, "GPU-1")) == {"ROCR_VISIBLE_DEVICES": "2"}
+    assert seen("intel", (4, "")) == {"ZE_AFFINITY_MASK": "4"}
+    assert seen("intel") == {}
 
 
 BUSES = ("00000000:3B:00.0", "00000000:18:00.0")

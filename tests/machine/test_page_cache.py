@@ -35,10 +35,11 @@ def data() -> Path:
     return here
 
 
-def test_dropped_files_are_out_of_the_cache_and_warmed_ones_are_in_it(data: Path) -> None:
+def test_dropped_files_are_out_of_the_cache_and_warmed_ones_are_in_it_until_it_is_told_to_end(data: Path) -> None:
     assert treat([data], drop, never) == Cached(2, 2 * SIZE, 0)
     assert treat([data / "one"], warm, never) == Cached(1, SIZE, SIZE)
     assert treat([data], lambda descriptor: None, never) == Cached(2, 2 * SIZE, SIZE)
+    assert treat([data], warm, lambda: True).files == 0
 
 
 def test_what_is_not_there_or_not_a_file_is_left_out(data: Path, tmp_path: Path) -> None:
@@ -62,10 +63,6 @@ def test_a_folder_that_may_be_listed_and_not_searched_is_left_out(
     for name in ("one", "two"):
         (tmp_path / name).write_bytes(b"x")
     assert treat([tmp_path], warm, never).files == 1
-
-
-def test_it_ends_when_told(data: Path) -> None:
-    assert treat([data], warm, lambda: True).files == 0
 
 
 def test_an_older_kernel_says_nothing_of_what_is_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,10 @@ def test_each_device_is_found_by_the_uuid_that_its_slice_has(tmp_path: Path) -> 
     assert nvml.calls == ["init", "shutdown"]
     assert result["absent"]["packages"] == WHOLE
     assert json.loads(json.dumps(result)) == result
+    host = machine(devices=(INSTINCT,))
+    with meters_of(host, plan(host, 1).slices, tmp_path, smi=FakeSmi(SAYS)) as meters:
+        meters.start([CountedSlice()])
+        assert list(meters.result(0)["devices"]) == [INSTINCT.uuid]
 
 
 @pytest.mark.parametrize(
@@ -48,21 +52,9 @@ def test_devices_that_nobody_can_ask_are_named(tmp_path: Path, accelerator: Acce
     assert "devices" not in result
 
 
-def test_amd_devices(tmp_path: Path) -> None:
-    host = machine(devices=(INSTINCT,))
-    with meters_of(host, plan(host, 1).slices, tmp_path, smi=FakeSmi(SAYS)) as meters:
-        meters.start([CountedSlice()])
-        assert list(meters.result(0)["devices"]) == [INSTINCT.uuid]
-
-
 def test_packages_are_metered_for_who_owns_them(tmp_path: Path) -> None:
     whole, part = machine(cores=4), machine(cores=4, without=(3,))
-    shares = [
-        (plan(whole, 1), READABLE),
-        (plan(whole, 2), WHOLE),
-        (plan(part, 1), WHOLE),
-        (plan_whole(whole), READABLE),
-    ]
+    shares = [(plan(whole, 1), READABLE), (plan(whole, 2), WHOLE), (plan(part, 1), WHOLE)]
     for planned, absent in [*shares, (plan_whole(whole), READABLE)]:
         host = part if planned.slices[0].processors == (0, 1, 2) else whole
         with meters_of(host, planned.slices, tmp_path) as meters:
