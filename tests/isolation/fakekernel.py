@@ -44,7 +44,12 @@ REAL: dict[str, Callable[..., Any]] = {name: getattr(os, name) for name in ("mkd
 
 
 class FaultyFiles:
-    """Plain files below `root`, of which one call fails; what a kernel would make of the others, subclasses say."""
+    """Plain files below `root`, of which one call fails; what a kernel would make of the others, subclasses say.
+
+    Each has `opened_by`, the name of its `backend()`; `directories()`, all its cgroups; `at(controller, tenant)`, where
+    this controller's files of a slice are; and `inhabit(*pids)`, which puts processes into that of tenant 0. `born` has
+    the files of a new directory, `written` what a file says after a text was written to it, or the kernel's OSError.
+    """
 
     def __init__(self, root: Path, patch: pytest.MonkeyPatch) -> None:
         self.root = root
@@ -67,38 +72,11 @@ class FaultyFiles:
             for path in self.root.rglob(name):
                 path.unlink()
 
-    opened_by = ""
-    """The name of the backend that serves on such a kernel."""
-
-    def backend(self) -> CgroupBackend:
-        """Return the backend, without a run."""
-        raise NotImplementedError
-
     def opened(self) -> CgroupBackend:
         """Return the backend in an opened run of this process."""
         backend = self.backend()
         backend.open(RunName())
         return backend
-
-    def directories(self) -> list[Path]:
-        """Every cgroup below the roots."""
-        raise NotImplementedError
-
-    def at(self, controller: str, tenant: int = 0) -> Path:
-        """Where this controller's files of a slice are."""
-        raise NotImplementedError
-
-    def inhabit(self, *pids: int) -> None:
-        """Put processes into the slice of tenant 0."""
-        raise NotImplementedError
-
-    def born(self, directory: Path) -> dict[str, object]:
-        """Return the files of a directory that has just been made, and what they say."""
-        raise NotImplementedError
-
-    def written(self, path: Path, text: str) -> str:
-        """Return what a file says after `text` was written to it. Raises OSError where the kernel takes it not."""
-        raise NotImplementedError
 
     def _mkdir(self, path: Any, mode: int = 0o777, **kwargs: Any) -> None:
         self._call("mkdir", path)

@@ -1,8 +1,8 @@
 """A tree of plain files that behaves as cgroup v2 does, and fails on the call it is told to.
 
 What it knows: controllers are handed down level by level; a cgroup that hands some down holds no processes, the root
-excepted; a cpuset is accepted whatever it names, and effective is what the parent has of it; processes are in one
-place; `cgroup.kill` ends them; a cgroup with children or processes is not removed.
+excepted; a cpuset is what was written, else the parent's; processes are in one place; `cgroup.kill` ends them; a cgroup
+with children or processes is not removed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import pytest
 from cotenant.isolation import v2
 from cotenant.isolation.runs import RunName, owner
 from cotenant.machine.limits import V2, Mounts
-from cotenant.procfs import format_list, parse_list
 from isolation.fakekernel import FaultyFiles
 
 HOME = f"cotenant.{owner()}"
@@ -133,8 +132,7 @@ class FakeV2(FaultyFiles):
             self._populate()
             return ""
         if path.name in ("cpuset.cpus", "cpuset.mems"):
-            self.put(path, text)
-            self._effective(level)
+            self.put(level / f"{path.name}.effective", text)
         return text
 
     def _hand(self, level: Path, text: str) -> str:
@@ -207,12 +205,6 @@ class FakeV2(FaultyFiles):
     def _inherited(self, directory: Path, what: str) -> str:
         above = directory.parent / f"cpuset.{what}.effective"
         return above.read_text().strip() if above.exists() else {"cpus": PROCESSORS, "mems": NODES}[what]
-
-    def _effective(self, level: Path) -> None:
-        for what in ("cpus", "mems"):
-            asked = set(parse_list((level / f"cpuset.{what}").read_text()))
-            has = set(parse_list(self._inherited(level, what)))
-            self.put(level / f"cpuset.{what}.effective", format_list(sorted(has & asked or has)))
 
     def _getxattr(self, path: object, name: str) -> bytes:
         if Path(str(path)) in self.delegated and name == "user.delegate":

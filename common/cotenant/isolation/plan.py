@@ -15,7 +15,7 @@ from cotenant.isolation.device_modes import ShareMode, device_parts
 from cotenant.isolation.device_shares import Devices, share_devices, wanted_nodes
 from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, reserve_of
 from cotenant.isolation.plan_findings import partition_findings, plan_findings, quota_findings
-from cotenant.isolation.sharing import everything, repeated, share_consecutive, share_cores, tenants_of_each
+from cotenant.isolation.sharing import consecutive, everything, repeated, share_cores, tenants_of_each
 from cotenant.isolation.slice import Slice
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.topology import Machine
@@ -157,17 +157,10 @@ def _processor_limit(machine: Machine) -> int:
 def _assignment(machine: Machine, limit: int, policy: Policy, devices: Sequence[Devices]) -> list[Cpus]:
     """Return the processors of each tenant, who has these devices."""
     wanted = wanted_nodes(machine.processors, devices)
-    if len(devices) > limit:
-        share = share_consecutive if policy == "contiguous" else share_cores
-        return share(machine.processors, limit, wanted)
     if policy == "contiguous":
-        return _consecutive(machine, limit // len(devices), len(devices))
-    return assign(machine.processors, limit, wanted)
-
-
-def _consecutive(machine: Machine, size: int, tenants: int) -> list[Cpus]:
-    ids = sorted(processor.id for processor in machine.processors)
-    return [tuple(ids[tenant * size : (tenant + 1) * size]) for tenant in range(tenants)]
+        return consecutive(machine.processors, limit, wanted)
+    deal = share_cores if len(devices) > limit else assign
+    return deal(machine.processors, limit, wanted)
 
 
 def _unused(machine: Machine, slices: Sequence[Slice]) -> tuple[int, ...]:

@@ -59,12 +59,15 @@ def share_cores(processors: Sequence[Processor], limit: int, wanted: Wanted) -> 
     return best
 
 
-def share_consecutive(processors: Sequence[Processor], limit: int, wanted: Wanted) -> list[Cpus]:
-    """Return the same in parts of consecutive ids, as many as come out evenly, wherever they lie."""
+def consecutive(processors: Sequence[Processor], limit: int, wanted: Wanted) -> list[Cpus]:
+    """Return the processors of each tenant in parts of consecutive ids, wherever they lie.
+
+    Each has a part of its own, or equally many share each of as many parts as come out evenly.
+    """
     ids = sorted(processor.id for processor in processors)
-    groups = _in_parts(wanted, limit)[0]
+    groups = [[tenant] for tenant in range(len(wanted))] if len(wanted) <= limit else _in_parts(wanted, limit)[0]
     size = limit // len(groups)
-    return _cpus_by_tenant(groups, [tuple(ids[start : start + size]) for start in range(0, limit, size)])
+    return _cpus_by_tenant(groups, [tuple(ids[part * size : (part + 1) * size]) for part in range(len(groups))])
 
 
 def everything(processors: Sequence[Processor], limit: int) -> Cpus:
