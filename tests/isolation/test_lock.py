@@ -16,7 +16,7 @@ import pytest
 
 from cotenant.errors import CotenantError
 from cotenant.isolation import lock
-from cotenant.isolation.lock import LOCK_VARIABLE, SuiteLock, lock_path
+from cotenant.isolation.lock import LOCK_VARIABLE, SuiteLock, lock_holder, lock_path
 
 SOURCE = str(Path(lock.__file__).parents[2])
 HOLDER = """
@@ -174,13 +174,10 @@ def test_only_who_holds_this_file_is_named(path: Path, monkeypatch: pytest.Monke
         f"4: FLOCK  ADVISORY  WRITE 0 00:01:{inode} 0 EOF",
     ]
     holder = f"5: FLOCK  ADVISORY  WRITE 4000002 00:01:{inode} 0 EOF"
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        for rows, pid in (([*others, holder], 4000002), (others, None)):
+    with SuiteLock(path):
+        for rows, pid in (([*others, holder], 4000002), (others, 0)):
             monkeypatch.setattr(Path, "read_text", lambda path, rows=rows: "\n".join(rows))
-            assert lock._holder(descriptor) == pid
-    finally:
-        os.close(descriptor)
+            assert lock_holder(path) == pid
 
 
 def test_the_path_is_the_same_for_every_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

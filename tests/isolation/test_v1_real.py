@@ -16,13 +16,13 @@ from cotenant.isolation import group
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.group import V1Group
 from cotenant.isolation.runs import FIRST_NAMESPACE, RunName, pid_namespace
-from cotenant.isolation.v1 import V1, V1Slice
+from cotenant.isolation.v1 import V1
 from cotenant.machine.limits import V2, cgroup_mounts
 from cotenant.procfs import parse_list, start_ticks
 from isolation.adversaries import ADVERSARIES
 from isolation.conftest import in_its_own_namespace
 from isolation.entering import MIB, eventually, is_dead, numbers, sleeper, slice_of, started
-from isolation.v2_checks import OF_V1_TOO, Pair
+from isolation.v2_checks import FORKS, OF_V1_TOO, Pair, inside
 
 pytestmark = pytest.mark.v1
 Mounts = dict[str, Path]
@@ -48,11 +48,6 @@ def pair(v1_mounts: Mounts) -> Pair:
 def directories(mounts: Mounts, path: str) -> list[Path]:
     """The hierarchies' directories of a cgroup that are there."""
     return [mount / path for mount in mounts.values() if (mount / path).exists()]
-
-
-def inside(live: V1Slice) -> set[int]:
-    """The processes directly in a slice, in any of its hierarchies."""
-    return {int(word) for file in live.entry.procs_files for word in file.read_text().split()}
 
 
 @pytest.mark.parametrize("check", OF_V1_TOO)
@@ -190,8 +185,7 @@ def test_a_twin_kills_at_once_and_counts_stalls(twinned: V1, pair: Pair, monkeyp
     live = twinned.create(pair[0])
     live.verify()
     assert len(live.entry.procs_files) == 7
-    forks = "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait"
-    with started(live.entry, "sh", "-c", forks) as shim:
+    with started(live.entry, "sh", "-c", FORKS) as shim:
         assert shim.says() == "in"
         shim.release()
         eventually(lambda: len(inside(live)) == 9, "nine processes")

@@ -55,6 +55,11 @@ def run_of(backend: CgroupBackend) -> Path:
     return Path(backend.location()["v2"]["home"]) / str(RunName())
 
 
+def inside(live: CgroupSlice) -> set[int]:
+    """The processes directly in a slice, in any of its hierarchies."""
+    return {int(word) for file in live.entry.procs_files for word in file.read_text().split()}
+
+
 def own_cgroup() -> str:
     return Path("/proc/self/cgroup").read_text().strip().rpartition("::")[2]
 
@@ -118,12 +123,11 @@ def everybody_inside_dies(backend: CgroupBackend, pair: Pair, kill_at_once: bool
         with started(live.entry, "sh", "-c", FORKS) as shim:
             assert shim.says() == "in"
             shim.release()
-            group = V2Group(run_of(backend) / "t0")
-            eventually(lambda: len(group.pids()) == 9, "nine processes")
-            inside = group.pids()
+            eventually(lambda: len(inside(live)) == 9, "nine processes")
+            everybody = inside(live)
             live.kill()
             assert shim.result()[0] == -signal.SIGKILL
-        assert all(map(is_dead, inside))
+        assert all(map(is_dead, everybody))
         live.remove()
         live.kill()
     finally:
@@ -254,12 +258,12 @@ def a_frozen_slice_is_moved_with_every_process_and_back(backend: CgroupBackend, 
     with started(live.entry, "sh", "-c", FORKS) as shim:
         assert shim.says() == "in"
         shim.release()
-        eventually(lambda: len(live._group.pids()) == 9, "a shell and its children")
+        eventually(lambda: len(inside(live)) == 9, "a shell and its children")
         for there in (away, home):
             live.freeze()
             eventually(live.frozen, "it is frozen")
             live.move(there)
-            assert {os.sched_getaffinity(pid) == {*there} for pid in live._group.pids()} == {True}
+            assert {os.sched_getaffinity(pid) == {*there} for pid in inside(live)} == {True}
             changes = live.changes([])
             assert bool(changes) == (there == away), changes
             live.thaw()

@@ -109,15 +109,15 @@ def _systemd_run() -> list[str]:
     return [program, *whose, "--scope", *properties, "--quiet", "--collect", "--"]
 
 
-def _offer(limit_s: float = TRIAL_LIMIT_S) -> Offer:
+def _offer() -> Offer:
     """Ask systemd for a scope and look around in it. Raises NotIsolatedError with the words of systemd-run."""
     line = [*_systemd_run(), sys.executable, "-I", "-S", "-c", LOOK, str(Path(__file__).resolve().parents[2])]
     try:
         ended = subprocess.run(
-            line, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=limit_s
+            line, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=TRIAL_LIMIT_S
         )
     except subprocess.TimeoutExpired:
-        raise NotIsolatedError(f"systemd-run did not answer within {limit_s:g} s") from None
+        raise NotIsolatedError(f"systemd-run did not answer within {TRIAL_LIMIT_S:g} s") from None
     except OSError as error:
         raise NotIsolatedError(f"{line[0]} cannot be executed: {error.strerror}") from error
     try:
