@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cotenant.isolation.assignment import cores_by_node, mixtures
 from cotenant.isolation.memory_shares import PAGE_BYTES, Mems
-from cotenant.isolation.plan import Policy, plan, plan_whole, split_ranks
+from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, split_ranks
 from cotenant.machine.topology import Machine
 from isolation.test_plan import processors, rules
 from machine.invented import GIB, device, machine
@@ -67,43 +67,15 @@ def test_laws(data: st.DataObject, host: Machine) -> None:
     assert shares == {max(len(host.accelerators) // tenants, 1 if host.accelerators else 0)}
     shuffled = data.draw(st.permutations(host.processors))
     assert made == plan(replace(host, processors=tuple(shuffled)), tenants, policy=policy, mems=mems)
+    memory_fits(host, made, mems)
+    first, *others = mixtures(host.processors, processors(made))
+    assert any(other != first for other in others) == ("cores_uneven" in rules(made))
+    if policy == "cores":
+        cores_stay_whole(host, made)
 
 
-@given(st.data(), machines())
-@settings(max_examples=60, deadline=None)
-def test_laws_of_sharing(data: st.DataObject, host: Machine) -> None:
-    """Every processor is used, by equally many tenants, and no core and, where that can be, no node by two groups."""
-    limit = fitting(host)
-    tenants = data.draw(st.integers(limit + 1, 4 * limit))
-    policy: Policy = data.draw(st.sampled_from(("cores", "contiguous")))
-    made = plan(host, tenants, policy=policy)
-    used = set(chain.from_iterable(made.parts))
-    assert len(used) == sum(map(len, made.parts)) == limit
-    assert sorted((*used, *made.unused_processors)) == [p.id for p in host.processors]
-    sharing = Counter(processors(made))
-    assert set(sharing.values()) == {made.sharers} == {piece.sharers for piece in made.slices}
-    assert len({len(part) for part in made.parts}) == 1
-    assert 0 < made.slices[0].memory_bytes * tenants <= host.memory_bytes - made.reserve_bytes
-    assert "processors_shared" in rules(made)
-    shuffled = data.draw(st.permutations(host.processors))
-    assert made == plan(replace(host, processors=tuple(shuffled)), tenants, policy=policy)
-    if policy == "contiguous":
-        return
-    assert "siblings_split" not in rules(made)
-    widths = {len(core) for cores in cores_by_node(host.processors).values() for core in cores}
-    if limit == len(host.processors) and len(widths) == 1:
-        nodes, width = Counter(p.node for p in host.processors).values(), widths.pop()
-        even = [size for size in range(width, limit + 1, width) if limit % size == tenants % (limit // size) == 0]
-        assert any(all(count % size == 0 for count in nodes) for size in even) != ("nodes_straddled" in rules(made))
-
-
-@given(st.data(), machines())
-@settings(max_examples=100, deadline=None)
-def test_laws_of_memory(data: st.DataObject, host: Machine) -> None:
+def memory_fits(host: Machine, made: Plan, mems: Mems) -> None:
     """However slices overlap, those inside any set of nodes fit that set without its part of the reserve."""
-    tenants = data.draw(st.integers(1, 2 * fitting(host)))
-    mems: Mems = data.draw(st.sampled_from(("local", "all")))
-    made = plan(host, tenants, mems=mems)
     everything = max(host.memory_bytes, sum(node.memory_bytes for node in host.nodes))
     ids = [node.id for node in host.nodes]
     for some in chain.from_iterable(combinations(host.nodes, count) for count in range(1, len(ids))):
@@ -115,36 +87,53 @@ def test_laws_of_memory(data: st.DataObject, host: Machine) -> None:
         assert set(piece.nodes) == ({homes[number] for number in piece.processors} if mems == "local" else set(ids))
 
 
-@given(st.data(), machines())
-@settings(max_examples=100, deadline=None)
-def test_laws_of_cores(data: st.DataObject, host: Machine) -> None:
-    tenants = data.draw(st.integers(1, fitting(host)))
-    made = plan(host, tenants)
+def cores_stay_whole(host: Machine, made: Plan) -> None:
+    """No core serves two tenants while there are enough, and where all are alike each has as many as come out."""
     core_of = {p.id: p.core for p in host.processors}
     members: defaultdict[int, set[int]] = defaultdict(set)
     for processor in host.processors:
         members[processor.core].add(processor.id)
-    sharers: defaultdict[int, set[int]] = defaultdict(set)
-    for piece in made.slices:
-        for number in piece.processors:
-            sharers[core_of[number]].add(piece.tenant)
-    if len(members) >= tenants:
-        assert all(len(tenants_of) == 1 for tenants_of in sharers.values())
-        assert "siblings_split" not in rules(made)
+    tenants = len(made.slices)
+    if len(members) < tenants:
+        return
+    sharers = Counter(core for piece in made.slices for core in {core_of[number] for number in piece.processors})
+    assert set(sharers.values()) == {1}
+    assert "siblings_split" not in rules(made)
     alike = len({len(core) for core in members.values()}) == len({p.kind for p in host.processors}) == 1
-    complete = alike and fitting(host) == len(host.processors)
-    if complete and len(members) >= tenants:
+    if alike and fitting(host) == len(host.processors):
         assert all(members[core_of[n]] <= set(hand) for hand in processors(made) for n in hand)
         largest = len(members) // tenants * len(members[core_of[made.slices[0].processors[0]]])
         assert largest * 7 / 8 <= len(made.slices[0].processors) <= largest
 
 
 @given(st.data(), machines())
-@settings(max_examples=100, deadline=None)
-def test_unlike_hands_are_said(data: st.DataObject, host: Machine) -> None:
-    made = plan(host, data.draw(st.integers(1, fitting(host))))
-    first, *others = mixtures(host.processors, processors(made))
-    assert any(other != first for other in others) == ("cores_uneven" in rules(made))
+@settings(max_examples=60, deadline=None)
+def test_laws_of_sharing(data: st.DataObject, host: Machine) -> None:
+    """Every processor is used, by equally many tenants, and no core and, where that can be, no node by two groups."""
+    limit = fitting(host)
+    tenants = data.draw(st.integers(limit + 1, 4 * limit))
+    policy: Policy = data.draw(st.sampled_from(("cores", "contiguous")))
+    mems: Mems = data.draw(st.sampled_from(("local", "all")))
+    made = plan(host, tenants, policy=policy, mems=mems)
+    memory_fits(host, made, mems)
+    used = set(chain.from_iterable(made.parts))
+    assert len(used) == sum(map(len, made.parts)) == limit
+    assert sorted((*used, *made.unused_processors)) == [p.id for p in host.processors]
+    sharing = Counter(processors(made))
+    assert set(sharing.values()) == {made.sharers} == {piece.sharers for piece in made.slices}
+    assert len({len(part) for part in made.parts}) == 1
+    assert 0 < made.slices[0].memory_bytes * tenants <= host.memory_bytes - made.reserve_bytes
+    assert "processors_shared" in rules(made)
+    shuffled = data.draw(st.permutations(host.processors))
+    assert made == plan(replace(host, processors=tuple(shuffled)), tenants, policy=policy, mems=mems)
+    if policy == "contiguous":
+        return
+    assert "siblings_split" not in rules(made)
+    widths = {len(core) for cores in cores_by_node(host.processors).values() for core in cores}
+    if limit == len(host.processors) and len(widths) == 1:
+        nodes, width = Counter(p.node for p in host.processors).values(), widths.pop()
+        even = [size for size in range(width, limit + 1, width) if limit % size == tenants % (limit // size) == 0]
+        assert any(all(count % size == 0 for count in nodes) for size in even) != ("nodes_straddled" in rules(made))
 
 
 @given(st.integers(1, 4), st.integers(0, 5), st.integers(0, 5))
