@@ -14,11 +14,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cotenant.isolation import runs
-from cotenant.isolation.backend import FLOWS, Counters
+from cotenant.isolation.backend import FLOWS, Counters, expected
 from cotenant.isolation.choose import enabled_by
 from cotenant.isolation.runs import RunName, owner
 from cotenant.procfs import start_ticks
-from isolation.entering import sleeper
+from isolation.entering import sleeper, slice_of
 
 
 @given(st.integers(1, 1 << 22), st.integers(0, 1 << 60), st.integers(0, 1 << 32))
@@ -111,6 +111,11 @@ def test_owner_without_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
     assert owner()
     monkeypatch.setattr(runs.pwd, "getpwuid", nobody)
     assert owner() == str(os.getuid())
+
+
+def test_expected_is_what_records_keep() -> None:
+    planned = {"processors": "0-1,3", "nodes": "0-1", "memory_bytes": 4096, "accelerators": []}
+    assert expected(slice_of(0, [0, 1, 3], nodes=[0, 1], memory_bytes=4096)) == planned
 
 
 FILLED = Counters(*range(100, 100 + len(Counters().uncounted())))

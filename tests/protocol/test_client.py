@@ -113,7 +113,7 @@ def test_enough_is_no_stop_and_who_never_asks_for_it_does_not_notice(both: tuple
 
 def test_a_runner_that_dies_is_noticed_wherever(both: tuple[Rendezvous, Runner]) -> None:
     tenant, runner = both
-    runner.hear(1)
+    # It has not read our hello: first the kernel says that the connection was reset, then that it has ended.
     runner.connection.close()
     for step in (tenant.await_go, tenant.enough, tenant.stopped, tenant.done):
         with pytest.raises(RunnerGoneError):
