@@ -38,6 +38,7 @@ from isolation.entering import MIB, eventually, is_dead, slice_of, started  # no
 Pair = tuple[Slice, Slice]
 NOT_HERE = 77
 FORKS = "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; wait"
+LIMITS = ("memory.limit_in_bytes", "memory.max")
 SPIN = "while :; do :; done"
 SPIN_NS = 300_000_000
 MOUNTS = cgroup_mounts()
@@ -92,8 +93,11 @@ def processors_outside_the_parent_are_caught(backend: CgroupBackend, pair: Pair)
 
 
 def a_smaller_limit_above_is_seen(backend: CgroupBackend, pair: Pair) -> None:
-    (run_of(backend) / "memory.max").write_text(str(32 * MIB))
-    refused(backend.create(pair[0]).verify, f"bytes of memory {64 * MIB}")
+    live = backend.create(pair[0])
+    limits = [file.parents[1] / name for file in live.entry.procs_files for name in LIMITS]
+    (limit,) = [file for file in limits if file.exists()]
+    limit.write_text(str(32 * MIB))
+    refused(live.verify, f"bytes of memory {64 * MIB}, but ")
 
 
 def a_memory_hog_dies_alone_and_is_counted(backend: CgroupBackend, pair: Pair) -> None:
@@ -168,7 +172,7 @@ def a_changed_slice_and_who_has_left_it_are_seen(backend: CgroupBackend, pair: P
         begin_s = time.perf_counter()
         assert live.changes([pid]) == []
         print(f"    looked at again in {1e3 * (time.perf_counter() - begin_s):.1f} ms")
-        for name in ("memory.memsw.limit_in_bytes", "memory.limit_in_bytes", "memory.max"):
+        for name in ("memory.memsw.limit_in_bytes", *LIMITS):
             for top in tops:
                 if (top / name).exists():
                     (top / name).write_text(str(1024 * MIB))
@@ -274,6 +278,7 @@ def a_frozen_slice_is_moved_with_every_process_and_back(backend: CgroupBackend, 
 
 OF_V1_TOO = (
     slices_are_what_was_planned,
+    a_smaller_limit_above_is_seen,
     a_memory_hog_dies_alone_and_is_counted,
     the_reaper_clears_a_run,
     a_changed_slice_and_who_has_left_it_are_seen,
@@ -286,7 +291,6 @@ CHECKS: tuple[Callable[[CgroupBackend, Pair], None], ...] = (
     *OF_V1_TOO,
     the_runner_lives_in_its_leaf,
     processors_outside_the_parent_are_caught,
-    a_smaller_limit_above_is_seen,
     everybody_inside_dies,
     everybody_dies_on_an_older_kernel_too,
     a_dead_run_is_swept_and_a_live_one_is_not,
