@@ -2,9 +2,7 @@
 # vm.sh - run a command inside a throw-away Debian 12 VM: systemd as PID 1, pure cgroup v2, 2 NUMA nodes, SMT siblings.
 #   vm.sh setup                       install what this script needs: qemu-system-x86, mmdebstrap, e2fsprogs     (once; root)
 #   vm.sh build                       build $VMDIR/{vmlinuz,initrd,root.img} from Debian packages                (once; root)
-#   vm.sh run [-i DIR] [-o DIR] [-u USER] [-t SEC] -- CMD...
-#       -i DIR  packed into the guest at /guest (cwd of CMD)      -o DIR  receives what CMD leaves in $OUT
-#       -u USER run CMD through a lingering user session (user@1000.service, tests --user delegation)
+#   vm.sh run -i DIR [-t SEC] -- CMD...       DIR is packed into the guest at /guest, where root runs CMD
 #   exit status = CMD's (124: guest timed out, 125: VM did not report).
 # env: VMDIR  SMP="4,sockets=2,cores=1,threads=2"  MEM=4096 (MiB, split over 2 nodes)  ACCEL=auto|kvm|tcg  CMDLINE="..."
 #      at build: DELEGATE=yes|no (users get cpusets or not), MIRROR (default: this host's own), SUITE, KPKG, PKGS
@@ -49,19 +47,12 @@ install_guest() { # ROOTFS
 #!/bin/bash
 # guest side: unpack input tar (vdb), run /guest/.vmcmd, write result tar (vdc), power off
 exec </dev/null >/dev/console 2>&1
-mkdir -p /guest /out; chmod 1777 /out
+mkdir -p /guest /out
 for a in $(cat /proc/cmdline); do case $a in vmin=*) IN=${a#*=};; vmout=*) OUTD=${a#*=};; esac; done
 tar -xf "$IN" -C /guest
-export OUT=/out HOME=/root; cd /guest
-U=$(cat .vmuser); T=$(cat .vmtimeout)
+export HOME=/root; cd /guest
 echo "VM-READY $(cut -d' ' -f1 /proc/uptime)"
-if [ -n "$U" ]; then
-  id "$U" >/dev/null 2>&1 || useradd -m -s /bin/bash "$U"; chown -R "$U" /guest /out
-  loginctl enable-linger "$U"; uid=$(id -u "$U")
-  for i in $(seq 100); do [ -S /run/user/$uid/bus ] && break; sleep .2; done
-  timeout -k 5 "$T" setpriv --reuid "$uid" --regid "$uid" --init-groups env HOME=/home/$U USER=$U XDG_RUNTIME_DIR=/run/user/$uid \
-     DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/$uid/bus bash /guest/.vmcmd; rc=$?
-else timeout -k 5 "$T" bash /guest/.vmcmd; rc=$?; fi
+timeout -k 5 "$(cat .vmtimeout)" bash /guest/.vmcmd; rc=$?
 echo $rc > /out/.vmrc; tar -cf "$OUTD" -C /out . ; sync
 echo "VM-EXIT $rc"; systemctl poweroff --force --force
 G
@@ -99,12 +90,10 @@ kvm_ok() { # /dev/kvm may exist and still be unusable (nested/PVM): believe only
 }
 
 run() {
-    local in='' out='' user='' to=600
+    local in='' to=600
     while [ $# -gt 0 ]; do
         case $1 in
             -i) in=$2 && shift 2 ;;
-            -o) out=$2 && shift 2 ;;
-            -u) user=$2 && shift 2 ;;
             -t) to=$2 && shift 2 ;;
             --) shift && break ;;
             *) break ;;
@@ -114,13 +103,13 @@ run() {
     trap 'rm -rf "$work"' EXIT
     mkdir "$work/x"
     printf 'cd /guest\n%s\n' "$*" >"$work/x/.vmcmd"
-    echo "$user" >"$work/x/.vmuser"
     echo "$to" >"$work/x/.vmtimeout"
-    tar -cf "$work/in.tar" -C "$work/x" .vmcmd .vmuser .vmtimeout
-    [ -z "$in" ] || tar -rf "$work/in.tar" -C "$in" .
+    tar -cf "$work/in.tar" -C "$work/x" .vmcmd .vmtimeout
+    tar -rf "$work/in.tar" -C "$in" .
     truncate -s 256M "$work/out.tar"
     boot "$to"
-    collect "$out"
+    tar -xf "$work/out.tar" -C "$work" ./.vmrc 2>/dev/null || return 125
+    return "$(cat "$work/.vmrc")"
 }
 
 boot() { # SECONDS
@@ -138,19 +127,6 @@ boot() { # SECONDS
         -kernel "$VMDIR/vmlinuz" -initrd "$VMDIR/initrd" \
         -append "root=/dev/vda rw console=ttyS0 quiet panic=-1 mitigations=off audit=0 nowatchdog \
 systemd.unified_cgroup_hierarchy=1 psi=1 vmin=/dev/vdb vmout=/dev/vdc ${CMDLINE:-}" </dev/null || true
-}
-
-collect() { # OUT -> guest exit status
-    local status
-    mkdir "$work/o"
-    tar -xf "$work/out.tar" -C "$work/o" 2>/dev/null || return 125
-    [ -f "$work/o/.vmrc" ] || return 125
-    status=$(cat "$work/o/.vmrc")
-    if [ -n "$1" ]; then
-        mkdir -p "$1"
-        cp -a "$work/o/." "$1/"
-    fi
-    return "$status"
 }
 
 case ${1:-} in
