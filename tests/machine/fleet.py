@@ -138,6 +138,21 @@ def mig(root: Path) -> Machine:
     return host(root, siblings(16), node_gib=(252,), devices=[(board, 0)], name="mig")
 
 
+def offline(root: Path) -> Machine:
+    """4 cores with SMT, of which processors 1 (with sibling 5 left) and 3, 7 (a whole core) are offline."""
+    return host(root, [(0, 4), (5,), (2, 6)], node_gib=(16,), name="offline")
+
+
+def desktop(root: Path) -> Machine:
+    """8 cores with SMT and one device whose node the host does not say."""
+    return host(root, siblings(8), node_gib=(62.7,), devices=boards((-1,), "NVIDIA GeForce RTX 4090"), name="desktop")
+
+
+def single(root: Path) -> Machine:
+    """One processor."""
+    return host(root, [(0,)], node_gib=(4,), name="single")
+
+
 def far_memory(root: Path) -> Machine:
     """2 nodes of 4 cores, and a third that has memory only."""
     return host(root, siblings(8, 1), lambda p: p // 4, node_gib=(32, 32, 128), name="far-memory")
