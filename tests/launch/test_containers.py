@@ -18,17 +18,12 @@ import pytest
 
 from cotenant.challenge.vendor import LAUNCH_VARIABLE, Buyer
 from cotenant.choices import BUYER_VARIABLE, TOKEN_VARIABLE
-from cotenant.commands.suite_flags import suite_parser
-from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
-from cotenant.isolation.choose import Chosen
-from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch import containers
 from cotenant.launch.containers import Image, Kind, image_of
-from cotenant.launch.start import Resolver
 from cotenant.machine.accelerators import Accelerator
 from golden import check_golden
-from machine.invented import machine
+from launch.resolving import options, resolved
 from tenants.suites import ROOT, TENANTS, Suites, job
 
 PLACES = {Path("/work"), Path("/data")}
@@ -80,11 +75,8 @@ def test_podman_makes_no_cgroups_and_raises_no_limits(monkeypatch: pytest.Monkey
 
 def test_an_engine_hands_on_where_the_buyer_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BASE", str(tmp_path))
-    words = ["--jobs", str(ROOT / "baselines.json"), "--name", "vae", "--users", "2", "--challenge", "7000"]
-    there = machine(cores=4)
-    options = options_of(suite_parser("", "", "").parse_words(words), (), there)
-    options = replace(options, image=Image("podman", "/usr/bin/podman", "image:1"))
-    *_, start = Resolver(options, there, Chosen(NoIsolation())).starts()
+    asked = options("--jobs", ROOT / "baselines.json", "--name", "vae", "--users", 2, "--challenge", 7000)
+    *_, start = resolved(replace(asked, image=Image("podman", "/usr/bin/podman", "image:1"))).starts()
     assert start.challenged
     for spec in start.in_front_of(Buyer("buyer:7000", "word"), "one").specs:
         assert {BUYER_VARIABLE, LAUNCH_VARIABLE, TOKEN_VARIABLE} <= {

@@ -7,26 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.commands.suite_flags import suite_parser
-from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
-from cotenant.isolation.choose import Chosen
 from cotenant.isolation.plan import plan
-from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.baseline import alone_of
 from cotenant.launch.duration import MOST_S
 from cotenant.launch.start import Resolver
 from cotenant.machine.topology import Machine
+from launch.resolving import options, resolver, with_devices
 from machine.invented import device, machine
 
 
-def resolver(count: int, *words: str) -> Resolver:
+def scaling(count: int, *words: str) -> Resolver:
     """For a machine of so many devices."""
-    given = suite_parser("", "", "").parse_words(
-        ["--jobs", "scaling", *([] if "--name" in words else ["--name", "scaling"]), *words]
-    )
     there = machine(cores=max(4, count), devices=tuple(map(device, range(count))))
-    return Resolver(options_of(given, (), there), there, Chosen(NoIsolation()))
+    return resolver("--jobs", "scaling", *([] if "--name" in words else ["--name", "scaling"]), *words, there=there)
 
 
 @pytest.fixture(autouse=True)
@@ -36,13 +30,13 @@ def _paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_n_devices_run_a_cell_for_each_k_up_to_n() -> None:
     for count, left_out in {1: "2-16", 2: "3-16", 3: "4-16", 8: "9-16"}.items():
-        starts = resolver(count).starts()
+        starts = scaling(count).starts()
         assert [start.label for start in starts] == [f"scaling.c{k}" for k in range(1, count + 1)]
         commands = [start.specs[0].command for start in starts]
         assert [words[words.index("--devices") + 1] for words in commands] == [str(k) for k in range(1, count + 1)]
         sentence = f"scaling: cells of --devices {left_out} are left out, as DEVICE_TOTAL is {count}."
-        assert resolver(count).left_out() == (sentence,)
-    assert (len(resolver(16).starts()), resolver(16).left_out()) == (16, ())
+        assert scaling(count).left_out() == (sentence,)
+    assert (len(scaling(16).starts()), scaling(16).left_out()) == (16, ())
 
 
 def test_an_old_files_devices_0_of_scaling_is_a_cell_for_each_k(tmp_path: Path) -> None:
@@ -55,7 +49,7 @@ def test_an_old_files_devices_0_of_scaling_is_a_cell_for_each_k(tmp_path: Path) 
     ]
     (tmp_path / "old.json").write_text(json.dumps(jobs))
     words = ("--jobs", str(tmp_path / "old.json"), "--name")
-    made = resolver(3, *words, "*")
+    made = scaling(3, *words, "*")
     assert [start.label for start in made.starts()] == ["scaling.c1", "scaling.c2", "scaling.c3", "gpt"]
     assert made.left_out() == ()
     devices = [words[words.index("--devices") + 1] for words in (start.specs[0].command for start in made.starts())]
@@ -63,30 +57,30 @@ def test_an_old_files_devices_0_of_scaling_is_a_cell_for_each_k(tmp_path: Path) 
 
 
 def test_a_launch_that_owns_the_machine_has_a_rank_for_each_device_whoever_shares_them() -> None:
-    made = resolver(1, "--users", "4")
+    made = scaling(1, "--users", "4")
     assert [start.label for start in made.starts()] == ["scaling.c1"]
     assert made.starts()[0].specs[0].environment["DEVICE_TOTAL"] == "1"
-    assert (made.tenants, resolver(0, "--users", "4").ranks, resolver(3, "--users", "2").ranks) == (4, 4, 3)
+    assert (made.tenants, scaling(0, "--users", "4").ranks, scaling(3, "--users", "2").ranks) == (4, 4, 3)
 
 
 def test_who_asks_for_devices_is_given_no_numbers_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     for asked, given in (("", "0"), ("0", "0"), ("1", "1")):
         monkeypatch.setenv("USE_CUDA", asked)
-        assert resolver(0, "--users", "1").starts()[0].specs[0].environment["USE_CUDA"] == given
+        assert scaling(0, "--users", "1").starts()[0].specs[0].environment["USE_CUDA"] == given
 
 
 def test_compiled_kernels_lie_in_one_place_for_all_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = "TORCHINDUCTOR_CACHE_DIR"
     monkeypatch.delenv(name, raising=False)
-    places = {spec.environment[name] for start in resolver(2).starts() for spec in start.specs}
+    places = {spec.environment[name] for start in scaling(2).starts() for spec in start.specs}
     assert places == {str(tmp_path / "compiled")}
     monkeypatch.setenv(name, "/mine")
-    assert name not in resolver(2).starts()[0].specs[0].environment
+    assert name not in scaling(2).starts()[0].specs[0].environment
 
 
 def test_blocks_are_the_default_of_a_suite_that_nobody_names_and_of_counted_users() -> None:
     def asked(*words: str) -> str:
-        return options_of(suite_parser("", "", "").parse_words(words), (), machine()).baseline
+        return options(*words).baseline
 
     assert asked() == asked("--name", "vae") == asked("--jobs", "cpu", "--users", "2") == "blocks"
     assert asked("--mix", "vae,wlm") == asked("--jobs", "cpu", "--pairs", "vae,wlm") == "blocks"
@@ -99,8 +93,7 @@ def test_blocks_are_the_default_of_a_suite_that_nobody_names_and_of_counted_user
 
 def test_a_bare_run_on_processors_keeps_to_ten_minutes() -> None:
     def within_s(*words: str, extra: tuple[str, ...] = (), devices: int = 0) -> float | None:
-        there = machine(devices=tuple(map(device, range(devices))))
-        return options_of(suite_parser("", "", "").parse_words(words), extra, there).within_s
+        return options(*words, extra=extra, there=with_devices(devices)).within_s
 
     assert within_s() == within_s("--name", "vae", "--uid", "3") == MOST_S == 600
     for said in (("--budget", "9"), ("--users", "2"), ("--jobs", "cpu"), ("--mix", "vae,wlm"), ("--solo",)):
@@ -108,29 +101,26 @@ def test_a_bare_run_on_processors_keeps_to_ten_minutes() -> None:
     assert within_s(extra=("--repeat", "9")) is within_s(devices=1) is None
 
 
-def test_a_launch_by_blocks_needs_no_other_unless_it_cannot_be_had_or_observations_are_counted() -> None:
-    def launches(*words: str, extra: tuple[str, ...] = ()) -> list[tuple[bool, str | None, bool]]:
-        given = suite_parser("", "", "").parse_words(["--name", "vae", *words])
-        made = Resolver(options_of(given, extra, machine(cores=4)), machine(cores=4), Chosen(NoIsolation()))
-        return [(start.takes_turns, start.baseline, start.without_blocks) for start in made.starts()]
-
-    assert launches() == [(True, None, False), (False, "quick", True)]
-    for flag in ("--repeat=9", "--skip"):
-        assert launches(extra=(flag,)) == [(False, None, False), (False, "quick", False)]
-    assert launches("--at-least", "9") == [(False, None, False), (False, "quick", False)]
-    assert launches("--users", "1") == [(False, None, False)]
+BLOCKS, QUICK = ("vae", True, None, False), ("vae.solo", False, "quick", True)
 
 
-def test_a_mix_is_one_of_blocks_and_so_is_one_beside_a_neighbour_of_known_pressure() -> None:
-    def launches(*words: str) -> list[tuple[str, bool, bool]]:
-        given = suite_parser("", "", "").parse_words(words)
-        made = Resolver(options_of(given, (), machine(cores=4)), machine(cores=4), Chosen(NoIsolation()))
-        return [(start.label, start.takes_turns, start.without_blocks) for start in made.starts()]
-
-    mixed = [("vae+wlm", True, False), ("vae.solo", False, True), ("wlm.solo", False, True)]
-    assert launches("--mix", "vae,wlm") == mixed
-    pressed = launches("--name", "vae", "--pressure", "dram:100")
-    assert pressed == [("vae+pressure_dram_100", True, False), ("vae.solo", False, True)]
+@pytest.mark.parametrize(
+    ("words", "extra", "expected"),
+    [
+        ("--name vae", (), [BLOCKS, QUICK]),
+        ("--name vae", ("--repeat=9",), [("vae", False, None, False), ("vae.solo", False, "quick", False)]),
+        ("--name vae", ("--skip",), [("vae", False, None, False), ("vae.solo", False, "quick", False)]),
+        ("--name vae --at-least 9", (), [("vae", False, None, False), ("vae.solo", False, "quick", False)]),
+        ("--name vae --users 1", (), [("vae", False, None, False)]),
+        ("--mix vae,wlm", (), [("vae+wlm", True, None, False), QUICK, ("wlm.solo", False, "quick", True)]),
+        ("--name vae --pressure dram:100", (), [("vae+pressure_dram_100", True, None, False), QUICK]),
+    ],
+)
+def test_a_launch_by_blocks_needs_no_other_unless_it_cannot_be_had_or_observations_are_counted(
+    words: str, extra: tuple[str, ...], expected: list[tuple[str, bool, str | None, bool]]
+) -> None:
+    starts = resolver(*words.split(), extra=extra, there=machine(cores=4)).starts()
+    assert [(start.label, start.takes_turns, start.baseline, start.without_blocks) for start in starts] == expected
 
 
 @pytest.mark.parametrize(
@@ -156,7 +146,7 @@ def test_devices_are_loaded_before_and_observed_for_long_enough_by_default() -> 
     there = machine(cores=4, devices=(device(0),))
 
     def lasting(*words: str, extra: tuple[str, ...] = (), on: Machine = there) -> tuple[float, float]:
-        limits = options_of(suite_parser("", "", "").parse_words(["--jobs", "scaling", *words]), extra, on).limits
+        limits = options("--jobs", "scaling", *words, extra=extra, there=on).limits
         return limits.settle_s, limits.at_least_s
 
     assert lasting() == (3, 10)

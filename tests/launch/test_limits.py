@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from cotenant.commands.suite_flags import suite_parser
-from cotenant.commands.suite_options import options_of
 from cotenant.launch.allowances import Allowance
 from cotenant.launch.limits import GRACE_S, RANKS_GRACE_S, STOP_LIMIT_S, Limits, after_stop, grace, late
 from cotenant.launch.load import MeasuredLoad, expected_s
@@ -15,6 +13,7 @@ from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import discover
 from cotenant.meters.meters import Meters
 from cotenant.stats.budget import Amount
+from launch.resolving import options
 from tenants.suites import ROOT
 
 LIMITS = Limits(timeout_s=100, ready_limit_s=10)
@@ -28,8 +27,7 @@ def tenant(*sent: str, **fields: Any) -> Any:
 @pytest.mark.parametrize("on_oom", ["group", "process"])
 def test_the_backend_hears_who_ends_when_memory_is_full(on_oom: str) -> None:
     words = ["--jobs", str(ROOT / "profiles/cpu.json"), "--name", "toy_reg", "--isolation", "none", "--on-oom", on_oom]
-    there = discover()
-    run = SuiteRun(options_of(suite_parser("", "", "").parse_words(words), (), there), there)
+    run = SuiteRun(options(*words, there=discover()), discover())
     assert run.chosen.backend.oom_group == (on_oom == "group")
 
 

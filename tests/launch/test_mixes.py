@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -15,11 +14,8 @@ import pytest
 
 from cotenant.choices import OF_DEVICES
 from cotenant.commands import exec as exec_command
-from cotenant.commands.suite_flags import suite_parser
-from cotenant.commands.suite_options import options_of
 from cotenant.confidential import by_new_key
 from cotenant.errors import CotenantError
-from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.allowances import Allowance, allowances
 from cotenant.launch.conductor import Conducted
@@ -29,8 +25,8 @@ from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.records import SuiteFacts, parts_of, records_of
 from cotenant.launch.rendezvous import Go
-from cotenant.launch.resume import conditions_of
 from cotenant.launch.start import Options, Resolver
+from cotenant.machine.topology import Machine
 from cotenant.results.journal import Journal, Started
 from cotenant.results.launches import launches_in
 from cotenant.results.newest import newest_in
@@ -38,7 +34,8 @@ from cotenant.results.read import read_records
 from cotenant.results.store import write_record
 from cotenant.stats.budget import Amount
 from cotenant.suite.pressure import level_of
-from machine.invented import device, machine
+from launch.resolving import HOST, conditions, options, resolver, with_devices
+from machine.invented import machine
 from results.made import ISOLATION, a_record
 from tenants.suites import Suites, job
 
@@ -89,14 +86,8 @@ def test_a_mix_ends_when_each_has_made_its_least() -> None:
         assert [each.ranks[0].enough for each in tenants] == [ended, ended, False]
 
 
-def resolver(*words: str, devices: int = 0) -> Resolver:
-    there = machine(cores=6, devices=tuple(map(device, range(devices))))
-    options = options_of(suite_parser("", "", "").parse_words(["--jobs", "cpu", *words]), (), there)
-    return Resolver(options, there, Chosen(NoIsolation()))
-
-
 def names(*words: str) -> list[tuple[str, ...]]:
-    return [(*start.names, *map(str, start.stands_for)) for start in resolver(*words).starts()]
+    return [(*start.names, *map(str, start.stands_for)) for start in resolver("--jobs", "cpu", *words).starts()]
 
 
 def test_tenants_of_a_mix_run_its_cells_and_each_cell_is_measured_alone_once() -> None:
@@ -112,7 +103,7 @@ def test_tenants_of_a_mix_run_its_cells_and_each_cell_is_measured_alone_once() -
     ]
     (only,) = names("--mix", "vae,wlm", "--baseline", "none")
     assert only == ("vae.in.vae+wlm", "wlm.in.vae+wlm")
-    starts = resolver("--mix", "vae,wlm").starts()
+    starts = resolver("--jobs", "cpu", "--mix", "vae,wlm").starts()
     assert [spec.cell for spec in starts[0].specs] == ["vae", "wlm"]
     assert ["auto_encoding" in spec.command[0] for spec in starts[0].specs] == [True, False]
     assert [start.key for start in starts] == ["vae+wlm", "vae.solo T0", "wlm.solo T1"]
@@ -121,19 +112,13 @@ def test_tenants_of_a_mix_run_its_cells_and_each_cell_is_measured_alone_once() -
 def test_pairs_share_their_baselines() -> None:
     quick, whole = (names("--pairs", "vae,wlm,loader", "--baseline", kind) for kind in ("quick", "whole"))
     assert [name[0] for name in quick if name[0].endswith(".solo")] == ["vae.solo", "wlm.solo", "loader.solo"]
-    pairs = [name for name in quick if ".in." in name[0]]
-    assert pairs[:3] == [
-        ("vae.in.vae+vae", "vae.in.vae+vae"),
-        ("vae.in.vae+wlm", "wlm.in.vae+wlm"),
-        ("vae.in.vae+loader", "loader.in.vae+loader"),
-    ]
-    assert len(pairs) == 6
+    assert len([name for name in quick if ".in." in name[0]]) == 6
     alone = [name for name in whole if name[0].endswith(".solo")]
     assert len(alone) == len(set(alone)) == 6
 
 
 def test_pairs_meet_in_one_launch_of_slices_of_a_pair() -> None:
-    made = resolver("--pairs", "vae,wlm,loader")
+    made = resolver("--jobs", "cpu", "--pairs", "vae,wlm,loader")
     (start,) = made.starts()
     assert (start.key, start.takes_turns, start.sharers) == ("pairs", True, 1)
     slots = made.plans["student"].slices
@@ -158,18 +143,15 @@ def test_pairs_meet_in_one_launch_of_slices_of_a_pair() -> None:
 
 
 def test_the_nodes_planned_in_a_pairs_record_are_those_that_a_tenant_has_in_either_slot() -> None:
-    there = machine(cores=6, nodes=2)
-    options = options_of(suite_parser("", "", "").parse_words(["--jobs", "cpu", "--pairs", "vae,wlm"]), (), there)
-    made = Resolver(options, there, Chosen(NoIsolation()))
+    made = resolver("--jobs", "cpu", "--pairs", "vae,wlm", there=machine(cores=6, nodes=2))
     assert [slot.nodes for slot in made.plans["student"].slices] == [(0,), (1,)]
     (start,) = made.starts()
-    assert {spec.slice.nodes for met in start.met for spec in met.specs} == {(0, 1)}
-    assert {spec.slice.nodes for spec in start.specs} == {(0, 1)}
+    assert {spec.slice.nodes for met in (start, *start.met) for spec in met.specs} == {(0, 1)}
 
 
 def test_records_of_a_pair_number_its_tenants_as_in_any_other_launch_of_it() -> None:
     """Whoever else is in the launch: else repetitions of one pair would be of four tenants."""
-    (start,) = resolver("--pairs", "vae,wlm,loader").starts()
+    (start,) = resolver("--jobs", "cpu", "--pairs", "vae,wlm,loader").starts()
     now, seen = datetime.now(UTC), {str(spec.slice.tenant): spec.cell for spec in start.specs}
     meters = {"tenants": seen, "series": {"at_s": [0.1], "tenants": seen}}
     lost = tuple(TenantResult(spec, "failed", "It died.") for spec in start.specs)
@@ -183,7 +165,7 @@ def test_records_of_a_pair_number_its_tenants_as_in_any_other_launch_of_it() -> 
 
 
 def test_a_pair_that_had_no_time_to_meet_is_an_error_and_the_others_are_none() -> None:
-    (start,) = resolver("--pairs", "vae,wlm").starts()
+    (start,) = resolver("--jobs", "cpu", "--pairs", "vae,wlm").starts()
     assert start.pairing is not None
     now, steps_ns = datetime.now(UTC), dict.fromkeys(range(4), 30_000_000_000)
     met = tuple(pair for pair in start.pairing.pairs if 1 not in pair)
@@ -198,10 +180,10 @@ def test_a_pair_that_had_no_time_to_meet_is_an_error_and_the_others_are_none() -
 
 
 def test_pairs_that_memory_cannot_hold_at_once_are_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    half = resolver("--pairs", "vae,wlm,loader").plans["student"].slices[0].memory_bytes
+    half = resolver("--jobs", "cpu", "--pairs", "vae,wlm,loader").plans["student"].slices[0].memory_bytes
     peaks = {"vae": half // 2, "wlm": half // 2, "loader": half // 2}
     monkeypatch.setattr("cotenant.launch.start.last_peaks", lambda output, suite, before: peaks)
-    starts = resolver("--pairs", "vae,wlm,loader").starts()
+    starts = resolver("--jobs", "cpu", "--pairs", "vae,wlm,loader").starts()
     assert [start.key for start in starts] == [f"pairs.{number}" for number in range(1, len(starts) + 1)]
     assert 1 < len(starts) < 6
     assert all(len(start.specs) <= 4 for start in starts)
@@ -213,7 +195,7 @@ def test_pairs_that_memory_cannot_hold_at_once_are_groups(monkeypatch: pytest.Mo
 
 def test_more_pairs_than_a_launch_has_time_for_are_several_launches() -> None:
     """At 15 s a pair, in half of the timeout."""
-    starts = resolver("--pairs", "vae,wlm,loader", "--timeout", "75").starts()
+    starts = resolver("--jobs", "cpu", "--pairs", "vae,wlm,loader", "--timeout", "75").starts()
     assert [(start.key, len(start.met)) for start in starts] == [("pairs.1", 2), ("pairs.2", 2), ("pairs.3", 2)]
     assert len({pair.mix for start in starts for pair in start.met}) == 6
 
@@ -222,7 +204,7 @@ def test_a_repetition_that_goes_on_has_the_groups_that_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own records are of jobs that had less memory than those before: all of them would fit at once."""
-    words = ("--pairs", "vae,wlm,loader", "--outdir", str(tmp_path))
+    words = ("--jobs", "cpu", "--pairs", "vae,wlm,loader", "--outdir", str(tmp_path))
     half = resolver(*words).plans["student"].slices[0].memory_bytes
     began = Started(suite="cpu", uid=0, host="", time="2026-11-24T12:00:00+00:00", launches=(), conditions={})
     monkeypatch.setattr("cotenant.launch.start.read_journal", lambda output: Journal((began,)))
@@ -245,64 +227,43 @@ def test_a_repetition_that_goes_on_has_the_groups_that_it_began_with(
 
 
 def test_pairs_that_cannot_meet_in_one_launch_are_launches_and_a_line_says_why() -> None:
-    on_devices = resolver("--pairs", "vae,wlm", devices=2)
+    on_devices = resolver("--jobs", "cpu", "--pairs", "vae,wlm", there=with_devices(2))
     together = [start.key for start in on_devices.starts() if not start.solo]
     assert together == ["vae+vae", "vae+wlm", "wlm+wlm"]
     assert on_devices.left_out() == ("Each pair is a launch by itself: what a job holds of a device stays there.",)
-    assert resolver("--pairs", "vae,wlm", "--baseline", "quick").left_out() == ()
+    assert resolver("--jobs", "cpu", "--pairs", "vae,wlm", "--baseline", "quick").left_out() == ()
 
 
-def test_who_runs_where_is_a_condition_of_going_on() -> None:
-    there, conditions = machine(cores=6), []
-    for words in ("vae,wlm,vae", "vae,wlm,wlm"):
-        options = options_of(suite_parser("", "", "").parse_words(["--jobs", "cpu", "--mix", words]), (), there)
-        starts = Resolver(options, there, Chosen(NoIsolation())).starts()
-        same_keys = [dataclasses.replace(start, label="lab") for start in starts if start.mix]
-        conditions.append(conditions_of(options, same_keys, "affinity")["the jobs"])
-    assert conditions[0] != conditions[1]
+def changed(one: Options, other: Options, there: Machine = HOST) -> set[str]:
+    before, today = conditions(one, there), conditions(other, there)
+    return {each for each in today if today[each] != before[each]}
 
 
 @pytest.mark.parametrize(
     ("words", "other", "name"),
     [
-        (
-            ["--jobs", "cpu", "--mix", "vae,wlm", "--baseline", "quick"],
-            ["--jobs", "cpu", "--mix", "vae,wlm", "--baseline", "whole"],
-            "--baseline",
-        ),
-        (["--jobs", "lambda", "--share", "time"], ["--jobs", "lambda", "--share", "mps:50"], "--share"),
-        (["--jobs", "lambda", "--memory-class", "32gb"], ["--jobs", "lambda", "--memory-class", "80gb"], "the jobs"),
+        ("--jobs cpu --mix vae,wlm,vae", "--jobs cpu --mix vae,wlm,wlm", "the jobs"),
+        ("--jobs cpu --mix vae,wlm --baseline quick", "--jobs cpu --mix vae,wlm --baseline whole", "--baseline"),
+        ("--jobs lambda --share time", "--jobs lambda --share mps:50", "--share"),
+        ("--jobs lambda --memory-class 32gb", "--jobs lambda --memory-class 80gb", "the jobs"),
     ],
 )
-def test_how_a_device_is_shared_the_baseline_and_the_batch_size_are_conditions_of_going_on(
-    words: list[str], other: list[str], name: str
+def test_what_leaves_the_names_of_launches_as_they_are_is_a_condition_of_going_on(
+    words: str, other: str, name: str
 ) -> None:
-    """All of them leave the launches' names as they are: what goes on would mix two works, modes or baselines."""
-    there, found = machine(cores=6, devices=(device(0),)), []
-    for asked in (words, other):
-        options = options_of(suite_parser("", "", "").parse_words(["--users", "2", *asked]), (), there)
-        starts = Resolver(options, there, Chosen(NoIsolation())).starts()
-        found.append(({start.key for start in starts}, conditions_of(options, starts, "affinity")))
-    (keys, before), (same, today) = found
-    assert keys == same
-    assert {each for each in today if today[each] != before[each]} == {name}
+    """Or what goes on would mix two works, modes or baselines."""
+    there = HOST if "--mix" in words else with_devices(1)
+    users = () if "--mix" in words else ("--users", 2)
+    one, another = (options(*of.split(), *users, there=there) for of in (words, other))
+    assert changed(one, another, there) == {name}
 
 
 def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_going_on() -> None:
-    there = machine(cores=6)
-
-    def conditions(options: Options) -> dict[str, str]:
-        return conditions_of(options, Resolver(options, there, Chosen(NoIsolation())).starts(), "affinity")
-
-    def changed(one: Options, other: Options) -> set[str]:
-        before, today = conditions(one), conditions(other)
-        return {each for each in today if today[each] != before[each]}
-
-    given = suite_parser("", "", "").parse_words(["--jobs", "cpu", "--duet", "vae"])
-    smaller, larger = (options_of(given, ("--batch-size", "64", "---", "-b", size), there) for size in ("96", "128"))
+    words = ("--jobs", "cpu", "--duet", "vae")
+    smaller, larger = (options(*words, extra=("--batch-size", "64", "---", "-b", size)) for size in ("96", "128"))
     assert changed(smaller, larger) == {"arguments after --"}
     parsed = (exec_command.parser().parse_words(words) for words in ([], ["--count-line", "x"]))
-    steps, lines = (exec_command.options_of_command(flags, ["true"], there) for flags in parsed)
+    steps, lines = (exec_command.options_of_command(flags, ["true"], HOST) for flags in parsed)
     assert changed(steps, lines) == {"the jobs"}
     assert not changed(steps, steps)
 
@@ -320,7 +281,7 @@ def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_goin
 )
 def test_what_cannot_be_launched_is_refused(words: list[str], sentence: str) -> None:
     with pytest.raises(CotenantError, match=sentence):
-        resolver(*words).starts()
+        resolver("--jobs", "cpu", *words).starts()
 
 
 @pytest.mark.slow
@@ -368,11 +329,13 @@ def test_a_device_is_pressed_where_both_tenants_have_it() -> None:
     apart = set(OF_DEVICES) - {"pcie"}
     for devices, left_out in ((1, set()), (2, apart), (0, set(OF_DEVICES))):
         words = [word for resource in OF_DEVICES for word in ("--pressure", f"{resource}:100")]
-        made = resolver("--sense", "vae", "--pressure", "dram:100", *words, devices=devices)
+        made = resolver(
+            "--jobs", "cpu", "--sense", "vae", "--pressure", "dram:100", *words, there=with_devices(devices)
+        )
         assert pressed(made) == {"dram", *OF_DEVICES} - left_out
         lines = [line.partition(":")[0] for line in made.left_out() if "left out" in line]
         assert sorted(lines) == sorted(f"vae+pressure_{resource}_100" for resource in left_out)
-    made = resolver("--sense", "vae", devices=1)
+    made = resolver("--jobs", "cpu", "--sense", "vae", there=with_devices(1))
     assert pressed(made) >= set(OF_DEVICES)
     assert all(len(start.specs) == 2 and start.takes_turns for start in made.starts() if "sm_50" in start.mix)
 
@@ -381,7 +344,9 @@ def test_sense_is_a_launch_a_resource_and_leaves_out_what_this_host_cannot_press
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("cotenant.launch.start.is_in_memory", lambda path: True)
-    made = resolver("--sense", "vae,wlm", "--pressure", "cpu", "--pressure", "disk", "--pressure", "dram:100")
+    made = resolver(
+        "--jobs", "cpu", "--sense", "vae,wlm", "--pressure", "cpu", "--pressure", "disk", "--pressure", "dram:100"
+    )
     assert [(start.mix, [spec.cell for spec in start.specs]) for start in made.starts()] == [
         ("sense_cpu", ["vae", "wlm", *(f"pressure_cpu_{level}" for level in (25, 50, 75, 100))]),
         ("sense_dram", ["vae", "wlm", "pressure_dram_100"]),
@@ -393,7 +358,7 @@ def test_sense_is_a_launch_a_resource_and_leaves_out_what_this_host_cannot_press
 
 
 def test_memory_is_held_at_rest_so_that_its_curve_is_of_launches_alone_and_beside_it() -> None:
-    made = resolver("--name", "vae", "--pressure", "memory:50,100").starts()
+    made = resolver("--jobs", "cpu", "--name", "vae", "--pressure", "memory:50,100").starts()
     assert [(start.label, start.takes_turns, start.without_blocks) for start in made] == [
         ("vae+pressure_memory_50", False, False),
         ("vae.solo", False, False),

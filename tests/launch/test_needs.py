@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from cotenant.commands.suite_flags import suite_parser
-from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
 from cotenant.findings.facts import JobNeeds, SelfTest
 from cotenant.isolation.choose import Chosen
@@ -26,7 +24,8 @@ from cotenant.launch.needs import (
     needs_of,
     self_test,
 )
-from cotenant.launch.start import Resolver, Start
+from cotenant.launch.start import Start
+from launch.resolving import HOST, options, resolved
 from machine.invented import machine
 from tenants.suites import ROOT, script
 
@@ -40,9 +39,8 @@ def asked(
     monkeypatch.delenv("OUTPUT_DIRECTORY", raising=False)
     path = folder / "jobs.json"
     path.write_text(json.dumps(list(jobs)))
-    given = suite_parser("", "", "").parse_words(["--jobs", str(path), "--users", "2", "--baseline", "none"])
-    there = machine(cores=4)
-    return needs_of(options_of(given, (), there), there, Chosen(NoIsolation()))
+    of_two = options("--jobs", path, "--users", 2, "--baseline", "none")
+    return needs_of(of_two, HOST, Chosen(NoIsolation()))
 
 
 def job(name: str, **args: Any) -> dict[str, Any]:
@@ -110,9 +108,8 @@ def test_a_plan_whose_slices_cannot_hold_torch_names_the_most_users_that_fit(
 
     def checked(users: int, name: str, backend: NoIsolation) -> None:
         path.write_text(json.dumps([job(name)]))
-        given = suite_parser("", "", "").parse_words(["--jobs", str(path), "--users", str(users)])
-        options = options_of(given, (), there)
-        check_memory(options, there, backend, Resolver(options, there, Chosen(backend)).starts())
+        asked = options("--jobs", path, "--users", users, there=there)
+        check_memory(asked, there, backend, resolved(asked, there).starts())
 
     room = there.memory_bytes - reserve_of(there, None)
     most = next(users for users in range(99, 0, -1) if room // users // 4096 * 4096 >= 400 << 20)

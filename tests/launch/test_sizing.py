@@ -9,13 +9,10 @@ from pathlib import Path
 import pytest
 
 from cotenant.commands.preview import whole_dry_lines
-from cotenant.commands.suite_flags import suite_parser
-from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
-from cotenant.isolation.choose import Chosen
-from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.start import Resolver
 from cotenant.machine.topology import Machine
+from launch.resolving import resolver
 from machine.invented import GIB, device, machine
 
 PRECISIONS = ["fp32", "tf32", "bf16", "fp16"]
@@ -47,9 +44,8 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def resolver(there: Machine, *words: str, extra: tuple[str, ...] = ()) -> Resolver:
-    given = suite_parser("", "", "").parse_words(["--jobs", "jobs.json", *words])
-    return Resolver(options_of(given, extra, there), there, Chosen(NoIsolation()))
+def sized(there: Machine, *words: str, extra: tuple[str, ...] = ()) -> Resolver:
+    return resolver("--jobs", "jobs.json", *words, extra=extra, there=there)
 
 
 def with_devices(count: int, memory_bytes: int = 16 * GIB, name: str = "V100") -> Machine:
@@ -63,7 +59,7 @@ def commands(made: Resolver) -> dict[str, set[str]]:
 
 
 def test_a_host_without_devices_runs_the_small_sizes_and_names_what_it_leaves_out() -> None:
-    made = resolver(machine())
+    made = sized(machine())
     assert commands(made) == {
         "net_fp32": {"--precision fp32 --batch-size 2 --class cpu --size 64 --deep 1"},
         "net_bf16": {"--precision bf16 --batch-size 4 --class cpu --size 64 --deep 1"},
@@ -79,12 +75,12 @@ def test_a_host_without_devices_runs_the_small_sizes_and_names_what_it_leaves_ou
 
 
 def test_a_precision_that_is_named_runs_and_says_itself_what_the_host_lacks() -> None:
-    made = resolver(machine(), "--name", "*_fp16")
+    made = sized(machine(), "--name", "*_fp16")
     assert list(commands(made)) == ["net_fp16"]
     assert made.left_out() == ()
-    assert list(commands(resolver(machine(), "--name", "net", "--exclude", "net_bf16"))) == ["net_fp32"]
+    assert list(commands(sized(machine(), "--name", "net", "--exclude", "net_bf16"))) == ["net_fp32"]
     with pytest.raises(CotenantError, match=r"No job is left to run\. large: left out"):
-        resolver(machine(), "--name", "large").starts()
+        sized(machine(), "--name", "large").starts()
 
 
 def test_the_class_is_that_of_a_tenants_part_of_a_device() -> None:
@@ -100,25 +96,25 @@ def test_the_class_is_that_of_a_tenants_part_of_a_device() -> None:
     ]:
         size, name = expected.split()
         line = f"--precision fp32 --batch-size {size} --size 224 --class {name}"
-        made = commands(resolver(there, "--name", "net_fp32", *words))
+        made = commands(sized(there, "--name", "net_fp32", *words))
         assert all(lines == {line} for lines in made.values()), (made, words)
         assert len(made) == (2 if "--solo" in words else 1)
-    made = commands(resolver(with_devices(1, 80 * GIB)))
+    made = commands(sized(with_devices(1, 80 * GIB)))
     assert list(made) == [*(f"net_{precision}" for precision in PRECISIONS), "large", "plain", "all"]
     assert made["net_fp16"] == {"--precision fp16 --batch-size 256 --size 224 --class 80gb"}
 
 
 def test_arguments_after_the_dashes_win_and_may_not_contradict_a_name() -> None:
-    (words,) = commands(resolver(machine(), "--name", "net_fp32", extra=("--batch-size", "9", "--size=3")))["net_fp32"]
+    (words,) = commands(sized(machine(), "--name", "net_fp32", extra=("--batch-size", "9", "--size=3")))["net_fp32"]
     assert words == "--precision fp32 --class cpu --deep 1 --batch-size 9 --size=3"
     with pytest.raises(CotenantError, match=r"net_fp32 trains in fp32, .* Choose --name net_bf16\.$"):
-        resolver(machine(), "--name", "net", extra=("--precision", "bf16"))
+        sized(machine(), "--name", "net", extra=("--precision", "bf16"))
     with pytest.raises(CotenantError, match=r"no batch size of 'large' in bf16\. Add below \[large\]: bf16 = "):
-        resolver(machine(), "--name", "large", extra=("--precision=bf16",)).starts()
+        sized(machine(), "--name", "large", extra=("--precision=bf16",)).starts()
 
 
 def test_a_part_smaller_than_every_class_leaves_out_what_asks_for_sizes() -> None:
-    made = resolver(with_devices(1, 16 * GIB), "--users", "4", "--baseline", "none", "--exclude", "all")
+    made = sized(with_devices(1, 16 * GIB), "--users", "4", "--baseline", "none", "--exclude", "all")
     assert list(commands(made)) == ["plain"]
     assert "MEMORY_CLASS" not in made.starts()[0].specs[0].environment
     (sentence,) = made.left_out()

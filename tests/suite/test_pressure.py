@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cotenant.commands.suite_flags import suite_parser
-from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError
 from cotenant.launch.start import Options
 from cotenant.suite.pressure import level_of, neighbours, pressable, why_unpressed
-from machine.invented import machine
+from launch import resolving
 
 
-def options(*words: str, extra: tuple[str, ...] = ()) -> Options:
-    given: argparse.Namespace = suite_parser("", "", "").parse_words(["--jobs", "cpu", *words])
-    return options_of(given, extra, machine(8))
+def options(*words: str) -> Options:
+    return resolving.options("--jobs", "cpu", *words)
 
 
 def flags(job: Any) -> dict[str, Any]:
