@@ -1,16 +1,43 @@
 """A place for suites, from which nothing may be left, and what launches in this process are given."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from cotenant.isolation.runs import RunName
+from cotenant.isolation.unenforced import Affinity
+from cotenant.launch import allowances, load, schedule
+from cotenant.launch import duet as duets
 from cotenant.launch.events import Interruption
+from launch.turning import Turning
 from tenants.fixtures import loose, shared, v1
 
 __all__ = ["loose", "shared", "v1"]
+MS = 1_000_000
 
 
 @pytest.fixture
 def interruption() -> Iterator[Interruption]:
     with Interruption() as entered:
         yield entered
+
+
+@pytest.fixture
+def turning(tmp_path: Path, interruption: Interruption) -> Iterator[Turning]:
+    """Launches by turns, of tenants that are stopped by signals."""
+    backend = Affinity()
+    backend.open(RunName())
+    yield Turning(tmp_path, backend, interruption)
+    backend.close()
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds of a fifth of a second, of which three are enough, and of duets four."""
+    for name, most_ms in (("MEASURED_NS", 50), ("AFTER_THAW_NS", 20), ("AFTER_BORDER_NS", 10)):
+        monkeypatch.setattr(schedule, name, most_ms * MS)
+    for module in (schedule, allowances, load):
+        monkeypatch.setattr(module, "LEAST_ROUNDS", 3)
+    monkeypatch.setattr(schedule, "WANTED_ROUNDS", 3)
+    monkeypatch.setattr(duets, "MOST_DUET_ROUNDS", 4)

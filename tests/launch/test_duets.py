@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -14,49 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.isolation.runs import RunName
-from cotenant.isolation.unenforced import Affinity
-from cotenant.launch import allowances, load, schedule
-from cotenant.launch import duet as duets
 from cotenant.launch.duet import DuetSchedule
-from cotenant.launch.events import Interruption
-from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.records import _duet_ratio, _placed, _run_together
 from cotenant.launch.tenant import DuetPlace, duet_place
-from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
 from cotenant.results.build import Statement, observed_by_ranks
-from tenants.fakes import specs
-from tenants.suites import TENANTS, Suites, job
+from launch.turning import Turning, conducted, kinds_kept, made_at_rest, outcomes
+from tenants.suites import Suites, job
 
 MS = 1_000_000
-SUMS = (str(TENANTS / "sums.py"), "--number", "1", "--repeat", "9")
-
-
-@pytest.fixture
-def affinity() -> Iterator[Affinity]:
-    backend = Affinity()
-    backend.open(RunName())
-    yield backend
-    backend.close()
-
-
-def launched(
-    folder: Path, backend: Affinity, interruption: Interruption, limits: Limits, *further: tuple[str, ...]
-) -> LaunchResult:
-    """Launch tenants in one slice, of which each has some words more."""
-    planned = [
-        dataclasses.replace(
-            spec,
-            command=[*spec.command, *words],
-            environment=spec.environment | {RUN_VARIABLE: str(RunName()), TENANT_VARIABLE: str(index)},
-            cell=f"sums.{index}",
-            duet=duet_place(index, 0),
-        )
-        for index, (spec, words) in enumerate(zip(specs(folder, *SUMS, tenants=len(further)), further, strict=True))
-    ]
-    return Launch(planned, backend, interruption, limits, takes_turns=True).run()
+SIDES = tuple(duet_place(tenant, 0) for tenant in (0, 1))
 
 
 def test_in_every_other_slice_b_begins() -> None:
@@ -116,48 +81,35 @@ def test_only_who_is_awake_together_loads_the_other() -> None:
     assert beside == {0: [3, 4, 7], 1: [2, 5, 6]}
 
 
-def test_two_take_turns_and_the_slower_one_is_seen(
-    tmp_path: Path, affinity: Affinity, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(schedule, "MEASURED_NS", 50 * MS)
-    monkeypatch.setattr(schedule, "AFTER_THAW_NS", 20 * MS)
-    monkeypatch.setattr(schedule, "AFTER_BORDER_NS", 10 * MS)
-    monkeypatch.setattr(duets, "MOST_DUET_ROUNDS", 4)
-    for module in (schedule, allowances, load):
-        monkeypatch.setattr(module, "LEAST_ROUNDS", 4)
+@pytest.mark.usefixtures("short")
+def test_two_take_turns_and_the_slower_one_is_seen(turning: Turning) -> None:
     # A sleep that is ten times the step: no load of the host makes up for it.
-    result = launched(tmp_path, affinity, interruption, Limits(timeout_s=30), (), ("--sleep", "0.02"))
-    assert [tenant.outcome for tenant in result.tenants] == ["completed", "completed"]
-    made = result.conducted
-    assert made is not None
+    result = turning.launch(duet=SIDES, further=((), ("--sleep", "0.02")))
+    assert outcomes(result) == ["completed", "completed"]
+    made = conducted(result)
     assert (made.held_by, len(made.passed), made.unheld) == ("stopped", 1 + 4 * (4 + 1), {})
     placed = []
     for tenant in result.tenants:
         observed, _ = observed_by_ranks({0: tenant.ranks[0].observations})
-        spans = [(row.start_ns, row.end_ns) for row in observed]
-        own = tenant.spec.slice.tenant
-        found = schedule.places(spans, made.passed, own, made.schedule)
-        assert {place.kind for place in found if place.kept} == {"turn"}
-        # In the other's turns it made nothing.
-        rests = [one for one in made.passed if own not in one.block.awake]
-        assert len(rests) == 10
-        for one in rests:
-            assert not [span for span in spans if one.start_ns < span[0] and span[1] < one.end_ns]
-        placed.append(Statement(observations=_placed(observed, made, own)))
+        assert {*kinds_kept(tenant, made)} == {"turn"}
+        assert not [*made_at_rest(tenant, made)]
+        placed.append(Statement(observations=_placed(observed, made, tenant.spec.slice.tenant)))
     ratio = _duet_ratio(result, placed)
     assert ratio is not None
     assert ratio.rounds in (4, 5), "of five the first may be of the warm-up"
     assert ratio.value < 0.7
 
 
-def test_what_cannot_take_turns_is_no_duet_and_says_why(
-    tmp_path: Path, affinity: Affinity, interruption: Interruption
-) -> None:
-    limits = Limits(timeout_s=30, budget_s=0.5)
-    result = launched(tmp_path, affinity, interruption, limits, (), ())
-    assert {tenant.outcome for tenant in result.tenants} == {"failed"}
+def test_what_cannot_take_turns_says_why_and_is_no_duet(turning: Turning) -> None:
+    limits, why = Limits(timeout_s=30, budget_s=0.5), "8 rounds of steps of "
+    result = turning.launch(limits=limits)
+    assert (result.conducted, outcomes(result)) == (None, ["completed", "completed"])
+    assert result.unconducted.startswith(why)
+    assert result.unconducted.endswith(" s take more than twice the budget")
+    result = turning.launch(limits=limits, duet=SIDES, further=((), ()))
+    assert outcomes(result) == ["failed", "failed"]
     (message,) = {tenant.message for tenant in result.tenants}
-    assert message.startswith("A duet takes turns, which cannot be had here: 8 rounds of steps of ")
+    assert message.startswith(f"A duet takes turns, which cannot be had here: {why}")
 
 
 @pytest.mark.slow
