@@ -13,7 +13,7 @@ import pytest
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.slice import Slice as Planned
 from cotenant.launch import conductor as module
-from cotenant.launch.conductor import Conductor
+from cotenant.launch.conductor import Conducted, Conductor
 from cotenant.launch.pairing import Pair, PairSchedule
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.schedule import HOME, Schedule
@@ -109,6 +109,11 @@ class Play:
     def count(self) -> dict[int, int]:
         return {index: live.processor_ns() for index, live in enumerate(self.slices)}
 
+    def to_the_end(self) -> Conducted:
+        while not self.conductor.over:
+            self.next()
+        return self.conductor.conducted
+
     def next(self) -> None:
         """Go to the next border."""
         self.clock.now_ns += round(self.conductor.due_s() * 1e9) + 1
@@ -121,31 +126,20 @@ class Play:
 
 def test_in_each_block_those_run_that_should_and_all_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     play = Play(monkeypatch)
+    play.clock.now_ns += 351 * MS - 1
+    play.conductor.look()  # Before a border nothing happens.
+    assert play.slices[0].deeds == play.slices[1].deeds == []
     seen = []
     while not play.conductor.over:
         seen.append(play.asleep)
         play.next()
-    passed = play.conductor.conducted.passed
-    assert len(passed) == len(seen) == 13
-    assert seen == [[index not in one.block.awake for index in (0, 1)] for one in passed]
-    assert not any(one.void for one in passed)
+    conducted = play.conductor.conducted
+    assert len(conducted.passed) == len(seen) == 13
+    assert seen == [[index not in one.block.awake for index in (0, 1)] for one in conducted.passed]
+    assert not any(one.void for one in conducted.passed)
     assert play.asleep == [False, False]
-    assert play.conductor.conducted.held_by == "freezer"
-
-
-def test_nothing_happens_before_a_border(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(monkeypatch)
-    play.clock.now_ns += 351 * MS - 1
-    play.conductor.look()
-    assert play.conductor.conducted.passed == []
-    assert play.slices[0].deeds == play.slices[1].deeds == []
-
-
-def test_what_slices_used_is_counted_by_the_kind_of_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(monkeypatch)
-    while not play.conductor.over:
-        play.next()
-    for spent in map(play.conductor.conducted.spent_of, (0, 1)):
+    assert conducted.held_by == "freezer"
+    for spent in map(conducted.spent_of, (0, 1)):
         for kind in ("all", "only"):
             assert spent[kind].processor_ns == pytest.approx(spent[kind].lasted_ns, rel=0.02)
         assert spent["rest"].processor_ns == 0
@@ -179,9 +173,7 @@ def test_it_stops_at_any_moment_with_everybody_awake(monkeypatch: pytest.MonkeyP
 
 def test_a_block_is_void_whose_tenant_is_not_held_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     play = Play(monkeypatch, rounds=8, stubborn=True)
-    while not play.conductor.over:
-        play.next()
-    conducted = play.conductor.conducted
+    conducted = play.to_the_end()
     assert {tuple(one.block.awake) for one in conducted.passed if one.void} == {(0,)}
     assert conducted.unheld == {1: 9}
     assert sorted(conducted.spent_of(1)) == ["all", "only"]
@@ -245,19 +237,16 @@ def test_a_tenant_that_cannot_be_moved_ends_the_schedule_and_is_named(monkeypatc
     play.slices[2].refuses = 1
     for live in play.slices:
         live.ended = True
-    while not play.conductor.over:
-        play.next()
+    conducted = play.to_the_end()
     assert play.conductor.unmoved == (2, "it cannot be moved to 1")
     assert play.asleep == [False] * 4
     assert {live.processors for live in play.slices} <= {(), *((7 + index,) for index in range(4))}
-    assert 0 < len(play.conductor.conducted.passed) < play.conductor.conducted.planned
+    assert 0 < len(conducted.passed) < conducted.planned
 
 
 def test_what_a_pair_spent_is_that_beside_each_other_and_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     play = Play(monkeypatch, tenants=4, pairs=FOUR)
-    while not play.conductor.over:
-        play.next()
-    conducted = replace(play.conductor.conducted, members=frozenset((1, 2)))
+    conducted = replace(play.to_the_end(), members=frozenset((1, 2)))
     together = [one for one in conducted.passed if one.block.awake.keys() == {1, 2}]
     alone = [one for one in conducted.passed if one.block.awake.keys() == {1}]
     spent = conducted.spent_of(1)
@@ -276,9 +265,7 @@ def test_it_goes_on_by_another_schedule_where_it_is(monkeypatch: pytest.MonkeyPa
         play.next()
     longer = replace(schedule, steps_ns=dict.fromkeys(range(4), 30 * MS), rounds=3)
     play.conductor.follow(longer)
-    while not play.conductor.over:
-        play.next()
-    conducted = play.conductor.conducted
+    conducted = play.to_the_end()
     assert (conducted.schedule, conducted.planned) == (longer, len(conducted.passed))
     blocks = [one.block for one in conducted.passed]
     assert [block.index for block in blocks] == list(range(len(blocks)))
