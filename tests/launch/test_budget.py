@@ -100,21 +100,6 @@ def test_enough_ends_all_tenants_before_their_last_observation(loose: Suites) ->
 
 
 @pytest.mark.slow
-def test_an_interval_that_is_never_so_narrow_ends_nothing_and_the_time_until_ready_is_limited(loose: Suites) -> None:
-    jobs = [
-        job("sums.py", "--repeat", 12, name="wide"),
-        job("rogue.py", "--at", "hello", "--do", "hang", name="never-ready"),
-    ]
-    flags = ["--users", 1, "--until-interval", "0.0000001%", "--ready-timeout", "2s"]
-    assert loose.run(jobs, *flags).returncode == 1
-    (wide,), (never,) = (loose.by_job()[name] for name in ("wide", "never-ready"))
-    assert len(wide["observations"]) == 12
-    assert never["outcome"] == "timeout"
-    assert never["message"] == "It was not ready within 2 s. Give it longer with --ready-timeout."
-    assert (never["asked"], never["given"]) == (None, None)
-
-
-@pytest.mark.slow
 def test_load_settles_before_observations_that_last_long_enough(loose: Suites) -> None:
     assert loose.run([job()], "--users", 2, "--settle", "0.5", "--at-least", "1s").returncode == 0
     for record in loose.records():

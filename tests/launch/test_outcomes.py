@@ -82,64 +82,48 @@ def outcomes(records: list[dict[str, Any]]) -> list[str]:
     return [record["outcome"] for record in records]
 
 
-def test_a_death_before_go_aborts_the_others_and_names_the_culprit(ended: ByJob) -> None:
-    for at in ("start", "hello", "ready"):
-        failed, aborted = ended[f"exit-{at}"]
-        assert (failed["outcome"], aborted["outcome"]) == ("failed", "aborted"), at
-        assert "exit status 7" in failed["message"]
-        assert "last words of the log" in failed["message"]
-        assert "Tenant 0" in aborted["message"]
-        assert "last words of the log" in aborted["message"]
+OVERDUE = "It was not finished after 1 s. Give it longer with 'timeout' in the job file."
+ENDS = {
+    **dict.fromkeys(("exit-start", "exit-hello", "exit-ready"), ("failed", "aborted", "exit status 7")),
+    **dict.fromkeys(("die-go", "die-observed", "die-done"), ("failed", "completed", "SIGKILL")),
+    "exit-record": ("failed", "completed", "exit status 3"),
+    "leaves": ("failed", "completed", "before its record was complete"),
+    # A real-time signal has no name.
+    "signal-40": ("failed", "completed", "killed by signal 40"),
+    **dict.fromkeys(("hang-start", "hang-hello"), ("timeout", "aborted", "3 s. Give it longer with 'timeout'")),
+    "hang-observed": ("timeout", "completed", "3 s. Give it longer with 'timeout'"),
+    # Of the second one a child without the run's marker hangs.
+    **dict.fromkeys(("plain-hangs", "bare"), ("timeout", "timeout", OVERDUE)),
+    "nan": ("nan", "completed", "2 of 9 losses were not finite."),
+    "fails": ("device_out_of_memory", "completed", "no room"),
+    "disagrees": ("failed", "failed", "disagree"),
+    "mixed": ("failed", "aborted", "without joining the rendezvous, with exit status 0. Its log is"),
+    "d": ("missing_data", "missing_data", "exit status 4"),
+}
+"""How a launch ends for the tenant that does something wrong, and for its neighbour, and words on the first."""
 
 
-def test_a_death_after_go_leaves_the_neighbour_its_record_marked(ended: ByJob) -> None:
-    for at, observations in {"go": 0, "observed": 2, "done": 6}.items():
-        dead, survivor = ended[f"die-{at}"]
-        assert (dead["outcome"], dead["train"], len(dead["observations"])) == ("failed", None, observations)
-        assert "SIGKILL" in dead["message"]
-        assert (survivor["outcome"], survivor["comparable"], len(survivor["observations"])) == ("completed", False, 6)
-        errors = [finding["rule"] for finding in survivor["findings"] if finding["severity"] == "error"]
+@pytest.mark.parametrize("name", ENDS)
+def test_a_launch_ends_for_both_tenants_with_its_reason(name: str, ended: ByJob) -> None:
+    outcome, neighbours, words = ENDS[name]
+    first, second = ended[name]
+    assert (first["outcome"], second["outcome"]) == (outcome, neighbours)
+    assert words in first["message"]
+    if neighbours == "aborted":
+        assert second["message"] == f"Tenant 0 ended before GO ({outcome}): {first['message']}"
+    elif neighbours == "completed":
+        errors = [finding["rule"] for finding in second["findings"] if finding["severity"] == "error"]
+        assert (second["comparable"], len(second["observations"])) == (False, 6)
         assert "neighbour_lost" in errors
 
 
-def test_an_exit_status_is_no_success_without_a_record_nor_after_it(ended: ByJob) -> None:
-    assert outcomes(ended["exit-record"]) == outcomes(ended["leaves"]) == ["failed", "completed"]
-    assert "exit status 3" in ended["exit-record"][0]["message"]
-    assert "before its record was complete" in ended["leaves"][0]["message"]
-    # A real-time signal has no name.
-    assert "killed by signal 40" in ended["signal-40"][0]["message"]
-
-
-def test_a_hang_is_a_timeout_of_the_one_that_hangs(ended: ByJob) -> None:
-    """What gives it longer is its own timeout: --timeout would have no effect."""
-    assert outcomes(ended["hang-start"]) == outcomes(ended["hang-hello"]) == ["timeout", "aborted"]
-    assert outcomes(ended["hang-observed"]) == ["timeout", "completed"]
-    assert not ended["hang-observed"][1]["comparable"]
-    # Of the second one a child without the run's marker hangs.
-    for name in ("plain-hangs", "bare"):
-        assert outcomes(ended[name]) == ["timeout", "timeout"]
-        expected = "It was not finished after 1 s. Give it longer with 'timeout' in the job file."
-        assert {record["message"] for record in ended[name]} == {expected}
-
-
-def test_what_a_tenant_reports_of_its_failure_or_of_its_work_is_its_outcome(ended: ByJob) -> None:
-    """Losses that are not finite; tenants that disagree on the work; a program that never joins."""
-    for name, outcome, neighbours, words in [
-        ("nan", "nan", "completed", "2 of 9 losses were not finite."),
-        ("fails", "device_out_of_memory", "completed", "no room"),
-        ("disagrees", "failed", "failed", "disagree"),
-        (
-            "mixed",
-            "failed",
-            "aborted",
-            "without joining the rendezvous, with exit status 0. Its log is",
-        ),
-    ]:
-        assert outcomes(ended[name]) == [outcome, neighbours]
-        assert words in ended[name][0]["message"]
+def test_observations_before_a_death_are_kept_and_the_log_is_quoted(ended: ByJob, shared: Suites) -> None:
+    for at, observations in {"go": 0, "observed": 2, "done": 6}.items():
+        dead, _ = ended[f"die-{at}"]
+        assert (dead["train"], len(dead["observations"])) == (None, observations)
+    assert all("last words of the log" in record["message"] for record in ended["exit-ready"])
     assert ended["nan"][0]["batch_loss"] == [1.0, None]
-    mixed = ended["mixed"]
-    assert mixed[1]["message"] == f"Tenant 0 ended before GO (failed): {mixed[0]['message']}"
+    assert not list((shared.output / "logs").glob("d.*")), "missing data is known before anything starts"
 
 
 def test_a_program_that_never_joined_ends_with_its_status_and_its_log(ended: ByJob) -> None:
@@ -152,12 +136,6 @@ def test_a_program_that_never_joined_ends_with_its_status_and_its_log(ended: ByJ
     assert "broken.sh could not be executed: No such file or directory." in messages["broken"]
     assert messages["needy"].endswith("pip install torchvision_of_another_world")
     assert "missing_package" in outcomes(ended["needy"])
-
-
-def test_missing_data_is_known_before_anything_starts(ended: ByJob, shared: Suites) -> None:
-    assert outcomes(ended["d"]) == ["missing_data", "missing_data"]
-    assert "exit status 4" in ended["d"][0]["message"]
-    assert not list((shared.output / "logs").glob("d.*"))
 
 
 def test_what_a_maker_leaves_behind_does_not_disturb_a_launch(loose: Suites) -> None:
@@ -255,18 +233,7 @@ def test_what_is_new_in_a_shared_dev_shm_is_reported(loose: Suites) -> None:
         left.unlink(missing_ok=True)
 
 
-@pytest.mark.slow
-@pytest.mark.v1
-def test_children_do_not_outlive_their_tenant(v1: Suites) -> None:
-    """Not even a daemon, nor one that has dropped the run's marker."""
-    places = ("hello", "observed", "record")
-    jobs = [rogue(place, "--at", place, "--do", "children", who=None) for place in places]
-    assert v1.run(jobs, "--users", 2).returncode == 0
-    assert v1.outcomes() == ["completed"] * 6
-    assert not v1.leftovers()
-
-
-def test_nor_without_cgroups(loose: Suites) -> None:
+def test_children_do_not_outlive_their_tenant_also_without_cgroups(loose: Suites) -> None:
     """A daemon that has dropped the run's marker becomes a child of the runner when its parent ends."""
     jobs = [rogue("daemon", "--at", "record", "--do", "children", who=None)]
     assert loose.run(jobs, "--users", 2, COTENANT_LEAVE_UNMARKED="yes").returncode == 0

@@ -81,17 +81,6 @@ def records(shared: Suites) -> ByJob:
     return shared.by_job()
 
 
-@pytest.mark.slow
-def test_a_list_makes_a_launch_per_cell_and_two_jobs_of_one_name_are_kept_apart(records: ByJob, shared: Suites) -> None:
-    repeats = {"cells.c1": 3, "cells.c2": 4, "job": 3, "job-2": 4}
-    for name, repeat in repeats.items():
-        assert [record["repeat"] for record in records[name]] == [repeat] * 2, name
-    logs = {path.name for path in (shared.output / "logs").iterdir()}
-    assert {f"{name}.R0.T{tenant}.log" for name in repeats for tenant in (0, 1)} <= logs
-    lines = (shared.output / "summary.txt").read_text().splitlines()
-    assert [line[:7] for line in lines] == [*(f"[ {position}/ 7]" for position in range(1, 8)), "Total T"]
-
-
 def test_a_rank_that_dies_ends_its_launch(records: ByJob) -> None:
     (record,) = records["ranks"]
     assert record["outcome"] == "failed"

@@ -69,12 +69,6 @@ def test_any_bytes(content):
     outcome(content)
 
 
-@given(st.lists(anything, max_size=3) | anything, st.booleans())
-def test_any_json(document, ascii_only):
-    text = json.dumps(document, ensure_ascii=ascii_only)
-    outcome(text.encode(errors="surrogatepass"))
-
-
 @settings(max_examples=300)
 @given(st.lists(almost_jobs, min_size=1, max_size=3))
 def test_anything_like_jobs(document):
@@ -103,10 +97,3 @@ def test_every_good_file_is_accepted_and_keeps_its_content(document, indent):
         assert {k: v if isinstance(v, list) else [v] for k, v in entry["args"].items()} == {
             key: list(found) for key, found in job.args
         }
-
-
-@given(st.binary(min_size=1, max_size=3), st.integers(0, 200))
-def test_a_good_file_with_some_bytes_changed(noise, place):
-    content = json.dumps([{"name": "vae", "cmd": "x", "args": {"--lr": [0.1, "$BASE"]}, "env": {"A": "b"}}])
-    place %= len(content)
-    outcome(content[:place].encode() + noise + content[place + len(noise) :].encode())

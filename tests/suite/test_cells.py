@@ -73,7 +73,6 @@ def test_there_are_as_many_cells_as_combinations(lists):
 def test_words_of_one_argument():
     for pair, words in [
         (("--cuda", ""), ["--cuda"]),
-        (("--lr", "0.1"), ["--lr", "0.1"]),
         (("--size", "64 128"), ["--size", "64", "128"]),
         (("--title", "'a b' c\\ d \"e 'f'\""), ["--title", "a b", "c d", "e 'f'"]),
         (("--empty", "''"), ["--empty", ""]),
@@ -84,10 +83,8 @@ def test_words_of_one_argument():
         (("$DATA_DIRECTORY/ImageNet/train", ""), ["/data/ImageNet/train"]),
         (("--data=$DATA_DIRECTORY", ""), ["--data=/data"]),
         (("--n", 3), ["--n", "3"]),
-        (("--n", -3), ["--n", "-3"]),
         (("--lr", 0.0005), ["--lr", "0.0005"]),
         (("--lr", 1e-5), ["--lr", "1e-05"]),
-        (("--lr", 100.0), ["--lr", "100.0"]),
         (("--no-shell", "$$(id) ; `id` | * > ~"), ["--no-shell", "$(id)", ";", "`id`", "|", "*", ">", "~"]),
     ]:
         assert arguments(cell(pair), VALUES) == words
@@ -100,17 +97,13 @@ def test_extra_overrides_or_extends():
         (["--lr", "5"], ["data", "--cuda", "--size", "64", "128", "--lr", "5"]),
         (["--lr=5"], ["data", "--cuda", "--size", "64", "128", "--lr=5"]),
         (["--lr", "-5"], ["data", "--cuda", "--size", "64", "128", "--lr", "-5"]),
-        (["--lr", "-1e-05"], ["data", "--cuda", "--size", "64", "128", "--lr", "-1e-05"]),
         (["--size", "1", "2", "3"], ["data", "--lr", "0.1", "--cuda", "--size", "1", "2", "3"]),
-        (["--cuda"], ["data", "--lr", "0.1", "--size", "64", "128", "--cuda"]),
         (["--size"], ["data", "--lr", "0.1", "--cuda", "--size"]),
         (["--lr", "5", "--cuda", "--lr=6"], ["data", "--size", "64", "128", "--lr", "5", "--cuda", "--lr=6"]),
         (["--new", "1"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "--new", "1"]),
         (["more", "-"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "more", "-"]),
         (["--lr", "$JOB_FILE"], ["data", "--cuda", "--size", "64", "128", "--lr", "baselines"]),
         (["a b", "$$"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "a b", "$"]),
-        (["data"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "data"]),
-        (["--l", "5"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "--l", "5"]),
     ]:
         assert arguments(own, VALUES, extra) == line
     assert arguments(cell(("--lr=0.1", "")), {}, ["--lr", "5"]) == ["--lr", "5"]
