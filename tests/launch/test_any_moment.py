@@ -79,10 +79,9 @@ def frozen(suites: Suites) -> list[str]:
 
 def started(suites: Suites, *words: object, flags: tuple[object, ...] = ()) -> subprocess.Popen[str]:
     """Start two tenants that take turns, and wait until both are there."""
-    program = "doomed.py" if words else "sums.py"
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     reserve = memory - 2 * SLICE_BYTES
-    jobs = [job(program, "--repeat", 8, *map(str, words))]
+    jobs = [job("rogue.py", "--repeat", 8, *map(str, words))]
     runner = suites.start(jobs, "--users", 2, "--baseline", "blocks", "--reserve", reserve, *flags)
     until(lambda: len(tenants(suites)) == 2 or runner.poll() is not None, "two tenants", seen=suites.said)
     assert runner.poll() is None, suites.said()
@@ -124,7 +123,7 @@ def test_at_any_moment_of_a_schedule_nothing_is_left_frozen(suites: Suites, end:
 def ended(suites: Suites, end: str, after_s: float, chance: random.Random) -> tuple[bool, float]:
     """End one launch; return whether somebody was frozen then, and after how many seconds nothing was left of it."""
     if end == "memory":
-        runner = started(suites, "--who", chance.randrange(2), "--after", after_s)
+        runner = started(suites, "--who", chance.randrange(2), "--at", "go", "--do", "hog-later", after_s)
         victims = set(tenants(suites))
         until(lambda: not victims <= set(tenants(suites)), "one has died", 20 + after_s)
     elif end == "timeout":

@@ -64,17 +64,6 @@ def test_a_command_is_run_whole_and_each_copy_is_told_what_is_its_own(loose: Sui
 
 
 @pytest.mark.slow
-def test_a_command_that_fails_is_said_with_its_words(loose: Suites) -> None:
-    ended = loose.executes("sh", "-c", "echo own words; exit 3", users=1)
-    assert ended.returncode == 1
-    (record,) = loose.records()
-    assert (record["outcome"], record["message"]) == (
-        "failed",
-        "It ended with exit status 3. Its log ends: own words",
-    )
-
-
-@pytest.mark.slow
 def test_a_script_is_measured_by_its_optimizers_steps_and_ended_after_stop(loose: Suites) -> None:
     ended = loose.executes(sys.executable, trains(loose.folder))
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -249,17 +238,6 @@ def test_lines_of_a_shell_script_are_counted_behind_its_ready_line(loose: Suites
         )
         assert 0 < record["statistics"]["median"] < 1e5
     loose.gone(2)
-
-
-@pytest.mark.slow
-def test_measure_makes_a_tenant_of_a_loop_without_torch(loose: Suites) -> None:
-    path = loose.folder / "loop.py"
-    path.write_text(
-        "import cotenant\nwith cotenant.measure(item='sum') as measured:\n"
-        "    while True: measured.step(sum(1 for _ in range(1000)))\n"
-    )
-    assert loose.executes(sys.executable, path).returncode == 0
-    assert [(record["outcome"], record["unit"]) for record in loose.records()] == [("completed", "sum")] * 2
 
 
 @pytest.mark.slow

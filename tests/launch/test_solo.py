@@ -117,19 +117,6 @@ def test_alone_it_is_what_it_is_beside_the_others(v1: Suites) -> None:
     v1.gone(2)
 
 
-@pytest.mark.slow
-@pytest.mark.v1
-def test_a_spinning_neighbour_costs_what_the_slice_does_not_hold(v1: Suites) -> None:
-    """On a processor of its own a tenant keeps most of its rate alone: the table says how much."""
-    if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("needs a processor for each of two tenants")
-    ended = v1.run([job("sums.py", "--repeat", 9, "--number", 10)], "--users", 2, "--solo", "--verbose")
-    assert ended.returncode == 0, ended.stderr
-    beside = {record["tenant"]: record for record in v1.records() if not record["solo"]}
-    kept = sum(rates([*beside.values()])) / sum(rates(solo(v1)))
-    assert re.search(rf"^job +all .* {kept:.3f} ", ended.stdout, re.MULTILINE)
-
-
 def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
     """Its second start ends badly."""
     lines = ('[ -e "$BASE/seen$JOB_ID" ] && exit 3', 'touch "$BASE/seen$JOB_ID"', SUMS)

@@ -7,6 +7,7 @@ Places, in their order: start (before hello), hello, ready, go, observed (after 
 import contextlib
 import ctypes
 import os
+import resource
 import select
 import shutil
 import signal
@@ -23,6 +24,8 @@ import sums
 from garbage import GARBAGE
 
 from cotenant.protocol.client import Rendezvous
+
+MOST_BYTES = 2 << 30
 
 
 class Rogue(Rendezvous):
@@ -94,6 +97,8 @@ def do(words: list[str], runner: Rogue | None) -> None:
         held = []
         while True:
             held.append(bytearray(os.urandom(1 << 20) * 16))
+    elif deed == "hog-later":
+        threading.Thread(target=hog_later, args=[float(rest[0])], daemon=True).start()
     elif deed == "worker-hog":
         # A worker is killed for memory; its parent waits for ever.
         if os.fork() == 0:
@@ -195,6 +200,15 @@ def do(words: list[str], runner: Rogue | None) -> None:
         time.sleep(3600)
     else:
         raise SystemExit(f"rogue.py: there is no deed '{deed}'")
+
+
+def hog_later(after_s: float) -> None:
+    """Take memory without end; where no slice ends that, our own limit does."""
+    time.sleep(after_s)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    with contextlib.suppress(MemoryError):
+        do(["hog"], None)
+    os._exit(1)
 
 
 def put(kind: str, place: Path) -> None:
