@@ -90,7 +90,7 @@ def test_a_line_launches_as_it_stands(place: str, workplace: Path, environment: 
     output = workplace / (named[1] if named else "workspace/output")
     starts, records = planned(output), measured(output)
     assert Counter(Path(record["log"]).name.rpartition(".T")[0] for record in records) == starts, printed
-    assert re.search(r"^tenant +rate", printed, re.M), printed
+    assert re.search(r"^user +rate", printed, re.M), printed
     for name in {record["name"] for record in records if not record["solo"]}:
         assert re.search(rf"^{re.escape(name)}  ", printed, re.M), (name, printed)
     assert {record["isolation"]["backend"] == "none" for record in records} == {"--isolation none" in line}

@@ -5,17 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Protocol
 
-from cotenant.launch.schedule import ALL, HOME, ONLY, WARM_UP_ROUNDS, Block, Passed, Schedule, Turn, places
+from cotenant.launch.schedule import ALL, HOME, ONLY, WARM_UP_ROUNDS, Passed, Schedule, Turn, places
 from cotenant.stats.capacity import Values
 from cotenant.stats.kept import BlockSum, block_sums, round_logs
-
-OPENING_NS = 500_000_000
-"""Beside a step, how long a block lasts at most that only times steps."""
 
 
 class Searcher(Protocol):
@@ -64,15 +61,6 @@ class CrowdSchedule(Schedule):
     def awake_ns(self) -> int:
         return self.budget_ns
 
-    def blocks(self, chance: random.Random) -> Iterator[Block]:
-        indices = itertools.count()
-        for kind, awake, lasting_ns in self._lasting(self._first()):
-            most_ns = OPENING_NS + max(self.steps_ns.values())
-            yield Block(next(indices), 0, kind, awake, min(lasting_ns, most_ns))
-        for number, users in enumerate(self.crowds, WARM_UP_ROUNDS):
-            for turn in self._lasting(self._of_crowd(users, chance)):
-                yield Block(next(indices), number, *turn)
-
     def timed(self, seen_ns: Mapping[int, Sequence[float]], budget_ns: int, most_ns: int) -> CrowdSchedule:
         """Return the schedule by the steps alone that were seen: before GO all warm up at once.
 
@@ -96,8 +84,13 @@ class CrowdSchedule(Schedule):
     def _first(self) -> Sequence[Turn]:
         return [(ALL, self.everybody), *((ONLY, {tenant: HOME}) for tenant in self._timed_alone)]
 
-    def _of_crowd(self, users: int, chance: random.Random) -> Sequence[Turn]:
-        there = dict.fromkeys(sorted(self.steps_ns)[:users], HOME)
+    def _last(self) -> Sequence[Turn]:
+        return []
+
+    def _round(self, number: int, chance: random.Random) -> Sequence[Turn]:
+        if number < WARM_UP_ROUNDS:
+            return []
+        there = dict.fromkeys(sorted(self.steps_ns)[: self.crowds[number - WARM_UP_ROUNDS]], HOME)
         order = chance.sample([*there], len(there))
         return [*(turn for tenant in order for turn in ((ALL, there), (ONLY, {tenant: HOME}))), (ALL, there)]
 

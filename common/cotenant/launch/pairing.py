@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from cotenant.isolation.slice import Slice
-from cotenant.launch.schedule import ALL, BUDGET_NS, HOME, ONLY, WARM_UP_ROUNDS, Block, Schedule, Turn, within
+from cotenant.launch.schedule import ALL, BUDGET_NS, HOME, ONLY, WARM_UP_ROUNDS, Schedule, Turn, within
 
 Pair = tuple[int, int]
-OPENING_NS = 500_000_000
-"""Beside a step, how long a block lasts at most that only times steps."""
 PAIR_S = 2 * BUDGET_NS / 1e9
 """Time that a pair is measured, where nobody says another budget."""
 PART_OF_TIMEOUT = 0.5
@@ -44,11 +42,6 @@ class PairSchedule(Schedule):
     @property
     def is_parted(self) -> bool:
         return True
-
-    def blocks(self, chance: random.Random) -> Iterator[Block]:
-        for block in Schedule.blocks(self, chance):
-            most_ns = OPENING_NS + max(self.steps_ns[tenant] for tenant in block.awake)
-            yield replace(block, lasting_ns=min(block.lasting_ns, most_ns)) if block.index < self.opening else block
 
     def timed(self, seen_ns: Mapping[int, Sequence[float]], budget_ns: int, most_ns: int) -> PairSchedule:
         """Return the schedule by the steps of each tenant that were seen, of as many rounds as fit a budget.

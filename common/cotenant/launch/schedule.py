@@ -25,6 +25,8 @@ OBSERVATIONS_IN_A_BLOCK = 10
 AFTER_THAW_NS, AFTER_BORDER_NS, AFTER_THAW_ON_DEVICES_NS = 150_000_000, 50_000_000, 300_000_000
 """The time that is left out behind a border: after a thaw (the first 20 ms run 5 to 15 % slow), for tenants that went
 on, and on devices, where the queue of a frozen tenant still runs."""
+OPENING_NS = 500_000_000
+"""Beside a step, how long a block lasts at most that only times steps."""
 BUDGET_NS = 7_500_000_000
 """A launch's time for each of its tenants, where nobody says another."""
 LATEST_NS = 1_000_000_000
@@ -125,14 +127,15 @@ class Schedule:
 
     def blocks(self, chance: random.Random) -> Iterator[Block]:
         """Yield all blocks, in their order."""
-        indices = itertools.count()
-        for turn in self._lasting(self._first()):
-            yield Block(next(indices), 0, *turn)
-        for number in range(self.rounds + WARM_UP_ROUNDS):
-            for turn in self._lasting(self._turns(chance)):
-                yield Block(next(indices), number, *turn)
-        for turn in self._lasting(self._last()):
-            yield Block(next(indices), self.rounds, *turn)
+        rounds = ((number, self._round(number, chance)) for number in range(self.rounds + WARM_UP_ROUNDS))
+        index = itertools.count()
+        for number, turns in itertools.chain([(0, self._first())], rounds, [(self.rounds, self._last())]):
+            for kind, awake, lasting_ns in self._lasting(turns):
+                block = Block(next(index), number, kind, awake, lasting_ns)
+                if self.is_parted and block.index < self.opening:
+                    most_ns = OPENING_NS + max(self.steps_ns[tenant] for tenant in awake)
+                    block = replace(block, lasting_ns=min(lasting_ns, most_ns))
+                yield block
 
     def number(self, tenants: Sequence[int], requested: int) -> int:
         """Return how many steps make an observation of these tenants, so that enough of them lie in a block."""
@@ -150,8 +153,12 @@ class Schedule:
         """All tenants, at home."""
         return dict.fromkeys(sorted(self.steps_ns), HOME)
 
+    def _round(self, number: int, chance: random.Random) -> Sequence[Turn]:
+        """Return who is awake in the blocks of the round of this number."""
+        return self._turns(chance)
+
     def _turns(self, chance: random.Random) -> Sequence[Turn]:
-        """Return who is awake in the blocks of a round."""
+        """Return who is awake in the blocks of any round."""
         order = chance.sample(sorted(self.steps_ns), len(self.steps_ns))
         return [turn for tenant in order for turn in ((ALL, self.everybody), (ONLY, {tenant: HOME}))]
 
