@@ -103,10 +103,16 @@ def test_an_engine_or_an_image_that_is_not_there_is_named(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("form", image.FORMS)
 def test_definitions_of_images(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Builds of torch are told apart by their names alone."""
+    made = {}
     for devices in ("cpu", "cuda", "rocm", "ppc64le"):
         base = ["--base", "docker.io/example/torch:ppc64le"] if devices == "ppc64le" else []
         assert image.main([form, devices, *base]) == 0
-        check_golden(IMAGES / f"{devices}.{form}", capsys.readouterr().out)
+        made[devices] = capsys.readouterr().out
+    for devices in ("cpu", "ppc64le"):
+        check_golden(IMAGES / f"{devices}.{form}", made[devices])
+    for devices, build in (("cuda", "cu130"), ("rocm", "rocm7.2")):
+        assert made[devices] == made["cpu"].replace("TORCH_BUILD=cpu", f"TORCH_BUILD={build}")
     assert image.main([form, "ppc64le"]) == 2
     assert "--base names an image that has torch" in capsys.readouterr().err
     assert all((ROOT / name).exists() for name in image.COPIED)
