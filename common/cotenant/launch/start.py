@@ -238,17 +238,6 @@ class Start:
         return max(Counter(spec.slice.processors for spec in self.met[0].specs).values())
 
 
-@dataclass(frozen=True, slots=True)
-class _Launch:
-    """The programs of all tenants and their slices; of a mix its name."""
-
-    programs: tuple[Program, ...]
-    slices: tuple[Slice, ...]
-    mix: str = ""
-    timeout_s: float | None = None
-    pairing: Pairing | None = None
-
-
 class Resolver:
     """Turns cells into starts, for one machine. Raises CotenantError for a cell that cannot be started."""
 
@@ -279,21 +268,20 @@ class Resolver:
         baselines: what a cell has alone in a slice is measured once, also where a job and several mixes need it."""
         together = chain(
             (
-                (cell.label, self._of_equals(cell))
+                self._of_equals(cell)
                 for job in self._jobs
                 for cell in fitting(job, self.ranks)
                 if cell.nodes <= self._nodes
                 if not self._sizing.is_too_large(cell)
             ),
-            ((launch.mix, launch) for mix in self._mixes if not self._why_not(mix) for launch in self._of_mix(mix)),
-            ((duet.name, self._of_duet(duet)) for duet in (self._options.duet,) if duet is not None),
+            (start for mix in self._mixes if not self._why_not(mix) for start in self._of_mix(mix)),
+            (self._of_duet(duet) for duet in (self._options.duet,) if duet is not None),
         )
         starts: dict[tuple[str, tuple[int, ...]], Start] = {}
-        for label, programs in together:
-            for start in self._starts(label, programs):
-                key = start.label, start.stands_for
-                if key not in starts or starts[key].without_blocks:
-                    starts[key] = start
+        for start in chain.from_iterable(map(self._with_others, together)):
+            key = start.label, start.stands_for
+            if key not in starts or starts[key].without_blocks:
+                starts[key] = start
         if not starts:
             raise CotenantError("No job is left to run.", " ".join(self.left_out()))
         _check_labels(starts.values())
@@ -381,11 +369,11 @@ class Resolver:
             return f"{options.counted_by} says how much is observed"
         return "what a job holds of a device stays there" if any(self._devices) else ""
 
-    def _of_equals(self, cell: JobCell) -> _Launch:
+    def _of_equals(self, cell: JobCell) -> Start:
         slices = self.plans[cell.job.group].slices
-        return _Launch((self._program(cell, slices),) * len(slices), slices, timeout_s=cell.job.timeout_s)
+        return self._together(cell.label, (self._program(cell, slices),) * len(slices), slices, cell.job.timeout_s)
 
-    def _of_mix(self, mix: Mix) -> Iterator[_Launch]:
+    def _of_mix(self, mix: Mix) -> Iterator[Start]:
         """Yield the launch of a mix; of pairs that memory cannot hold at once those of their groups."""
         groups = self._groups(mix) if mix.pairs else [()]
         for number, pairs in enumerate(groups, start=1):
@@ -397,7 +385,7 @@ class Resolver:
             programs = {label: self._program(self._cells[label], slices) for label in dict.fromkeys(labels)}
             of_tenants = tuple(programs[label] for label in labels)
             name = f"{mix.name}.{number}" if len(groups) > 1 else mix.name
-            yield _Launch(of_tenants, slices, name, self._timeout_s(mix, labels), pairing)
+            yield self._together(name, of_tenants, slices, self._timeout_s(mix, labels), name, pairing)
 
     def _groups(self, mix: Mix) -> list[tuple[Pair, ...]]:
         """Return the pairs that meet in one launch, by what each job had of memory last time here: where a repetition
@@ -417,7 +405,7 @@ class Resolver:
         """Return the timeout of a mix, else the longest of its jobs; None where the file has none."""
         return mix.timeout_s or max((self._cells[label].job.timeout_s or 0.0 for label in labels), default=0.0) or None
 
-    def _of_duet(self, duet: Duet) -> _Launch:
+    def _of_duet(self, duet: Duet) -> Start:
         cell, slices = self._cells[duet.label], self.plans["student"].slices
         if duet.merged:
             slices = _with_all(slices)
@@ -426,7 +414,7 @@ class Resolver:
             for side, words in zip(get_args(Side), duet.sides, strict=True)
         ]
         programs = [*sides[:1] * duet.merged, sides[1]] if duet.merged else sides * (len(slices) // len(sides))
-        return _Launch(tuple(programs), slices, timeout_s=cell.job.timeout_s)
+        return self._together(duet.name, tuple(programs), slices, cell.job.timeout_s)
 
     def _program(self, cell: JobCell, slices: Sequence[Slice], extra: tuple[str, ...] | None = None) -> Program:
         cell, size = self._sizing.sized(cell)
@@ -446,70 +434,59 @@ class Resolver:
         command = resolve_command(cmd, job.name, options.suite.path, options.checkout)
         return Program(cell, command, size, variables, extra)
 
-    def _starts(self, label: str, launch: _Launch) -> Iterator[Start]:
-        """Yield all tenants together, then whom the baseline has alone: both rates are of one state of the machine."""
-        programs, options = launch.programs, self._options
-        planned = self.plans[programs[0].cell.job.group]
-        findings = (*self._chosen.findings, *planned.findings)
-        specs = [self._spec(program, label, slice_) for program, slice_ in zip(programs, launch.slices, strict=True)]
-        takes_turns = self._takes_turns(launch)
-        yield Start(
-            label,
-            programs,
-            tuple(specs),
-            findings,
-            launch.mix,
-            launch.timeout_s,
-            takes_turns=takes_turns,
-            pairing=launch.pairing,
-            crowd=options.crowd,
-        )
-        if launch.pairing is not None:
+    def _together(
+        self,
+        label: str,
+        programs: tuple[Program, ...],
+        slices: Sequence[Slice],
+        timeout_s: float | None,
+        mix: str = "",
+        pairing: Pairing | None = None,
+    ) -> Start:
+        """Return the launch of all tenants, by blocks where none of several takes as much at rest."""
+        options = self._options
+        known = (level_of(program.cell.label) for program in programs)
+        at_rest_too = any(of is not None and of[0] in LAUNCHED for of in known)
+        by_blocks = options.baseline == "blocks" and not options.counted_by and len(programs) > 1 and not at_rest_too
+        takes_turns = by_blocks or options.duet is not None or options.crowd is not None
+        start = self._start(label, programs, slices, timeout_s)
+        return replace(start, mix=mix, takes_turns=takes_turns, pairing=pairing, crowd=options.crowd)
+
+    def _start(
+        self, label: str, programs: tuple[Program, ...], slices: Sequence[Slice], timeout_s: float | None
+    ) -> Start:
+        findings = (*self._chosen.findings, *self.plans[programs[0].cell.job.group].findings)
+        specs = (self._spec(program, label, slice_) for program, slice_ in zip(programs, slices, strict=True))
+        return Start(label, programs, tuple(specs), findings, timeout_s=timeout_s)
+
+    def _with_others(self, start: Start) -> Iterator[Start]:
+        """Yield a launch, then whom the baseline has alone: both rates are of one state of the machine."""
+        yield start
+        if start.pairing is not None:
             return
-        cells = [program.cell.label for program in programs]
-        for tenant, stands_for in alone_of(options.baseline, planned.slices, self._machine, cells):
-            program = programs[tenant]
+        options, slices = self._options, self.plans[start.cell.job.group].slices
+        cells = [program.cell.label for program in start.programs]
+        for tenant, stands_for in alone_of(options.baseline, slices, self._machine, cells):
+            program = start.programs[tenant]
             if program.cell.job in options.neighbours:
                 continue  # It is there for the other.
-            own = self._spec(program, program.cell.label + SOLO, planned.slices[tenant].alone)
-            yield Start(
-                label=program.cell.label + SOLO,
-                programs=(program,),
-                specs=(own,),
-                findings=findings,
-                timeout_s=program.cell.job.timeout_s,
-                baseline="whole" if options.baseline == "whole" else "quick",
-                stands_for=stands_for,
-                without_blocks=takes_turns,
-            )
-        if options.challenge is not None and not launch.mix and not why_unchallenged(programs[0].cell, options.extra):
-            yield self._challenged(launch, findings, options.challenge)
+            label = program.cell.label + SOLO
+            alone = self._start(label, (program,), (slices[tenant].alone,), program.cell.job.timeout_s)
+            kind: Baseline = "whole" if options.baseline == "whole" else "quick"
+            yield replace(alone, baseline=kind, stands_for=stands_for, without_blocks=start.takes_turns)
+        if options.challenge is not None and not start.mix and not why_unchallenged(start.cell, options.extra):
+            yield self._challenged(start, options.challenge)
 
-    def _takes_turns(self, launch: _Launch) -> bool:
-        """Whether a launch is to be one of blocks: of several tenants, none of which takes as much at rest."""
-        options = self._options
-        if options.duet is not None or options.crowd is not None:
-            return True
-        known = (level_of(program.cell.label) for program in launch.programs)
-        at_rest_too = any(of is not None and of[0] in LAUNCHED for of in known)
-        return options.baseline == "blocks" and not options.counted_by and len(launch.programs) > 1 and not at_rest_too
-
-    def _challenged(self, launch: _Launch, findings: tuple[Finding, ...], buyer: Buyer) -> Start:
+    def _challenged(self, start: Start, buyer: Buyer) -> Start:
         """Return the same launch once more, deterministic, in front of the buyer."""
-        whole = launch.programs[0]
+        whole = start.programs[0]
         cell = challenged(whole.cell)
         # An image's engine hands on the variables that it is told of: their values come with the launch.
         own = {"BENCH_NAME": cell.job.name} | dict.fromkeys(buyer.variables(""), "")
         named = tuple(variables | own for variables in whole.variables)
-        program, slices = replace(whole, cell=cell, variables=named), self.plans[cell.job.group].slices
-        return Start(
-            label=program.cell.label,
-            programs=(program,) * len(slices),
-            specs=tuple(self._spec(program, program.cell.label, slice_) for slice_ in slices),
-            findings=findings,
-            timeout_s=launch.timeout_s,
-            challenged=True,
-        )
+        programs = (replace(whole, cell=cell, variables=named),) * len(start.specs)
+        slices = [spec.slice for spec in start.specs]
+        return replace(self._start(cell.label, programs, slices, start.timeout_s), challenged=True)
 
     def _total(self, job: Job) -> int:
         return self.ranks if job.group == "all" else self.tenants
