@@ -137,7 +137,6 @@ def test_a_bare_run_that_lacks_time_says_so_and_gives_its_launches_less(loose: S
 
 def test_users_that_share_a_processor_hear_when_go_comes(loose: Suites) -> None:
     usable = len(os.sched_getaffinity(0))
-    ended = loose.run([job()], "--users", 2 * usable, "--budget", "2s")
-    assert ended.returncode == 0, ended.stderr
+    ended = loose.run([job()], "--users", 2 * usable, "--budget", "2s", status=0)
     told = r"^2 users import torch on each processor: some \d+ s until GO in each launch\.$"
     assert re.search(told, ended.stdout, re.M)

@@ -26,8 +26,7 @@ def errors(suites: Suites, file: str, kinds: tuple[str, ...]) -> dict[str, list[
     # One thread each: several that wait for each other on a busy machine take minutes.
     jobs = [job("programs.sh", file, kind, "--repeat", 12, name=kind, env={"OMP_NUM_THREADS": "1"}) for kind in kinds]
     for uid in range(TIMES):
-        ended = suites.run(jobs, "--users", 2, "--uid", uid, "--at-least", AT_LEAST_S, limit_s=500)
-        assert ended.returncode == 0, ended.stdout + ended.stderr
+        suites.run(jobs, "--users", 2, "--uid", uid, "--at-least", AT_LEAST_S, limit_s=500, status=0)
     found: dict[str, list[set[str]]] = {kind: [] for kind in kinds}
     for record in suites.records():
         found[record["name"]].append({one["rule"] for one in record["findings"] if one["severity"] == "error"})

@@ -105,8 +105,7 @@ def test_an_output_directory_that_is_replaced_keeps_the_records_of_its_suite(way
     """Also the logs and the summary of later launches lie where the suite began."""
     output = suites.base / way.upper() / "out"
     jobs = [rogue("replaces", "put", way, "", at="observed"), job("sums.py", "--repeat", 3, name="after")]
-    ended = suites.run(jobs, "--users", 2, "--outdir", output)
-    assert ended.returncode == 1
+    ended = suites.run(jobs, "--users", 2, "--outdir", output, status=1)
     assert f"The name {output} leads elsewhere since this suite began: its records are in {output}.was." in ended.stderr
     assert not list(output.iterdir())
     kept = output.with_name("out.was")

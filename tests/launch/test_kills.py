@@ -76,8 +76,7 @@ def test_the_next_start_clears_up_after_runner_and_reaper(isolation: str, reques
     die_together(suites)
     assert suites.cgroups() if isolation == "v1" else suites.processes()
     assert suites.directories()
-    ended = suites.run([job(name="next")], "--users", 1)
-    assert ended.returncode == 0, ended.stderr
+    suites.run([job(name="next")], "--users", 1, status=0)
     assert not suites.processes()
     assert not suites.leftovers()
     assert [record["name"] for record in suites.records()] == ["next"]
@@ -116,8 +115,7 @@ def test_the_reaper_outruns_a_fork_bomb(v1: Suites) -> None:
 @pytest.mark.slow
 def test_a_fork_bomb_does_not_block_the_next_start(v1: Suites) -> None:
     die_together(v1, bombing(v1))
-    ended = v1.run([job(name="next")], "--users", 1)
-    assert ended.returncode == 0, ended.stderr
+    v1.run([job(name="next")], "--users", 1, status=0)
     assert not v1.leftovers()
 
 

@@ -29,8 +29,7 @@ def rates(records: list[dict[str, Any]]) -> list[float]:
 def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites) -> None:
     """Without slices alone means the whole machine. Files keep their form, and no reader takes it for its job."""
     jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
-    ended = loose.run(jobs, "--users", 2, "--solo", "--uid", 3, "--verbose")
-    assert ended.returncode == 0, ended.stderr
+    ended = loose.run(jobs, "--users", 2, "--solo", "--uid", 3, "--verbose", status=0)
     assert "7 launches (4 of one user alone on the whole machine, without slices; baseline whole)" in ended.stdout
     assert "job.c1: tenant 0 alone on the whole machine, without a slice: " in ended.stdout
     assert [line[:15] for line in summary(loose)[:-1]] == [f"[ {at}/ 7][  /  ] " for at in range(1, 8)]
@@ -91,8 +90,7 @@ def test_tenants_share_a_processor_and_have_it_alone_for_once(loose: Suites) -> 
 
 def test_a_job_called_like_a_tenant_alone_is_refused_beside_it(loose: Suites) -> None:
     jobs = [job(), job(name="job.solo")]
-    ended = loose.run(jobs, "--users", 2, "--solo")
-    assert ended.returncode == 2
+    ended = loose.run(jobs, "--users", 2, "--solo", status=2)
     assert "Job 'job.solo' is called like a launch of a tenant of 'job' alone. Rename one" in ended.stderr
     assert loose.run(jobs, "--users", 2, "--dry").returncode == 0
     assert loose.run(jobs, "--users", 2, "--solo", "--dry", "--name", "job.solo").returncode == 0
@@ -101,8 +99,7 @@ def test_a_job_called_like_a_tenant_alone_is_refused_beside_it(loose: Suites) ->
 @pytest.mark.v1
 def test_alone_it_is_what_it_is_beside_the_others(v1: Suites) -> None:
     """The same command, environment and slice; only the log is another."""
-    ended = v1.run([job("echo.py", args={"--n": "$DEVICE_TOTAL"})], "--users", 2, "--solo")
-    assert ended.returncode == 0, ended.stderr
+    v1.run([job("echo.py", args={"--n": "$DEVICE_TOTAL"})], "--users", 2, "--solo", status=0)
     for tenant in (0, 1):
         beside, alone = json.loads(v1.log("job", tenant)), json.loads(v1.log("job.solo", tenant))
         assert (alone["argv"], alone["processors"]) == (beside["argv"], beside["processors"])
@@ -122,9 +119,13 @@ def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
     lines = ('[ -e "$BASE/seen$JOB_ID" ] && exit 3', 'touch "$BASE/seen$JOB_ID"', SUMS)
     second = script(loose.folder / "second.sh", *lines)
     ended = loose.run(
-        [{"name": "second", "cmd": str(second), "args": {}, "cgroup": "student"}], "--users", 2, "--solo", "--verbose"
+        [{"name": "second", "cmd": str(second), "args": {}, "cgroup": "student"}],
+        "--users",
+        2,
+        "--solo",
+        "--verbose",
+        status=1,
     )
-    assert ended.returncode == 1
     assert [record["outcome"] for record in loose.records()] == ["completed"] * 2 + ["failed"] * 2
     assert [line[:24] for line in summary(loose)[1:3]] == ["[ 2/ 3][ 1/ 1] FAILED | ", "[ 3/ 3][ 1/ 1] FAILED | "]
     assert len(list(loose.output.glob("jobs.second.solo.R0.D?.FAIL.*.json"))) == 2
@@ -135,8 +136,7 @@ def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
 @pytest.mark.slow
 def test_shown_and_dry_and_where_nobody_has_neighbours(loose: Suites) -> None:
     jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
-    ended = loose.run([job(), jobs[1]], "--users", 1, "--solo")
-    assert ended.returncode == 0, ended.stderr
+    ended = loose.run([job(), jobs[1]], "--users", 1, "--solo", status=0)
     assert "2 launches (--baseline whole adds none: no job here has several tenants)" in ended.stdout
     assert solo(loose) == []
     shown = loose.run(jobs, "--users", 2, "--solo", "--show").stdout.splitlines()
@@ -152,8 +152,7 @@ def test_shown_and_dry_and_where_nobody_has_neighbours(loose: Suites) -> None:
 def test_a_quick_baseline_is_short_and_says_so_in_its_record(loose: Suites) -> None:
     """Its observations are as long as those beside the others, and about as many as fill two seconds."""
     flags = ("--repeat", 70, "--number", 4, "--sleep", 0.01)
-    ended = loose.run([job("sums.py", *flags)], "--users", 2, "--baseline", "quick")
-    assert ended.returncode == 0, ended.stderr
+    ended = loose.run([job("sums.py", *flags)], "--users", 2, "--baseline", "quick", status=0)
     assert "2 launches (1 of one user alone on the whole machine, without slices; baseline quick" in ended.stdout
     beside, _, alone = loose.records()
     assert (alone["baseline"], alone["stands_for"], alone["tenant"], alone["name"]) == ("quick", [0, 1], 0, "job.solo")

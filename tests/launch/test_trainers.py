@@ -65,16 +65,14 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_trainer_as_it_is_counts_steps_and_rows(loose: Suites, python: Path, text: str) -> None:
     (loose.folder / "train.py").write_text(text)
     flags = "--baseline none --budget 2 --item row"
-    ended = loose.executes(python, "train.py", "out.{user}", flags=flags, limit_s=400)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    loose.executes(python, "train.py", "out.{user}", flags=flags, limit_s=400, status=0)
     check(loose)
 
 
 def test_accelerate_launch_with_two_ranks_in_each_copy(loose: Suites, python: Path) -> None:
     (loose.folder / "train.py").write_text(ACCELERATE)
     launcher = [python.with_name("accelerate"), "launch", "--cpu", "--num_processes", 2]
-    ended = loose.executes(*launcher, "train.py", flags="--baseline none --budget 2 --item row", limit_s=400)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    loose.executes(*launcher, "train.py", flags="--baseline none --budget 2 --item row", limit_s=400, status=0)
     check(loose)
 
 

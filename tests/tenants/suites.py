@@ -81,27 +81,38 @@ class Suites:
         return [*line, *map(str, flags)]
 
     def run(
-        self, jobs: list[dict[str, Any]] | None, *flags: object, limit_s: float = 60, **env: str
+        self,
+        jobs: list[dict[str, Any]] | None,
+        *flags: object,
+        limit_s: float = 60,
+        status: int | None = None,
+        **env: str,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a suite to its end."""
-        return subprocess.run(
-            self.line(jobs, *flags),
-            env=self.environment | env,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-        )
+        """Run a suite to its end, with this exit status where one is named."""
+        return self._ended(self.line(jobs, *flags), limit_s, status, **env)
 
     def executes(
-        self, *words: object, flags: str = "--baseline none --budget 1", users: int = 2, limit_s: float = 300
+        self,
+        *words: object,
+        flags: str = "--baseline none --budget 1",
+        users: int = 2,
+        limit_s: float = 300,
+        status: int | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run copies of a command to their end."""
+        """Run copies of a command to their end, with this exit status where one is named."""
         line = [sys.executable, str(ROOT / "run.py"), "exec", "--isolation", self.isolation, "--users", str(users)]
         line += ["--cgroup-base", self.name, *flags.split(), "--", *map(str, words)]
-        return subprocess.run(
-            line, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=limit_s
+        return self._ended(line, limit_s, status)
+
+    def _ended(
+        self, line: list[str], limit_s: float, status: int | None, **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        environment = self.environment | env
+        ended = subprocess.run(
+            line, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=limit_s, check=False
         )
+        assert status in (None, ended.returncode), f"it ended with {ended.returncode}: {ended.stdout}{ended.stderr}"
+        return ended
 
     def start(self, jobs: list[dict[str, Any]], *flags: object, **env: str) -> "subprocess.Popen[str]":
         """Start a suite; its output goes to files, so that nobody waits for a pipe."""

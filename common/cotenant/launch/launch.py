@@ -15,7 +15,7 @@ import contextlib
 import enum
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 
 from cotenant.files import Directory
@@ -123,25 +123,24 @@ class Launch:
             if results is None:
                 raise
             left_behind = str(error)
-        load, ended, changes = self._load, datetime.now(UTC), tuple(self._changes)
-        if load is None:
-            killed = self._killed_outside
-            return LaunchResult(
-                results, started, ended, left_behind=left_behind, changes=changes, killed_outside=killed
-            )
-        return LaunchResult(
+        result = LaunchResult(
             results,
             started,
-            ended,
-            load.gos,
-            load.meters,
-            left_behind,
-            changes,
+            datetime.now(UTC),
+            left_behind=left_behind,
+            changes=tuple(self._changes),
+            killed_outside=self._killed_outside,
+        )
+        if (load := self._load) is None:
+            return result
+        return replace(
+            result,
+            gos=load.gos,
+            meters=load.meters,
             stop_ns=load.stop_ns,
             work=load.work.of_tenants,
             conducted=None if load.conductor is None else load.conductor.conducted,
             unconducted=self._refusal,
-            killed_outside=self._killed_outside,
         )
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
