@@ -28,28 +28,14 @@ from cotenant.launch.tenant import Tenant
 from cotenant.protocol.messages import ProtocolError
 from tenants.fakes import FakeBackend, specs
 from tenants.garbage import GARBAGE
+from tenants.once import once
 from tenants.suites import until
 
 HOSTS_PYTHON = shutil.which("python3", path="/usr/bin:/bin")
 RUN = "cotenant-test-admission"
-WAITS = """
-import os, socket, sys, time
-from pathlib import Path
-from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
-tenant = os.environ["COTENANT_TENANT"]
-exec(os.environ.get("DEED", ""))
+UNTIL_ATTACKED = """
 while not Path(os.environ["ATTACKED"]).exists():
     time.sleep(0.01)
-runner = Rendezvous.from_environment()
-exec(os.environ.get("JOINED_DEED", ""))
-runner.ready(1, 1, 0, [])
-t0_ns, number, repeat = runner.await_go()
-wait_until(t0_ns)
-runner.observation(index=0, start_ns=t0_ns, end_ns=time.perf_counter_ns(), items=1, data_wait_ns=0)
-runner.done()
-while not runner.stopped():
-    time.sleep(0.01)
-runner.record({})
 """
 HELLO = GARBAGE["hello-again"].replace(b'"tenant":0', b'"tenant":1')
 INTRUDES = """
@@ -73,8 +59,11 @@ except RunnerGoneError as error:
 def attacked(folder: Path, attack: Callable[[Path], None], deed: str = "", joined_deed: str = "") -> LaunchResult:
     """Launch two tenants, and attack the socket of tenant 1 before they are ready."""
     go = folder / "attacked"
-    added = {"ATTACKED": str(go), "DEED": deed, "JOINED_DEED": joined_deed, "COTENANT_RUN": RUN}
-    made = [replace(spec, environment=spec.environment | added) for spec in specs(folder, sys.executable, "-c", WAITS)]
+    added = {"ATTACKED": str(go), "COTENANT_RUN": RUN}
+    program = once(begin=deed + UNTIL_ATTACKED, joined=joined_deed)
+    made = [
+        replace(spec, environment=spec.environment | added) for spec in specs(folder, sys.executable, "-c", program)
+    ]
 
     def attacker() -> None:
         try:

@@ -19,6 +19,7 @@ from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.tenant import Tenant, start_tenant
 from tenants.fakes import FakeBackend, FakeSlice, specs
+from tenants.once import once
 
 SHORT = Limits(timeout_s=30)
 
@@ -43,25 +44,9 @@ s.sendall(b'{"kind":"failed","outcome":"missing_package","message":"pip install 
 os._exit(1)
 """
 
-SLOW_STEPS = """
-import os, time
-from cotenant.protocol.client import Rendezvous, wait_until
-runner = Rendezvous.from_environment()
-runner.ready(1, 1, 0, [])
-t0_ns, number, repeat = runner.await_go()
-wait_until(t0_ns)
-start_ns = time.perf_counter_ns()
-time.sleep(0.8)
-runner.observation(index=0, start_ns=start_ns, end_ns=time.perf_counter_ns(), items=1, data_wait_ns=0)
-runner.done()
-time.sleep(0.9)
-runner.record({})
-"""
-
 ONE_AFTER_THE_OTHER = """
-from pathlib import Path
 first = Path(os.environ["COTENANT_SOCKET"]).with_name("first")
-if os.environ["COTENANT_TENANT"] == "0":
+if tenant == "0":
     first.with_suffix(".part").write_text(str(os.getpid()))
     first.with_suffix(".part").rename(first)
 else:
@@ -70,13 +55,11 @@ else:
 """
 """The second tenant's observation ends when the runner has seen the first one's end."""
 
-HANGS = SLOW_STEPS.replace(
-    "start_ns = ",
-    """if os.environ["COTENANT_TENANT"] == "1":
+HANGS = """
+if tenant == "1":
     runner.failed("failed", "a driver's call")
     time.sleep(1000)
-start_ns = """,
-)
+"""
 
 
 @pytest.fixture
@@ -164,10 +147,9 @@ def test_slices_are_verified_again_after_the_last_done_and_at_the_end(
     tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tenants.fakes.FakeSlice", Changed)
-    program = SLOW_STEPS.replace("time.sleep(0.8)", ONE_AFTER_THE_OTHER)
     backend = FakeBackend(tmp_path / "procs")
     (tmp_path / "procs").touch()
-    planned = specs(tmp_path, sys.executable, "-c", program.replace("0.9", "0.1"))
+    planned = specs(tmp_path, sys.executable, "-c", once(work=ONE_AFTER_THE_OTHER, done="time.sleep(0.1)"))
     result = launch.Launch(planned, backend, interruption, SHORT).run()
     assert outcomes(result) == ["completed", "completed"]
     assert result.changes == ("slice 0 has grown", "slice 1 has grown")
@@ -197,8 +179,7 @@ def test_what_cannot_be_removed_or_killed_at_the_end_costs_no_measurement(
     kind: type[FakeSlice], tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tenants.fakes.FakeSlice", kind)
-    quick = SLOW_STEPS.replace("0.8", "0.01").replace("0.9", "0.01")
-    result = live(tmp_path, interruption, sys.executable, "-c", quick)
+    result = live(tmp_path, interruption, sys.executable, "-c", once())
     assert outcomes(result) == ["completed", "completed"]
     assert result.left_behind == "process 7 cannot be killed"
 
@@ -207,7 +188,7 @@ def test_what_cannot_be_removed_or_killed_at_the_end_costs_no_measurement(
     ("program", "timeout_s", "ended"),
     [
         (["/bin/sleep", "1000"], 1.0, ["timeout", "timeout"]),
-        ([sys.executable, "-c", HANGS], 30.0, ["completed", "failed"]),
+        ([sys.executable, "-c", once(work=HANGS)], 30.0, ["completed", "failed"]),
     ],
     ids=["before GO", "after GO"],
 )
@@ -300,7 +281,8 @@ def test_who_is_in_the_midst_of_a_long_step_is_given_the_time_to_end_it(
 ) -> None:
     """A batch may take longer than any fixed limit: what it has shown counts."""
     monkeypatch.setattr(limits, "STOP_LIMIT_S", 0.1)
-    assert outcomes(live(tmp_path, interruption, sys.executable, "-c", SLOW_STEPS, tenants=1)) == ["completed"]
+    slow = once(work="time.sleep(0.8)", done="time.sleep(0.9)")
+    assert outcomes(live(tmp_path, interruption, sys.executable, "-c", slow, tenants=1)) == ["completed"]
 
 
 def test_kill_meets_one_that_has_not_entered_its_slice_yet(tmp_path: Path) -> None:

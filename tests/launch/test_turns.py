@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cotenant.launch.turns import TURN_S, Turns
+from tenants.once import once
 from tenants.suites import Suites, job
 
 
@@ -33,26 +34,9 @@ def told(*tenants: Sharer) -> list[list[str]]:
     return [tenant.sent for tenant in tenants]
 
 
-PROGRAM = """#!/usr/bin/env python3
-import time
-from cotenant.protocol.client import Rendezvous, wait_until
-runner = Rendezvous.from_environment()
-runner.turn()
-runner.turned()
-runner.ready(1, 1, 0, [])
-wait_until(runner.await_go()[0])
-start_ns = time.perf_counter_ns()
-runner.observation(index=0, start_ns=start_ns, end_ns=time.perf_counter_ns(), items=1, data_wait_ns=0)
-runner.done()
-while not runner.stopped():
-    time.sleep(0.01)
-runner.record({})
-"""
-
-
 def test_a_program_without_a_shared_device_has_its_turn_at_once(loose: Suites, tmp_path: Path) -> None:
     program = tmp_path / "turner.py"
-    program.write_text(PROGRAM)
+    program.write_text(once(joined="runner.turn()\nrunner.turned()"))
     program.chmod(0o755)
     loose.run([job() | {"cmd": str(program), "args": {}}], "--users", 2, status=0)
     assert [record["outcome"] for record in loose.records()] == ["completed"] * 2
