@@ -155,7 +155,8 @@ class Conductor:
         began_ns = time.process_time_ns()
         following = next(self._blocks, None)
         end_ns = self._clock_ns()
-        self._pass(block, end_ns)
+        void = self._is_void or is_late(block, end_ns - self._start_ns)
+        self.conducted.passed.append(Passed(block, self._start_ns, end_ns, void))
         running = self.conducted.schedule.everybody if following is None else following.awake
         moving = [index for index, slot in running.items() if self._at[index] != slot]
         resting = [index for index in self._tenants if index not in running or index in moving]
@@ -178,10 +179,6 @@ class Conductor:
         """Have a tenant run in a slot. Raises NotIsolatedError where the kernel refuses that."""
         self._tenants[index].live.move((self._homes[index] if slot == HOME else self._slots[slot]).processors)
         self._at[index] = slot
-
-    def _pass(self, block: Block, end_ns: int) -> None:
-        void = self._is_void or is_late(block, end_ns - self._start_ns)
-        self.conducted.passed.append(Passed(block, self._start_ns, end_ns, void))
 
     def _freeze(self, indices: Iterable[int], now_ns: int) -> list[int]:
         """Freeze tenants and wait until the kernel says that they are; return whom it did not hold in time."""

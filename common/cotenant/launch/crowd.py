@@ -76,13 +76,10 @@ class CrowdSchedule(Schedule):
         longer = replace(self, crowds=(*self.crowds, users), rounds=len(self.crowds) + 1)
         return longer if longer.total_ns <= self.budget_ns else None
 
-    @property
-    def _timed_alone(self) -> list[int]:
-        """The first one, and the last, which may be of another job."""
-        return sorted({min(self.steps_ns), max(self.steps_ns)})
-
     def _first(self) -> Sequence[Turn]:
-        return [(ALL, self.everybody), *((ONLY, {tenant: HOME}) for tenant in self._timed_alone)]
+        # The last one may be of another job than the first.
+        alone = sorted({min(self.steps_ns), max(self.steps_ns)})
+        return [(ALL, self.everybody), *((ONLY, {tenant: HOME}) for tenant in alone)]
 
     def _last(self) -> Sequence[Turn]:
         return []

@@ -43,16 +43,7 @@ def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, tempora
     """Return such a tenant's variables beyond the caller's environment: PATH and interpreter are as they were."""
     jobs = {name for name in VARIABLES if name not in MEETING}
     environment = {name: value for name, value in added.items() if name not in jobs and name != "PATH"}
-    settings = Settings(
-        foreign.item,
-        foreign.items,
-        foreign.ready_line,
-        foreign.count_line,
-        foreign.runs,
-        str(temporary),
-        foreign.finish,
-        foreign.again,
-    )
+    settings = Settings(**foreign.counting, directory=str(temporary), finish=foreign.finish, again=foreign.again)
     environment["TMPDIR"] = str(temporary)
     environment[EXEC_VARIABLE] = settings.encoded()
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HOOK), os.environ.get("PYTHONPATH")]))

@@ -26,7 +26,6 @@ from cotenant.text import listed, many
 
 SET_ASIDE = ".unfinished"
 """Behind the name of a record whose launch did not end: no reader takes it for a record."""
-COUNTED = ("item", "items", "ready_line", "count_line", "runs")
 SHOWN = 24
 """Letters of a condition's value that is named where it is another."""
 
@@ -86,10 +85,7 @@ def begun(options: Options, starts: Sequence[Start], backend: str, host: str) ->
 def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> dict[str, str]:
     """Return the conditions that decide how a launch runs, by the words that a person knows it by."""
     work = [
-        [
-            start.key,
-            *(part for of in programs for part in (of.cell.job.cmd, *_given(of), _batch_size(of), *_counted(of))),
-        ]
+        [start.key, *(part for program in programs for part in _work_of(program))]
         for start in starts
         for programs in [start.programs if start.mix else start.programs[:1]]
     ]
@@ -117,21 +113,13 @@ def _typed(options: Options) -> Sequence[str]:
     return options.extra if options.duet is None else (*options.duet.sides[0], BETWEEN, *options.duet.sides[1])
 
 
-def _given(program: Program) -> tuple[object, object]:
-    """Return a cell's arguments and variables without the confidential ones: that changes no work."""
-    args, env = program.cell.args, program.cell.job.env
-    return [*arguments_without(dict(args)).items()], [*arguments_without(dict(env)).items()]
-
-
-def _batch_size(program: Program) -> int | None:
-    """None where the job file has it: then it is among the arguments."""
-    return None if program.size is None else program.size.batch_size
-
-
-def _counted(program: Program) -> list[object]:
-    """How a program of `exec` is counted; empty for a benchmark of ours."""
-    foreign = program.cell.job.foreign
-    return [] if foreign is None else [[getattr(foreign, name) for name in COUNTED]]
+def _work_of(program: Program) -> list[object]:
+    """Return a program's command, its arguments and variables without the confidential ones, which change no work, the
+    batch size that no argument says, and how a program of `exec` is counted."""
+    job, size = program.cell.job, program.size
+    given = [[*arguments_without(dict(pairs)).items()] for pairs in (program.cell.args, job.env)]
+    counted = [] if job.foreign is None else [[*job.foreign.counting.values()]]
+    return [job.cmd, *given, None if size is None else size.batch_size, *counted]
 
 
 def _check_alike(before: dict[str, str], today: dict[str, str], uid: int) -> None:

@@ -341,23 +341,20 @@ class Resolver:
         """Whether temporary files lie in memory."""
         return is_in_memory(self._options.paths.temporary)
 
-    @property
-    def _every_job(self) -> tuple[Job, ...]:
-        return (*self._options.suite.jobs, *self._options.neighbours)
-
     @functools.cached_property
     def _cells(self) -> dict[str, JobCell]:
         """Every cell of the suite by its label."""
-        return {cell.label: cell for job in self._every_job for cell in expand(job)}
+        every = (*self._options.suite.jobs, *self._options.neighbours)
+        return {cell.label: cell for job in every for cell in expand(job)}
 
     @functools.cached_property
     def _mixes(self) -> tuple[Mix, ...]:
         """The mixes; of pairs that cannot meet in one launch each by itself."""
-        own = self._options.mixes
-        return tuple(chain.from_iterable(mix.apart if mix.pairs and self._is_apart(mix) else (mix,) for mix in own))
-
-    def _is_apart(self, mix: Mix) -> bool:
-        return len(mix.pairs) == 1 or self._options.baseline != "blocks" or bool(self._why_apart)
+        all_apart = self._options.baseline != "blocks" or self._why_apart
+        mixes = (
+            mix.apart if len(mix.pairs) == 1 or (mix.pairs and all_apart) else (mix,) for mix in self._options.mixes
+        )
+        return tuple(chain.from_iterable(mixes))
 
     @functools.cached_property
     def _why_apart(self) -> str:

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from cotenant.confidential import words_without
 
@@ -35,6 +36,11 @@ class Foreign:
     runs: int = 10
     finish: bool = False
     again: bool = False
+
+    @property
+    def counting(self) -> dict[str, Any]:
+        """What decides which steps are counted, and as how many items."""
+        return {name: getattr(self, name) for name in ("item", "items", "ready_line", "count_line", "runs")}
 
     def words_of(self, tenant: int) -> list[str]:
         """Return the command of one copy."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cotenant.choices import OF_DEVICES, OF_HOSTS, PCIE
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.suite.cells import Job
-from cotenant.suite.fields import Args, checked_name, name_of, positive_of
+from cotenant.suite.fields import checked_name, name_of, positive_of
 from cotenant.suite.mixes import Mix, check_keys_of, labels_named, texts_of
 from cotenant.text import quoted
 
@@ -71,11 +71,7 @@ def neighbours(text: str) -> tuple[Job, ...]:
     levels = _levels(rest) if rest or ":" in text else USUAL_LEVELS
     cmd = f"./pressure/{resource}/pytorch/run.sh"
     names = [(f"{PREFIX}{resource}_{level}", level) for level in levels]
-    return tuple(Job(name, cmd, _args(level), "student", stem=name) for name, level in names)
-
-
-def _args(level: int) -> Args:
-    return (("--level", (level,)),)
+    return tuple(Job(name, cmd, (("--level", (level,)),), "student", stem=name) for name, level in names)
 
 
 def pressed(labels: Iterable[str], resources: Iterable[str], family: str, timeout_s: float | None = None) -> Sense:
