@@ -53,19 +53,6 @@ def test_a_budget_gives_all_tenants_the_same_and_less(loose: Suites) -> None:
         assert "budget" not in rules(record)
 
 
-@pytest.mark.slow
-def test_a_batch_longer_than_the_budget_is_repeated_for_an_interval_and_a_finding(loose: Suites) -> None:
-    jobs = [job("rogue.py", "--repeat", 30, "--number", 3, "--sleep", 0.3)]
-    assert loose.run(jobs, "--users", 1, "--budget", "0.1").returncode == 0
-    (record,) = loose.records()
-    assert record["asked"] == {"number": 3, "repeat": 30, "skip": 5}
-    assert record["given"] == {"number": 1, "repeat": 9, "skip": 3}
-    assert (len(record["observations"]), record["statistics"]["n"]) == (9, 6)
-    assert rules(record)["budget"]["severity"] == "warning"
-    assert "9 of 90 batches. They took 2." in rules(record)["budget"]["sentence"]
-    assert "few_observations" not in rules(record)
-
-
 def test_enough_ends_all_tenants_before_their_last_observation(loose: Suites) -> None:
     """Rates of a sleeping tenant are within a half of their median at the first look.
 

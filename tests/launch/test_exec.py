@@ -13,7 +13,7 @@ import pytest
 
 from cotenant.exec.settings import HOOK
 from cotenant.launch.paths import SOCKET_PATH_BYTES
-from tenants.suites import Suites, script, until
+from tenants.suites import Suites, script
 
 TRAIN = """
 import sys, torch
@@ -104,15 +104,6 @@ def test_scripts_of_many_kinds_are_measured(loose: Suites, parts: dict[str, str]
     if "other" in parts.get("step", ""):
         assert record["observed"]["other_optimizers"]["SGD"] > 0
     loose.gone(2)
-
-
-@pytest.mark.slow
-def test_rows_are_counted_where_that_is_asked_for(loose: Suites) -> None:
-    loose.executes(sys.executable, trains(loose.folder), flags="--baseline none --budget 1 --item row", users=1)
-    (record,) = loose.records()
-    number = record["given"]["number"]
-    assert {row["items"] for row in record["observations"]} == {32.0 * number}
-    assert record["unit"] == "row"
 
 
 @pytest.mark.slow
@@ -232,16 +223,6 @@ def test_lines_of_a_shell_script_are_counted_behind_its_ready_line(loose: Suites
         )
         assert 0 < record["statistics"]["median"] < 1e5
     loose.gone(2)
-
-
-@pytest.mark.slow
-@pytest.mark.v1
-def test_by_blocks_the_kernel_freezes_a_script_that_knows_nothing_of_it(v1: Suites) -> None:
-    v1.executes(sys.executable, trains(v1.folder), flags="--budget 6", status=0)
-    for record in v1.records():
-        assert record["blocks"]["held_by"] == "freezer"
-        assert record["kept"]["value"] > 0
-    until(lambda: not v1.leftovers(), "nothing is left", 2)
 
 
 @pytest.mark.slow

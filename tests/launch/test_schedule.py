@@ -21,7 +21,6 @@ from cotenant.launch.schedule import (
     Passed,
     Place,
     Schedule,
-    is_late,
     places,
     within,
 )
@@ -163,8 +162,3 @@ def test_kept_observations_lie_wholly_in_a_block_in_which_their_tenant_ran(gaps:
                 _, begin, until, awake = BLOCKS[place.block or 0]
                 assert tenant in awake
                 assert begin + 50 <= start < end <= until
-
-
-def test_a_block_that_lasts_a_second_longer_than_planned_is_late() -> None:
-    block = Block(0, 1, ONLY, {0: HOME}, 300 * MS)
-    assert [is_late(block, lasted * MS) for lasted in (300, 1300, 1301)] == [False, False, True]

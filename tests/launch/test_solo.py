@@ -133,22 +133,6 @@ def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
     assert re.search(r"^second +all +- ", ended.stdout, re.MULTILINE)
 
 
-@pytest.mark.slow
-def test_shown_and_dry_and_where_nobody_has_neighbours(loose: Suites) -> None:
-    jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
-    ended = loose.run([job(), jobs[1]], "--users", 1, "--solo", status=0)
-    assert "2 launches (--baseline whole adds none: no job here has several tenants)" in ended.stdout
-    assert solo(loose) == []
-    shown = loose.run(jobs, "--users", 2, "--solo", "--show").stdout.splitlines()
-    assert shown[0].split()[2:6] == ["2", "cells", "+", "4"]
-    assert "+" not in shown[1].split()
-    dry = loose.run(jobs, "--users", 2, "--solo", "--dry", "--verbose").stdout.splitlines()
-    assert [line for line in dry if line.startswith("job.c1")] == [
-        *(f"job.c1, tenant {tenant} of 2" for tenant in (0, 1)),
-        *(f"job.c1.solo, tenant {tenant} alone" for tenant in (0, 1)),
-    ]
-
-
 def test_a_quick_baseline_is_short_and_says_so_in_its_record(loose: Suites) -> None:
     """Its observations are as long as those beside the others, and about as many as fill two seconds."""
     flags = ("--repeat", 70, "--number", 4, "--sleep", 0.01)
@@ -163,3 +147,10 @@ def test_a_quick_baseline_is_short_and_says_so_in_its_record(loose: Suites) -> N
     assert 6 <= alone["statistics"]["n"] <= 50, "of 40 ms each: two seconds"
     assert (alone["isolation"]["policies"]["at_most_s"], "at_most_s" in beside["isolation"]["policies"]) == (2.0, False)
     assert alone["asked"] == beside["asked"], "equal work"
+
+
+@pytest.mark.slow
+def test_where_nobody_has_neighbours_a_baseline_adds_nothing(loose: Suites) -> None:
+    ended = loose.run([job(), job(name="whole", group="all")], "--users", 1, "--solo", status=0)
+    assert "2 launches (--baseline whole adds none: no job here has several tenants)" in ended.stdout
+    assert solo(loose) == []

@@ -10,7 +10,7 @@ import pytest
 
 from cotenant.errors import CotenantError
 from cotenant.launch.start import Options
-from cotenant.suite.pressure import level_of, neighbours, pressable, why_unpressed
+from cotenant.suite.pressure import level_of, pressable, why_unpressed
 from launch import resolving
 
 
@@ -130,10 +130,6 @@ def test_a_job_file_names_pairs_and_curves(tmp_path: Path) -> None:
     path.write_text(json.dumps([*jobs, *entries]))
     with pytest.raises(CotenantError, match="pairs: these launches are of two"):
         options("--jobs", str(path), "--users", "4")
-
-
-def test_a_resource_alone_has_four_levels() -> None:
-    assert neighbours("llc") == neighbours("llc:100,75,50,25,0")
 
 
 def test_tenants_press_on_what_they_share() -> None:

@@ -1,47 +1,34 @@
 #!/usr/bin/env python3
-"""A benchmark without torch whose rate and memory follow from its batch: b / (2 ms + b / 10,000) items a second."""
+"""sums.py whose rate and memory follow from its batch: b / (2 ms + b / 10,000) items a second, b MiB."""
 
-import argparse
-import sys
 import time
 
-from cotenant.protocol.client import Rendezvous, wait_until
+import sums
+
+from cotenant.protocol.client import Rendezvous
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    for name, default in (("--batch-size", 4), ("--repeat", 8), ("--number", 8), ("--seed", 0)):
-        parser.add_argument(name, type=int, default=default)
-    parser.add_argument("--channels-last", action="store_true")
-    given = parser.parse_args()
-    size = given.batch_size
-    held = b"x" * (size << 20)
+class Batched(Rendezvous):
+    ignored: tuple[str, ...] = ()
 
-    def observe(number: int) -> tuple[int, int]:
-        start_ns = time.perf_counter_ns()
-        time.sleep(number * (0.002 + 1e-4 * size))
-        return start_ns, time.perf_counter_ns()
+    def record(self, record: dict[str, object]) -> dict[str, object]:
+        return super().record(record | {"item": "row", "ignored": [*self.ignored]})
 
-    runner = Rendezvous.from_environment()
-    assert runner is not None
-    start_ns, end_ns = observe(1)
-    runner.ready(given.number, given.repeat, 2, warm_up_ns=[end_ns - start_ns])
-    t0_ns, number, repeat = runner.await_go()
-    wait_until(t0_ns)
-    for index in range(repeat):
-        start_ns, end_ns = observe(number)
-        items = number * size
-        runner.observation(index=index, start_ns=start_ns, end_ns=end_ns, items=items, data_wait_ns=0)
-        if runner.enough():
-            break
-    runner.done()
-    while not runner.stopped():
-        observe(1)
-    arguments = {name: value for name, value in vars(given).items() if name != "number"} | {"number": number}
-    ignored = ["--channels-last"] if given.channels_last else []
-    runner.record({"arguments": arguments, "ignored": ignored, "item": "row", "load_end_ns": time.perf_counter_ns()})
-    return len(held) == 0
+
+def observe(number: int, *_: object) -> tuple[int, int]:
+    start_ns = time.perf_counter_ns()
+    time.sleep(number * (0.002 + 1e-4 * sums.BATCH))
+    return start_ns, time.perf_counter_ns()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = sums.flags()
+    parser.add_argument("--batch-size", type=int, default=4)
+    parser.add_argument("--channels-last", action="store_true")
+    given = parser.parse_args()
+    sums.BATCH, sums.observe = given.batch_size, observe
+    held = b"x" * (given.batch_size << 20)
+    runner = Batched.from_environment()
+    assert runner is not None
+    runner.ignored = ("--channels-last",) if given.channels_last else ()
+    sums.measure(runner, given)
