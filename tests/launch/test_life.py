@@ -1,5 +1,6 @@
 """How a process ended that is not our child: by its kernel's own word."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from cotenant.files import Directory
 from cotenant.launch.events import Life
 from cotenant.launch.outcome import failure, rank_death
 from cotenant.launch.rendezvous import Rank, peer_of
-from cotenant.launch.tenant import Tenant
+from cotenant.launch.tenant import Tenant, log_end
 from cotenant.protocol.messages import rank_log
 from tenants.suites import until
 
@@ -124,3 +125,13 @@ def test_who_has_reported_and_who_ends_already_gives_no_other_reason(tenant: Ten
         setattr(owner, name, value)
         assert rank_death(tenant, rank, -9) is None, name
         setattr(owner, name, before)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "directory"])
+def test_the_end_of_what_is_no_log_is_nothing(tmp_path: Path, kind: str) -> None:
+    log, other = tmp_path / "log", tmp_path / "other"
+    other.write_text("somebody else's")
+    {"fifo": lambda: os.mkfifo(log), "link": lambda: log.symlink_to(other), "directory": log.mkdir}[kind]()
+    with Directory(tmp_path) as logs:
+        assert log_end(logs, "log", 100) == ""
+        assert log_end(logs, "other", 6) == "else's"

@@ -55,6 +55,9 @@ def every_end(folder: Path) -> list[dict[str, Any]]:
         no_interpreter,
         scripted(folder, "needy", "exec python -c 'import torchvision_of_another_world.ops'"),
         missing_data,
+        # In the place of a log, or of the run's directories: at last, as the others' logs go with them.
+        *(rogue(deed, "--at", "observed", "--do", deed) for deed in ("fifo-for-a-log", "remove-directories")),
+        job(name="after"),
     ]
 
 
@@ -99,6 +102,7 @@ ENDS = {
     "disagrees": ("failed", "failed", "disagree"),
     "mixed": ("failed", "aborted", "without joining the rendezvous, with exit status 0. Its log is"),
     "d": ("missing_data", "missing_data", "exit status 4"),
+    **dict.fromkeys(("fifo-for-a-log", "remove-directories"), ("failed", "completed", "It ended with exit status 3. ")),
 }
 """How a launch ends for the tenant that does something wrong, and for its neighbour, and words on the first."""
 
@@ -124,6 +128,7 @@ def test_observations_before_a_death_are_kept_and_the_log_is_quoted(ended: ByJob
     assert all("last words of the log" in record["message"] for record in ended["exit-ready"])
     assert ended["nan"][0]["batch_loss"] == [1.0, None]
     assert not list((shared.output / "logs").glob("d.*")), "missing data is known before anything starts"
+    assert outcomes(ended["after"]) == ["completed", "completed"]
 
 
 def test_a_program_that_never_joined_ends_with_its_status_and_its_log(ended: ByJob) -> None:
