@@ -13,12 +13,11 @@ import pytest
 from cotenant.isolation.backend import Counters
 from cotenant.launch.allowances import Allowance
 from cotenant.launch.limits import Limits
-from cotenant.launch.load import AuditRequests, Enough, MeasuredLoad
+from cotenant.launch.load import SPENT, AuditRequests, Enough, MeasuredLoad
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.schedule import LEAST_ROUNDS, Passed
 from cotenant.launch.tenant import Tenant
-from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
 from cotenant.protocol.messages import STEPS_AN_AUDIT, ProtocolError, audit_borders
 from cotenant.stats.budget import Amount
@@ -192,28 +191,30 @@ def test_borders_are_few_where_batches_are_and_never_the_same_twice() -> None:
     assert len({tuple(audit_borders(30, 1000)) for _ in range(20)}) > 1
 
 
+def load_of(measured: Tenant, amount: Amount, limits: Limits | None = None) -> MeasuredLoad:
+    cast(Any, measured).live = type("Live", (), {"counters": Counters})()
+    return MeasuredLoad(limits or Limits(), {0: Allowance(amount, amount)}, Meters(()), [measured])
+
+
 def test_what_audits_take_is_nothing_of_the_budget() -> None:
     """The first step of the slowest warm-up was watched, as they are."""
-    load: Any = object.__new__(MeasuredLoad)
     measured = tenant(0, *STEADY)
     measured.ranks[0].ready = {"warm_up_ns": [SECOND, 5 * SECOND]}
-    load.audits, load.enough = AuditRequests(Amount(10, 20, 0), [measured]), spending(2.0)
-    load.conductor = None
-    load.audits.borders, load.work = [1], WorkReadings([measured])
-    load.look([measured], round(3.5 * SECOND))
-    cost_ns = STEPS_AN_AUDIT * SECOND
-    assert (sent(measured), load.audits.cost_ns) == ([["audit"]], cost_ns)
-    load.look([measured], round(3.5 * SECOND) + cost_ns - 1)
-    assert sent(measured) == [["audit"]]
-    load.look([measured], round(3.5 * SECOND) + cost_ns)
-    assert sent(measured) == [["audit", "enough"]]
+    load, cost_ns = load_of(measured, Amount(10, 20, 0), Limits(budget_s=2.0)), STEPS_AN_AUDIT * SECOND
+    load.audits.borders, spent_ns = [1], load.t0_ns + round(SPENT * 2.0 * SECOND)
+    for now_ns, said in (
+        (spent_ns, ["audit"]),
+        (spent_ns + cost_ns - 1, ["audit"]),
+        (spent_ns + cost_ns, ["audit", "enough"]),
+    ):
+        load.look([measured], now_ns)
+        assert (sent(measured), load.audits.cost_ns) == ([said], cost_ns)
 
 
 def test_a_border_behind_the_last_observation_is_asked_for_at_the_end_and_nothing_after_it() -> None:
     """What comes behind STOP some ranks hear and others do not."""
-    measured, amount = tenant(0, *STEADY[:3]), Amount(10, 6, 0)
-    cast(Any, measured).live = type("Live", (), {"counters": Counters})()
-    load = MeasuredLoad(Limits(), {0: Allowance(amount, amount)}, Meters(()), [measured])
+    measured = tenant(0, *STEADY[:3])
+    load = load_of(measured, Amount(10, 6, 0))
     load.audits.borders = [2, 6]
     load.look([measured], 0)
     assert sent(measured) == [["audit"]]
@@ -224,21 +225,19 @@ def test_a_border_behind_the_last_observation_is_asked_for_at_the_end_and_nothin
 
 
 def test_by_blocks_no_audit_is_asked_while_anybody_rests_and_the_end_is_said_once() -> None:
-    load: Any = object.__new__(MeasuredLoad)
     measured = tenant(0, *STEADY)
-    load.audits, load.enough = AuditRequests(Amount(10, 20, 0), [measured]), spending(2.0)
-    load.audits.borders, load.work, load._until_interval = [1], WorkReadings([measured]), None
-    load._timed, load._crowd = True, None
+    load: Any = load_of(measured, Amount(10, 20, 0), Limits(budget_s=2.0))
+    load.audits.borders = [1]
     load.conductor = SimpleNamespace(look=lambda: None, whole_rounds=0, over=False, may_audit=False)
-    load.look([measured], 10 * SECOND)
-    assert sent(measured) == [[]]
-    load.conductor.may_audit = True
-    load.look([measured], 10 * SECOND)
-    assert sent(measured) == [["audit"]]
-    load.conductor.over = True
-    for _ in range(2):
-        load.look([measured], 10 * SECOND)
-    assert sent(measured) == [["audit", "enough"]]
+    for change, said in (
+        ({}, []),
+        ({"may_audit": True}, ["audit"]),
+        ({"over": True}, ["audit", "enough"]),
+        ({}, ["audit", "enough"]),
+    ):
+        vars(load.conductor).update(change)
+        load.look([measured], load.t0_ns + 10 * SECOND)
+        assert sent(measured) == [said]
 
 
 def test_pairs_go_by_the_steps_of_who_was_alone_once_all_were() -> None:
