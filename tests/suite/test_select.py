@@ -108,34 +108,33 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def test_a_profile_with_or_without_its_suffix_and_a_path_before_it(checkout, elsewhere):
-    for name in ("cpu", "cpu.json"):
-        assert resolve_path(name, [checkout]) == checkout / "profiles" / "cpu.json"
-    (elsewhere / "cpu.json").write_text("[]")
-    assert resolve_path("cpu.json", [checkout]) == Path("cpu.json")
-    assert resolve_path("cpu", [checkout]) == checkout / "profiles" / "cpu.json"
+@pytest.mark.parametrize(
+    ("text", "more", "expected"),
+    [
+        ("cpu", "", "profiles/cpu.json"),
+        ("cpu.json", "", "profiles/cpu.json"),
+        ("cpu", "elsewhere/cpu.json", "profiles/cpu.json"),
+        ("cpu.json", "elsewhere/cpu.json", "elsewhere/cpu.json"),
+        ("cpu", "elsewhere/cpu/", "profiles/cpu.json"),
+        ("baselines", "baselines.json", "baselines.json"),
+        # The reference suite's names of profiles, and ours of the same jobs.
+        ("fast", "baselines.json", "baselines.json"),
+        ("fast.json", "baselines.json", "baselines.json"),
+        ("16go", "profiles/16gb.json", "profiles/16gb.json"),
+        ("fast", "profiles/fast.json", "profiles/fast.json"),
+        # Of two checkouts the first one wins.
+        ("cpu", "other/profiles/cpu.json", "other/profiles/cpu.json"),
+        ("lambda", "other/profiles/cpu.json", "profiles/lambda.json"),
+    ],
+)
+def test_a_path_comes_before_a_profile_and_that_before_a_suite(checkout, text, more, expected):
+    place = checkout / more
+    (place if more.endswith("/") else place.parent).mkdir(parents=True, exist_ok=True)
+    if more.endswith(".json"):
+        place.write_text("[]")
+    bases = [*([checkout / "other"] if more.startswith("other") else []), checkout]
+    assert resolve_path(text, bases).absolute() == checkout / expected
     assert resolve_path(str(checkout / "profiles" / "lambda.json"), []).name == "lambda.json"
-    (checkout / "baselines.json").write_text("[]")
-    assert resolve_path("baselines", [checkout]) == checkout / "baselines.json"
-
-
-def test_a_directory_hides_no_profile_and_the_first_base_wins(checkout, elsewhere, tmp_path):
-    (elsewhere / "cpu").mkdir()
-    assert resolve_path("cpu", [checkout]) == checkout / "profiles" / "cpu.json"
-    other = tmp_path / "other"
-    (other / "profiles").mkdir(parents=True)
-    (other / "profiles" / "cpu.json").write_text("[]")
-    assert resolve_path("cpu", [other, checkout]) == other / "profiles" / "cpu.json"
-    assert resolve_path("lambda", [other, checkout]) == checkout / "profiles" / "lambda.json"
-
-
-def test_profiles_of_the_reference_suite_are_ours_of_the_same_jobs(checkout, elsewhere):
-    for ours in ("baselines.json", "profiles/16gb.json"):
-        (checkout / ours).write_text("[]")
-    assert resolve_path("fast", [checkout]) == resolve_path("fast.json", [checkout]) == checkout / "baselines.json"
-    assert resolve_path("16go", [checkout]) == checkout / "profiles" / "16gb.json"
-    (checkout / "profiles" / "fast.json").write_text("[]")
-    assert resolve_path("fast", [checkout]) == checkout / "profiles" / "fast.json"
 
 
 def test_neither_a_file_nor_a_profile(checkout, elsewhere):
