@@ -86,18 +86,15 @@ def planned(index: int, processor: int) -> Planned:
     return Planned(index, (processor,), (0,), 1 << 20, ())
 
 
+@pytest.fixture(autouse=True)
+def _no_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
+
+
 class Play:
     """Tenants of steps of a millisecond and their conductor; at home tenant i is on processor 7 + i, slot s on s."""
 
-    def __init__(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        rounds: int = 2,
-        stubborn: bool = False,
-        tenants: int = 2,
-        pairs: tuple[Pair, ...] = (),
-    ) -> None:
-        monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
+    def __init__(self, rounds: int = 2, stubborn: bool = False, tenants: int = 2, pairs: tuple[Pair, ...] = ()) -> None:
         self.clock = Clock()
         self.slices = [Slice(self.clock, stubborn and index == 1) for index in range(tenants)]
         self.tenants = [tenant(index, live) for index, live in enumerate(self.slices)]
@@ -124,8 +121,8 @@ class Play:
         return [live.asleep for live in self.slices]
 
 
-def test_in_each_block_those_run_that_should_and_all_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(monkeypatch)
+def test_in_each_block_those_run_that_should_and_all_in_the_end() -> None:
+    play = Play()
     play.clock.now_ns += 351 * MS - 1
     play.conductor.look()  # Before a border nothing happens.
     assert play.slices[0].deeds == play.slices[1].deeds == []
@@ -146,8 +143,8 @@ def test_in_each_block_those_run_that_should_and_all_in_the_end(monkeypatch: pyt
         assert spent["rest"].lasted_ns > 0
 
 
-def test_a_rest_is_no_lateness(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(monkeypatch)
+def test_a_rest_is_no_lateness() -> None:
+    play = Play()
     while not any(play.asleep):
         play.next()
     index = play.asleep.index(True)
@@ -160,8 +157,8 @@ def test_a_rest_is_no_lateness(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("borders", range(5))
-def test_it_stops_at_any_moment_with_everybody_awake(monkeypatch: pytest.MonkeyPatch, borders: int) -> None:
-    play = Play(monkeypatch)
+def test_it_stops_at_any_moment_with_everybody_awake(borders: int) -> None:
+    play = Play()
     for _ in range(borders):
         play.next()
     play.conductor.stop()
@@ -171,24 +168,24 @@ def test_it_stops_at_any_moment_with_everybody_awake(monkeypatch: pytest.MonkeyP
     assert play.asleep == [False, False]
 
 
-def test_a_block_is_void_whose_tenant_is_not_held_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(monkeypatch, rounds=8, stubborn=True)
+def test_a_block_is_void_whose_tenant_is_not_held_in_time() -> None:
+    play = Play(rounds=8, stubborn=True)
     conducted = play.to_the_end()
     assert {tuple(one.block.awake) for one in conducted.passed if one.void} == {(0,)}
     assert conducted.unheld == {1: 9}
     assert sorted(conducted.spent_of(1)) == ["all", "only"]
 
 
-def test_a_block_in_which_the_runner_was_not_there_is_void(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(monkeypatch)
+def test_a_block_in_which_the_runner_was_not_there_is_void() -> None:
+    play = Play()
     play.next()
     play.clock.now_ns += 31_000 * MS
     play.next()
     assert [one.void for one in play.conductor.conducted.passed] == [False, True]
 
 
-def test_a_schedule_that_is_ended_early_ends_with_a_block_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(monkeypatch, rounds=8)
+def test_a_schedule_that_is_ended_early_ends_with_a_block_of_all() -> None:
+    play = Play(rounds=8)
     while play.conductor.whole_rounds < 3:
         play.next()
     play.conductor.end_with_this_block()
@@ -202,8 +199,8 @@ def test_a_schedule_that_is_ended_early_ends_with_a_block_of_all(monkeypatch: py
 FOUR = tuple(combinations(range(4), 2))
 
 
-def test_each_of_a_pair_runs_in_its_slot_and_at_home_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(monkeypatch, tenants=4, pairs=FOUR)
+def test_each_of_a_pair_runs_in_its_slot_and_at_home_in_the_end() -> None:
+    play = Play(tenants=4, pairs=FOUR)
     places, seen = [], []
     while not play.conductor.over:
         play.next()
@@ -219,8 +216,8 @@ def test_each_of_a_pair_runs_in_its_slot_and_at_home_in_the_end(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("borders", range(6, 34, 4))
-def test_stopped_in_the_midst_of_pairs_everybody_is_at_home(monkeypatch: pytest.MonkeyPatch, borders: int) -> None:
-    play = Play(monkeypatch, tenants=4, pairs=FOUR)
+def test_stopped_in_the_midst_of_pairs_everybody_is_at_home(borders: int) -> None:
+    play = Play(tenants=4, pairs=FOUR)
     for _ in range(borders):
         play.next()
     moved = [live for live in play.slices if live.processors]
@@ -232,8 +229,8 @@ def test_stopped_in_the_midst_of_pairs_everybody_is_at_home(monkeypatch: pytest.
     assert play.asleep == [False] * 4
 
 
-def test_a_tenant_that_cannot_be_moved_ends_the_schedule_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(monkeypatch, tenants=4, pairs=FOUR)
+def test_a_tenant_that_cannot_be_moved_ends_the_schedule_and_is_named() -> None:
+    play = Play(tenants=4, pairs=FOUR)
     play.slices[2].refuses = 1
     for live in play.slices:
         live.ended = True
@@ -244,8 +241,8 @@ def test_a_tenant_that_cannot_be_moved_ends_the_schedule_and_is_named(monkeypatc
     assert 0 < len(conducted.passed) < conducted.planned
 
 
-def test_what_a_pair_spent_is_that_beside_each_other_and_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(monkeypatch, tenants=4, pairs=FOUR)
+def test_what_a_pair_spent_is_that_beside_each_other_and_alone() -> None:
+    play = Play(tenants=4, pairs=FOUR)
     conducted = replace(play.to_the_end(), members=frozenset((1, 2)))
     together = [one for one in conducted.passed if one.block.awake.keys() == {1, 2}]
     alone = [one for one in conducted.passed if one.block.awake.keys() == {1}]
@@ -257,8 +254,8 @@ def test_what_a_pair_spent_is_that_beside_each_other_and_alone(monkeypatch: pyte
     assert spent["rest"].lasted_ns > 0
 
 
-def test_it_goes_on_by_another_schedule_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    play = Play(monkeypatch, tenants=4, pairs=FOUR)
+def test_it_goes_on_by_another_schedule_where_it_is() -> None:
+    play = Play(tenants=4, pairs=FOUR)
     schedule = play.conductor.conducted.schedule
     assert isinstance(schedule, PairSchedule)
     for _ in range(schedule.opening):
