@@ -72,22 +72,6 @@ JOBS = {
     "scaling": Job("image_classification/scaling", "convnet", _IMAGES, ranks=2),
 }
 
-FORMS: dict[str, dict[str, Any]] = {
-    "channels_last": {"channels_last": True},
-    "bf16": {"precision": "bf16"},
-    "compile": {"compile": True},
-}
-_WITHOUT_IMAGES = ("toy_reg", "toy_lstm", "vae", "translator", "wlm", "cart", "recom")
-
-
-def why_not(name: str, form: str) -> str:
-    """Return why a form does not apply to a job, or nothing where it does."""
-    if form == "channels_last":
-        return "no images" if name in _WITHOUT_IMAGES else ""
-    if form == "compile" and name == "toy_lstm":
-        return "never compiled"
-    return "nothing is trained" if name == "loader" else ""
-
 
 def size(arguments: dict[str, Any], ranks: int = 1) -> str:
     """Return the size of a job in words."""

@@ -12,17 +12,13 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PARTS = ("harness", "tasks", "meeting", "start", "cost", "slices")
+PARTS = ("harness", "tasks", "meeting", "start", "cost")
 NAMED = (
     "cotenancy",
-    "forms",
-    "inputs",
     "adversaries",
     "records",
     "fleets",
-    "ray_node",
     "within",
-    "kept",
     "asked",
     "aa",
     "audit",
@@ -30,8 +26,6 @@ NAMED = (
     "tune",
     "commands",
     "hook",
-    "duets",
-    "matrix",
 )
 """Only where they are asked for: they take long, and are no cost of the harness."""
 

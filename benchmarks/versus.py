@@ -1,6 +1,6 @@
-"""One start of one job: its pairs against a page written by hand and a bare loop, or of one form against the plain one.
+"""One start of one job: its pairs against a page written by hand and a bare loop.
 
-python versus.py vae --pairs 100 --to FILE [--hand-first] [--form bf16] [--data FOLDER]
+python versus.py vae --pairs 100 --to FILE [--hand-first] [--data FOLDER]
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jobs import FORMS, JOBS, Job
+from jobs import JOBS, Job
 from pairs import interleaved
 from sides import bare, benchmark_of, by_hand, observed, one_processor, opened, prepared
 
@@ -55,33 +55,18 @@ def measured(job: Job, pairs: int, hand_first: bool, data: dict[str, Path]) -> d
     return result
 
 
-def against_plain(job: Job, form: str, pairs: int, data: dict[str, Path]) -> dict[str, Any]:
-    """Return the nanoseconds of each pair's turns: a job's form, and its plain one."""
-    cls = benchmark_of(job.task)
-    sides = []
-    for one in (FORMS[form], {}):
-        benchmark = cls(cuda=False, **(job.arguments | data | one))
-        work, _ = prepared(benchmark, Run(benchmark))
-        sides.append(observed(work, job.number))
-    return {"plain": interleaved(sides[0], sides[1], pairs)}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("job", choices=JOBS)
     parser.add_argument("--pairs", type=int, required=True)
     parser.add_argument("--to", type=Path, required=True)
     parser.add_argument("--hand-first", action="store_true")
-    parser.add_argument("--form", choices=FORMS)
     parser.add_argument("--data", type=Path)
     given = parser.parse_args()
     rank = World.from_environment().rank
     one_processor(rank)
     job, data = JOBS[given.job], {"data": given.data} if given.data else {}
-    if given.form:
-        result = against_plain(job, given.form, given.pairs, data)
-    else:
-        result = measured(job, given.pairs, given.hand_first, data)
+    result = measured(job, given.pairs, given.hand_first, data)
     # What the loop has frozen is never destroyed, and C++ extensions complain of leaks at exit.
     gc.unfreeze()
     if rank == 0:
