@@ -13,7 +13,7 @@ import torch
 from cotenant.bench import Run, loop, session
 from cotenant.bench.loop import Loop
 from tenants.honest import KINDS, Plain
-from tenants.lies import JUDGED_BY_LAUNCHES, LIES
+from tenants.lies import LIES
 
 TIMES = 20
 FOUND: dict[str, tuple[str, str]] = {
@@ -27,7 +27,6 @@ FOUND: dict[str, tuple[str, str]] = {
     "PaddedLater": ("padding_counted", "1024 items, and its batch holds 528 words"),
     "PaddedRows": ("credited", "batches of 33 words for an item, not 64"),
     "SilentPadding": ("credited", "batches of 33 numbers for an item, not 64"),
-    "WorksBefore": ("untimed", "no clock has seen it"),
     "BeginsLate": ("untimed", "no clock has seen it"),
 }
 """The error that each lie is, and a part of its sentence."""
@@ -52,7 +51,7 @@ def errors_of(kind: type[Plain], folder: Path, *words: object) -> dict[str, str]
 
 def test_there_are_many_kinds() -> None:
     assert len(KINDS) >= 28
-    assert LIES.keys() == FOUND.keys() | JUDGED_BY_LAUNCHES
+    assert LIES.keys() == FOUND.keys()
 
 
 @pytest.mark.usefixtures("own_clock")

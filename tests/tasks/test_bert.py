@@ -7,11 +7,8 @@ import torch
 from torch import nn
 
 from cotenant.bench import Run
-from cotenant.bench.loop import Loop
 from cotenant.bench.observed import FlopCount
 from cotenant.errors import CotenantError
-from cotenant.findings.rules import findings_of
-from results.made import a_part, a_record
 from tasks.loading import SMALL, built, main_of
 
 BERT = "question_answering/bert"
@@ -23,14 +20,10 @@ def main() -> Any:
     return main_of(BERT)
 
 
-@pytest.mark.parametrize(("sizes", "parameters", "tflop"), [(BASE, 108_893_186, 0.212), (LARGE, 334_094_338, 0.740)])
-def test_the_model_is_as_large_as_published(main: Any, sizes: Any, parameters: int, tflop: float) -> None:
-    with torch.device("meta"):
-        model = main.BertForSpans(30_522, *sizes, 0.1)
-        batch = (torch.empty(1, 384),)
-    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+@pytest.mark.parametrize(("sizes", "tflop"), [(BASE, 0.212), (LARGE, 0.740)])
+def test_operations_are_those_of_its_size(main: Any, sizes: Any, tflop: float) -> None:
     benchmark = main.Bert(**dict(zip(("layers", "width", "heads", "inner"), sizes, strict=True)))
-    assert benchmark.flops(batch) == pytest.approx(tflop * 1e12, rel=2e-3)
+    assert benchmark.flops((torch.empty(1, 384, device="meta"),)) == pytest.approx(tflop * 1e12, rel=2e-3)
 
 
 def test_operations_are_those_that_are_counted(main: Any) -> None:
@@ -116,18 +109,3 @@ def test_matrices_decay_and_what_is_added_does_not(main: Any) -> None:
 def test_sizes_that_no_model_has_are_a_sentence(main: Any, flags: dict[str, int], sentence: str) -> None:
     with pytest.raises(CotenantError, match=sentence):
         built(main.Bert, **SMALL[BERT] | flags)
-
-
-def test_sequences_that_are_filled_up_are_a_finding(main: Any) -> None:
-    class Padded(main.Bert):  # type: ignore[misc]
-        def batches(self, run: Run) -> Any:
-            words, kinds, answers = next(super().batches(run))
-            words[:, -8:] = 0
-            return run.resident(words, kinds, answers)
-
-    for cls, found in ((main.Bert, []), (Padded, ["50.0 % of the words of a batch are padding"])):
-        loop = Loop(benchmark := cls(cuda=False, **SMALL[BERT] | {"sequence": 16}), Run(benchmark))
-        loop.warm_up()
-        record = a_record(told={"part": a_part(item="sequence", observed=loop.audited() | {"item_is_row": True})})
-        said = [finding for finding in findings_of(record) if finding.rule == "padding_counted"]
-        assert [finding.sentence.partition(":")[0] for finding in said] == found

@@ -39,10 +39,9 @@ def pictures(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("factor, parameters", [(2, 58_212), (3, 59_657), (4, 61_680)])
-def test_exact_parameter_counts(factor: int, parameters: int) -> None:
+@pytest.mark.parametrize("factor", [2, 3, 4])
+def test_pictures_become_larger_by_the_factor(factor: int) -> None:
     benchmark, _ = built(upscale_factor=factor)
-    assert sum(parameter.numel() for parameter in benchmark.model.parameters()) == parameters
     assert benchmark.model(torch.rand(2, 1, 5, 7)).shape == (2, 1, 5 * factor, 7 * factor)
 
 

@@ -4,13 +4,12 @@
     ./lies.py HalfTheWords --repeat 9 --number 20
 
 What cheats a launch rather than its loop (tenants that never load each other, an interpreter that is changed) has a
-place here, too: a class in LIES, and in `JUDGED_BY_LAUNCHES` where no single record can show it.
+place here, too.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -169,29 +168,6 @@ class SilentPadding(PaddedRows):
     padding = None
 
 
-class WorksBefore(Plain):
-    """A part of every observation's work is done before its clock starts."""
-
-    number: int = 100
-
-    def before_observation(self, run: Run) -> None:
-        self.ahead = []
-        start_ns = time.perf_counter_ns()
-        for _ in range(self.number):
-            self.ahead.append(self.augmented())
-        self.took_ns = time.perf_counter_ns() - start_ns
-
-    def augmented(self) -> torch.Tensor:
-        return torch.linalg.svd(torch.randn(48, 48))[1].sum()
-
-    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
-        ahead = getattr(self, "ahead", None)
-        extra = ahead.pop() if ahead else self.augmented()
-        loss = super().step(run, batch)
-        assert loss is not None
-        return loss + 0 * extra
-
-
 class BeginsLate(Plain):
     """Its clock starts when a part of the observation's batches are done, and all of them are counted.
 
@@ -219,7 +195,6 @@ LIES: dict[str, type[Plain]] = {
     for kind in list(globals().values())
     if isinstance(kind, type) and issubclass(kind, Plain) and kind.__module__ == __name__
 }
-JUDGED_BY_LAUNCHES: frozenset[str] = frozenset()
 
 if __name__ == "__main__":
     main(LIES[sys.argv[1]], sys.argv[2:])

@@ -27,9 +27,6 @@ class Benchmark(BenchmarkParameters):
         """Return the batches, without end: `run.resident(...)` or `run.loader(dataset)`."""
         raise NotImplementedError
 
-    def before_observation(self, run: Run) -> None:
-        """Prepare for the observation to come, before its clock starts: most benchmarks have nothing to."""
-
     def step(self, run: Run, batch: Any) -> torch.Tensor | None:
         """Do one training step and return its loss, a scalar still on the device (None: no loss here)."""
         raise NotImplementedError

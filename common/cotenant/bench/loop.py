@@ -140,7 +140,6 @@ class Loop:
 
     def observe(self, number: int) -> Observation:
         """Make one observation; its garbage is collected after its clock has stopped."""
-        self.benchmark.before_observation(self._run)
         self._number = number
         work, updated = self._work, self._run.updates
         marked = MarkedSteps(work.step, work.device) if self.benchmark.serves else None
