@@ -7,7 +7,7 @@ import pytest
 from cotenant.datasets import fetch as fetching
 from cotenant.datasets import progress
 from cotenant.datasets.dataset import Archive, Received
-from cotenant.datasets.fetch import check_mirror, fetch, sources
+from cotenant.datasets.fetch import check_mirror, fetch
 from cotenant.errors import CotenantError
 from datasets import loopback
 from datasets.conftest import tree
@@ -108,6 +108,7 @@ def test_what_passes_is_waited_for(server, folder):
     for answers in (
         [status(500)],
         [status(429), status(408)],
+        [status(425)],
         [loopback.reset],
         [loopback.chunked_cut],
         [cut(1000), loopback.wrong_range],
@@ -126,6 +127,7 @@ def test_the_next_source_is_asked(server, folder, capsys):
     server.files["/bad"] = CONTENT
     for answers, reason in (
         ([status(404)], "error: 404"),
+        ([status(400)], "error: 400"),
         ([status(410)], "error: 410"),
         ([status(204)], "it has 0 bytes, and file has 102,400"),
         ([ignoring_ranges(length=1000)], "it has 1,000 bytes, and file has 102,400"),
@@ -179,23 +181,6 @@ def test_what_curl_is_told():
     assert secure[secure.index("--continue-at") + 1] == "5"
     assert secure[1] == "--disable"
     assert secure[-1] == "https://host/file"
-
-
-def test_which_problems_are_final(folder):
-    for code, words, final in (
-        (6, "curl: (6) Could not resolve host", False),
-        (7, "", False),
-        (22, "curl: (22) The requested URL returned error: 404", True),
-        (22, "curl: (22) The requested URL returned error: 400", True),
-        (22, "curl: (22) The requested URL returned error: 408", False),
-        (22, "curl: (22) The requested URL returned error: 425", False),
-        (22, "curl: (22) The requested URL returned error: 429", False),
-        (22, "curl: (22) The requested URL returned error: 500", False),
-        (28, "curl: (28) Operation timed out", False),
-        (35, "", False),
-        (60, "curl: (60) SSL certificate problem", True),
-    ):
-        assert fetching._source_error(code, words, folder / PART).final == final, words
 
 
 def test_a_part_that_is_wrong_complete_or_too_long(server, folder):
@@ -253,14 +238,4 @@ def test_a_mirror_that_cannot_be_used():
             check_mirror(url)
         assert "secret" not in str(caught.value)
     assert check_mirror("file:///mnt/data/") == "file:///mnt/data"
-
-
-def test_the_mirror_comes_first():
-    wanted = Archive("file", ("https://publisher/file",), 1, None)
-    mirror = check_mirror("https://mirror/my data/")
-    assert sources(wanted, "mnist", mirror) == (
-        "https://mirror/my%20data/mnist/file",
-        "https://mirror/my%20data/file",
-        "https://publisher/file",
-    )
-    assert sources(wanted, "mnist", None) == ("https://publisher/file",)
+    assert check_mirror("https://mirror/my data/") == "https://mirror/my%20data"

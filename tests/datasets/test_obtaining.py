@@ -13,7 +13,7 @@ from cotenant.datasets import real as real_sets
 from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.request import SetRequest
 from cotenant.datasets.sets.mnist import DATASET, recipe
-from cotenant.errors import CotenantError
+from cotenant.errors import EXIT_FOREIGN_FILES, CotenantError
 from datasets import loopback
 from datasets.conftest import tree
 from datasets.loopback import status
@@ -119,12 +119,16 @@ def test_a_fake_set_gives_way_to_the_real_one_and_never_the_other_way(real, serv
     assert (tree(root / "mnist"), (root / "mnist" / "manifest.json").read_bytes()) == before
 
 
-def test_a_persons_own_folder_or_link_is_left_alone(real, server, tmp_path):
-    request = real()
+@pytest.mark.parametrize(
+    ("kind", "remedy"), [("real", "Move the folder away, then name it with --from DIR"), ("fake", "Move")]
+)
+def test_a_persons_own_folder_or_link_is_left_alone(real, server, tmp_path, kind, remedy):
+    request = real() if kind == "real" else fake(real().root)
     request.folder.mkdir(parents=True)
     (request.folder / "mine").write_text("mine")
-    with pytest.raises(CotenantError, match=r"may be your own\. Move the folder away, then name it with --from DIR"):
+    with pytest.raises(CotenantError, match=rf"may be your own\. {remedy}") as caught:
         get(request)
+    assert caught.value.exit_status == EXIT_FOREIGN_FILES
     assert server.requests == []
     assert tree(request.root) == ["mnist/mine"]
     request.folder.rename(tmp_path / "elsewhere")
@@ -132,6 +136,11 @@ def test_a_persons_own_folder_or_link_is_left_alone(real, server, tmp_path):
     with pytest.raises(CotenantError, match="symbolic link"):
         get(request)
     assert tree(tmp_path / "elsewhere") == ["mine"]
+    # An empty folder is nobody's.
+    request.folder.unlink()
+    request.folder.mkdir()
+    get(request)
+    assert standing(request).kind == kind
 
 
 def test_what_arrived_is_kept_and_taken_up_also_beside_the_other_half(real, server):
@@ -171,6 +180,9 @@ def test_two_gigabytes_are_the_most_unasked(real, server):
 
 def test_a_disk_that_is_too_small_is_found_before_anything_is_written(real, server, monkeypatch):
     request = real()
+    monkeypatch.setattr(disk, "free_disk_bytes", lambda path: 10)
+    with pytest.raises(CotenantError, match=r"mnist \(full\) needs .* has 10 bytes free.*, or ask for --size small\."):
+        get(fake(request.root, "full"))
     fetched_bytes = sum(archive.size_bytes for archive in request.dataset.halves["all"].archives)
     monkeypatch.setattr(disk, "free_disk_bytes", lambda path: 100_000 + fetched_bytes - 1)
     with pytest.raises(CotenantError, match=r"mnist \(real, all\) needs 10. kB and .*, or ask for USE_VALIDATION=1"):
@@ -188,20 +200,6 @@ def test_a_disk_that_is_too_small_is_found_before_anything_is_written(real, serv
     get(request)
     assert sorted(path.name for path in request.root.iterdir()) == [".locks", "mnist"]
     assert not (request.folder / "half").exists()
-
-
-def test_a_disk_that_becomes_full_is_one_sentence(real, server, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(obtain, "write_manifest", full)
-        with pytest.raises(CotenantError, match=r"became full while mnist \(real, all\) was made"):
-            get(real())
-    assert read_manifest(real().folder) is None
-    server.requests.clear()
-    get(real())
-    assert server.requests == []  # The archives had arrived.
 
 
 @pytest.mark.parametrize(

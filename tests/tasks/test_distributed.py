@@ -63,12 +63,25 @@ def whole(tensor: Any) -> torch.Tensor:
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor.clone()
 
 
-def trained(rank: int, ranks: int, folder: Path, place: str) -> None:
-    """Save the batch, the gradients of its step, and the weights after it, in each form."""
+def as_rank(rank: int, ranks: int) -> pytest.MonkeyPatch:
+    """Let runs of this process be of this rank, which has met the others."""
     patch = pytest.MonkeyPatch()
     for name, value in {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks}.items():
         patch.setenv(name, str(value))
-    patch.setattr(World, "join", lambda world, device: None)  # They have met.
+    patch.setattr(World, "join", lambda world, device: None)
+    return patch
+
+
+def joined(*batches: Any) -> Any:
+    """Return the rows of several batches as one."""
+    if isinstance(batches[0], torch.Tensor):
+        return torch.cat(batches)
+    return tuple(map(torch.cat, zip(*batches, strict=True)))
+
+
+def trained(rank: int, ranks: int, folder: Path, place: str) -> None:
+    """Save the batch, the gradients of its step, and the weights after it, in each form."""
+    as_rank(rank, ranks)
     seen = {}
     for form in FORMS:
         benchmark, run = built(of(place), parallel=form, **SMALL[place])
@@ -92,19 +105,13 @@ def test_ranks_of_a_modern_model_train_one_model(place: str, tmp_path: Path) -> 
         assert furthest(first[form][1], gradients) < 1e-6
     if place in OF_ROWS:
         benchmark, run = built(of(place), **SMALL[place])
-        batches = first["ddp"][0], second["ddp"][0]
-        parts = [batches] if isinstance(batches[0], torch.Tensor) else list(zip(*batches, strict=True))
-        both = [torch.cat(part) for part in parts]
-        benchmark.step(run, both[0] if len(both) == 1 else tuple(both))
+        benchmark.step(run, joined(first["ddp"][0], second["ddp"][0]))
         assert furthest([weight.grad for weight in benchmark.model.parameters()], gradients) < 1e-6
 
 
 def beside_itself(rank: int, ranks: int, folder: Path, place: str, more: dict[str, Any]) -> None:
     """Save the batch and the gradients of one step: as all ranks have them, and as this rank has them by itself."""
-    patch = pytest.MonkeyPatch()
-    for name, value in {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks}.items():
-        patch.setenv(name, str(value))
-    patch.setattr(World, "join", lambda world, device: None)  # They have met.
+    patch = as_rank(rank, ranks)
     benchmark, run = built(of(place), parallel="ddp", **SMALL[place] | more)
     batch = next(iter(benchmark.batches(run)))
     tensors = [tensor for module in run.modules for tensor in (*module.parameters(), *module.buffers())]
@@ -138,9 +145,7 @@ def test_gradients_of_two_ranks_are_the_mean_of_each_ranks_own(place: str, tmp_p
         whole = SMALL[place] | more | {"batch_size": RANKS * SMALL[place]["batch_size"]}
         benchmark, run = built(of(place), **whole)
         run.update = lambda loss, optimizer, clip_norm=None: run.precision.update(loss, optimizer)
-        parts = [(first, second)] if isinstance(first, torch.Tensor) else list(zip(first, second, strict=True))
-        both = [torch.cat(part) for part in parts]
-        benchmark.step(run, both[0] if isinstance(first, torch.Tensor) else tuple(both))
+        benchmark.step(run, joined(first, second))
         assert furthest([weight.grad for weight in benchmark.model.parameters()], ours) < 1e-6
 
 

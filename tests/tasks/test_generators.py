@@ -11,7 +11,6 @@ from torch import nn
 from torchvision.models import vgg16
 
 from cotenant.bench import Run
-from cotenant.errors import CotenantError
 from tasks import loading
 from tasks.loading import losses, main_of
 
@@ -202,12 +201,6 @@ def test_fp16_trains_under_its_scaler() -> None:
     assert not all(map(torch.equal, before, benchmark.model.parameters()))
     assert run.precision.scaler is not None
     assert run.precision.scaler.get_scale() == 2.0**16
-
-
-@pytest.mark.parametrize("size", [4, 18])
-def test_a_size_that_cannot_be_halved_twice_is_refused(size: int) -> None:
-    with pytest.raises(CotenantError, match=f"--image-size {size} .*multiple of 4"):
-        style_of(image_size=size)
 
 
 def test_residual_blocks_begin_with_their_input() -> None:

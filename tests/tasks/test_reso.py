@@ -14,7 +14,6 @@ from torch import nn
 
 from cotenant.bench import MissingDataError, Run
 from cotenant.datasets.sets import bsds500
-from cotenant.errors import CotenantError
 from tasks import loading
 from tasks.loading import losses, main_of
 
@@ -105,8 +104,3 @@ def test_pictures_that_are_too_small_are_named(pictures: Path) -> None:
     benchmark, run = built(data=pictures, crop=400)
     with pytest.raises(MissingDataError, match=r"\.jpg is (481 x 321|321 x 481)\..*--crop smaller than 400"):
         next(iter(benchmark.batches(run)))
-
-
-def test_a_factor_beyond_the_crop_is_refused() -> None:
-    with pytest.raises(CotenantError, match="--upscale_factor 20 does not fit a crop of 16"):
-        built(upscale_factor=20, crop=16)

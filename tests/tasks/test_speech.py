@@ -7,7 +7,6 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, conv1d, mse_loss, pad
 
 from cotenant.bench import Run, UnsupportedError
-from cotenant.errors import CotenantError
 from tasks.loading import SMALL, built, main_of
 
 TACOTRON, WAVEGLOW = "speech_synthesis/tacotron2", "speech_synthesis/waveglow"
@@ -105,11 +104,6 @@ def test_padding_counts_in_no_loss(tacotron: Any) -> None:
     torch.testing.assert_close(loss, expected / frames)
 
 
-def test_halves_of_an_odd_number_are_a_sentence(tacotron: Any) -> None:
-    with pytest.raises(CotenantError, match="--encoder 17 is odd"):
-        tacotron.SpeechSynthesis(encoder=17)
-
-
 # ---- WaveGlow
 
 
@@ -168,12 +162,3 @@ def test_the_loss_is_how_improbable_the_noise_is(waveglow: Any) -> None:
     assert ([tuple(part.shape) for part in batch], benchmark.items(batch)) == ([(2, 512), (2, 4, 3)], 1024)
     benchmark.model = lambda *batch: (torch.full((2, 8, 64), 3.0), torch.tensor(512.0))
     assert benchmark.step(run, batch) == 4.5 - 0.5
-
-
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [({"segment": 100}, "--segment 100 is no multiple of 8."), ({"steps": 17}, "--steps 17 is more than 16.")],
-)
-def test_sizes_that_no_model_has_are_a_sentence(waveglow: Any, flags: dict[str, int], sentence: str) -> None:
-    with pytest.raises(CotenantError, match=sentence):
-        waveglow.SpeechFromMel(**flags)

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch import nn
 from torch.nn import functional
 from torchvision.models.detection.anchor_utils import DefaultBoxGenerator
 from torchvision.models.detection.image_list import ImageList
-from torchvision.models.detection.ssd import SSD, SSDHead
 from torchvision.ops import box_convert, box_iou
 
 from cotenant.bench import Run
@@ -231,56 +229,21 @@ def test_crowds_empty_boxes_and_pictures_without_objects_are_left_out(ssd: Any, 
     assert dataset.objects.tolist() == [[1, 2, 5, 7.5, 2]]
 
 
-def public_ssd(ssd: Any, net: Any) -> Any:
-    """Return torchvision's SSD with the weights of our network: our maps below its heads, boxes and transform."""
-
-    class Maps(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.net = net
-
-        def forward(self, images: torch.Tensor) -> dict[str, torch.Tensor]:
-            maps = [net.backbone(images)]
-            for block in net.extra:
-                maps.append(block(maps[-1]))
-            return {str(number): one for number, one in enumerate(maps)}
-
-    boxes = ssd.boxes
+@pytest.mark.slow
+def test_boxes_are_those_of_torchvision(ssd: Any) -> None:
+    """Its network is compared in tests/benchmarks/test_public_models.py."""
+    boxes, maps = ssd.boxes, [torch.empty(1, 1, side, side) for side in ssd.boxes.MAPS]
     generator = DefaultBoxGenerator(
         [list(ratios) for ratios in boxes.RATIOS],
         scales=[scale / 300 for scale in boxes.SCALES],
         steps=list(boxes.STEPS),
     )
-    head = SSDHead([part.in_channels for part in net.heads], list(boxes.SHAPES), 81)
-    for ours, offsets, scores, shapes in zip(
-        net.heads, head.regression_head.module_list, head.classification_head.module_list, boxes.SHAPES, strict=True
-    ):
-        for name in ("weight", "bias"):
-            values = getattr(ours, name).unflatten(0, (85, shapes)).transpose(0, 1)
-            getattr(offsets, name).data = values[:, :4].flatten(0, 1).clone()
-            getattr(scores, name).data = values[:, 4:].flatten(0, 1).clone()
-    return SSD(Maps(), generator, (300, 300), 81, image_mean=[0.0] * 3, image_std=[1.0] * 3, head=head)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backbone", ["resnet34", "resnet50"])
-def test_boxes_offsets_and_scores_are_those_of_torchvision(ssd: Any, backbone: str) -> None:
-    net = ssd.SSD300(81, backbone).eval()
-    theirs = public_ssd(ssd, net).eval()
-    images = torch.rand(2, 3, 300, 300)
-    with torch.no_grad():
-        offsets, scores = net(images)
-        maps = list(theirs.backbone(images).values())
-        predicted = theirs.head(maps)
-        (boxes, _) = theirs.anchor_generator(ImageList(images, [(300, 300)] * 2), maps)
+    (theirs,) = generator(ImageList(torch.empty(1, 3, 300, 300), [(300, 300)]), maps)
     # Theirs go place by place, ours shape by shape.
     number, orders = torch.arange(8732), []
-    for shapes, side in zip(ssd.boxes.SHAPES, ssd.boxes.MAPS, strict=True):
+    for shapes, side in zip(boxes.SHAPES, boxes.MAPS, strict=True):
         of_map, number = number.split([shapes * side**2, len(number) - shapes * side**2])
         orders.append(of_map.view(shapes, side**2).T.flatten())
-    order = torch.cat(orders)
-    torch.testing.assert_close(offsets[..., order].mT, predicted["bbox_regression"], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(scores[..., order].mT, predicted["cls_logits"], rtol=1e-4, atol=1e-5)
     # In the original a centre beyond the image lies on its edge; torchvision clamps sizes alone.
-    theirs = box_convert(boxes, "xyxy", "cxcywh") / 300
-    torch.testing.assert_close(ssd.boxes.default_boxes()[:, order].T, theirs.clamp(0, 1), rtol=1e-4, atol=1e-6)
+    expected = (box_convert(theirs, "xyxy", "cxcywh") / 300).clamp(0, 1)
+    torch.testing.assert_close(boxes.default_boxes()[:, torch.cat(orders)].T, expected, rtol=1e-4, atol=1e-6)
