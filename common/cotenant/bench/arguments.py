@@ -125,14 +125,14 @@ def parse(cls: type, argv: Sequence[str]) -> Parsed:
         name: given.get(_POSITIONAL + name, given.get(name, how.default)) for name, (_, how) in parameters.items()
     }
     values |= {name: tuple(chain(*value)) for name, value in values.items() if isinstance(value, list)}
-    ignored = [spelling for spelling in _ignored(cls) if _IGNORED + spelling in given]
+    ignored = [spelling for spelling in getattr(cls, "ignored", {}) if _IGNORED + spelling in given]
     named = frozenset(name for name in parameters if name in given or _POSITIONAL + name in given)
     return Parsed(values, ignored, named, renamed)
 
 
 def _in_own_words(cls: type, argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the words with those of other suites replaced, and a sentence for each of these."""
-    aliases = _aliases(cls)
+    aliases = getattr(cls, "aliases", {})
     words: list[str] = []
     for word in argv:
         name, attached, value = word.partition("=")
@@ -140,10 +140,6 @@ def _in_own_words(cls: type, argv: Sequence[str]) -> tuple[list[str], list[str]]
         words += [*before, last + attached + value]
     given = dict.fromkeys(word.partition("=")[0] for word in argv)
     return words, [f"{name} is {aliases[name]} here." for name in given if name in aliases]
-
-
-def _aliases(cls: type) -> dict[str, str]:
-    return getattr(cls, "aliases", {})
 
 
 class _Parser(argparse.ArgumentParser):
@@ -169,15 +165,11 @@ def _parser(cls: type) -> argparse.ArgumentParser:
     for name, (kind, how) in parameters.items():
         _add(common if name in root else own, name, kind, how)
     without_effect = parser.add_argument_group("accepted, without effect")
-    for spelling, count in _ignored(cls).items():
+    for spelling, count in getattr(cls, "ignored", {}).items():
         values: dict[str, Any] = {"nargs": count, "metavar": "VALUE"} if count else {"action": "store_true"}
         without_effect.add_argument(spelling, dest=_IGNORED + spelling, **values)
-    parser.epilog = " ".join(f"{name} is {ours}." for name, ours in _aliases(cls).items()) or None
+    parser.epilog = " ".join(f"{name} is {ours}." for name, ours in getattr(cls, "aliases", {}).items()) or None
     return parser
-
-
-def _ignored(cls: type) -> dict[str, int]:
-    return getattr(cls, "ignored", {})
 
 
 def _add(group: argparse._ArgumentGroup, name: str, kind: Any, how: Flag) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, TensorDataset
 
 from cotenant.bench.outcome import MissingDataError
@@ -86,7 +86,7 @@ def loader(
                 generator=torch.Generator().manual_seed(seed),
             )
         )
-    return batches if place is None else (_placed(batch, place) for batch in batches)
+    return batches if place is None else (tree_map_only(torch.Tensor, place, batch) for batch in batches)
 
 
 def _let_sockets_fit() -> None:
@@ -112,17 +112,6 @@ def _gathered(
             parts = (tensor.index_select(0, chosen) for tensor in tensors)
             # A copy from memory that is not pinned may wait for the steps before it.
             yield tuple(part.pin_memory() if pin_memory else part for part in parts)
-
-
-def _placed(batch: Any, place: Place) -> Any:
-    if isinstance(batch, torch.Tensor):
-        return place(batch)
-    if isinstance(batch, (tuple, list)):
-        parts = [_placed(part, place) for part in batch]
-        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
-    if isinstance(batch, dict):
-        return {key: _placed(part, place) for key, part in batch.items()}
-    return batch
 
 
 ORDERED = frozenset(
