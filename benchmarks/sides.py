@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import itertools
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import perf_counter_ns
@@ -19,6 +17,7 @@ from jobs import Job
 from cotenant.bench import Benchmark, Run
 from cotenant.bench.chrono import Work, observe
 from cotenant.bench.loop import WARM_UP_STEPS, Loop
+from cotenant.bench.replay import benchmark_in
 
 TASKS = Path(__file__).resolve().parents[1] / "tasks"
 Timed = Callable[[], int]
@@ -63,19 +62,7 @@ def by_hand(script: Iterator[Any], number: int) -> Timed:
 
 def benchmark_of(task: str) -> type[Benchmark]:
     """Return the benchmark of tasks/<task>; of one task only in this process, as its modules have common names."""
-    folder = TASKS / task / "pytorch"
-    sys.path.insert(0, str(folder))
-    spec = importlib.util.spec_from_file_location(task.replace("/", "_"), folder / "main.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    (found,) = (
-        one
-        for one in vars(module).values()
-        if inspect.isclass(one) and issubclass(one, Benchmark) and one.__module__ == module.__name__
-    )
-    return found
+    return benchmark_in(TASKS / task / "pytorch" / "main.py")
 
 
 def prepared(benchmark: Benchmark, run: Run) -> tuple[Work, list[torch.Tensor]]:

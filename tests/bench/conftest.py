@@ -1,20 +1,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from bench.state import unchanged
+from bench.state import one_thread, state_unchanged
 from cotenant.bench import alone, auditor, chrono, loop, steps
+
+__all__ = ["one_thread", "state_unchanged"]
 
 
 @pytest.fixture(autouse=True)
-def _unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    # The steps of these tests are short; most of them are about books on every batch.
+def _books_on_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps of these tests are short; most of them are about books on every batch."""
     monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 0)
-    with unchanged(monkeypatch):
-        yield
 
 
 @pytest.fixture

@@ -42,3 +42,22 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.use_deterministic_algorithms(False)
     torch.backends.cudnn.deterministic = False
     torch.set_flush_denormal(False)
+
+
+@pytest.fixture(autouse=True)
+def state_unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with unchanged(monkeypatch):
+        yield
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Two threads on so little work wait for each other more than they work."""
+    yield from threads(1)
+
+
+def threads(number: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    yield
+    torch.set_num_threads(before)

@@ -108,18 +108,6 @@ def test_by_default_five_are_skipped_or_a_third() -> None:
         assert Small(repeat=repeat).skip == skip
 
 
-def test_every_kind_of_parameter() -> None:
-    class Kinds(Benchmark):
-        depth: int = 1
-        rate: float | None = None
-        arch: Literal["a", "b"] = "a"
-        layers: tuple[int, ...] = (1, 2)
-        folder: Path | None = positional(None, "a folder", "--folder")
-
-    kinds = Kinds(depth=3)
-    assert (kinds.depth, kinds.rate, kinds.arch, kinds.layers, kinds.folder) == (3, None, "a", (1, 2), None)
-
-
 class Many(Benchmark):
     """One step = one of many things, 100 % of them."""
 
@@ -149,6 +137,7 @@ def test_spellings() -> None:
         assert values("-l", number)["lr"] == values("--lr", number)["lr"] == float(number)
     for words in (["256 256 128 64"], ["256", "256", "128", "64"], ["256 256", "128 64"]):
         assert values("--layers", *words, "--lr", "1")["layers"] == (256, 256, 128, 64)
+    assert values("--folder", "x")["folder"] == Path("x")
     for argv, on in (([], True), (["--cuda"], True), (["--no-cuda"], False), (["--no-cuda", "--cuda"], True)):
         assert values(*argv)["cuda"] is on
 
@@ -166,10 +155,6 @@ def test_positionals_stand_anywhere_between_flags(parts: list[list[str]]) -> Non
     assert parsed.values["second"] == second
     assert (parsed.values["lr"], parsed.values["cuda"], parsed.values["emsize"]) == (2, False, 3)
     assert parsed.ignored == ["--threshold"]
-
-
-def test_a_positional_may_be_given_as_a_flag() -> None:
-    assert values("--folder", "x")["folder"] == Path("x")
 
 
 def test_ignored_flags_are_accepted_with_their_values_and_listed() -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from bench.small import Small
-from cotenant.bench import Benchmark, Run, flag, saved, session
+from cotenant.bench import Benchmark, Run, flag, saved
 from cotenant.bench.alone import Alone
 from cotenant.bench.audit import MOST_STEPS, Expected, Step
 from cotenant.bench.loop import Loop
@@ -229,25 +226,6 @@ def test_weights_that_have_learned_all_need_not_move() -> None:
             return loss
 
     assert audited(Learned())["audit"]["differences"] == []
-
-
-@pytest.mark.usefixtures("own_clock")
-@pytest.mark.parametrize("fraud", ["none", "quarter"])
-def test_a_benchmark_that_runs_alone_audits_itself(fraud: str, tmp_path: Path) -> None:
-    report = tmp_path / "r.json"
-    words = ["--fraud", fraud, "--repeat", "8", "--number", "10", "--no-cuda", "--report", str(report)]
-    assert session.run_benchmark(Fraud, words) == 0
-    record = json.loads(report.read_text())
-    audit, seen = record["observed"]["audit"], record["observations"]
-    assert len(set(audit["after"])) == 3
-    assert all(1 <= after <= 8 for after in audit["after"])
-    # The whole of an audit lies between the last clock read of one observation and the first one of the next.
-    starts_ns = [one["start_ns"] for one in seen[1:]] + [time.thread_time_ns()]
-    gaps_ns = [start_ns - one["end_ns"] for one, start_ns in zip(seen, starts_ns, strict=True)]
-    spent_ns = dict(zip(audit["after"], audit["cost_ns"], strict=True))
-    assert all(0 < cost_ns <= gaps_ns[after - 1] for after, cost_ns in spent_ns.items())
-    errors = [finding["rule"] for finding in record["findings"] if finding["severity"] == "error"]
-    assert errors == ([] if fraud == "none" else ["credited"])
 
 
 # ---- words, and what fills the rows of a batch up to its longest sentence

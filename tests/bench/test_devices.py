@@ -105,39 +105,30 @@ def losses(benchmark: Benchmark, steps: int = 5) -> list[float]:
 
 
 @pytest.mark.usefixtures("devices")
-def test_every_device_has_its_part_of_the_batch_and_all_items_count() -> None:
-    benchmark: Any = Replicated()
-    loop = Loop(benchmark, run := Run(benchmark))
+def test_every_device_has_its_part_of_the_batch_and_is_one_of_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = Loop(benchmark := Replicated(), run := Run(benchmark))
     loop.warm_up()
     assert loop.observe(3).items == 3 * 8
-    assert benchmark.model.device_ids == [0, 1, 2, 3]
-    assert set(map(tuple, benchmark.model.parts)) == {(2, 2, 2, 2)}
-    told = tenant_facts(run, loop)["observed"]
-    assert (told["parallel"], told["replicas"], told["world_size"], told["dtype"]) == ("dp", 4, 1, "fp32")
-    assert told["flops_per_step"] is None
+    model: Any = benchmark.model
+    assert (model.device_ids, set(map(tuple, model.parts))) == ([0, 1, 2, 3], {(2, 2, 2, 2)})
     assert run.findings == []
-
-
-@pytest.mark.usefixtures("devices")
-def test_alone_every_replica_is_a_device_of_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "tenant_facts", lambda run, loop: tenant_facts(run, loop) | {"gpu": "Board"})
     assert session.run_benchmark(Replicated, ["--report", str(tmp_path / "r.json")]) == 0
     record = json.loads((tmp_path / "r.json").read_text())
+    told = record["observed"]
+    assert (told["parallel"], told["replicas"], told["world_size"], told["dtype"]) == ("dp", 4, 1, "fp32")
+    assert told["flops_per_step"] is None
     assert (record["devices"], record["vcd"], record["group"]) == (4, "0,1,2,3", "all")
     assert (record["batch_size"], record["batch_size_per_device"]) == (8, 2)
-
-
-@pytest.mark.usefixtures("devices")
-def test_replicas_learn_what_one_device_learns() -> None:
     assert losses(Replicated(seed=3)) == pytest.approx(losses(Small(seed=3, batch_size=8)))
 
 
 def test_one_device_is_said_and_recorded() -> None:
     benchmark = Replicated()
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
-    told = tenant_facts(run, loop)["observed"]
-    assert ("parallel" in told, told["replicas"]) == (False, 1)
+    benchmark.build(run := Run(benchmark))
+    assert ("parallel" in run.observed, run.observed["replicas"]) == (False, 1)
     assert [one.sentence for one in run.findings] == [
         "DataParallel has one device here (CPU), so the model ran without it."
     ]

@@ -21,7 +21,6 @@ from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, tenant_facts
 from cotenant.bench.graph import refuse
 from cotenant.bench.loop import Loop
-from cotenant.bench.optimizers import fused
 from cotenant.bench.outcome import outcome_of
 from cotenant.bench.precision import Precision
 from cotenant.results.identity import unique_id
@@ -227,18 +226,6 @@ def test_a_processor_records_nothing_nor_do_several_ranks_nor_who_acts(
         refuse(ranks)
     with pytest.raises(UnsupportedError, match="acts in an environment"):
         Acting(graph=True)
-
-
-def test_apex_counts_on_the_host_and_records_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "cotenant.bench.optimizers._apex", lambda *given: SimpleNamespace(FusedAdam=lambda *a, **b: "apex")
-    )
-    made = [
-        fused("Adam", [nn.Parameter(torch.ones(2))], CUDA, Precision("fp32"), by_torch=by_torch)
-        for by_torch in (False, True)
-    ]
-    assert made[0] == "apex"
-    assert isinstance(made[1], torch.optim.Adam)
 
 
 class Convolving(Small):

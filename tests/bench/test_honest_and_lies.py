@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,7 @@ FOUND: dict[str, tuple[str, str]] = {
 """The error that each lie is, and a part of its sentence."""
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # Several that wait for each other on a busy machine take seconds.
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")  # Several that wait for each other take seconds.
 
 
 def errors_of(kind: type[Plain], folder: Path, *words: object) -> dict[str, str]:

@@ -71,31 +71,26 @@ def test_a_set_may_be_a_link(tmp_path: Path) -> None:
     assert class_folders(tmp_path / "classes", REMEDY).paths[0] == f"{tmp_path}/classes/a/1.jpg"
 
 
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    touch(tmp_path, "x", "flat/1.jpg", "full/a/1.jpg", "full/b/1.txt")
-    for root, sentence in (
-        ("nowhere", r"/nowhere cannot be read: No such file or directory\. Make them\."),
-        ("x", r"/x cannot be read: Not a directory\. Make them\."),
-        ("flat", r"/flat holds no folders of images, one for each class\. Make them\."),
-        ("full", r"/full/b holds no JPEG or PNG files\. Make them\."),
-    ):
-        with pytest.raises(MissingDataError, match=sentence):
-            class_folders(tmp_path / root, REMEDY)
-
-
-def test_a_folder_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    touch(tmp_path, "a/1.jpg", "b/1.jpg")
+def test_what_is_not_there_or_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, "x", "flat/1.jpg", "full/a/1.jpg", "full/b/1.txt", "closed/a/1.jpg", "closed/b/1.jpg")
     real = os.scandir
 
     def scandir(path: Any) -> Any:
-        if str(path).endswith("/b"):
+        if str(path).endswith("closed/b"):
             raise PermissionError(13, "Permission denied", str(path))
         return real(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    for search in (class_folders, images_below):
-        with pytest.raises(MissingDataError, match=r"/b cannot be read: Permission denied\. Make them\."):
-            search(tmp_path, REMEDY)
+    for search, root, sentence in (
+        (class_folders, "nowhere", r"/nowhere cannot be read: No such file or directory\. Make them\."),
+        (class_folders, "x", r"/x cannot be read: Not a directory\. Make them\."),
+        (class_folders, "flat", r"/flat holds no folders of images, one for each class\. Make them\."),
+        (class_folders, "full", r"/full/b holds no JPEG or PNG files\. Make them\."),
+        (class_folders, "closed", r"/b cannot be read: Permission denied\. Make them\."),
+        (images_below, "closed", r"/b cannot be read: Permission denied\. Make them\."),
+    ):
+        with pytest.raises(MissingDataError, match=sentence):
+            search(tmp_path / root, REMEDY)
 
 
 def jpeg(path: Path) -> bytes:

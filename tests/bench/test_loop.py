@@ -331,26 +331,18 @@ class Quick(Small):
         return torch.zeros(())
 
 
-def test_books_of_short_steps_are_kept_on_some_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**9)
-    benchmark = Quick()
-    loop = loop_of(benchmark)
-    loop.warm_up()
-    assert loop.books_every == BOOKED_OF_SHORT
-    seen = loop.observe(25)
-    assert (seen.items, len(seen.losses)) == (100, 3)
-
-
-def test_books_of_loaded_input_or_of_longer_steps_are_kept_on_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_books_of_short_steps_are_kept_on_some_batches_but_of_loaded_input(monkeypatch: pytest.MonkeyPatch) -> None:
     class Loaded(Quick):
         def batches(self, run: Run) -> Iterable[Any]:
             return run.loader(torch.utils.data.TensorDataset(torch.ones(9, 3)))
 
-    for cls, short_ns in ((Loaded, 10**9), (Quick, 0)):
+    for cls, short_ns, every, losses in ((Quick, 10**9, BOOKED_OF_SHORT, 3), (Loaded, 10**9, 1, 25), (Quick, 0, 1, 25)):
         monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", short_ns)
         loop = loop_of(cls())
         loop.warm_up()
-        assert loop.books_every == 1
+        assert loop.books_every == every
+        seen = loop.observe(25)
+        assert (seen.items, len(seen.losses)) == (100, losses)
 
 
 def test_books_are_kept_on_every_batch_once_they_count_unequally(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -597,27 +589,18 @@ class Loading(Small):
         return super().step(run, batch)
 
 
-def trained(cached: bool) -> tuple[Loading, Run]:
-    """Return a benchmark after its warm-up and an observation of five batches."""
+@pytest.mark.parametrize("cached", [False, True])
+def test_every_step_trains_on_the_first_batch_where_that_is_asked_for_and_says_so(cached: bool) -> None:
     benchmark = Loading(cached_batch=cached)
     loop = Loop(benchmark, run := Run(benchmark))
     if cached:
         until(lambda: not multiprocessing.active_children(), "nobody reads on beside the clock")
     loop.warm_up()
     loop.observe(5)
-    return benchmark, run
-
-
-def test_every_step_trains_on_the_first_batch_and_says_so() -> None:
-    benchmark, run = trained(cached=True)
-    assert len({id(one) for one in benchmark.seen}) == 1
-    assert [(one.rule, one.severity) for one in run.findings] == [("cached_batch", "warning")]
-
-
-def test_without_the_flag_batches_are_read() -> None:
-    benchmark, run = trained(cached=False)
-    assert len({tuple(one.flatten().tolist()) for one in benchmark.seen}) == len(benchmark.seen) > 5
-    assert run.findings == []
+    batches = {tuple(one.flatten().tolist()) for one in benchmark.seen}
+    assert len(batches) == (1 if cached else len(benchmark.seen))
+    assert len(benchmark.seen) > 5
+    assert [(one.rule, one.severity) for one in run.findings] == [("cached_batch", "warning")] * cached
 
 
 def test_of_a_batch_that_is_resident_anyway_the_flag_is_without_effect() -> None:

@@ -2,32 +2,18 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-import torch
 
-from bench.state import unchanged
+from bench.state import one_thread, state_unchanged
+
+__all__ = ["one_thread", "state_unchanged"]
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 Load = Callable[[str], ModuleType]
-
-
-@pytest.fixture(autouse=True)
-def _unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with unchanged(monkeypatch):
-        yield
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Two threads on so little work wait for each other more than they work."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

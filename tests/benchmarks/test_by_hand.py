@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from benchmarks.conftest import BENCHMARKS, Load
-from cotenant.bench import Run
-from tasks.loading import benchmark_in, draw_pictures, main_of
+from tasks.loading import built, draw_pictures, of
 
 SMALL: dict[str, dict[str, Any]] = {
     "toy_reg": {"batch_size": 64},
@@ -35,10 +34,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 def ours(task: str, arguments: dict[str, Any]) -> tuple[int, float]:
     """Return how many parameters a task trains, and its first loss."""
-    benchmark = benchmark_in(main_of(task))(cuda=False, **arguments)
-    run = Run(benchmark)
-    torch.manual_seed(0)
-    benchmark.build(run)
+    benchmark, run = built(of(task), **arguments)
     batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
     losses = (step(run, next(batches)) for _ in itertools.count())
     loss = next(loss for loss in losses if loss is not None).item()
@@ -85,11 +81,7 @@ def test_images_are_read_as_by_the_task(load: Load, tmp_path: Path) -> None:
 
 def test_episodes_are_played_in_step(load: Load) -> None:
     """Only then do both sides of a pair have as long episodes."""
-    module = main_of(load("jobs").JOBS["cart"].task)
-    benchmark = benchmark_in(module)(cuda=False)
-    run = Run(benchmark)
-    torch.manual_seed(0)
-    benchmark.build(run)
+    benchmark, run = built(of(load("jobs").JOBS["cart"].task))
     steps = script(load, "cart", {})
     next(steps)
     for turn in range(10):

@@ -65,15 +65,6 @@ def test_a_job_that_fails_is_a_row_of_the_table(
     assert asked == ["vae", "reso", "reso"]
 
 
-@pytest.mark.parametrize(("rate", "status"), [(1.0, 0), (0.99, 1)])
-def test_a_broken_promise_is_an_exit_status(
-    rate: float, status: int, load: Load, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = load("tasks")
-    monkeypatch.setattr(module, "start", lambda *asked, **how: found(8, 20_000_000, hand=rate))
-    assert module.main(["reso", "--pairs", "16"]) == status
-
-
 def test_an_unknown_job_is_named(load: Load, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         load("tasks").main(["vea"])

@@ -17,16 +17,6 @@ def annotations() -> dict:
     return json.loads(b"".join(coco.content(part)))
 
 
-def test_the_files_of_a_set():
-    assert [(part.path, part.split, part.items) for part in coco.recipe(2, 1).files()] == [
-        ("annotations/instances_train2017.json", "train2017", 0),
-        ("annotations/instances_val2017.json", "val2017", 0),
-        ("train2017/000000000009.jpg", "train2017", 1),
-        ("train2017/000000000013.jpg", "train2017", 1),
-        ("val2017/000000000010.jpg", "val2017", 1),
-    ]
-
-
 def test_the_published_categories(annotations):
     ids = [category["id"] for category in annotations["categories"]]
     assert len(ids) == 80

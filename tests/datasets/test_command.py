@@ -1,6 +1,5 @@
 """The command line: where the sets go, which size, what is printed and refused."""
 
-import errno
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -193,16 +192,6 @@ def test_all_of_them_together_find_room_or_do_not(host, tmp_path, capsys, monkey
         assert main(["coco", "imagenet", "--check-room"]) == status
     assert capsys.readouterr().err.startswith("error: What is missing of coco, imagenet needs 62 MB and ")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_place_that_may_not_be_searched_is_one_sentence(host, capsys, monkeypatch):
-    refused = PermissionError(errno.EACCES, "Permission denied", "/root/data")
-    monkeypatch.setattr("cotenant.datasets.disk.free_disk_bytes", Mock(side_effect=refused))
-    assert main(["coco", "imagenet", "--check-room"]) == 2
-    assert capsys.readouterr().err == (
-        "error: /root/data cannot be used: Permission denied."
-        " Change its permissions, or give another place with --root DIR or DATA_DIRECTORY.\n"
-    )
 
 
 def test_how_it_ends(host, capsys, monkeypatch):

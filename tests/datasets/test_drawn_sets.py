@@ -85,20 +85,9 @@ def test_pictures_lie_and_stand_and_vary():
     assert shapes[481, 321] > shapes[321, 481]
 
 
-def test_the_files_of_a_set():
+def test_no_two_files_of_a_set_have_one_path():
     paths = [file.path for file in imagenet.recipe(3, 7, 3, 8, 8).files()]
-    assert paths[:4] == [
-        "train/n00000000/n00000000_0.JPEG",
-        "train/n00000001/n00000001_0.JPEG",
-        "train/n00000002/n00000002_0.JPEG",
-        "train/n00000000/n00000000_1.JPEG",
-    ]
-    assert sum(path.startswith("val/") for path in paths) == 3
-    assert [file.path for file in bsds500.recipe({"train": 2, "test": 1}).files()] == [
-        "data/images/train/1000.jpg",
-        "data/images/train/1001.jpg",
-        "data/images/test/2000.jpg",
-    ]
+    assert paths[2:4] == ["train/n00000002/n00000002_0.JPEG", "train/n00000000/n00000000_1.JPEG"]
     for dataset in (imagenet.DATASET, bsds500.DATASET):
         files = list(dataset.sizes["full"].files())
         assert len({file.path for file in files}) == len(files)

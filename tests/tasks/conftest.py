@@ -3,37 +3,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import torch
 
-from bench.state import unchanged
+from bench.state import one_thread, state_unchanged, threads
 from tasks.loading import main_of
 from tenants.fixtures import loose
 
-__all__ = ["loose"]
-
-
-@pytest.fixture(autouse=True)
-def _unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with unchanged(monkeypatch):
-        yield
-
-
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Two threads on so little work wait for each other more than they work."""
-    yield from threads(1)
+__all__ = ["loose", "one_thread", "state_unchanged"]
 
 
 @pytest.fixture
 def two_threads() -> Iterator[None]:
     yield from threads(2)
-
-
-def threads(number: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

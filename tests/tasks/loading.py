@@ -105,29 +105,20 @@ PRECISIONS = ["fp32", pytest.param("bf16", marks=pytest.mark.slow)]
 """For tasks of convolutions: a processor without bf16 units takes half a minute for a step of the larger ones."""
 
 
-def task(name: str) -> Any:
-    """Return the module of a task's main.py."""
-    return main_of(PLACES[name])
-
-
 def benchmark_of(name: str) -> type[Benchmark]:
     """Return the one benchmark that a task's main.py defines."""
     return of(PLACES[name])
 
 
-def benchmark_in(module: Any) -> type[Benchmark]:
-    """Return the one benchmark that a module defines."""
+def of(place: str) -> type[Benchmark]:
+    """Return the one benchmark that a place's main.py defines."""
+    module = main_of(place)
     (found,) = (
         one
         for one in vars(module).values()
         if isinstance(one, type) and issubclass(one, Benchmark) and one.__module__ == module.__name__
     )
     return found
-
-
-def of(place: str) -> type[Benchmark]:
-    """Return the benchmark of a place."""
-    return benchmark_in(main_of(place))
 
 
 def built(cls: type[Benchmark], **parameters: Any) -> tuple[Any, Run]:

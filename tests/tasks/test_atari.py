@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import copy
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import torch
 from cotenant.bench import Run, UnsupportedError, session
 from cotenant.bench.arguments import parse
 from cotenant.bench.facts import without_effect
-from cotenant.bench.outcome import outcome_of
 from cotenant.errors import CotenantError
 from tasks import loading
 from tasks.loading import PRECISIONS, losses, main_of
@@ -101,23 +99,6 @@ def test_threads_are_as_many_as_the_slices_processors(
 def test_what_is_no_game_is_named(atari: Any, name: str) -> None:
     with pytest.raises(CotenantError, match=f"ale-py has no game {name}"):
         built(atari, env_name=name)
-
-
-@pytest.mark.parametrize("package", ["ale_py", "gymnasium"])
-def test_a_missing_package_is_told_as_such(atari: Any, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    class Nowhere:
-        def find_spec(self, name: str, *_: Any) -> None:
-            if name.partition(".")[0] == package:
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Nowhere(), *sys.meta_path])
-    with pytest.raises(ModuleNotFoundError) as raised:
-        built(atari)
-    outcome, message, _ = outcome_of(raised.value)
-    assert outcome == "missing_package"
-    assert package in message
 
 
 def test_a_rollout_is_what_was_played(atari: Any, monkeypatch: pytest.MonkeyPatch) -> None:

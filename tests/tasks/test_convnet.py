@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from PIL import Image
 
 from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.arguments import parse
 from cotenant.bench.classifiers import classifier
 from cotenant.bench.facts import without_effect
-from cotenant.bench.images import MEAN, STD
 from cotenant.errors import CotenantError
-from tasks.loading import built, decodes, draw_pictures, main_of
+from tasks.loading import built, draw_pictures, main_of
 
 SMALL: dict[str, Any] = {"arch": "resnet18", "size": 32, "batch_size": 4, "workers": 0}
 
@@ -24,34 +22,10 @@ def convnet() -> Any:
     return main_of("image_classification/convnets")
 
 
-@pytest.fixture(scope="module")
-def scaling() -> Any:
-    return main_of("image_classification/scaling")
-
-
-@pytest.fixture(autouse=True)
-def _one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-
-
 def test_resnets_are_of_version_1_5() -> None:
     with torch.device("meta"):
         stage = classifier("resnet50", "--arch").layer2[0]
     assert (stage.conv1.stride, stage.conv2.stride) == ((1, 1), (2, 2))  # The 3 x 3 convolution has the stride.
-
-
-@decodes
-@pytest.mark.parametrize("workers", [0, 1])
-def test_pictures_are_read_and_normalised(convnet: Any, tmp_path: Path, workers: int) -> None:
-    for label, value in enumerate([0, 255]):
-        (tmp_path / f"class{label}").mkdir()
-        Image.new("RGB", (50, 40), (value,) * 3).save(tmp_path / f"class{label}" / "one.jpg", quality=95)
-    benchmark, run = built(convnet.ConvNet, **SMALL | {"workers": workers}, data=tmp_path)
-    images, labels = next(iter(benchmark.batches(run)))
-    assert (images.shape, images.dtype, labels.dtype) == ((4, 3, 32, 32), torch.float32, torch.int64)
-    mean, std = (torch.tensor(of_rgb).view(3, 1, 1) for of_rgb in (MEAN, STD))
-    expected = (labels.view(4, 1, 1, 1) - mean) / std
-    torch.testing.assert_close(images, expected.expand_as(images), atol=0.03, rtol=0)
 
 
 def test_more_classes_than_the_model_knows(convnet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,9 +55,3 @@ def test_ranks_meet_by_what_was_asked_or_it_is_unsupported(convnet: Any, monkeyp
         assert run.observed["backend"] == "gloo"
     with pytest.raises(UnsupportedError, match=r"Ranks on cpu meet by gloo here, not by nccl\. .* or say gloo"):
         convnet.ConvNet(cuda=False, **SMALL, backend="nccl").build(run)
-
-
-def test_an_unknown_network_is_named(scaling: Any) -> None:
-    benchmark = scaling.Scaling(cuda=False, network="resnet51")
-    with pytest.raises(CotenantError, match="Did you mean 'resnet50'"):
-        benchmark.build(Run(benchmark))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,6 @@ from cotenant.bench.observed import FlopCount, described, watched_updates
 from cotenant.findings.rules.work import FLOPS_LIKE
 from cotenant.suite.pressure import RESOURCES
 from tasks.loading import (
-    PLACES,
-    ROOT,
     SMALL,
     TASKS,
     UNTRAINED,
@@ -130,23 +126,6 @@ def test_a_run_asks_mkl_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MKL_CBWR")
     Run(of("regression/polynome")(cuda=False))
     assert os.environ["MKL_CBWR"] == "AUTO"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="this torch was built without MKL")
-def test_a_benchmark_asks_before_mkl_listens() -> None:
-    words = ["--no-cuda", "--repeat", "1", "--number", "2", "--batch-size", "64"]
-    ended = subprocess.run(
-        [sys.executable, TASKS / PLACES["vae"] / "pytorch" / "main.py", *words],
-        env={name: value for name, value in os.environ.items() if name != "MKL_CBWR"}
-        | {"PYTHONPATH": str(ROOT / "common"), "MKL_VERBOSE": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    products = [line for line in ended.stdout.splitlines() if line.startswith("MKL_VERBOSE SGEMM")]
-    assert products
-    assert all("CNR:AUTO" in line for line in products)
 
 
 # ---- it learns, and does what it was asked to do

@@ -15,9 +15,7 @@ DECODE, PREFILL = UNTRAINED
 BOTH = [(place, precision) for place in UNTRAINED for precision in ("fp32", "bf16")]
 
 
-@pytest.fixture(autouse=True)
-def _one_thread(one_thread: None) -> None:
-    pass
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_decode_writes_what_the_model_finds_likeliest() -> None:

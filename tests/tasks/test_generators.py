@@ -193,16 +193,6 @@ def test_ranks_learn_one_style(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(map(torch.equal, first.style, style_of(**TINY_STYLE, seed=6)[0].style))
 
 
-@pytest.mark.slow
-def test_fp16_trains_under_its_scaler() -> None:
-    benchmark, run = loading.in_fp16(style().FastStyle, "fp16", **TINY_STYLE)
-    before = [parameter.detach().clone() for parameter in benchmark.model.parameters()]
-    assert torch.tensor(losses(benchmark, run, 3)).isfinite().all()
-    assert not all(map(torch.equal, before, benchmark.model.parameters()))
-    assert run.precision.scaler is not None
-    assert run.precision.scaler.get_scale() == 2.0**16
-
-
 def test_residual_blocks_begin_with_their_input() -> None:
     (block, *_) = (layer for layer in style().transformer_net() if type(layer).__name__ == "Residual")
     nn.init.zeros_(block.layers[-1].weight)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cotenant.bench import MissingDataError, Run, session
-from cotenant.bench.loader import EndlessSampler
+from cotenant.bench import MissingDataError, Run
 from cotenant.bench.outcome import outcome_of
 from cotenant.datasets.sets.mnist import idx_header
-from tasks.loading import TASKS, decodes, draw_pictures, of
-from tenants.suites import Suites, job
+from tasks.loading import decodes, draw_pictures, of
 
 CONVNETS = "image_classification/convnets"
 OF_CLASSES = {
@@ -95,7 +92,7 @@ def annotated(*names: str, categories: int = 1, category: int = 1) -> bytes:
 
 
 @decodes
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("place", IMAGES)
 def test_a_broken_image_among_whole_ones_is_named(place: str, workers: int, tmp_path: Path) -> None:
     draw_pictures(tmp_path / "set" / "train2017")
@@ -199,40 +196,3 @@ def test_memory_that_ran_out_says_nothing_of_a_file(tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match="memory"):
         run.read(reader, "wiki.train.tokens")
-
-
-def test_it_is_said_without_a_traceback(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    words = f"--no-cuda --data {tmp_path / 'nowhere'} --report {tmp_path / 'record.json'}"
-    assert session.run_benchmark(of("image_loading/loader"), shlex.split(words)) == 1
-    shown = capfd.readouterr()
-    assert f"There is no {tmp_path}/nowhere. Make the data with ./download_datasets.sh loader," in shown.err
-    assert "Traceback" not in shown.err
-    assert json.loads((tmp_path / "record.json").read_text())["outcome"] == "missing_data"
-
-
-def read_late(size: int, seeds: list[int]) -> int:
-    """Return an image that a loader reads neither before GO nor in a second round, with any of these seeds."""
-    orders = [list(itertools.islice(EndlessSampler(size, seed), size)) for seed in seeds]
-    return next(index for index in range(size) if all(size // 3 < order.index(index) < size - 9 for order in orders))
-
-
-@pytest.mark.slow
-def test_the_rest_of_a_suite_goes_on(loose: Suites) -> None:
-    folder = draw_pictures(loose.folder / "set", classes=4, each=50)
-    number = read_late(200, [100, 200])
-    broken = folder / f"class{number // 50}" / sorted(f"{n}.jpg" for n in range(50))[number % 50]
-    broken.write_bytes(b"")
-    words = {"--data": str(folder), "--decoder": "torchvision", "--workers": 1, "--size": 16, "--batch-size": 2}
-    reading = {
-        "name": "reading",
-        "cmd": str(TASKS / "image_loading/loader/pytorch/run.sh"),
-        "args": words | {"--repeat": 100, "--number": 1, "--no-cuda": ""},
-        "cgroup": "student",
-    }
-    ended = loose.run([reading, job(name="sums")], "--users", 2, limit_s=180)
-    assert ended.returncode == 1
-    assert loose.outcomes() == ["missing_data"] * 2 + ["completed"] * 2
-    for record in loose.records()[:2]:
-        assert record["message"].startswith(f"{broken} cannot be decoded: ")
-        assert record["message"].endswith("./download_datasets.sh loader, or give its place with --data.")
-        assert len(record["observations"]) > 10

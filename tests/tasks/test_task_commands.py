@@ -14,11 +14,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from cotenant.bench import Run, session
+from cotenant.bench import Run
 from cotenant.bench.facts import tenant_facts
 from cotenant.bench.loop import Loop
 from cotenant.errors import CotenantError
-from cotenant.protocol.messages import STEPS_AN_AUDIT
 from cotenant.results.schema import record_schema
 from tasks.loading import PLACES, ROOT, SMALL, TASKS, benchmark_of, draw_pictures, of
 from tenants.suites import Suites
@@ -67,21 +66,6 @@ def test_a_task_runs_from_any_directory(name: str, tmp_path: Path) -> None:
     assert (record["outcome"], record["seed"], record["unit"]) == ("completed", 100, benchmark_of(name).item)
     assert "Traceback" not in ended.stderr
     assert list(elsewhere.iterdir()) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("place", "words"),
-    [
-        ("generative_adversarial_networks/dcgan", "--dataroot {} --imageSize 32 --ngf 4 --ndf 4 -b 2 --ngpu 1"),
-        ("fast_neural_style/neural_style", "--workers 1 --image-size 8 -b 1"),
-        ("super_resolution/subpixel_convolution", "--data {} --crop 16 -b 2 --no-checks --testBatchSize 8"),
-    ],
-)
-def test_it_runs_alone(place: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = f"--no-cuda --repeat 3 --number 1 {words.format(draw_pictures(tmp_path / 'train'))}"
-    assert session.run_benchmark(of(place), line.split()) == 0
-    assert '"outcome": "completed"' in capsys.readouterr().out
 
 
 SENTENCES = "natural_language_processing/word_language_model"
@@ -182,59 +166,6 @@ def test_a_task_without_a_model_is_never_compiled(tmp_path: Path) -> None:
     benchmark = loading(cuda=False, compile=True, data=pictures, batch_size=2, size=8, workers=0, decoder="pil")
     loop = Loop(benchmark, run := Run(benchmark))
     assert tenant_facts(run, loop)["observed"]["compiled"] is False
-
-
-# ---- a task of the group `all`, started as a suite starts it: two ranks on the processor train one model
-
-CONVNET = TASKS / "image_classification" / "convnets" / "pytorch"
-# After each step: the sum of the batch's pixels, and that of all weights.
-WATCHED = f"""
-import sys
-sys.path.insert(0, {str(CONVNET)!r})
-import main
-
-class Watched(main.ConvNet):
-    def step(self, run, batch):
-        loss = super().step(run, batch)
-        weights = sum(parameter.detach().double().sum() for parameter in self.model.parameters())
-        print("seen", batch[0].double().sum().item(), weights.item(), flush=True)
-        return loss
-
-main(Watched)
-"""
-WARM_UP, REPEAT, NUMBER, BATCH = 3, 3, 2, 2
-
-
-def watched_convnet(folder: Path) -> dict[str, Any]:
-    """A job of the shipped script beside a program that watches the shipped benchmark."""
-    folder.mkdir()
-    (folder / "main.py").write_text(WATCHED)
-    (folder / "run_distributed.sh").symlink_to(CONVNET / "run_distributed.sh")
-    args = {"--arch": "resnet18", "--size": 32, "--batch-size": BATCH, "--repeat": REPEAT, "--number": NUMBER}
-    files = {"--data": str(draw_pictures(folder / "train")), "--workers": 2, "--no-cuda": ""}
-    return {"name": "ranks", "cmd": str(folder / "run_distributed.sh"), "cgroup": "all", "args": args | files}
-
-
-def seen(log: str) -> tuple[list[str], list[str]]:
-    """Return the sums of batches and of weights that one rank has printed, step by step."""
-    lines = [line.split() for line in log.splitlines() if line.startswith("seen ")]
-    return [batch for _, batch, _ in lines], [weights for _, _, weights in lines]
-
-
-@pytest.mark.slow
-def test_ranks_of_a_shipped_task_train_one_model_on_data_of_their_own(loose: Suites) -> None:
-    ended = loose.run([watched_convnet(loose.folder / "task")], "--users", 2, limit_s=180)
-    assert ended.returncode == 0, ended.stdout + ended.stderr + loose.log("ranks")
-    (batches, weights), (other_batches, other_weights) = (seen(loose.log("ranks", who)) for who in (0, "0.rank1"))
-    assert weights == other_weights
-    assert len(set(weights)) == len(weights)
-    assert not set(batches) & set(other_batches)
-    (record,) = loose.records()
-    assert len(weights) == WARM_UP + STEPS_AN_AUDIT + REPEAT * NUMBER + record["observed"]["audit"]["watched"]
-    assert (record["observed"]["world_size"], record["observed"]["parallel"]) == (2, "ddp")
-    assert [one["items"] for one in record["observations"]] == [2 * NUMBER * BATCH] * REPEAT
-    for rows in record["rank_observations"].values():
-        assert [one["items"] for one in rows] == [NUMBER * BATCH] * REPEAT
 
 
 @pytest.mark.slow

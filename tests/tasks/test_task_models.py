@@ -17,7 +17,7 @@ from cotenant.bench.loop import Loop
 from cotenant.datasets.sets.mnist import idx_header
 from cotenant.errors import CotenantError
 from tasks import loading
-from tasks.loading import benchmark_of, decodes, draw_pictures, task
+from tasks.loading import PLACES, benchmark_of, decodes, draw_pictures, main_of
 
 
 def built(name: str, **parameters: Any) -> tuple[Benchmark, Run]:
@@ -128,7 +128,7 @@ def test_vae_reads_mnists_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_vae_codes_vary_and_reconstruct_784_pixels() -> None:
-    vae = task("vae").VAE(400, 20)
+    vae = main_of(PLACES["vae"]).VAE(400, 20)
     x = torch.rand(3, 784)
     (first, mean, log_variance), (second, *_) = vae(x), vae(x)
     assert (first.shape, mean.shape, log_variance.shape) == ((3, 784), (3, 20), (3, 20))

@@ -39,12 +39,6 @@ def built(main: Any, **parameters: Any) -> tuple[Any, Run]:
     return loading.built(main.WordLanguageModel, **SMALL | parameters)
 
 
-@pytest.mark.parametrize("precision, rows", [("fp32", 102), ("bf16", 104)])
-def test_words_are_a_multiple_of_8_in_16_bit(main: Any, precision: str, rows: int) -> None:
-    benchmark, _ = built(main, words=102, precision=precision)
-    assert benchmark.network.embedding.num_embeddings == benchmark.network.words.out_features == rows
-
-
 @pytest.mark.parametrize("asked", ["fp16", "half"])
 def test_fp16_pads_as_bf16_does(main: Any, asked: str) -> None:
     class Asked:
