@@ -1,8 +1,6 @@
 """One model over several devices: flags, and real ranks of the modern models."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -224,25 +222,6 @@ def test_a_language_model_scales_over_processes_of_the_runner(loose: Suites) -> 
         tokens = 2 * 2 * 12 * record["observed"]["world_size"]
         assert [row["items"] for row in record["observations"]] == [tokens] * 4
         assert "flops" not in [finding["rule"] for finding in record["findings"]]
-
-
-@pytest.mark.slow
-def test_a_family_over_two_devices_is_one_model_and_its_row_says_so(loose: Suites) -> None:
-    words = ("--jobs", "lambda", "--name", "bert_base*", "--exclude", "*_bf16", "--devices", 2)
-    ended = loose.run(None, *words, limit_s=240)
-    assert ended.returncode == 0, ended.stdout + ended.stderr + loose.log("bert_base_squad_all_fp32")
-    (record,) = loose.records()
-    assert (record["name"], record["observed"]["world_size"], record["batch_size"]) == (
-        "bert_base_squad_all_fp32",
-        2,
-        4,
-    )
-    line = [sys.executable, ROOT / "run.py", "report", loose.output, "--table", "throughput"]
-    table = subprocess.run(line, env=loose.environment, capture_output=True, text=True, check=True)
-    header, row = table.stdout.splitlines()
-    assert header == "name_gpu,num_gpu,watt,price,bert_base_squad (one model)"
-    assert "(one model over 2 ranks),0,,," in row
-    assert "one model over 2 ranks." in table.stderr
 
 
 @pytest.mark.slow
