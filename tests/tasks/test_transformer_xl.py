@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from cotenant.bench import MissingDataError
+from cotenant.bench.observed import FlopCount
 from tasks.loading import SMALL, built, main_of
 
 XL = "natural_language_processing/transformer_xl"
@@ -33,6 +34,14 @@ def test_the_base_model_has_lamb_and_the_large_one_adam(main: Any, optim: str, n
     (batch,) = itertools.islice(benchmark.batches(run), 1)
     learned = [benchmark.step(run, batch).item() for _ in range(20)]
     assert learned[-1] < 0.97 * learned[0]
+
+
+def test_operations_are_those_that_are_counted(main: Any) -> None:
+    benchmark, run = built(main.LongMemory, **SMALL[XL])
+    batch = next(benchmark.batches(run))
+    with FlopCount() as count:
+        benchmark.step(run, batch)
+    assert count.total == benchmark.flops(batch)
 
 
 def test_attention_is_the_published_formula(main: Any) -> None:
