@@ -229,19 +229,18 @@ def test_crowds_empty_boxes_and_pictures_without_objects_are_left_out(ssd: Any, 
     assert dataset.objects.tolist() == [[1, 2, 5, 7.5, 2]]
 
 
-@pytest.mark.slow
 def test_boxes_are_those_of_torchvision(ssd: Any) -> None:
     """Its network is compared in tests/benchmarks/test_public_models.py."""
-    boxes, maps = ssd.boxes, [torch.empty(1, 1, side, side) for side in ssd.boxes.MAPS]
+    boxes, maps = ssd.boxes, [torch.empty(1, 1, side, side) for side in ssd.boxes.maps_of(300)]
     generator = DefaultBoxGenerator(
         [list(ratios) for ratios in boxes.RATIOS],
         scales=[scale / 300 for scale in boxes.SCALES],
-        steps=list(boxes.STEPS),
+        steps=[8, 16, 32, 64, 100, 300],
     )
     (theirs,) = generator(ImageList(torch.empty(1, 3, 300, 300), [(300, 300)]), maps)
     # Theirs go place by place, ours shape by shape.
     number, orders = torch.arange(8732), []
-    for shapes, side in zip(boxes.SHAPES, boxes.MAPS, strict=True):
+    for shapes, side in zip(boxes.SHAPES, boxes.maps_of(300), strict=True):
         of_map, number = number.split([shapes * side**2, len(number) - shapes * side**2])
         orders.append(of_map.view(shapes, side**2).T.flatten())
     # In the original a centre beyond the image lies on its edge; torchvision clamps sizes alone.
