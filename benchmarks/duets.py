@@ -1,0 +1,114 @@
+"""Duets beside a neighbour that comes and goes: equal sides, and a B that does 5 % more work for an item.
+
+python benchmarks/run.py duets [--runs 10] [--seconds 60] [--users 1] [--quiet]
+
+Equal sides are of the vae; the 5 % are of a program whose steps make 210 sums where they count 200.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from promises import Promise
+from rich.console import Console
+from rich.table import Table
+from suites import ROOT, VAE, job
+
+from cotenant.errors import EXIT_PASSED, EXIT_SLOWER
+
+SUMS = {"name": "sums", "cmd": str(ROOT / "tests/tenants/sums.py"), "args": {"--number": 1}, "cgroup": "student"}
+EQUAL, SLOWER = "vae, A/A", "sums, 5 % more work"
+CASES: dict[str, tuple[dict[str, Any], Sequence[str]]] = {
+    EQUAL: (job("vae", VAE), ("---",)),
+    SLOWER: (SUMS, ("---", "--sums", "210")),
+}
+PROMISES = {EQUAL: Promise("<=", 0.05, of="SLOWER or FASTER"), SLOWER: Promise(">=", 0.8, of="SLOWER")}
+BUSY_S = (1, 6)
+
+
+def come_and_go(seed: int) -> None:
+    """Take a processor for some seconds, and leave it alone for as many, without end."""
+    chance = random.Random(seed)
+    while True:
+        until_s = time.monotonic() + chance.uniform(*BUSY_S)
+        while time.monotonic() < until_s:
+            pass
+        time.sleep(chance.uniform(*BUSY_S))
+
+
+@contextmanager
+def neighbours(number: int) -> Iterator[None]:
+    """Have so many processes come and go, each in its own rhythm."""
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from duets import come_and_go; come_and_go(int(sys.argv[2]))"
+    line = [sys.executable, "-c", code, str(Path(__file__).parent)]
+    started = [subprocess.Popen([*line, str(seed)]) for seed in range(number)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def ratio(case: str, seconds: int, users: int) -> dict[str, Any]:
+    """Launch one duet; return its ratio. Raises RuntimeError where it has none."""
+    entry, words = CASES[case]
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch)
+        (place / "jobs.json").write_text(json.dumps([entry]))
+        environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+        flags = ["--jobs", "jobs.json", "--duet", entry["name"], "--users", str(users), "--budget", str(seconds)]
+        line = [sys.executable, str(ROOT / "run.py"), *flags, "--", *words]
+        ended = subprocess.run(
+            line, cwd=place, env=environment | {"BASE": scratch}, capture_output=True, text=True, check=False
+        )
+        records = [json.loads(path.read_text()) for path in place.glob("output/*.json")]
+        if ended.returncode not in (EXIT_PASSED, EXIT_SLOWER) or not records:
+            raise RuntimeError(ended.stdout + ended.stderr)
+    found: dict[str, Any] = records[0]["duet"]["ratio"]
+    return found
+
+
+def share(case: str, verdicts: Sequence[str]) -> float:
+    """Return the part of the launches whose verdict the promise counts."""
+    counted = {"SLOWER", "FASTER"} if case == EQUAL else {"SLOWER"}
+    return sum(verdict in counted for verdict in verdicts) / len(verdicts)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="run.py duets", description=__doc__)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--users", type=int, default=1)
+    parser.add_argument("--quiet", action="store_true", help="without the neighbour")
+    given = parser.parse_args()
+    beside = "no neighbour" if given.quiet else "a neighbour that comes and goes"
+    title = f"Duets of {given.seconds} s, {given.users} a side, beside {beside}"
+    table = Table("case", "B / A of each launch", "rounds", "verdicts", "promise", title=title)
+    kept = True
+    with neighbours(0 if given.quiet else os.cpu_count() or 1):
+        for case in CASES:
+            ratios = [ratio(case, given.seconds, given.users) for _ in range(given.runs)]
+            verdicts = [str(one["verdict"]) for one in ratios]
+            spans = [f"{one['value']:.3f} ({one['interval'][0]:.3f}-{one['interval'][1]:.3f})" for one in ratios]
+            counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
+            found = share(case, verdicts)
+            kept &= PROMISES[case].kept(found)
+            table.add_row(case, "\n".join(spans), str(ratios[0]["rounds"]), counts, PROMISES[case].verdict(found))
+    Console(width=140).print(table)
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
