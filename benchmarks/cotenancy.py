@@ -23,11 +23,10 @@ from cotenant.machine.topology import discover
 from cotenant.report.answer import answers
 from cotenant.report.beside import outside_pairs
 from cotenant.report.beside_views import mix_grid, pairs_grid
-from cotenant.report.fingerprints import fingerprints_grid
 from cotenant.report.grid import Grid
 from cotenant.report.prediction import prediction_grid, predictions
 from cotenant.report.renderers import FILES
-from cotenant.report.sense import sensitivities, words_of
+from cotenant.report.sense import fingerprints_grid, sensitivities, words_of
 from cotenant.report.summary import summarise
 from cotenant.results.read import read_records
 from cotenant.results.table import Rows

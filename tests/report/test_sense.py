@@ -13,10 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from cotenant.commands.report import main as report
-from cotenant.report.fingerprints import fingerprints_grid
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.renderers import as_csv, terminal
-from cotenant.report.sense import Sensitivity, sense_grid, sensitivities, words_of
+from cotenant.report.sense import Sensitivity, fingerprints_grid, sense_grid, sensitivities, words_of
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from cotenant.results.store import write_record

@@ -69,9 +69,9 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
     assert ONCE not in printed
     shown = sharing(share_points(rows_in(tmp_path)))
     assert shown is not None
-    (job,) = shown.jobs
+    (job,) = shown["jobs"]
     assert [picture.title for picture in job.pictures] == ["STP", "ANTT", "worst slowdown"]
-    assert job.marks.startswith("● mps:50, ■ time; dotted: users who take turns")
+    assert job.words[0].startswith("● mps:50, ■ time; dotted: users who take turns")
     assert all(f">{users}</text>" in job.pictures[0].svg.replace("\n", "") for users in (1, 2, 4))
     assert 'id="share"' in page("K", summarise(rows_in(tmp_path)), {}, shared=share_points(rows_in(tmp_path)))
 
@@ -129,7 +129,7 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     assert sharing(share_points(rows_in(tmp_path / "none"))) is None
     single = sharing(share_points(rows_in(tmp_path / "2")))
     assert single is not None
-    assert single.jobs == [], "one number of users is no line"
+    assert single["jobs"] == [], "one number of users is no line"
 
 
 def test_of_instances_no_part_of_the_whole_device_is_known_and_none_settled_where_one_user_did_not(

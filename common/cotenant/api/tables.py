@@ -15,13 +15,12 @@ from cotenant.errors import CotenantError
 from cotenant.report.beside import mix_blocks
 from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.duets import duets_grid
-from cotenant.report.fingerprints import fingerprints_grid
 from cotenant.report.grid import Grid
 from cotenant.report.interference import apart, interference_grid
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.prediction import NOTHING, prediction_grid, predictions
 from cotenant.report.renderers import html, show
-from cotenant.report.sense import sense_grid, sensitivities
+from cotenant.report.sense import fingerprints_grid, sense_grid, sensitivities
 from cotenant.report.share import share_grid
 from cotenant.report.summary import Summary
 from cotenant.results.table import Rows

@@ -196,10 +196,9 @@ def _print_results(records: Sequence[Record], before: Collection[Finding], given
     """Print the records' results. Their readers take a while to import, so that comes after the last launch."""
     try:
         from cotenant.report.duets import duets_grid
-        from cotenant.report.fingerprints import fingerprints_grid
         from cotenant.report.jobs import jobs_grid
         from cotenant.report.renderers import show
-        from cotenant.report.sense import sense_grid, sensitivities
+        from cotenant.report.sense import fingerprints_grid, sense_grid, sensitivities
         from cotenant.report.suite_end import suite_grids
         from cotenant.report.summary import summarise
         from cotenant.results.table import Rows, table_of_records

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row, word
 from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
-from cotenant.stats.capacity import CrowdEstimate, Requirement, Standing, enrolled
+from cotenant.stats.capacity import CrowdEstimate, Kind, Requirement, Standing, enrolled
 from cotenant.stats.carried import NOBODY, NOISE, Carried
 from cotenant.text import gib, many
 
@@ -18,6 +18,12 @@ ORDINALS = (
     *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh"),
     *("eighth", "ninth", "tenth", "eleventh", "twelfth"),
 )
+SHOWN: Mapping[Kind, tuple[str, float, str, str]] = {
+    "keep": ("keeps", 100.0, ".3g", " %"),
+    "rate": ("has", 1.0, ".4g", " items/s"),
+    "p95": ("takes", 1000.0, ".4g", " ms"),
+}
+"""The user's verb for each kind of requirement, and how its values are shown: their scale, digits and unit."""
 BINDING = {
     "memory": "Memory binds: it holds no more users.",
     "processors": "Processors bind: no more of them are idle.",
@@ -62,11 +68,7 @@ def _no_answer(found: Carried) -> str:
     if users and held is not None and held.standing(found.requirement.log) is Standing.UNCLEAR:
         open_ = users
     estimate = found.confirmed.get(open_)
-    seen = (
-        ""
-        if estimate is None
-        else f": the worst of them {_verb(found.requirement)} {_shown(estimate, found.requirement)}"
-    )
+    seen = "" if estimate is None else f": the worst of them {_shown(estimate, found.requirement)}"
     least = found.requirement.log
     tried = (*found.searched, *found.confirmed.values())
     sure = max(
@@ -81,12 +83,12 @@ def _no_answer(found: Carried) -> str:
 
 
 def _has(requirement: Requirement) -> str:
-    if requirement.kind == "keep":
-        part = "half" if requirement.least == 0.5 else f"{100 * requirement.least:.3g} %"
-        return f"keeps at least {part} of what it has alone"
     if requirement.kind == "rate":
         return f"has at least {rate(requirement.least)} items/s"
-    return f"makes 95 % of its steps within {1000 * requirement.least:.4g} ms"
+    least = _value(requirement.least, requirement) + SHOWN[requirement.kind][-1]
+    if requirement.kind == "p95":
+        return f"makes 95 % of its steps within {least}"
+    return f"keeps at least {'half' if requirement.least == 0.5 else least} of what it has alone"
 
 
 def _unbound(found: Carried) -> str:
@@ -103,17 +105,16 @@ def _next(found: Carried) -> str:
     estimate = found.confirmed.get(following)
     if estimate is None:
         return f"more than {found.users} were not to be tried (--users)"
-    return f"with {who} the worst {_verb(found.requirement)} {_shown(estimate, found.requirement)}"
+    return f"with {who} the worst {_shown(estimate, found.requirement)}"
 
 
 def _beside(found: Carried) -> Iterator[str]:
     held = [pressed for pressed in found.pressures if pressed.standing is Standing.HELD]
     for pressed in found.pressures:
         if pressed not in held:
-            worst = _shown(pressed.estimate, found.requirement)
             yield (
                 f"That is among users like these: beside one that takes all it can of {pressed.resource} the worst "
-                f"{_verb(found.requirement)} {worst}."
+                f"{_shown(pressed.estimate, found.requirement)}."
             )
     if held:
         yield f"It held beside a user that takes all it can of {' and of '.join(each.resource for each in held)}."
@@ -122,22 +123,17 @@ def _beside(found: Carried) -> Iterator[str]:
 
 
 def _shown(estimate: CrowdEstimate, requirement: Requirement) -> str:
-    """Return `31 % (28 to 34 %)` of the user that has least."""
-    ends = estimate.interval
-    values = [requirement.shown(log) for log in (estimate.worst, *(ends or ()))]
-    shown = [_value(value, requirement) for value in values]
-    unit = {"keep": " %", "rate": " items/s", "p95": " ms"}[requirement.kind]
-    span = "" if ends is None else f" ({' to '.join(sorted(shown[1:], key=float))}{unit})"
-    return f"{shown[0]}{unit}{span}"
-
-
-def _verb(requirement: Requirement) -> str:
-    return {"keep": "keeps", "rate": "has", "p95": "takes"}[requirement.kind]
+    """Return `keeps 31 % (28 to 34 %)` of the user that has least."""
+    verb, *_, unit = SHOWN[requirement.kind]
+    logs = (estimate.worst, *(estimate.interval or ()))
+    worst, *ends = (_value(requirement.shown(log), requirement) for log in logs)
+    span = f" ({' to '.join(sorted(ends, key=float))}{unit})" if ends else ""
+    return f"{verb} {worst}{unit}{span}"
 
 
 def _value(value: float, requirement: Requirement) -> str:
-    scale = {"keep": 100.0, "rate": 1.0, "p95": 1000.0}[requirement.kind]
-    return f"{scale * value:.3g}" if requirement.kind == "keep" else f"{scale * value:.4g}"
+    _, scale, digits, _ = SHOWN[requirement.kind]
+    return f"{scale * value:{digits}}"
 
 
 def _count(users: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -132,19 +132,13 @@ def _verdict(line: Line) -> Cell:
     return Cell(verdict, dict(_values(line)), STYLES[verdict])
 
 
-def _interval(line: Line) -> Cell:
-    if line[1] is None or line[1].interval is None:
-        return Cell("")
-    low, high = line[1].interval
-    return Cell(f"{change(low)} .. {change(high)}")
+def _of_grounds(shown: Callable[[Grounds], str]) -> Callable[[Line], Cell]:
+    """Return the function that shows something of what is held against a node; nothing of one that is accepted."""
+    return lambda line: Cell("" if line[1] is None else shown(line[1]))
 
 
-def _confirmed(line: Line) -> Cell:
-    return Cell("" if line[1] is None or not line[1].runs else f"{line[1].rounds} of {line[1].runs}")
-
-
-def _change(line: Line) -> Cell:
-    return Cell("" if line[1] is None or line[1].ratio is None else f"{change(line[1].ratio)} %")
+def _interval(reason: Grounds) -> str:
+    return "" if reason.interval is None else " .. ".join(map(change, reason.interval))
 
 
 def _reason(line: Line) -> Cell:
@@ -157,10 +151,10 @@ def _reason(line: Line) -> Cell:
 COLUMNS: Sequence[Column[Line]] = (
     Column("node", lambda line: Cell(line[0].node.name), left=True),
     Column("verdict", _verdict, left=True),
-    Column("what", lambda line: Cell("" if line[1] is None else line[1].what), left=True, optional=True),
-    Column("rate", _change, optional=True),
-    Column("95 % interval", _interval, optional=True),
-    Column("confirmed", _confirmed, optional=True),
+    Column("what", _of_grounds(lambda of: of.what), left=True, optional=True),
+    Column("rate", _of_grounds(lambda of: "" if of.ratio is None else f"{change(of.ratio)} %"), optional=True),
+    Column("95 % interval", _of_grounds(_interval), optional=True),
+    Column("confirmed", _of_grounds(lambda of: f"{of.rounds} of {of.runs}" if of.runs else ""), optional=True),
     Column("launches", lambda line: Cell(str(line[0].launches))),
     Column("shared", lambda line: Cell("shared" if line[0].node.shared else ""), left=True, optional=True),
     Column("reason, and a record that shows it", _reason, left=True, optional=True, words=True),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -12,6 +11,7 @@ from cotenant.fleet.inventory import Minority
 from cotenant.fleet.judgement import ORDER, Judged, coverage
 from cotenant.report.fleet import commands, headline, inventory_grid, matrix_grid, notes, verdict_grid
 from cotenant.report.grid import Grid
+from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.fleet import distribution
 from cotenant.report.problems import findings_grid, reported_findings, rules_of
 from cotenant.report.renderers import Card, html, template
@@ -19,15 +19,6 @@ from cotenant.results.record import CLEAN, SUSPECT
 from cotenant.results.table import Rows
 from cotenant.stats.acceptance import NodeVerdict
 from cotenant.text import many
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """The picture of one job in one class."""
-
-    title: str
-    caption: str
-    svg: Markup
 
 
 def fleet_page(title: str, judged: Judged, odd: Sequence[Minority], groups: Grid | None) -> str:
@@ -82,7 +73,7 @@ def _classes(judged: Judged) -> str:
     return many(len(judged.classes), "class", "es") + " of equal hardware"
 
 
-def _distributions(judged: Judged) -> Iterator[Distribution]:
+def _distributions(judged: Judged) -> Iterator[Picture]:
     for index, of in enumerate(judged.classes):
         names, ratios, low = [node.name for node in of.members.nodes], of.ratios, of.screening.cells.low
         for job, label in enumerate(of.members.jobs):
@@ -94,4 +85,4 @@ def _distributions(judged: Judged) -> Iterator[Distribution]:
             outliers = [name for name, is_low in zip(names, low[:, job], strict=True) if is_low]
             caption += f"; outliers: {', '.join(outliers[:6])}" if outliers else ""
             drawn = distribution(ratios[:, job], low[:, job], names, f"d{index}-{job}")
-            yield Distribution(f"{label}{of_class}", caption, Markup(drawn))
+            yield Picture(Markup(drawn), f"{label}{of_class}", caption)

@@ -22,11 +22,61 @@ INTERVAL_S = 0.95
 """Between two drawings, but for the one at GO: ticks come a second apart, and a little early or late."""
 
 
-class LiveView:
-    """Draws below the lines that `tell` is given, which stay; the drawing goes when it is closed.
+class Drawing:
+    """What is drawn below the lines that `tell` is given, which stay; it goes when it is closed.
 
     `lost`: the terminal is gone, and nothing more is written to it. That ends no suite.
     """
+
+    def __init__(self, console: Console, region: Callable[[], Group], now: Callable[[], datetime]) -> None:
+        """`region` returns what is drawn; it is asked at once."""
+        self.lost = False
+        self.console, self.now = console, now
+        self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=region)
+
+    def tell(self, line: str) -> None:
+        """Print a line above the drawing, as it would stand in a file, but for a terminal's control sequences."""
+        self.print(Text("".join(char if char.isprintable() else "?" for char in line)))
+
+    def preparing(self, script: str) -> None:
+        # Not drawn: the program writes to this terminal itself.
+        self.tell(f"data: {printable(script)}")
+
+    def close(self) -> None:
+        """Leave the terminal as it was, with the lines that were told."""
+        try:
+            self._live.stop()
+        except OSError:
+            self.lost = True
+
+    def print(self, line: Text) -> None:
+        """Print a line above the drawing."""
+        self._write(lambda: self._print(line))
+
+    def draw(self) -> None:
+        """Draw what is there now."""
+        self._write(self._refresh)
+
+    def _refresh(self) -> None:
+        self._live.start()
+        self._live.refresh()
+
+    def _print(self, line: Text) -> None:
+        with self.console:  # One write: the line, and below it the drawing as it is now.
+            if self._live.is_started:
+                self._live.refresh()
+            self.console.print(line, soft_wrap=True)
+
+    def _write(self, deed: Callable[[], None]) -> None:
+        if not self.lost:
+            try:
+                deed()
+            except OSError:
+                self.lost = True
+
+
+class LiveView(Drawing):
+    """Draws the launch that runs, and how far the suite is."""
 
     def __init__(
         self,
@@ -36,34 +86,14 @@ class LiveView:
         now: Callable[[], datetime] = datetime.now,
     ) -> None:
         """`planned`: all launches, in their order."""
-        self.lost = False
-        self._progress = Progress(planned, clock_s)
-        self._console, self._clock_s, self._now = console, clock_s, now
+        self._progress, self._clock_s = Progress(planned, clock_s), clock_s
         self._running, self._tenants = False, 0
-        self._state = ""
-        self._counting = False
-        self._due_s = 0.0
-        self._began = now()
-        self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._region)
-
-    def tell(self, line: str) -> None:
-        """Print a line above the drawing, as it would stand in a file, but for a terminal's control sequences."""
-        shown = "".join(char if char.isprintable() else "?" for char in line)
-        self._write(lambda: self._print(Text(shown)))
-
-    def close(self) -> None:
-        """Leave the terminal as it was, with the lines that were told."""
-        try:
-            self._live.stop()
-        except OSError:
-            self.lost = True
-
-    def preparing(self, script: str) -> None:
-        # Not drawn: the program writes to this terminal itself.
-        self.tell(f"data: {printable(script)}")
+        self._state, self._counting = "", False
+        self._due_s, self._began = 0.0, now()
+        super().__init__(console, self._region, now)
 
     def launch(self, position: int, job: str, tenants: int) -> None:
-        self._running, self._tenants, self._began = True, tenants, self._now()
+        self._running, self._tenants, self._began = True, tenants, self.now()
         self._progress.begin(position, job)
         self._say("entering its slices")
 
@@ -77,7 +107,7 @@ class LiveView:
         self._progress.measure(about_s)
         # The last drawing of a launch before it ends: without what grows.
         self._due_s = 0.0
-        self._say(f"measuring since {self._now():%H:%M:%S}{about}", counting=False)
+        self._say(f"measuring since {self.now():%H:%M:%S}{about}", counting=False)
 
     def stopping(self) -> None:
         self._say("stopping")
@@ -85,35 +115,17 @@ class LiveView:
     def tick(self) -> None:
         if (now_s := self._clock_s()) >= self._due_s:
             self._due_s = now_s + INTERVAL_S
-            self._write(self._refresh)
+            self.draw()
 
     def ended(self, records: Sequence[Record]) -> None:
         line = self._progress.end(records)
-        self._running, self._began = False, self._now()
-        before, verdict, after = line.text(self._console.width)
-        shown = Text.assemble(before, (verdict, STYLES.get(line.verdict, "bold red")), after)
-        self._write(lambda: self._print(shown))
+        self._running, self._began = False, self.now()
+        before, verdict, after = line.text(self.console.width)
+        self.print(Text.assemble(before, (verdict, STYLES.get(line.verdict, "bold red")), after))
 
     def _say(self, state: str, counting: bool = True) -> None:
         self._state, self._counting = state, counting
         self.tick()
-
-    def _refresh(self) -> None:
-        self._live.start()
-        self._live.refresh()
-
-    def _print(self, line: Text) -> None:
-        with self._console:  # One write: the line, and below it the drawing as it is now.
-            if self._live.is_started:
-                self._live.refresh()
-            self._console.print(line, soft_wrap=True)
-
-    def _write(self, deed: Callable[[], None]) -> None:
-        if not self.lost:
-            try:
-                deed()
-            except OSError:
-                self.lost = True
 
     # The drawing
 
@@ -122,9 +134,9 @@ class LiveView:
         if self._running:
             doing = f"  {self._state}{f'  {duration_words(self._progress.elapsed_s)}' if self._counting else ''}"
             place = self._progress.place
-            launch = f"{place} {shortened(self._progress.name, place, self._console.width)}"
+            launch = f"{place} {shortened(self._progress.name, place, self.console.width)}"
             parts.insert(0, _line(launch, "bold").append(doing))
-        return Group(*parts[: self._console.height - 1])
+        return Group(*parts[: self.console.height - 1])
 
     def _suite(self) -> str:
         done, total = self._progress.done, len(self._progress.planned)
@@ -134,9 +146,9 @@ class LiveView:
             return progress
         # By the clock: a moment stays true while nothing is drawn; how long it is until then would not.
         end = self._began + timedelta(seconds=left[0])
-        if end < self._now():
+        if end < self.now():
             return progress
-        day = "" if end - self._now() < timedelta(hours=20) else "%A "
+        day = "" if end - self.now() < timedelta(hours=20) else "%A "
         return f"{progress}; all by {end:{day}%H:%M}, {left[1]}"
 
 

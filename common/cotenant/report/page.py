@@ -22,9 +22,8 @@ from cotenant.report.kept import QUICK
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses, mean_of
 from cotenant.report.numbers import ABSENT, plain, together_percent
-from cotenant.report.page_beside import beside_each_other, sharing
+from cotenant.report.page_beside import beside_each_other, mix_pictures, sharing, under_pressure
 from cotenant.report.page_jobs import Picture, job_cards
-from cotenant.report.page_sense import under_pressure
 from cotenant.report.pictures import curves as picture
 from cotenant.report.pictures.shares import NARROW, WIDTH, shares_picture
 from cotenant.report.problems import (
@@ -121,10 +120,8 @@ def page(
 
 def charts_on_top(summary: Summary) -> list[Picture]:
     """Return the charts of users' shares; of different jobs beside each other alone the bars of each mix."""
-    if charts := _charts(summary):
-        return [wide for wide, _ in charts]
-    beside = beside_each_other(summary)
-    return [mix.picture for mix in beside.mixes if mix.picture is not None] if beside is not None else []
+    wide = [wide for wide, _ in _charts(summary)]
+    return wide or [picture for picture in mix_pictures(summary) if picture is not None]
 
 
 def _answer(summary: Summary) -> list[tuple[str, bool]]:

@@ -1,92 +1,127 @@
-"""The page's parts on tenants beside each other: different jobs, with bars for each mix, and users of one device."""
+"""The page's parts on neighbours: different jobs beside each other, users of one device, and known pressure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from markupsafe import Markup
 
-from cotenant.report import share
+from cotenant.report import prediction, sense, share
 from cotenant.report.beside import outside_pairs
 from cotenant.report.beside_views import OF_MIXES, mix_grid, pairs_grid
 from cotenant.report.page_jobs import Picture
-from cotenant.report.pictures.mixes import progress_bars
-from cotenant.report.pictures.worth import MEASURES, signs, worth
+from cotenant.report.pictures.neighbours import MEASURES, progress_bars, sensitivity, shares_of, signs, worth
 from cotenant.report.renderers import html
+from cotenant.report.sense import Sensitivity, words_of
 from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
 from cotenant.results.launches import grouped
 
-CAPTION = (
+OF_BARS = (
     "line: what a tenant is entitled to; bars over it: 95 % intervals, dotted those of a single launch's observations"
 )
 OF_PICTURES = ("fairness", "tax")
 """Columns that the page leaves to --table share: with them its table would be wider than a screen."""
 TURNS = "dotted: users who take turns without loss; bars: 95 % intervals over launches"
+OF_CURVES = (
+    "Filled: in slices; hollow and dashed: without; band: 95 % intervals, of the rounds of a launch, or of launches "
+    "where there are three."
+)
+MEANT = {
+    "cpu": "cpu: processor time",
+    "llc": "llc: last-level cache",
+    "dram": "dram: memory bandwidth",
+    "disk": "disk: reads of a disk",
+    "memory": "memory: resident memory",
+    "pcie": "pcie: copies to a device and back",
+    "sm": "sm: a device's multiprocessors",
+    "hbm": "hbm: bandwidth of a device's memory",
+    "l2": "l2: a device's last-level cache",
+    "launch": "launch: starts of kernels",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class MixPart:
-    """A mix on the page: its table, and its bars; None where no progress is known."""
+class JobPictures:
+    """The pictures of one job, and the words below them."""
 
-    table: Markup
-    picture: Picture | None
-
-
-@dataclass(frozen=True, slots=True)
-class BesideEachOther:
-    """All mixes, and the matrix of pairs as a table; empty where there is none."""
-
-    mixes: list[MixPart]
-    explanation: str
-    pairs: Markup
-    of_pairs: str
+    job: str
+    pictures: list[Picture]
+    words: Sequence[str]
 
 
-def beside_each_other(summary: Summary) -> BesideEachOther | None:
-    """Return the page's part on different jobs; None without any."""
+def beside_each_other(summary: Summary) -> dict[str, Any] | None:
+    """Return the page's part on different jobs: of each mix its table, and its bars where progress is known, and the
+    matrix of pairs. None without any."""
     blocks, pairs = outside_pairs(summary), pairs_grid(summary)
     grid = mix_grid(blocks)
     if not blocks and not pairs.groups:
         return None
-    mixes = []
-    for index, (group, block) in enumerate(zip(grid.groups, blocks, strict=True)):
+    tables = [html(replace(grid, groups=[group])) for group in grid.groups]
+    return {
+        "mixes": list(zip(tables, mix_pictures(summary), strict=True)),
+        "explanation": OF_MIXES,
+        "pairs": html(pairs) if pairs.groups else "",
+        "of_pairs": " ".join(text for note in pairs.notes for text, _ in note),
+    }
+
+
+def mix_pictures(summary: Summary) -> Iterator[Picture | None]:
+    """Yield the bars of each mix, None where no progress is known."""
+    for index, block in enumerate(outside_pairs(summary)):
         drawn = progress_bars(block, f"mix{index}")
         title = f"{block.mix}: each tenant's rate over what it has alone"
-        picture = None if drawn is None else Picture(Markup(drawn), title, CAPTION)
-        mixes.append(MixPart(html(replace(grid, groups=[group])), picture))
-    of_pairs = " ".join(text for note in pairs.notes for text, _ in note)
-    return BesideEachOther(mixes, OF_MIXES, html(pairs) if pairs.groups else Markup(), of_pairs)
+        yield None if drawn is None else Picture(Markup(drawn), title, OF_BARS)
 
 
-@dataclass(frozen=True, slots=True)
-class JobWorth:
-    """The pictures of one job on one host, the first of throughput, and which mark is which mode."""
-
-    job: str
-    pictures: list[Picture]
-    marks: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sharing:
-    """The page's part on shared devices and slices."""
-
-    jobs: list[JobWorth]
-    table: Markup
-    explanation: str
-
-
-def sharing(points: Sequence[SharePoint]) -> Sharing | None:
-    """Return the page's part on these points; None without any. A single point has no picture."""
+def sharing(points: Sequence[SharePoint]) -> dict[str, Any] | None:
+    """Return the page's part on shared devices and slices: of each job its pictures, the first of throughput, and which
+    mark is which mode. None without any point; a single one has no picture."""
     if not points:
         return None
-    jobs: list[JobWorth] = []
+    jobs: list[JobPictures] = []
     for (_, host, job, isolation), of_job in grouped(points, lambda point: point.place).items():
         drawn = [(title, worth(of_job, name, f"worth{len(jobs)}{name}")) for name, title in MEASURES.items()]
         pictures = [Picture(Markup(picture), title, f"{title} of {job}") for title, picture in drawn if picture]
         marks = ", ".join(f"{sign} {mode}" for mode, sign in signs(of_job).items())
         if pictures:
-            jobs.append(JobWorth(f"{job} on {host}, isolation {isolation}", pictures, f"{marks}; {TURNS}"))
-    return Sharing(jobs, html(share.points_grid(points), OF_PICTURES), share.LEGEND)
+            jobs.append(JobPictures(f"{job} on {host}, isolation {isolation}", pictures, [f"{marks}; {TURNS}."]))
+    return {"jobs": jobs, "table": html(share.points_grid(points), OF_PICTURES), "explanation": share.LEGEND}
+
+
+def under_pressure(summary: Summary) -> dict[str, Any] | None:
+    """Return the page's part on launches beside neighbours of known pressure: curves as small multiples, fingerprints,
+    predictions. None without a curve."""
+    curves = sense.sensitivities(summary)
+    shown = [each for each in curves if each.curve is not None]
+    if not shown:
+        return None
+    prints, predicted = sense.fingerprints_grid(curves), prediction.predictions(summary, curves)
+    return {
+        "jobs": list(_jobs(shown)),
+        "caption": OF_CURVES,
+        "explanation": sense.LEGEND,
+        "fingerprints": html(prints) if prints.groups else "",
+        "of_fingerprints": sense.OF_FINGERPRINTS,
+        "predictions": html(prediction.prediction_grid(predicted)) if predicted else "",
+        "of_predictions": prediction.LEGEND,
+    }
+
+
+def _jobs(shown: Sequence[Sensitivity]) -> Iterator[JobPictures]:
+    """Yield the jobs' curves on one axis of shares, a picture a resource."""
+    ends, several = shares_of(shown), len({each.conditions.host for each in shown}) > 1
+    by_job = grouped(shown, lambda each: (each.conditions.suite, each.conditions.host, each.conditions.job))
+    for number, ((_, host, job), of_job) in enumerate(by_job.items()):
+        by_resource = grouped(of_job, lambda each: each.conditions.resource)
+        pictures = [
+            Picture(
+                Markup(sensitivity(of, ends, f"sense{number}-{at}")),
+                MEANT.get(resource, resource),
+                "; ".join(map(words_of, of)),
+            )
+            for at, (resource, of) in enumerate(by_resource.items())
+        ]
+        yield JobPictures(f"{job} on {host}" if several else job, pictures, [words_of(each) for each in of_job])

@@ -1,9 +1,13 @@
-"""Sensitivity: the shares that jobs keep of their rates beside neighbours of known pressure, with slope and knee."""
+"""Sensitivity: the shares that jobs keep of their rates beside neighbours of known pressure, with slope and knee.
+
+Fingerprints are the ends of these curves: what a job keeps at full pressure, and what it leaves the neighbour.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -57,10 +61,9 @@ class Sensitivity:
     doubts: tuple[str, ...]
 
     @property
-    def full(self) -> Point | None:
-        """The point at FULL level; None where there is none."""
-        last = self.curve.points[-1] if self.curve is not None else None
-        return last if last is not None and last.level == FULL else None
+    def points(self) -> tuple[Point, ...]:
+        """The points of its curve."""
+        return () if self.curve is None else self.curve.points
 
 
 def sensitivities(summary: Summary) -> list[Sensitivity]:
@@ -118,18 +121,35 @@ def _of_levels(records: Iterable[Decoded]) -> Iterator[Sensitivity]:
         yield Sensitivity(key, Curve(tuple(points)) if points else None, None, tuple(doubts))
 
 
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The share that a job keeps beside a neighbour at FULL level, and the share that it leaves that one, of its own.
+
+    `loses` is whether the job's curve shows a loss.
+    """
+
+    conditions: CurveConditions
+    keeps: Kept
+    leaves: Kept
+    loses: bool
+
+
+def fingerprints(curves: Iterable[Sensitivity]) -> list[Fingerprint]:
+    """Return the fingerprints of jobs on the resources whose neighbour was at FULL level."""
+    return [
+        Fingerprint(each.conditions, each.curve.points[-1].kept, each.leaves, each.curve.loses)
+        for each in curves
+        if each.curve is not None and each.leaves is not None and each.curve.points[-1].level == FULL
+    ]
+
+
 def of_resources(curves: Iterable[Sensitivity]) -> dict[tuple[str, str, str], dict[str, Sensed]]:
     """Return the traits of jobs on each resource, by suite, host and isolation."""
-    known = [each for each in curves if each.full is not None and each.leaves is not None]
     by_place: dict[tuple[str, str, str], dict[str, Sensed]] = {}
-    for (place, resource), of in grouped(known, lambda each: (each.conditions.place, each.conditions.resource)).items():
-        traits = {
-            each.conditions.job: Traits(each.full.kept.value, each.leaves.value)
-            for each in of
-            if each.full is not None and each.leaves is not None
-        }
-        loses = any(each.curve is not None and each.curve.loses for each in of)
-        by_place.setdefault(place, {})[resource] = Sensed(traits, loses)
+    by_resource = grouped(fingerprints(curves), lambda each: (each.conditions.place, each.conditions.resource))
+    for (place, resource), of in by_resource.items():
+        traits = {each.conditions.job: Traits(each.keeps.value, each.leaves.value) for each in of}
+        by_place.setdefault(place, {})[resource] = Sensed(traits, any(each.loses for each in of))
     return by_place
 
 
@@ -146,16 +166,16 @@ LEGEND = (
 SCALES = ((1.0, ""), (1e3, "thousand "), (1e6, "million "), (1e9, "billion "))
 LEAST = 0.1
 """A slope is of so many units that it is this many percent, or more."""
-Item = tuple[Sensitivity, Curve, Point]
+Item = tuple[Sensitivity, Point]
 
 
 def _first(item: Item, text: str, name: str) -> Cell:
     """Return a cell that people see at the first level only."""
-    return Cell(text if item[2] is item[1].points[0] else "", {name: text})
+    return Cell(text if item[1] is item[0].points[0] else "", {name: text})
 
 
 def _kept(item: Item) -> Cell:
-    sensitivity, _, point = item
+    sensitivity, point = item
     leaves = sensitivity.leaves if point.level == FULL else None
     values = kept_values(point.kept, "kept") | ({} if leaves is None else kept_values(leaves, "leaves"))
     return Cell(numbers.ratio(point.kept.value), values)
@@ -166,12 +186,12 @@ COLUMNS: tuple[Column[Item], ...] = (
     Column("job", lambda item: _first(item, item[0].conditions.job, "job"), left=True),
     Column("slices", lambda item: _first(item, item[0].conditions.isolation, "isolation"), left=True),
     Column("pressure", lambda item: _first(item, item[0].conditions.resource, "resource"), left=True),
-    Column("level", lambda item: Cell(f"{item[2].level} %", {"level": item[2].level})),
-    Column("achieved", lambda item: number(item[2].achieved, numbers.rate, "achieved")),
+    Column("level", lambda item: Cell(f"{item[1].level} %", {"level": item[1].level})),
+    Column("achieved", lambda item: number(item[1].achieved, numbers.rate, "achieved")),
     Column("unit/s", lambda item: word(item[0].conditions.unit, "unit"), left=True),
     Column("kept", _kept),
-    Column("95 % interval", lambda item: Cell(around(item[2].kept))),
-    Column("n", lambda item: Cell(count(item[2].kept))),
+    Column("95 % interval", lambda item: Cell(around(item[1].kept))),
+    Column("n", lambda item: Cell(count(item[1].kept))),
 )
 
 
@@ -192,7 +212,7 @@ def _document(of: Sensitivity) -> dict[str, Any]:
 
 def _groups(curves: list[Sensitivity]) -> Iterator[tuple[str, str, list[Row], list[Words]]]:
     for (suite, host), group in grouped(curves, lambda each: (each.conditions.suite, each.conditions.host)).items():
-        rows = [row(COLUMNS, (each, each.curve, point)) for each in group if each.curve for point in each.curve.points]
+        rows = [row(COLUMNS, (each, point)) for each in group for point in each.points]
         yield suite, host, rows, [((words_of(each), ""),) for each in group]
 
 
@@ -234,3 +254,45 @@ def _no_loss(curve: Curve, last: Point, unit: str) -> str:
         return f"a loss is shown at {lower}; none at {last.level} % ({most}): more launches settle it"
     why = "there is no interval yet" if last.kept.interval is None else "no interval lies below 1"
     return f"no loss is shown up to {most} ({why})"
+
+
+# Fingerprints
+
+KEEPS, LEAVES = "keeps", "leaves"
+OF_FINGERPRINTS = (
+    "keeps: of its rate beside the neighbour at level 100. leaves: what that neighbour keeps of its own beside the job."
+)
+Line = tuple[CurveConditions, str, Mapping[str, Fingerprint]]
+"""A job, KEEPS or LEAVES, and its fingerprints by resource."""
+
+
+def fingerprints_grid(curves: Iterable[Sensitivity]) -> Grid:
+    """Return two rows per job, a column per resource; for people, since programs have it beside each curve."""
+    by_job = grouped(fingerprints(curves), lambda each: (each.conditions.place, each.conditions.job)).values()
+    resources = dict.fromkeys(each.conditions.resource for of in by_job for each in of)
+    columns: list[Column[Line]] = [
+        *place_columns(lambda line: line[0], "suite", "host"),
+        Column("job", lambda line: word(line[0].job if line[1] == KEEPS else ""), left=True),
+        Column("slices", lambda line: word(line[0].isolation if line[1] == KEEPS else ""), left=True),
+        Column("", lambda line: word(line[1]), left=True),
+        *(Column(resource, partial(_of_resource, resource), left=True) for resource in resources),
+    ]
+    lines = [
+        (of[0].conditions, which, {each.conditions.resource: each for each in of})
+        for of in by_job
+        for which in (KEEPS, LEAVES)
+    ]
+    groups = [
+        RowGroup([row(columns, line) for line in of], "fingerprints", host)
+        for (_, host), of in grouped(lines, lambda line: (line[0].suite, line[0].host)).items()
+    ]
+    return Grid(columns, groups, notes=[((OF_FINGERPRINTS, "dim"),)])
+
+
+def _of_resource(resource: str, line: Line) -> Cell:
+    _, which, of_job = line
+    if (of := of_job.get(resource)) is None:
+        return Cell()
+    kept = of.leaves if which == LEAVES else of.keeps
+    heat = round(100 * min(1.0, max(0.0, 2 * (1 - kept.value))))
+    return Cell(numbers.ratio(kept.value), heat=heat, note="" if kept.interval is None else f"({around(kept)})")

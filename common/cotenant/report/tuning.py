@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,14 +9,13 @@ from statistics import fmean
 from typing import Any
 
 from rich.console import Console, Group
-from rich.live import Live
 from rich.text import Text
 
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, Measurement, measured_columns, table, word
+from cotenant.report.live import Drawing
 from cotenant.report.progress import duration_words
 from cotenant.report.renderers import terminal
-from cotenant.results.record import Record
 from cotenant.text import printable
 from cotenant.tuning.search import Search
 from cotenant.tuning.trial import Setting, StepEstimate, estimates, gain
@@ -95,71 +93,54 @@ class PlainSearch:
     launch = preparing = building = measuring = stopping = tick = ended = _nothing
 
 
-class LiveSearch:
+class LiveSearch(Drawing):
     """A search on a terminal: the table so far, the launch that runs, and by when all is done.
 
     Like `LiveView` it is only drawn when it is told something, which never happens while tenants are timed.
     """
 
     def __init__(
-        self,
-        name: str,
-        budget_s: float,
-        console: Console,
-        now: Callable[[], datetime] = datetime.now,
-        clock_s: Callable[[], float] = time.monotonic,
+        self, name: str, budget_s: float, console: Console, now: Callable[[], datetime] = datetime.now
     ) -> None:
-        self._name, self._budget_s, self._console, self._now, self._clock_s = name, budget_s, console, now, clock_s
+        self._name, self._budget_s = name, budget_s
         self._lines: list[Text] = []
         self._launch, self._state, self._end = "", "", ""
-        self._due_s = 0.0
-        self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=self._region)
+        super().__init__(console, self._region, now)
 
     def settings(self, search: Search, unit: str) -> None:
-        self._lines = list(terminal(search_grid(search, self._name, unit), self._console.width))
-        end = self._now() + timedelta(seconds=ends_within_s(search, self._budget_s))
+        self._lines = list(terminal(search_grid(search, self._name, unit), self.console.width))
+        end = self.now() + timedelta(seconds=ends_within_s(search, self._budget_s))
         most = search.space.most_launches
         self._end = f"{len(search.trials)} launches of about {most} at most; done by {end:%H:%M} at the latest"
-        self._draw("")
-
-    def tell(self, line: str) -> None:
-        self._console.print(Text(printable(line)))
+        self._say("")
 
     def launch(self, position: int, job: str, tenants: int) -> None:
         self._launch = printable(job)
-        self._draw("entering its slices")
-
-    def preparing(self, script: str) -> None:
-        self.tell(f"data: {script}")
+        self._say("entering its slices")
 
     def building(self, ready: int) -> None:
-        self._draw(f"building, {ready} ready")
+        self._say(f"building, {ready} ready")
 
     def measuring(self, about_s: float | None) -> None:
         about = "" if about_s is None else f", about {duration_words(about_s)}"
-        self._draw(f"measuring since {self._now():%H:%M:%S}{about}")
+        self._say(f"measuring since {self.now():%H:%M:%S}{about}")
 
     def stopping(self) -> None:
-        self._draw("stopping")
+        self._say("stopping")
 
-    def tick(self) -> None:
+    def _nothing(self, *values: Any) -> None:
         pass
 
-    def ended(self, records: Sequence[Record]) -> None:
-        pass
+    tick = ended = _nothing
 
-    def close(self) -> None:
-        self._live.stop()
-
-    def _draw(self, state: str) -> None:
+    def _say(self, state: str) -> None:
         self._state = state
-        self._live.start()
-        self._live.refresh()
+        self.draw()
 
     def _region(self) -> Group:
         running = Text(f"{self._launch}  {self._state}" if self._state else "", "bold", no_wrap=True)
         lines = [*self._lines, running, Text(self._end, "dim", no_wrap=True)]
-        return Group(*lines[-(self._console.height - 1) :])
+        return Group(*lines[-(self.console.height - 1) :])
 
 
 def ends_within_s(search: Search, budget_s: float) -> float:
