@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -21,7 +20,6 @@ from cotenant.report.pictures.shares import shares_picture
 from cotenant.report.summary import JobSummary
 from cotenant.report.trust import doubts
 from cotenant.results.record import Record
-from cotenant.stats.evenness import UNLIKELY, differences
 from report.making import BUSY, launch, lost, scaling, solo, summary_of
 from results.made import NOON
 
@@ -114,18 +112,6 @@ def test_without_a_reliable_answer_that_is_said_first() -> None:
     assert answer(summary_of(busy)).startswith(
         "No reliable answer: 2 of 3 jobs are suspect, by other programs; typical: "
     )
-
-
-@pytest.mark.slow
-def test_noise_names_one_of_sixteen_equal_jobs_in_a_twentieth_of_runs() -> None:
-    draw, named, runs = np.random.default_rng(3), Counter[str](), 400
-    for _ in range(runs):
-        rows = draw.normal(0, 0.03, (16, 3, 2))
-        found = [differences(job.tolist()) for job in rows]
-        named["evenness"] += min(one.p for one in found if one is not None) * 16 < UNLIKELY
-        jobs = differences(rows.mean(axis=2).T.tolist())
-        named["least"] += jobs is not None and jobs.p < UNLIKELY
-    assert all(count <= 0.075 * runs for count in named.values()), named
 
 
 def test_a_job_without_neighbours_or_baseline_has_no_share() -> None:

@@ -99,33 +99,6 @@ def test_the_rank_tests_p_is_counted_over_all_orders(values: list[int], of_a: in
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("launches", "noises"),
-    [((5, 5), (0.01, 0.01)), ((5, 5), (0.01, 0.03)), ((5, 10), (0.03, 0.01)), ((10, 10), (0.02, 0.02))],
-)
-def test_welchs_interval_covers_what_it_says(launches: tuple[int, int], noises: tuple[float, float]) -> None:
-    """Also where one side is noisier, or has more launches."""
-    generator = np.random.default_rng(13)
-    draws, covered = 4000, 0
-    for _ in range(draws):
-        a, b = (np.exp(generator.normal(0, *pair)).tolist() for pair in zip(noises, launches, strict=True))
-        interval = compare(a, [0.95 * one for one in b]).interval
-        covered += interval[0] <= 0.95 <= interval[1]
-    assert 0.93 <= covered / draws <= 0.97
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", [0.002, 0.01, 0.03])
-def test_an_a_a_run_alarms_in_at_most_one_of_twenty_draws(noise: float) -> None:
-    """With the margin of its noise, and with the least one, whatever the noise."""
-    generator = np.random.default_rng(11)
-    draws = np.exp(generator.normal(0, noise, (4000, 2, 5)))
-    for margin in (margin_of(noise), margin_of(None)):
-        verdicts = [compare(a.tolist(), b.tolist(), margin).verdict for a, b in draws]
-        assert sum(one in (Verdict.FASTER, Verdict.SLOWER) for one in verdicts) <= 0.05 * len(verdicts)
-
-
-@pytest.mark.slow
 def test_five_launches_at_one_percent_of_noise() -> None:
     """A/A is SAME in about half of the draws and else UNCLEAR; five percent are found in nine of ten.
 
@@ -155,20 +128,6 @@ def test_new_launches_take_back_most_flags_of_chance() -> None:
             stayed += compare(a.tolist(), again.tolist()).verdict is verdict
     assert flagged > 100
     assert stayed < 0.4 * flagged
-
-
-@pytest.mark.slow
-def test_a_suite_of_equal_jobs_alarms_in_at_most_one_of_twenty_draws() -> None:
-    """Holm over nineteen jobs, noise above the margin so that a chance is one; without it every third would."""
-    generator = np.random.default_rng(15)
-    suites, alarms, bare = 600, 0, 0
-    for _ in range(suites):
-        draws = np.exp(generator.normal(0, 0.05, (19, 2, 5)))
-        chances = [compare(a.tolist(), (b / 1.02).tolist()).p_slower or 0.0 for a, b in draws]
-        alarms += min(holm(chances)) < 0.05
-        bare += min(chances) < 0.05
-    assert alarms / suites <= 0.07
-    assert bare / suites > 0.3
 
 
 chances = st.lists(st.floats(0, 1), max_size=12)

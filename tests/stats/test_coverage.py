@@ -26,9 +26,17 @@ COVERAGE = script()
 
 
 @pytest.mark.parametrize("case", COVERAGE.CASES, ids=lambda case: case.happens.__name__)
-def test_it_holds_in_a_few_draws(case: object) -> None:
-    happens = COVERAGE.share(case, 0.03, 0.3 if case.correlated else 0.0, 60)
-    assert happens >= 0.85 if case.promised.startswith("covers") else happens <= 0.1
+@pytest.mark.parametrize(
+    ("draws", "least_covered", "most_false"),
+    [(60, 0.85, 0.1), pytest.param(1000, 0.925, 0.075, marks=pytest.mark.slow)],
+)
+def test_it_holds(case: object, draws: int, covered: float, false: float) -> None:
+    """In a few draws at one noise; in many at every noise and correlation of the table."""
+    lags = COVERAGE.CORRELATIONS if case.correlated else (0.0,)
+    noises = [(s, r) for s in COVERAGE.NOISES for r in lags] if draws > 60 else [(0.03, lags[-1])]
+    for s, r in noises:
+        happens = COVERAGE.share(case, s, r, draws)
+        assert happens >= covered if case.promised.startswith("covers") else happens <= false, (s, r)
 
 
 def test_the_page_has_the_table_of_all_cases() -> None:

@@ -50,10 +50,3 @@ def test_one_launch_tells_by_its_rounds_alone() -> None:
     assert (found.least, found.freedom) == (1, 16)
     assert differences_within([sure, Kept(0.8, None, 1)]) is None
     assert differences_within([sure, Kept(0.8, (0.78, 0.82), 25, "observations")]) is None
-
-
-def test_equals_are_called_unequal_in_a_twentieth() -> None:
-    draw = np.random.default_rng(1)
-    for launches, users in ((3, 2), (5, 4), (3, 16)):
-        found = [differences(draw.normal(0, 0.05, (launches, users)).tolist()) for _ in range(600)]
-        assert 0.025 <= np.mean([one.p < 0.05 for one in found if one is not None]) <= 0.075
