@@ -49,7 +49,6 @@ def in_16_bit(slower: float, **arguments: Any) -> Record:
 
 def wide(record: Record) -> Record:
     """The same with an interval of 10 %."""
-    assert record.statistics is not None
     ends = 0.95 * record.statistics.median, 1.05 * record.statistics.median
     return replace(record, statistics=dataclasses.replace(record.statistics, interval=ends))
 

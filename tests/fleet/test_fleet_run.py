@@ -85,7 +85,6 @@ def test_records_come_from_all_nodes_and_what_became_of_each_is_written(plan: Fl
     assert not stale.exists()
     assert sorted(path.name for path in (plan.output / "n1").iterdir()) == ["cotenant.journal", "s.vae.R4.D0.json"]
     manifest = read_manifest(plan.output)
-    assert manifest is not None
     assert {name: (node.state, node.message) for name, node in manifest.nodes.items()} == {
         "n1": ("finished", ""),
         "n2": ("failed", "the last line"),

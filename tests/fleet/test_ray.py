@@ -140,7 +140,6 @@ def test_a_node_that_dies_is_named_the_others_are_whole_and_a_second_start_compl
     assert {nodes[name]["shared"] for name in NAMES} == {"true"}
     assert [records(out, name) for name in ("n1", "n3")] == [list(JOBS)] * 2
     manifest = read_manifest(out)
-    assert manifest is not None
     assert {name: state.state for name, state in manifest.nodes.items()} == {
         "n1": "finished",
         "n2": "lost",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import tempfile
 from collections.abc import Sequence
@@ -14,6 +16,8 @@ import pandas as pd
 from msgspec.structs import replace
 
 from cotenant.finding import Finding
+from cotenant.report.grid import Grid
+from cotenant.report.renderers import as_csv, terminal
 from cotenant.report.summary import Summary, summarise
 from cotenant.results.columns import schema
 from cotenant.results.read import read_records
@@ -191,6 +195,16 @@ def lost(name: str, uid: int) -> list[Record]:
 
 def summary_of(records: Sequence[Record | dict[str, Any]]) -> Summary:
     return summarise(Rows.all(table(records)))
+
+
+def rows_of(grid: Grid) -> list[dict[str, str]]:
+    """The rows that programs read."""
+    return list(csv.DictReader(io.StringIO(as_csv(grid))))
+
+
+def text_of(*grids: Grid, width: int = 200) -> str:
+    """What a terminal of this width shows."""
+    return "\n".join(line.plain for grid in grids for line in terminal(grid, width))
 
 
 def month(tenants: int = 1) -> list[Record]:

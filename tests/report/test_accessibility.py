@@ -50,7 +50,6 @@ def test_text_stands_out_from_its_ground(theme: int) -> None:
         for ground in ("paper", "ground"):
             assert contrast(colours[text], colours[ground]) >= AA, (text, ground)
     heat = re.search(r"calc\(var\(--s\) \* \.(\d+)%\)", STYLE)
-    assert heat is not None
     strongest = mixed(colours["accent"], float(f"0.{heat[1]}"), colours["paper"])
     assert contrast(colours["ink"], strongest) >= AA
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from typing import Any
@@ -14,11 +12,11 @@ from msgspec.structs import replace
 from cotenant.report.ceilings import Compute
 from cotenant.report.jobs import OF_CEILING, jobs_grid
 from cotenant.report.page import page
-from cotenant.report.renderers import as_csv, as_json, markdown, terminal
+from cotenant.report.renderers import as_json, markdown
 from cotenant.report.summary import Summary, summarise
 from cotenant.results.record import Record
 from cotenant.results.table import Rows
-from report.making import UNSLICED, exported, frame, launch, solo, summary_of
+from report.making import UNSLICED, exported, frame, launch, rows_of, solo, summary_of, text_of
 from results.made import ARGUMENTS, T0_NS, a_part
 
 PER_STEP = 64
@@ -61,7 +59,7 @@ def of_ceiling(records: list[Record]) -> float | None:
 
 
 def printed(summary: Summary, width: int) -> str:
-    return "\n".join(line.plain for line in terminal(jobs_grid(summary), width))
+    return text_of(jobs_grid(summary), width=width)
 
 
 def test_a_tenant_is_held_against_the_product_in_its_own_slice() -> None:
@@ -139,11 +137,8 @@ def test_every_view_has_the_shares() -> None:
     for text in (printed(summary, 250), printed(summary, 80), markdown(jobs_grid(summary)), html):
         assert all(words in text for words in ("of ceiling", "MFU", "50.0 %", "6.0 %"))
     card = re.search(r"per user: ([\d.]+) FLOP/s, 50\.0 % of the ceiling of ([\d.]+) FLOP/s", html)
-    assert card is not None
     assert [float(one) for one in card.groups()] == pytest.approx([3820, 7640], rel=0.01)
-    convnet, vae, ceiling = [
-        row for row in csv.DictReader(io.StringIO(as_csv(jobs_grid(summary)))) if not row["tenant"]
-    ]
+    convnet, vae, ceiling = [row for row in rows_of(jobs_grid(summary)) if not row["tenant"]]
     assert float(convnet["mfu"]) == pytest.approx(60 / 989.5, rel=0.01)
     assert (convnet["of_ceiling"], vae["mfu"], ceiling["of_ceiling"]) == ("", "", "")
     found = json.loads(as_json(jobs_grid(summary)))["jobs"][1]["compute"]

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from cotenant.report.duets import DuetLine, duet_lines, duet_sentence, duets_grid
-from cotenant.report.renderers import as_csv, terminal
+from cotenant.report.renderers import as_csv
 from cotenant.results.record import DuetPart, Record, Side
 from cotenant.stats.duet import DuetRatio
 from cotenant.stats.verdict import Verdict
-from report.making import summary_of
+from report.making import summary_of, text_of
 from results.made import a_part, a_record, steady
 
 SLOWER = DuetRatio(0.924, (0.876, 0.974), 41, Verdict.SLOWER)
@@ -40,7 +40,7 @@ def test_a_duet_is_a_row_with_its_sentence_and_in_no_other_table() -> None:
     assert line.a is not None
     assert line.b is not None
     assert line.a > line.b
-    said = "\n".join(line.plain for line in terminal(duets_grid(summary.in_duets), 200))
+    said = text_of(duets_grid(summary.in_duets))
     assert "B is slower than A: it has 92.4 % (87.6 to 97.4 %) of the rate of A, over 41 rounds of one launch." in said
     assert "A: --batch-size 64; B: --batch-size 128" in said
     assert as_csv(duets_grid(summary.in_duets)).splitlines()[1].split(",")[5:9] == ["0.924", "0.876", "0.974", "41"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -22,12 +20,12 @@ from cotenant.report.beside import MixBlock, mix_blocks, outside_pairs, pair_mat
 from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.interference import interference_blocks
 from cotenant.report.page import page
-from cotenant.report.renderers import as_csv, markdown, terminal
+from cotenant.report.renderers import markdown
 from cotenant.report.tables import tables
 from cotenant.results.record import Record, SharedDevice
 from cotenant.results.store import write_record
 from cotenant.results.targets import System
-from report.making import BUSY, SEEN, UNSLICED, launch, quick, summary_of
+from report.making import BUSY, SEEN, UNSLICED, launch, quick, rows_of, summary_of, text_of
 from results.made import ARGUMENTS, ISOLATION, NOON, a_part, a_record, steady
 
 ALONE_MS = {"vae": 450.0, "wlm": 100.0, "loader": 800.0}
@@ -78,10 +76,6 @@ def only(records: Sequence[Record]) -> MixBlock:
     return block
 
 
-def text(grid: Any) -> str:
-    return "\n".join(line.plain for line in terminal(grid, 200))
-
-
 TWO = (("vae", 0.8), ("wlm", 0.5))
 
 
@@ -107,11 +101,11 @@ def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
     summary = summary_of(records)
     assert answer(summary).startswith("Beside each other the 2 users of vae+wlm keep 63 % (")
     assert "of what each has alone (quick baseline); least: wlm, 50 % (" in answer(summary)
-    shown = text(mix_grid(mix_blocks(summary)))
+    shown = text_of(mix_grid(mix_blocks(summary)))
     assert "STP 1.30" in shown
     assert "tenant 1 (wlm)" in shown
     assert " 1L " not in shown
-    rows = list(csv.DictReader(io.StringIO(as_csv(mix_grid(mix_blocks(summary))))))
+    rows = rows_of(mix_grid(mix_blocks(summary)))
     measures = {row["measure"]: float(row["value"]) for row in rows if row["measure"]}
     assert measures["stp"] == pytest.approx(found.stp.value)
     assert set(measures) == {"stp", "antt", "worst_slowdown", "fairness", "tax"}
@@ -119,18 +113,17 @@ def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
 
 def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> None:
     block = only([*mix(TWO, sharers=2), *baselines("vae", "wlm")])
-    assert block.measures is not None
     assert (block.measures.slices, block.measures.tax.value) == (1, pytest.approx(-0.3, abs=0.01))
     kept = block.tenants[1].progress or pytest.fail("its share is known")
     assert block.measures.worst_slowdown == kept.inverse(), "what is kept is one number with one interval"
     assert kept.within
     summary = summary_of([*mix(TWO, sharers=2), *baselines("vae", "wlm")])
     assert mix_blocks(summary) is mix_blocks(summary), "made once"
-    shown = text(mix_grid(mix_blocks(summary)))
+    shown = text_of(mix_grid(mix_blocks(summary)))
     assert "share kept" in shown
     assert " 20o " in shown
     assert "; measured once" in answer(summary)
-    rows = list(csv.DictReader(io.StringIO(as_csv(mix_grid(mix_blocks(summary))))))
+    rows = rows_of(mix_grid(mix_blocks(summary)))
     assert float(rows[0]["share_kept"]) == pytest.approx(1.6, rel=0.01)
 
 
@@ -139,10 +132,9 @@ def test_a_device_that_several_share_is_one_device_and_each_is_entitled_to_its_p
     both = SharedDevice("", "time", 2, None, None, "", None)
     own = SharedDevice("", "exclusive", 1, None, None, "", None)
     block = only([*mix(TWO, share=both), *baselines("vae", "wlm")])
-    assert block.measures is not None
     assert (block.measures.slices, block.measures.tax.value) == (1, pytest.approx(-0.3, abs=0.01))
     assert [tenant.entitlement for tenant in block.tenants] == [0.5, 0.5]
-    shown = text(mix_grid([block]))
+    shown = text_of(mix_grid([block]))
     assert "2 of them have the same device" in shown
     assert "share kept" in shown
     shared = mix([*TWO, ("loader", 1.0)], share=both)
@@ -150,7 +142,6 @@ def test_a_device_that_several_share_is_one_device_and_each_is_entitled_to_its_p
     of_all = {"stands_for": [0, 1, 2]}
     lone = [record for job in ALONE_MS for record in quick(job, 0, ALONE_MS[job], place=of_all, part=part(job))]
     uneven = only([*shared, *lone])
-    assert uneven.measures is not None
     assert (uneven.measures.slices, [tenant.sharers for tenant in uneven.tenants]) == (2, [2, 2, 1])
 
 
@@ -166,9 +157,8 @@ def test_the_energy_of_a_mix_is_over_that_of_the_same_items_one_after_another() 
     records = [on_device(one, 260.0) for one in mix([("vae", 0.5), ("wlm", 0.5)], share=both)]
     records += [on_device(*of) for of in zip(baselines("vae", "wlm"), (100.0, 300.0), strict=True)]
     block = only(records)
-    assert block.energy is not None
     assert block.energy.value == pytest.approx(260 / 200, rel=0.01)
-    assert "energy 1.3" in text(mix_grid([block]))
+    assert "energy 1.3" in text_of(mix_grid([block]))
     assert ("energy", pytest.approx(1.3, rel=0.01)) in [
         (row.record.get("measure"), row.record.get("value")) for row in mix_grid([block]).rows
     ]
@@ -200,7 +190,7 @@ def test_what_makes_the_measures_unknown_is_named_and_no_number_stands_there(rec
     sentence = answer(summary_of(records))
     assert sentence.startswith("What the users of vae+wlm keep beside each other is not known: ")
     assert "STP " not in "".join(
-        line for line in text(mix_grid(mix_blocks(summary_of(records)))).splitlines() if "of / alone" not in line
+        line for line in text_of(mix_grid(mix_blocks(summary_of(records)))).splitlines() if "of / alone" not in line
     )
 
 
@@ -273,7 +263,7 @@ def test_the_matrix_of_pairs_is_that_of_a_device_of_known_contention() -> None:
     shades = [cell.heat for row in grid.shown_rows for cell in row.cells.values() if cell.heat is not None]
     assert len(shades) == 9
     assert shades[0] == min(shades) < max(shades) == shades[-1], "the less is kept the darker"
-    assert len(list(csv.DictReader(io.StringIO(as_csv(grid))))) == 9
+    assert len(rows_of(grid)) == 9
     sentence = answer(summary_of(pairs()))
     assert "In pairs these 3 jobs keep " in sentence
     assert f"the worst is loader beside itself, which keeps {100 * kept('loader', 'loader'):.0f} %" in sentence
@@ -302,14 +292,14 @@ def test_what_may_be_all_and_what_is_suspect_is_marked() -> None:
         ("wlm", "loader"): (False, True),
         ("loader", "wlm"): (False, False),
     }
-    lines = csv.DictReader(io.StringIO(as_csv(pairs_grid(summary_of(records)))))
+    lines = rows_of(pairs_grid(summary_of(records)))
     rows = {(line["victim"], line["neighbour"]): line["doubts"] for line in lines}
     assert (rows["wlm", "vae"], rows["vae", "wlm"]) == ("foreign_load", "")
     sentence = answer(summary_of(records))
     assert "the worst is vae beside loader, which keeps 50 %" in sentence
-    shown = text(mix_grid(mix_blocks(summary_of(records))))
+    shown = text_of(mix_grid(mix_blocks(summary_of(records))))
     assert "clean, suspect alone" in shown
-    assert "~" not in text(pairs_grid(summary_of(pairs())))
+    assert "~" not in text_of(pairs_grid(summary_of(pairs())))
 
 
 def test_with_slices_and_without_are_two_matrices_over_what_each_has_alone_in_its_slice() -> None:

@@ -112,7 +112,6 @@ def test_the_classic_table_is_trimmed(a: list[float], b: list[float]) -> None:
         assert (result, sd) == (pytest.approx(rates.sort_values()[1:-1].mean()), pytest.approx(rates.std(), abs=1e-9))
     table = pd.DataFrame(lines.to_dicts())
     total = mlbench.classic_total(lines, complete=True)
-    assert total is not None
     quantile = (table["sd"] / table["result"]).quantile(0.8)
     assert total == (
         pytest.approx(quantile),

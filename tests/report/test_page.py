@@ -154,7 +154,6 @@ def test_a_hundred_thousand_observations_are_thinned_and_it_says_so() -> None:
     text = page_of(summary_of([with_observations(one, 25_000) for one in launch("vae", 0, 4)]))
     assert len(text) < 600_000
     drawn = re.search(r"n = 100,000 observations, 1 launch\. .*? ([\d,]+) of 100,000 observations drawn", text)
-    assert drawn is not None
     assert int(drawn[1].replace(",", "")) <= POINTS
     assert "Each box holds up to 167 observations." in text
 
@@ -293,7 +292,6 @@ def test_a_card_says_the_same_ratio_as_the_table() -> None:
 
 def test_a_heading_sorts_by_numbers_and_intervals_with_their_letters() -> None:
     expression = re.search(r"number = /(\^.*)/\.exec", page_of(everything()))
-    assert expression is not None
     for text, digits, letter in (
         (numbers.interval(1.66e6, 1.714e6), "1.660", "M"),
         (numbers.interval(900.0, 950.0), "900.0", ""),
@@ -312,7 +310,6 @@ def test_findings_and_jobs_lead_to_each_other() -> None:
     text = of_records([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,)), *launch("wlm", 0)])
     (place,) = re.findall(r'id="(finding\d)"[^>]*><b>foreign load<', text)
     row = re.search(rf'id="{place}".*', text)
-    assert row is not None
     assert "While tenants were timed other work kept 11 of 8 processors busy." in row[0]
     assert "kept 3 of 8" not in row[0]
     assert re.findall(r'<a href="#(job\d)">(\w+)</a>', row[0]) == [("job0", "vae"), ("job1", "ssd")]
@@ -326,8 +323,6 @@ def test_intervals_within_a_launch_stand_in_the_table_until_there_are_enough_lau
         return re.findall(r'<td data-of="within a launch"[^>]*><span>([^<]*)</span>', text)
 
     (record, _) = launch("vae", 0)
-    assert record.statistics is not None
-    assert record.statistics.interval is not None
     low, high = record.statistics.interval
     assert cells(1)[0].startswith(f"±{50 * (high - low) / record.statistics.median:.1f}, ")
     assert len(cells(2)) == 1

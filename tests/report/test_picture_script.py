@@ -47,8 +47,6 @@ def test_a_browser_that_fails_is_quoted(tmp_path: Path) -> None:
 
 def test_a_picture_gets_a_palette_and_keeps_its_size(tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location("picture", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     noise = np.random.default_rng(1).integers(0, 255, (200, 300, 3), np.uint8)

@@ -94,7 +94,6 @@ def boxes_of(text: str) -> int:
 
 def test_every_observation_of_every_tenant_has_its_box_in_the_timeline() -> None:
     found = timeline(drawn(Rows.all(table(launch("vae", 0, 3)))), "t")
-    assert found is not None
     text, said = found
     assert said == ""
     assert boxes_of(text) == 3 * 25

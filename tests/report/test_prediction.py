@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import random
 import re
@@ -18,11 +16,10 @@ from cotenant.commands.report import main as report
 from cotenant.errors import CotenantError
 from cotenant.report.page import page
 from cotenant.report.prediction import prediction_grid, predictions
-from cotenant.report.renderers import as_csv, terminal
 from cotenant.report.sense import sensitivities
 from cotenant.results.record import Record
 from cotenant.results.store import write_record
-from report.making import LEVELS, UNSLICED, beside_dram, summary_of
+from report.making import LEVELS, UNSLICED, beside_dram, rows_of, summary_of, text_of
 from report.test_mixes import baselines, mix
 from results.made import NOON
 
@@ -63,11 +60,11 @@ def found_in(records: list[Record]) -> list[Any]:
 def test_predictions_stand_beside_measured_pairs_with_their_error() -> None:
     (found,) = found_in([*of_pairs([*LOST]), *of_curves([*LOST])])
     assert (found.fit.error < 0.06 < found.fit.constant, len(found.pairs)) == (True, 9)
-    rows = list(csv.DictReader(io.StringIO(as_csv(prediction_grid([found])))))
+    rows = rows_of(prediction_grid([found]))
     for row in rows:
         assert float(row["predicted"]) == pytest.approx(kept(row["victim"], row["neighbour"]), abs=0.2)
         assert float(row["error"]) == pytest.approx(float(row["predicted"]) - float(row["measured"]))
-    shown = "\n".join(line.plain for line in terminal(prediction_grid([found]), 120))
+    shown = text_of(prediction_grid([found]), width=120)
     assert "On launches left out predictions err by " in shown
 
 
@@ -88,7 +85,7 @@ def test_where_one_number_says_as_much_a_sentence_says_that_there_is_nothing_to_
     monkeypatch.setattr(sys.modules[__name__], "kept", lambda *pair: random.Random(f"chance {pair}").uniform(0.8, 1))
     (found,) = found_in(of_pairs([*LOST]))
     assert found.pairs == ()
-    shown = "\n".join(line.plain for line in terminal(prediction_grid([found]), 120))
+    shown = text_of(prediction_grid([found]), width=120)
     assert "There is nothing to predict" in shown
 
 

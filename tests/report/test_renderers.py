@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from cotenant.report.comparison import JobComparison, SuiteComparison, compariso
 from cotenant.report.grid import Cell, Column, Grid, Measurement, Row, RowGroup, measured_columns, row, table, word
 from cotenant.report.renderers import as_csv, as_json, html, markdown, show, terminal
 from cotenant.stats.verdict import Verdict
+from report.making import rows_of
 
 ODD = "a\\[red]b|:x:\x1b[31m<b>\x07"
 COLUMNS: tuple[Column[tuple[str, str]], ...] = (
@@ -103,7 +103,7 @@ def test_a_name_stands_there_as_it_is_and_commands_nothing() -> None:
     assert "a\\[red]b|:x:<b>?" in "\n".join(lines(found, 200))
     assert "a\\\\\\[red\\]b\\|:x:&lt;b&gt;?" in markdown(found)
     assert markdown(table([Column[str](ODD, Cell)], ["vae"])).startswith("| a\\\\\\[red\\]b\\|:x:&lt;b&gt;? |\n")
-    (record,) = csv.DictReader(io.StringIO(as_csv(found)))
+    (record,) = rows_of(found)
     assert record["job"] == "a\\[red]b|:x:<b>?"
     page = html(found)
     assert "a\\[red]b|:x:&lt;b&gt;?" in page

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Sequence
 from datetime import timedelta
@@ -14,12 +12,11 @@ from msgspec.structs import replace
 
 from cotenant.commands.report import main as report
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.renderers import as_csv, terminal
 from cotenant.report.sense import Sensitivity, fingerprints_grid, sense_grid, sensitivities, words_of
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from cotenant.results.store import write_record
-from report.making import LEVELS, UNSLICED, beside_dram, launch, of_levels, solo, summary_of
+from report.making import LEVELS, UNSLICED, beside_dram, launch, of_levels, rows_of, solo, summary_of, text_of
 from results.made import NOON
 
 
@@ -28,14 +25,12 @@ def curves(records: Sequence[Record]) -> list[Sensitivity]:
 
 
 def shares(of: Sensitivity) -> list[float]:
-    assert of.curve is not None
     return [point.kept.value for point in of.curve.points]
 
 
 def test_pairs_of_a_job_and_a_neighbour_of_each_level_become_a_curve() -> None:
     (found,) = curves(beside_dram())
     assert (found.conditions.job, found.conditions.resource, found.conditions.unit) == ("vae", "dram", "GB")
-    assert found.curve is not None
     points = found.curve.points
     assert [point.level for point in points] == [*LEVELS]
     assert [point.achieved for point in points] == pytest.approx([2.5, 5, 7.5, 10])
@@ -48,10 +43,8 @@ def test_pairs_of_a_job_and_a_neighbour_of_each_level_become_a_curve() -> None:
 
 def test_what_is_kept_is_over_launches_where_there_are_three() -> None:
     (three,) = curves([record for uid in range(3) for record in beside_dram(uid)])
-    assert three.curve is not None
     assert [(point.kept.n, point.kept.over) for point in three.curve.points] == [(3, "launches")] * 4
     (two,) = curves([record for uid in range(2) for record in beside_dram(uid)])
-    assert two.curve is not None
     assert [point.kept.interval for point in two.curve.points] == [None] * 4
 
 
@@ -89,9 +82,9 @@ def test_a_suite_ends_with_its_curve_and_a_file_has_every_digit() -> None:
     assert [len(grid.rows) for grid in suite_grids(summary_of(records))] == [0], "no table of tenants without a rate"
     first = sense_grid(curves(records))
     assert first.fields[:5] == ("suite", "host", "job", "isolation", "resource")
-    shown = "\n".join(line.plain for line in terminal(first, 120))
+    shown = text_of(first, width=120)
     assert "100 %" in shown
-    rows = list(csv.DictReader(io.StringIO(as_csv(first))))
+    rows = rows_of(first)
     assert [row["level"] for row in rows] == ["25", "50", "75", "100"]
     assert [(row["kept_over"], row["kept_n"]) for row in rows] == [("rounds", "20")] * 4
     assert (float(rows[3]["kept"]), float(rows[3]["leaves"])) == (0.7, 0.8)
@@ -133,14 +126,12 @@ def test_a_fingerprint_is_what_a_job_keeps_and_what_it_leaves_the_neighbour() ->
 
 def test_an_older_launch_whose_neighbour_changed_its_level_is_read_as_a_curve() -> None:
     (found,) = curves(of_levels())
-    assert found.curve is not None
     assert [(point.level, point.achieved) for point in found.curve.points] == [(level, level / 10) for level in LEVELS]
     assert shares(found) == pytest.approx([1, 0.9, 0.8, 0.7], rel=0.01)
     assert [point.kept.n for point in found.curve.points] == [4] * 4
     assert "it loses 3.94 % of its rate" in words_of(found)
     assert fingerprints_grid([found]).groups == []
     (three,) = curves([record for uid in range(3) for record in of_levels(uid)])
-    assert three.curve is not None
     assert [(point.kept.n, point.kept.over) for point in three.curve.points] == [(3, "launches")] * 4
     assert len(summary_of(of_levels()).under_pressure) == 2
     assert summary_of(of_levels()).jobs == ()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from pathlib import Path
 from statistics import geometric_mean
@@ -15,13 +13,12 @@ from commands.calling import Capture, call, write
 from cotenant.report.kept import ONCE
 from cotenant.report.page import page
 from cotenant.report.page_beside import sharing
-from cotenant.report.renderers import as_csv, terminal
 from cotenant.report.share import share_grid, share_points
 from cotenant.report.summary import summarise
 from cotenant.results.read import read_records
 from cotenant.results.record import Record, SharedDevice
 from cotenant.results.table import Rows
-from report.making import SEEN, launch, solo
+from report.making import SEEN, launch, rows_of, solo, text_of
 from results.made import a_part
 
 COSTS = {"time": 1.10, "mps:50": 0.70}
@@ -50,7 +47,7 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
         write(tmp_path / f"{mode}-{users}", [one for uid in range(3) for one in shared(mode, users, uid)])
     grid = share_grid(rows_in(tmp_path))
     assert [group.title for group in grid.groups] == ["vae"]
-    rows = list(csv.DictReader(io.StringIO(as_csv(grid))))
+    rows = rows_of(grid)
     assert [(row["mode"], int(row["sharers"])) for row in rows] == POINTS
     for row in rows:
         users = int(row["sharers"])
@@ -68,7 +65,6 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
     assert "worst slowdown" in printed
     assert ONCE not in printed
     shown = sharing(share_points(rows_in(tmp_path)))
-    assert shown is not None
     (job,) = shown["jobs"]
     assert [picture.title for picture in job.pictures] == ["STP", "ANTT", "worst slowdown"]
     assert job.words[0].startswith("● mps:50, ■ time; dotted: users who take turns")
@@ -95,17 +91,16 @@ def test_sharing_has_a_price_in_joules_and_in_the_slowest_steps(tmp_path: Path) 
     records = [served(2, uid, 300, 40) + served(2, uid, 200, 4, solo=True) for uid in range(3)]
     write(tmp_path / "of-2", [one for of_uid in records for one in of_uid])
     (point,) = share_points(rows_in(tmp_path))
-    assert point.energy is not None
     assert (point.energy.value, point.energy.n) == (pytest.approx(1.5), 3)
     rates = [sum(one.statistics.median for one in of_uid[:2] if one.statistics) for of_uid in records]
     assert point.joules_per_item == pytest.approx(geometric_mean(300 / rate for rate in rates))
-    (row,) = csv.DictReader(io.StringIO(as_csv(share_grid(rows_in(tmp_path)))))
+    (row,) = rows_of(share_grid(rows_in(tmp_path)))
     assert [float(row[name]) for name in ("energy", "step_p99_ns", "alone_step_p99_ns")] == [
         pytest.approx(1.5),
         40e6,
         4e6,
     ]
-    text = "\n".join(line.plain for line in terminal(share_grid(rows_in(tmp_path)), 300))
+    text = text_of(share_grid(rows_in(tmp_path)), width=300)
     assert "2, 3, 40 ms" in text
     assert "2, 3, 4 ms" in text
     assert "joules of the devices" in text
@@ -115,10 +110,10 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     write(tmp_path / "2", [*launch("vae", 0, 4, 400.0, place={"sharers": 2}), *solo("vae", 0, 4, 180.0)])
     write(tmp_path / "4", launch("vae", 0, 4, 900.0, place={"sharers": 4}))
     grid = share_grid(rows_in(tmp_path))
-    text = "\n".join(line.plain for line in terminal(grid, 220))
+    text = text_of(grid, width=220)
     assert ONCE in text
     assert "slices, K = 4: vae was not measured alone: --baseline quick, or whole" in text
-    first, second = csv.DictReader(io.StringIO(as_csv(grid)))
+    first, second = rows_of(grid)
     assert float(first["stp"]) == pytest.approx(4 * 0.45, rel=0.01)
     assert float(first["tax"]) == pytest.approx(1 - 4 * 0.45 / 2, abs=0.01)
     assert (first["mode"], first["entitlement"], second["stp"]) == ("slices", "0.5", "")
@@ -128,7 +123,6 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     assert "No tenants there shared a device or a slice." in errors
     assert sharing(share_points(rows_in(tmp_path / "none"))) is None
     single = sharing(share_points(rows_in(tmp_path / "2")))
-    assert single is not None
     assert single["jobs"] == [], "one number of users is no line"
 
 
@@ -143,7 +137,7 @@ def test_of_instances_no_part_of_the_whole_device_is_known_and_none_settled_wher
     rising = [replace(of, items=of.items * (1 + at / 5)) for at, of in enumerate(slow[0].observations) if of.items]
     slow[0] = replace(slow[0], observations=rising)
     write(tmp_path / "time", slow)
-    instances, turns = csv.DictReader(io.StringIO(as_csv(share_grid(rows_in(tmp_path)))))
+    instances, turns = rows_of(share_grid(rows_in(tmp_path)))
     assert (instances["mode"], float(instances["stp"])) == ("mig", pytest.approx(2, rel=0.01))
     assert (instances["accuracy"], instances["limit"]) == ("", "")
     assert (turns["mode"], turns["settled_s"]) == ("time", "")

@@ -41,7 +41,6 @@ def test_every_number_is_what_pandas_and_scipy_say() -> None:
     for job in summary_of(records).jobs:
         of_job = rates[rates["job"] == job.name]
         logs = np.log(of_job.groupby("uid")["rate"].sum())
-        assert job.node is not None
         assert job.node.rate == pytest.approx(np.exp(logs.mean()))
         assert job.node.spread == pytest.approx(logs.std())
         assert job.node.interval == pytest.approx(np.exp(stats.t.interval(0.95, 4, logs.mean(), logs.sem())))
@@ -51,7 +50,6 @@ def test_every_number_is_what_pandas_and_scipy_say() -> None:
             assert found.rate == pytest.approx(np.exp(own.mean()))
             assert found.interval == pytest.approx(np.exp(stats.t.interval(0.95, 4, own.mean(), own.sem())))
         wide = of_job.pivot_table(index="uid", columns="tenant", values="rate")
-        assert job.evenness is not None
         # Noise is next to nothing, and so is what is drawn to the mean.
         means = np.log(wide).mean()
         assert job.evenness.worst_over_best == pytest.approx(np.exp(means.min() - means.max()), rel=1e-4)
@@ -66,15 +64,11 @@ def test_of_one_launch_a_lone_tenants_own_interval_is_given_and_of_two_a_spread(
     (record,) = launch("toy_reg", 0, 1)
     alone, shared = summary_of([record, *launch("vae", 0, 2)]).jobs
     own = record.statistics
-    assert own is not None
-    assert alone.node is not None
     assert (alone.node.rate, alone.node.interval) == (own.median, own.interval)
     assert (alone.node.launches, alone.node.observations, alone.evenness) == (1, 20, None)
-    assert shared.node is not None
     assert (shared.node.interval, shared.node.spread, shared.node.observations) == (None, None, None)
     assert [found.observations for found in shared.tenants.values()] == [20, 20]
     (twice,) = summary_of([*launch("vae", 0), *launch("vae", 1)]).jobs
-    assert twice.node is not None
     assert (twice.node.launches, twice.node.interval) == (2, None)
     assert twice.node.spread is not None
 

@@ -26,7 +26,7 @@ from cotenant.report.tables import (
 )
 from cotenant.results.record import Record
 from cotenant.results.targets import System
-from report.making import launch, power, summary_of
+from report.making import launch, power, rows_of, summary_of
 from results.made import ARGUMENTS, ISOLATION, a_part, with_device
 
 SYSTEMS = [
@@ -175,7 +175,7 @@ def test_speed_up_is_over_fp32_of_the_same_system_and_conditions() -> None:
     unsliced = [replace(record, isolation=replace(ISOLATION, backend="none")) for record in elsewhere]
     smaller = [replace(one, arguments=one.arguments | {"size": 32}) for one in on("dgx", "Tesla V100", "ssd_fp16", 100)]
     by_precision = tables_of([*two_systems(), *unsliced, *smaller])
-    (row,) = csv.DictReader(io.StringIO(as_csv(speed_up_grid(by_precision))))
+    (row,) = rows_of(speed_up_grid(by_precision))
     assert (row["name_gpu"], row["precision"]) == ("2x V100", "fp16")
     assert float(row["resnet50"]) == pytest.approx(2.5, rel=0.01)
     assert row.keys() == {"name_gpu", "precision", "resnet50"}

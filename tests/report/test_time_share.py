@@ -6,10 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from cotenant.report.page import page
-from cotenant.report.renderers import terminal
 from cotenant.report.suite_end import suite_grids
 from cotenant.report.time_share import observed_words, spent_of
-from report.making import launch, lost, quick, summary_of
+from report.making import launch, lost, quick, summary_of, text_of
 
 
 def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch() -> None:
@@ -24,14 +23,13 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
     ]
     records = [*together, *alone, *failed]
     spent = spent_of(summary_of(records))
-    assert spent is not None
     # Each lasted half a minute, also the one that failed, whose time is spent all the same.
     assert spent.lasted_s == pytest.approx(60 + 30 * bool(failed[0].start_time != failed[0].end_time))
     assert (spent.loaded_s, spent.observed_s) == pytest.approx((sum(loads), sum(seconds)))
     whole, share = (f"{100 * sum(seconds) / of:.0f} %" for of in (spent.lasted_s, sum(loads)))
     words = f"{whole} of {spent.lasted_s:.0f} s was measured ({share} of the time from GO to STOP)"
     assert words in observed_words(summary_of(records))
-    assert words in "\n".join(line.plain for grid in suite_grids(summary_of(records)) for line in terminal(grid, 120))
+    assert words in text_of(*suite_grids(summary_of(records)), width=120)
     assert words in page("A page", summary_of(records), {})
 
 
@@ -44,7 +42,6 @@ def test_an_observation_across_a_border_holds_the_rest_of_its_tenant_and_counts_
         for record in launch("vae")
     ]
     found = spent_of(summary_of(records))
-    assert found is not None
     assert found.observed_s == pytest.approx(
         max(sum(made.end_ns - made.start_ns for made in record.observations if made.kind) / 1e9 for record in records)
     )

@@ -82,10 +82,8 @@ def test_a_newest_launch_off_the_level_is_a_change_of_its_own_and_a_second_one_c
     level = [100.0, 101.0, 99.5, 100.4, 99.8]
     assert newest_change([*level, 100.6], 0.02) is None
     first = newest_change([*level, 90.0], 0.02)
-    assert first is not None
     assert (first.index, first.ratio) == (5, pytest.approx(0.9, abs=0.005))
     second = newest_change([*level, 90.0, 90.5], 0.02)
-    assert second is not None
     assert second.index == 5
     # Below the margin, on both sides of the level, back on it, or after too few.
     for rates in ([*level, 98.5], [*level, 90.0, 110.0, 100.0], [*level, 90.0, 100.0], [*level[:2], 90.0]):

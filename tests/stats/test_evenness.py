@@ -20,8 +20,6 @@ def test_the_studentised_range_is_that_of_scipy() -> None:
 def test_what_a_row_has_in_common_drops_out_and_means_are_drawn_together() -> None:
     rows = np.array([[0.0, 0.1], [0.02, 0.08], [-0.02, 0.12]])
     found, shifted = (differences(table.tolist()) for table in (rows, rows + np.array([[1.0], [2.0], [3.0]])))
-    assert found is not None
-    assert shifted is not None
     assert shifted.effects == pytest.approx(found.effects)
     # Of two columns it is the t test of pairs.
     assert found.p == pytest.approx(stats.ttest_rel(rows[:, 0], rows[:, 1]).pvalue, rel=1e-2)
@@ -45,7 +43,6 @@ def test_equals_are_equal_and_without_noise_every_difference_counts() -> None:
 def test_one_launch_tells_by_its_rounds_alone() -> None:
     sure, apart = Kept(0.9, (0.88, 0.92), 9), Kept(0.8, (0.78, 0.82), 9)
     found = differences_within([sure, apart])
-    assert found is not None
     assert found.p < 0.001
     assert (found.least, found.freedom) == (1, 16)
     assert differences_within([sure, Kept(0.8, None, 1)]) is None

@@ -20,12 +20,10 @@ def blocks(*rates: float) -> list[BlockSum]:
 
 def test_a_turn_alone_is_compared_with_the_blocks_beside_it() -> None:
     made = kept(blocks(90, 100, 90, 200, 180))
-    assert made is not None
     assert made.value == pytest.approx(math.sqrt(0.9 * math.sqrt(90 * 180) / 200))
     assert (made.interval, made.n) == (None, 2)
     # A drift that all blocks have drops out.
     drifting = kept([BlockSum(at, at % 2 == 1, (100 if at % 2 else 90) * 0.99**at, 1.0) for at in range(21)])
-    assert drifting is not None
     assert drifting.value == pytest.approx(0.9)
 
 
@@ -41,8 +39,6 @@ def test_a_correlation_widens_the_interval_only_where_rounds_are_many() -> None:
     def width(rounds: int) -> float:
         rates = [rate for at in range(rounds) for rate in (90, 100 * math.exp(0.05 * (-1) ** (at // 4)))]
         made = kept(blocks(*rates, 90))
-        assert made is not None
-        assert made.interval is not None
         return math.log(made.interval[1] / made.interval[0]) * math.sqrt(rounds)
 
     assert width(16) > 1.4 * width(14)

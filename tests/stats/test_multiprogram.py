@@ -61,7 +61,6 @@ def test_only_uids_in_which_every_tenant_has_both_rates_count() -> None:
     together = {"0": {0: 5.0, 1: 5.0, 2: 7.0}, "1": {0: 8.0, 2: 8.0}}
     alone = {"0": {0: 10.0, 1: 10.0, 2: 10.0}, "1": {0: 10.0, 1: 10.0, 3: 10.0}}
     found = measured(together, alone, 2)
-    assert found is not None
     assert (found.stp.n, found.stp.value) == (1, pytest.approx(1.3))
     assert measured(together, {"0": alone["0"]}, 2) is None
     assert measured({}, {}, 2) is None
@@ -73,7 +72,6 @@ def test_energy_is_over_that_of_the_same_items_one_after_another() -> None:
     together = {"0": {0: 50.0, 1: 40.0}, "1": {0: 5.0, 2: 5.0}}
     alone_j = {"0": {0: 2.0}, "1": {0: 20.0}}
     measure = energy_over_alone({0: 300.0, 1: 300.0}, together, alone_j)
-    assert measure is not None
     assert (measure.value, measure.interval, measure.n) == (pytest.approx(300 / (50 * 2 + 5 * 20)), None, 1)
     assert energy_over_alone({1: 300.0}, together, alone_j) is None
     assert energy_over_alone({0: 300.0}, together, {"0": {0: 2.0}}) is None
@@ -86,9 +84,7 @@ def test_the_machines_state_cancels_and_intervals_are_those_of_each_launchs_meas
     alone = {str(at): dict(enumerate((rate * states).tolist())) for at, rate in enumerate((120.0, 3.0))}
     beside = {who: {uid: rate * parts[int(who), uid] for uid, rate in of.items()} for who, of in alone.items()}
     found = measured(beside, alone, 2)
-    assert found is not None
     for measure, of_uids in ((found.stp, parts.sum(axis=0)), (found.antt, (1 / parts).mean(axis=0))):
         expected = across_launches(of_uids.tolist())
         assert (measure.value, measure.interval) == (pytest.approx(expected.rate), pytest.approx(expected.interval))
-    assert found.stp.interval is not None
     assert found.tax.interval == pytest.approx(tuple(1 - end / 2 for end in found.stp.interval[::-1]))

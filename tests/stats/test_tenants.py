@@ -131,7 +131,6 @@ def test_work_beside_others(
     readings: list[Reading], own: list[Span], claimed: Span, others: list[Span], expected: WorkBeside
 ) -> None:
     found = work_beside(readings, own, claimed, others)
-    assert found is not None
     assert (found.own, found.beside) == pytest.approx((expected.own, expected.beside), abs=1e-6)
     assert (found.beside_s, found.observed_s) == (expected.beside_s, expected.observed_s)
 

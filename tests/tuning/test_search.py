@@ -121,7 +121,6 @@ def test_the_gain_is_of_fresh_launches_by_turns_and_the_own_setting_stays_until_
     fresh = [trial.setting for trial in search.trials[-2 * FRESH :]]
     assert fresh == [Setting(8), search.leader] * FRESH
     assert search.best == search.leader != Setting(8)
-    assert search.gain is not None
     assert (search.gain.n, search.gain.rate) == (
         2 * FRESH,
         pytest.approx(saturating(16)(search.leader) / saturating(16)(Setting(8))),
@@ -232,11 +231,9 @@ def test_intervals_share_the_spread_of_all_repeated_settings() -> None:
     # Two degrees of freedom: t is 4.303; one launch has the root of two times the interval of two.
     (low, high), of_one = known[Setting(1)].interval or (0.0, 0.0), known[Setting(4)].interval
     assert math.log(high / low) / 2 == pytest.approx(4.303 * 0.01414 / math.sqrt(2), rel=0.01)
-    assert of_one is not None
     assert math.log(of_one[1] / of_one[0]) == pytest.approx(math.sqrt(2) * math.log(high / low), rel=0.01)
     assert estimates(trials[-1:])[Setting(4)].interval is None
     won = gain(trials, Setting(1), Setting(2))
-    assert won is not None
     assert won.rate == pytest.approx(2.0, rel=1e-3)
     assert won.n == 4
     assert won.interval is None, "of two launches"
