@@ -45,7 +45,7 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
     """Every K is a run of the same repetitions in a directory of its own."""
     for mode, users in POINTS:
         write(tmp_path / f"{mode}-{users}", [one for uid in range(3) for one in shared(mode, users, uid)])
-    grid = share_grid(rows_in(tmp_path))
+    grid = share_grid(share_points(rows_in(tmp_path)))
     assert [group.title for group in grid.groups] == ["vae"]
     rows = rows_of(grid)
     assert [(row["mode"], int(row["sharers"])) for row in rows] == POINTS
@@ -94,13 +94,13 @@ def test_sharing_has_a_price_in_joules_and_in_the_slowest_steps(tmp_path: Path) 
     assert (point.energy.value, point.energy.n) == (pytest.approx(1.5), 3)
     rates = [sum(one.statistics.median for one in of_uid[:2] if one.statistics) for of_uid in records]
     assert point.joules_per_item == pytest.approx(geometric_mean(300 / rate for rate in rates))
-    (row,) = rows_of(share_grid(rows_in(tmp_path)))
+    (row,) = rows_of(share_grid(share_points(rows_in(tmp_path))))
     assert [float(row[name]) for name in ("energy", "step_p99_ns", "alone_step_p99_ns")] == [
         pytest.approx(1.5),
         40e6,
         4e6,
     ]
-    text = text_of(share_grid(rows_in(tmp_path)), width=300)
+    text = text_of(share_grid(share_points(rows_in(tmp_path))), width=300)
     assert "2, 3, 40 ms" in text
     assert "2, 3, 4 ms" in text
     assert "joules of the devices" in text
@@ -109,7 +109,7 @@ def test_sharing_has_a_price_in_joules_and_in_the_slowest_steps(tmp_path: Path) 
 def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_path: Path, capsys: Capture) -> None:
     write(tmp_path / "2", [*launch("vae", 0, 4, 400.0, place={"sharers": 2}), *solo("vae", 0, 4, 180.0)])
     write(tmp_path / "4", launch("vae", 0, 4, 900.0, place={"sharers": 4}))
-    grid = share_grid(rows_in(tmp_path))
+    grid = share_grid(share_points(rows_in(tmp_path)))
     text = text_of(grid, width=220)
     assert ONCE in text
     assert "slices, K = 4: vae was not measured alone: --baseline quick, or whole" in text
@@ -137,7 +137,7 @@ def test_of_instances_no_part_of_the_whole_device_is_known_and_none_settled_wher
     rising = [replace(of, items=of.items * (1 + at / 5)) for at, of in enumerate(slow[0].observations) if of.items]
     slow[0] = replace(slow[0], observations=rising)
     write(tmp_path / "time", slow)
-    instances, turns = rows_of(share_grid(rows_in(tmp_path)))
+    instances, turns = rows_of(share_grid(share_points(rows_in(tmp_path))))
     assert (instances["mode"], float(instances["stp"])) == ("mig", pytest.approx(2, rel=0.01))
     assert (instances["accuracy"], instances["limit"]) == ("", "")
     assert (turns["mode"], turns["settled_s"]) == ("time", "")

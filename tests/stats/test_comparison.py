@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from cotenant.stats.comparison import aa_noise, compare, holm, margin_of
+from cotenant.stats.comparison import compare, holm, margin_of, pooled_noise
 from cotenant.stats.verdict import Verdict
 
 rates = st.lists(st.floats(1.0, 1e4), min_size=2, max_size=8)
@@ -80,9 +80,8 @@ def test_ranks_are_refused_where_they_could_not_say_anything() -> None:
 def test_the_margin_grows_with_the_noise_of_an_a_a_run() -> None:
     assert margin_of(None) == margin_of(0.001) == 0.02
     assert margin_of(0.03) == 0.06
-    assert aa_noise([math.exp(-0.01), math.exp(0.01)]) == pytest.approx(0.01 * math.sqrt(2))
-    with pytest.raises(ValueError, match="noise of one launch"):
-        aa_noise([1.0])
+    assert pooled_noise([[math.exp(-0.01), math.exp(0.01)], [5.0]]) == pytest.approx(0.01 * math.sqrt(2))
+    assert pooled_noise([[1.0]]) is None
 
 
 @given(st.lists(st.integers(1, 99), min_size=8, max_size=10, unique=True), st.integers(4, 5))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cotenant.stats.prediction import Fit, Numbers, by_curves, predict
+from cotenant.stats.prediction import Fit, Numbers, Sensed, Traits, by_curves, kept_beside, predict
 
 COMMITTED = Path(__file__).parents[2] / "benchmarks/results/what-different-jobs-keep.md"
 JOBS = ("vae", "wlm", "convnet", "loader", "recom", "decode")
@@ -104,3 +104,13 @@ def test_of_two_launches_nothing_is_predicted_and_of_no_curves_nothing_expected(
     assert predict(np.array([[0.9, 0.8], [0.7, np.nan]])) is None
     assert predict(np.full((2, 2), 0.9)) is not None
     assert by_curves([], ["vae"]) is None
+
+
+def test_what_curves_let_expect_is_the_victims_loss_times_what_the_other_leaves_unkept() -> None:
+    dram = Sensed({"vae": Traits(0.7, 0.64), "wlm": Traits(0.9, 1.0), "loader": Traits(1.1, -0.5)}, known=True)
+    assert kept_beside(dram, "wlm", "vae") == pytest.approx(1 - 0.1 * 0.36)
+    assert kept_beside(dram, "vae", "wlm") == 1
+    assert kept_beside(dram, "loader", "vae") == 1, "who gains loses nothing"
+    assert kept_beside(dram, "vae", "loader") == pytest.approx(0.7), "nobody leaves less than nothing"
+    with pytest.raises(KeyError):
+        kept_beside(dram, "vae", "recom")

@@ -24,7 +24,7 @@ from cotenant.results.launches import LaunchRecords, launches_of, rates_of
 from cotenant.results.read import again
 from cotenant.results.record_files import planned_jobs
 from cotenant.results.table import Rows
-from cotenant.stats.comparison import aa_noise, margin_of
+from cotenant.stats.comparison import margin_of, pooled_noise
 
 Launches = dict[str, list[LaunchRecords]]
 """The launches of each job that have a rate."""
@@ -119,7 +119,7 @@ def _margins(noise: Source, allowed: Collection[str], tell: Tell) -> dict[str, f
                 f"{job} in {place} has launches of {mixed}.", "Noise is the difference between equal launches."
             )
         if len(launches) > 1:
-            margins[job] = margin_of(aa_noise(rates_of(launches)))
+            margins[job] = margin_of(pooled_noise([rates_of(launches)]))
     if not margins:
         raise CotenantError(f"{place} has no job with two launches.", "Noise is the difference between equal launches.")
     return margins

@@ -21,7 +21,7 @@ from cotenant.report.jobs import jobs_grid
 from cotenant.report.prediction import NOTHING, prediction_grid, predictions
 from cotenant.report.renderers import html, show
 from cotenant.report.sense import fingerprints_grid, sense_grid, sensitivities
-from cotenant.report.share import share_grid
+from cotenant.report.share import share_grid, share_points
 from cotenant.report.summary import Summary
 from cotenant.results.table import Rows
 
@@ -106,7 +106,9 @@ MAKERS: Mapping[TableName, Maker] = {
         lambda summary, records: [pairs_grid(summary)], "No two pairs of jobs have rates together and alone.", BESIDE
     ),
     "share": Maker(
-        lambda summary, records: [share_grid(records)], "No tenants there shared a device or a slice.", SHARING
+        lambda summary, records: [share_grid(share_points(records))],
+        "No tenants there shared a device or a slice.",
+        SHARING,
     ),
     "sense": Maker(_sense, "No job was measured beside a neighbour of known pressure.", PRESSING),
     "predict": Maker(

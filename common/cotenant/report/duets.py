@@ -82,11 +82,6 @@ class DuetLine:
     a_arguments: str
     b_arguments: str
 
-    @property
-    def merged(self) -> bool:
-        """Whether B is one process with the slices of all users of A."""
-        return _is_merged(self.duet)
-
 
 def duet_lines(records: Rows) -> list[DuetLine]:
     """Return a line for each launch, in the order of first sight; `records` are those of duets."""
@@ -100,6 +95,7 @@ def _name(one: Mapping[str, Any]) -> str:
 
 
 def _is_merged(name: str) -> bool:
+    """Tell whether B is one process with the slices of all users of A."""
     return name.endswith(f".{MERGED}")
 
 
@@ -199,7 +195,7 @@ def duet_sentence(line: DuetLine) -> str:
     percents = f"{100 * line.ratio:.1f} %"
     if line.interval is not None:
         percents += f" ({100 * line.interval[0]:.1f} to {100 * line.interval[1]:.1f} %)"
-    words = _MERGED if line.merged else _DUET
+    words = _MERGED if _is_merged(line.duet) else _DUET
     has = f"{words['has'].format(percents)}, over {line.rounds} rounds of one launch"
     margin = f"{100 * LEAST_MARGIN:g} %"
     if line.verdict not in words:

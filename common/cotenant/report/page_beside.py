@@ -88,7 +88,7 @@ def sharing(points: Sequence[SharePoint]) -> dict[str, Any] | None:
         marks = ", ".join(f"{sign} {mode}" for mode, sign in signs(of_job).items())
         if pictures:
             jobs.append(JobPictures(f"{job} on {host}, isolation {isolation}", pictures, [f"{marks}; {TURNS}."]))
-    return {"jobs": jobs, "table": html(share.points_grid(points), OF_PICTURES), "explanation": share.LEGEND}
+    return {"jobs": jobs, "table": html(share.share_grid(points), OF_PICTURES), "explanation": share.LEGEND}
 
 
 def under_pressure(summary: Summary) -> dict[str, Any] | None:

@@ -28,9 +28,8 @@ from cotenant.report.grid import (
 from cotenant.report.kept import kept_columns, kept_fields
 from cotenant.report.sense import Sensitivity, of_resources
 from cotenant.report.summary import Summary
-from cotenant.stats.fingerprint import Sensed
 from cotenant.stats.kept import Kept
-from cotenant.stats.prediction import Fit, by_curves, predict
+from cotenant.stats.prediction import Fit, Sensed, by_curves, predict
 from cotenant.text import listed
 
 

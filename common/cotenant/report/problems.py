@@ -117,8 +117,7 @@ def lines_below(
     losses: Sequence[Loss], notes: Sequence[str], findings: Sequence[ReportedFinding], verbose: bool = False
 ) -> Iterator[Words]:
     """Yield failures, notes, and the findings; if `verbose` also those that are information."""
-    alike = grouped(losses, lambda loss: (loss.job, loss.run_id, loss.outcome, loss.message)).values()
-    yield from _first([_loss_words(of_launch) for of_launch in alike], "launches that did not finish")
+    yield from _first(_loss_lines(losses), "launches that did not finish")
     yield from _first([((note, "dim"),) for note in notes], "notes of this kind")
     for finding in findings:
         if verbose or finding.severity != "info":
@@ -184,8 +183,12 @@ def _first(lines: Sequence[Words], of: str) -> Iterator[Words]:
 
 def loss_sentences(losses: Sequence[Loss]) -> list[str]:
     """Return a sentence for each launch that did not finish: which job and user, and why."""
-    alike = grouped(losses, lambda loss: (loss.job, loss.run_id, loss.outcome, loss.message)).values()
-    return ["".join(text for text, _ in _loss_words(of_launch)) for of_launch in alike]
+    return ["".join(text for text, _ in words) for words in _loss_lines(losses)]
+
+
+def _loss_lines(losses: Sequence[Loss]) -> list[Words]:
+    alike = grouped(losses, lambda loss: (loss.job, loss.run_id, loss.outcome, loss.message))
+    return [_loss_words(of_launch) for of_launch in alike.values()]
 
 
 def _loss_words(alike: Sequence[Loss]) -> Words:

@@ -19,8 +19,8 @@ from cotenant.results.decoded import Decoded, text_of
 from cotenant.results.launches import grouped
 from cotenant.results.pressure import pressure_in
 from cotenant.results.read import again
-from cotenant.stats.fingerprint import FULL, Sensed, Traits
 from cotenant.stats.kept import Kept
+from cotenant.stats.prediction import FULL, Sensed, Traits
 from cotenant.stats.sensitivity import Curve, Point, over_launches, points_of
 from cotenant.suite.pressure import level_of
 from cotenant.text import listed

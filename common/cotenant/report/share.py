@@ -173,13 +173,8 @@ COLUMNS: Sequence[Column[SharePoint]] = (
 )
 
 
-def share_grid(records: Rows) -> Grid:
+def share_grid(points: Sequence[SharePoint]) -> Grid:
     """Return a table for each job: its modes, and below each other the numbers of users."""
-    return points_grid(share_points(records))
-
-
-def points_grid(points: Sequence[SharePoint]) -> Grid:
-    """Return the same of points that are known."""
     groups = [
         RowGroup([_row(point) for point in of_job], job, f"{suite} on {host}, isolation {isolation}", _notes(of_job))
         for (suite, host, job, isolation), of_job in grouped(points, lambda point: point.place).items()

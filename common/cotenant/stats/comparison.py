@@ -40,19 +40,8 @@ class Comparison:
 
 
 def margin_of(noise: float | None) -> float:
-    """Return the margin: 2 %, or twice the noise of an A/A run (`aa_noise`) where that is more."""
+    """Return the margin: 2 %, or twice the noise of an A/A run (`pooled_noise`) where that is more."""
     return LEAST_MARGIN if noise is None else max(LEAST_MARGIN, 2 * noise)
-
-
-def aa_noise(rates: Sequence[float]) -> float:
-    """Return the noise of launches of the same thing: the standard deviation of the logarithms of their rates.
-
-    Raises ValueError for fewer than two.
-    """
-    logs = logarithms(rates)
-    if len(logs) < 2:
-        raise ValueError("the noise of one launch")
-    return float(logs.std(ddof=1))
 
 
 def pooled_noise(sides: Iterable[Sequence[float]]) -> float | None:

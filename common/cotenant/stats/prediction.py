@@ -2,21 +2,19 @@
 
 Both effects are held small by a penalty (ridge regression, Hoerl and Kennard, 1970). Candidates differ in the penalty,
 in one rank more (a victim's sensitivity times a neighbour's pressure) and in whether curves give the
-expectationbeforehand. Cross-validation over launches chooses among them, and once more, around it, says how far the
+expectation beforehand. Cross-validation over launches chooses among them, and once more, around it, says how far the
 choice errs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import numpy.typing as npt
-
-from cotenant.stats.fingerprint import Sensed, kept_beside
 
 Numbers = npt.NDArray[np.float64]
 """A matrix (J, J): the share that the victim of a row keeps beside the neighbour of a column; NaN where unknown."""
@@ -29,6 +27,8 @@ RANK_PART = 3
 FOLDS = 24
 """Among more launches several are left out together."""
 SWEEPS = 6
+FULL = 100
+"""The level of pressure, in percent, at which jobs are told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,30 @@ class Fit:
     error: float
     worst: float
     constant: float
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """The share that a job keeps beside the neighbour at its full level, and the share that this one keeps beside it,
+    both of their rates alone."""
+
+    keeps: float
+    leaves: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sensed:
+    """The traits of jobs on one resource. `known` is whether any of them shows a loss: else it is not contended."""
+
+    jobs: Mapping[str, Traits]
+    known: bool
+
+
+def kept_beside(of: Sensed, victim: str, neighbour: str) -> float:
+    """Return what a victim keeps by its curve: what it loses beside our neighbour at full level, times what that one
+    loses beside the other job (Bubble-Up, Mars and others, MICRO 2011). Raises KeyError for a job without traits."""
+    lost, pressed = (min(1.0, max(0.0, 1 - share)) for share in (of.jobs[victim].keeps, of.jobs[neighbour].leaves))
+    return 1 - lost * pressed
 
 
 def by_curves(resources: Sequence[Sensed], jobs: Sequence[str]) -> Numbers | None:
