@@ -296,6 +296,10 @@ def test_a_floor_above_the_rate_is_an_error(honest: Transcript, tmp_path: Path) 
         _, line = challenge_lines(cast(Any, SimpleNamespace(jobs=[job])), [tmp_path])
         assert word in line
         assert line.startswith("error: ") == (word == "error: ")
+    of_hosts = [SimpleNamespace(**vars(job), suite="s", host=host) for host in ("one", "two")]
+    _, *lines = challenge_lines(cast(Any, SimpleNamespace(jobs=of_hosts)), [tmp_path])
+    for of, line in zip(of_hosts, lines, strict=True):
+        assert f"of the published rate of work, s on {of.host} (" in line
 
 
 def test_where_a_token_is_read_from(tmp_path: Path) -> None:

@@ -74,16 +74,6 @@ def test_what_was_planted_is_found_and_nothing_else(words: list[str], expected: 
         assert record.statistics.median == pytest.approx(true_rate(words, tenant), rel=0.01)
 
 
-def test_a_planted_drift_is_said_with_its_size() -> None:
-    (finding,) = scripted(["--drift", "0.1"])[0].findings
-    assert finding.sentence.startswith("The rate drifted by +8.6 % over the launch")
-
-
-def test_a_slow_tenant_is_named() -> None:
-    (finding,) = scripted(["--slow-tenant", "1"])[1].findings
-    assert finding.sentence == "Tenant 1 ran at 0.800 times the rate of tenant 0."
-
-
 @pytest.mark.parametrize(
     ("words", "planted_here"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -35,27 +34,6 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
     ended = run(tmp_path / "none.html", tmp_path / "x.png", path=browser(tmp_path, "exit 0"))
     assert ended.returncode == 2
     assert "there is no page" in ended.stderr
-
-
-def test_a_browser_that_fails_is_quoted(tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text("<p>")
-    path = browser(tmp_path, "echo no display >&2", "exit 1")
-    ended = run(tmp_path / "page.html", tmp_path / "x.png", path=path)
-    assert ended.returncode == 2
-    assert "could not draw it: no display" in ended.stderr
-
-
-def test_a_picture_gets_a_palette_and_keeps_its_size(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("picture", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    noise = np.random.default_rng(1).integers(0, 255, (200, 300, 3), np.uint8)
-    path = tmp_path / "x.png"
-    Image.fromarray(noise).save(path)
-    before = path.stat().st_size
-    assert module.shrink(path) < before / 2
-    with Image.open(path) as made:
-        assert (made.mode, made.size) == ("P", (300, 200))
 
 
 @pytest.mark.parametrize("kilobytes", [1, 200])

@@ -75,10 +75,10 @@ def test_memory_is_a_bar_against_the_line_of_its_limit() -> None:
 
 def test_a_picture_is_xml_with_short_numbers_its_own_ids_and_a_dot_per_observation() -> None:
     axes = axes_of(1.0)
-    dots(axes, np.linspace(0, 1 / 3, 7), np.full(7, 0.123456789), 2, edgecolor=ACCENT)
+    dots(axes, np.linspace(0, 1 / 3, 100), np.full(100, 0.123456789), 2, edgecolor=ACCENT)
     text = svg(axes, "mine")
     (path,) = re.findall(r'd="([^"]*)"[^>]*stroke-linecap: round', text)
-    assert (path.count("M"), path.count("h0")) == (7, 7)
+    assert (path.count("M"), path.count("h0")) == (100, 100)
     root = ElementTree.fromstring(text)
     assert root.tag == "svg"
     ids = {one.attrib["id"] for one in root.iter() if "id" in one.attrib}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-import numpy as np
 import pytest
 
 from cotenant.finding import Finding
@@ -13,7 +12,6 @@ from cotenant.report.answer import answer
 from cotenant.report.comparison import Conditions, compare_launches
 from cotenant.report.history import series_of
 from cotenant.report.hosts import hosts_grid
-from cotenant.report.pictures.canvas import axes_of, dots, svg
 from cotenant.report.problems import first_steps, reported_findings
 from cotenant.report.view_pages import comparison_page, history_page, tuning_page
 from cotenant.results.drawn import spans_of
@@ -98,12 +96,6 @@ def test_a_command_of_ones_own_or_in_a_mix_is_not_launched_by_a_jobs_name(
     made = launch(place.get("name", "vae"), findings=(late,), place={"suite": place.get("suite", "baselines")})
     steps = first_steps(reported_findings(Rows.all(table(made))))
     assert [step.command for step in steps] == ([command] if command else [])
-
-
-def test_every_dot_of_many_is_drawn() -> None:
-    axes = axes_of(1.0)
-    dots(axes, np.linspace(0, 1, 100), np.full(100, 0.5), 2.0)
-    assert svg(axes, "d").count("h0") == 100
 
 
 def test_blocks_of_others_and_audits_are_known_of_a_timeline() -> None:

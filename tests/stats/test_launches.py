@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cotenant.stats.launches import across_launches, half_width, t_quantile
+from cotenant.stats.launches import across_launches, half_width
 
 rates = st.lists(st.floats(1e-3, 1e6), min_size=3, max_size=20)
 
@@ -40,18 +40,7 @@ def test_what_is_no_rate_is_refused(launches: list[float]) -> None:
         across_launches(launches)
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 4.5, 9, 1000])
-def test_the_quantile_is_scipys(freedom: float) -> None:
-    assert t_quantile(freedom) == stats.t.ppf(0.975, freedom)
-
-
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=30, unique=True))
 def test_it_is_half_of_students_interval(values: list[float]) -> None:
     low, high = stats.t.interval(0.95, len(values) - 1, np.mean(values), stats.sem(values))
     assert half_width(values) == pytest.approx((high - low) / 2, rel=1e-6)
-
-
-def test_one_value_has_none() -> None:
-    assert half_width([1.0]) is None
-    assert half_width([]) is None
-    assert half_width([2.0, 2.0]) == 0
