@@ -203,11 +203,9 @@ def test_slices_are_worth_something_without_anybody_alone() -> None:
 
 
 def test_the_table() -> None:
-    for width in (80, 160):
-        text = printed(everything(), width)
-        check_golden(GOLDEN / f"interference-{width}.txt", text)
-        assert " 0.000" not in text
-        assert all(len(line) <= width for line in text.splitlines()[:-1] if not line.startswith("  "))
+    text = printed(everything(), 80)
+    check_golden(GOLDEN / "interference-80.txt", text)
+    assert all(len(line) <= 80 for line in text.splitlines()[:-1] if not line.startswith("  "))
     check_golden(GOLDEN / "interference.md", markdown(interference_grid(summary_of(everything()))))
     heading = printed([*launch("vae"), *solo("vae")], 80).splitlines()[1]
     assert not any(word in heading for word in ("worth", "no slices")), "nothing ran without slices"
@@ -322,16 +320,6 @@ def test_what_is_kept_by_blocks_needs_no_launch_alone() -> None:
     assert summary_of(older).jobs[0].kept == job.kept
 
 
-def test_over_launches_it_has_an_interval_of_theirs() -> None:
-    lines = lines_of([one for uid, kept in enumerate((0.88, 0.9, 0.92)) for one in by_blocks("vae", uid, kept)])
-    first = lines["vae", "0"].kept
-    logs = np.log([0.88, 0.9, 0.92])
-    low, high = stats.t.interval(0.95, 2, logs.mean(), logs.std(ddof=1) / np.sqrt(3))
-    assert first.value == pytest.approx(np.exp(logs.mean()))
-    assert first.interval == pytest.approx((np.exp(low), np.exp(high)))
-    assert first.over == "launches"
-
-
 def test_blocks_count_before_launches_alone_unless_more_repetitions_have_these() -> None:
     records = [*by_blocks("vae", 0), *solo("vae", 0, 2, 400)]
     assert lines_of(records)["vae", "0"].baseline == "blocks"
@@ -339,7 +327,6 @@ def test_blocks_count_before_launches_alone_unless_more_repetitions_have_these()
     mixed = [*by_blocks("vae", 0), *by_blocks("vae", 1), *launch("vae", 2), *solo("vae", 2, 2, 400)]
     line = lines_of(mixed)["vae", "0"]
     assert line.baseline == "blocks"
-    assert line.kept is not None
     assert (line.kept.value, line.kept.n) == (pytest.approx(0.9), 2)
     mixed = [*by_blocks("vae", 0), *launch("vae", 1), *(one for uid in (0, 1) for one in solo("vae", uid, 2, 400))]
     assert lines_of(mixed)["vae", "0"].baseline == "whole"

@@ -154,14 +154,11 @@ def test_scaling_is_missing_only_where_it_is_expected() -> None:
     assert mlbench.score(mlbench.results(tabled(rows), TARGETS, list(TARGETS)), True).missing == ("scaling",)
 
 
-def test_rates_of_the_whole_machine_are_in_no_mean_of_devices() -> None:
-    rows = [row("a", 700.0, vcd="0,1", group="all"), row("a", 100.0), row("b", 60.0, vcd="0,1", group="all")]
-    assert mlbench.results(tabled(rows), TARGETS)["mean"].to_list() == [100.0, 60.0]
-
-
-def test_what_counts_for_nothing_beside_devices_is_said() -> None:
+def test_rates_of_the_whole_machine_are_in_no_mean_of_devices_and_that_is_said() -> None:
     whole = row("a", 700.0, vcd="0,1", group="all")
-    assert mlbench.beside_devices(tabled([whole, row("a", 100.0), row("b", 60.0, group="all")])) == [
+    rows = [whole, row("a", 100.0), row("b", 60.0, vcd="0,1", group="all")]
+    assert mlbench.results(tabled(rows), TARGETS)["mean"].to_list() == [100.0, 60.0]
+    assert mlbench.beside_devices(tabled(rows)) == [
         "a: 1 records of the whole machine do not count beside those of single devices."
     ]
     assert mlbench.beside_devices(tabled([whole, row("a", None)])) == []

@@ -107,16 +107,6 @@ def test_what_was_told_before_stands_there_only_if_asked_for() -> None:
     assert DEGRADED.sentence in whole
 
 
-def test_a_launch_has_a_row_and_so_has_each_of_its_tenants() -> None:
-    two, one = ([line.split() for line in printed(launch("vae", tenants)).splitlines()] for tenants in (2, 1))
-    assert " ".join(two[1]).startswith("vae example/s; isolation v1; fairness 1.0000, worst/best 0.993")
-    assert [row[0] for row in two[2:5]] == ["all", "0", "1"]
-    whole, first, second = (float(row[1].removesuffix("k")) for row in two[2:5])
-    assert whole == pytest.approx((first + second) / 1000, abs=0.006)
-    assert (two[2][-1], "fairness" in one[1]) == ("clean", False)
-    assert [one[2][0], *one[2][-3:]] == ["0", "%", "1.000", "clean"]
-
-
 def test_a_rate_of_the_host_is_labelled() -> None:
     records = [replace(record, findings=rules) for record, rules in zip(launch("vae", 3), HOST_BOUND, strict=True)]
     assert " example/s; host-bound; isolation v1" in printed(records)

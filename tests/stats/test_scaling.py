@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.stats.comparison import compare
+from cotenant.stats.interference import efficiency
 from cotenant.stats.kept import Kept
-from cotenant.stats.scaling import efficiency
 
 RATES = st.lists(st.floats(0.1, 1e9), min_size=1, max_size=2)
 ALONE, TOGETHER = [100.0, 50.0, 101.0], [180.0, 400.0, 179.0, 182.0]

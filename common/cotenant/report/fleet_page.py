@@ -12,7 +12,7 @@ from cotenant.fleet.judgement import ORDER, Judged, coverage
 from cotenant.report.fleet import commands, headline, inventory_grid, matrix_grid, notes, verdict_grid
 from cotenant.report.grid import Grid
 from cotenant.report.page_jobs import Picture
-from cotenant.report.pictures.fleet import distribution
+from cotenant.report.pictures.curves import distribution
 from cotenant.report.problems import findings_grid, reported_findings, rules_of
 from cotenant.report.renderers import Card, html, template
 from cotenant.results.record import CLEAN, SUSPECT

@@ -1,12 +1,13 @@
-"""The jobs of a summary as a grid, and their tenants as another: the tables of `report`, and of a suite's end."""
+"""The jobs of a summary as a grid, and of several hosts side by side: a row per job, a column with rates per host."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
-from cotenant.report.answer import UNNAMED, answers
+from cotenant.report.answer import MOST_HOSTS, UNNAMED, answers
 from cotenant.report.grid import (
     Cell,
     Column,
@@ -34,16 +35,19 @@ from cotenant.report.job_cells import (
     shared,
     steps_cell,
     tenant_rates,
+    verdict_note,
     within_cell,
     worst_over_best_cell,
     worst_rule,
 )
+from cotenant.report.kept import percents
 from cotenant.report.meters import device_load_percent
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.numbers import ABSENT, at_most, percent, together_percent
 from cotenant.report.problems import first_steps, lines_below, rule_anchors
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.launches import grouped
+from cotenant.results.record import CLEAN
 from cotenant.results.targets import Target
 from cotenant.text import printable
 
@@ -251,3 +255,35 @@ def _document(job: JobSummary) -> dict[str, Any]:
         "doubt": None if job.doubt is None else {"rule": job.doubt.rule, "records": job.doubt.records},
         "findings": dict(job.findings),
     }
+
+
+# Hosts side by side
+
+HOSTS_TITLE = "Hosts side by side"
+OF_HOSTS = (
+    "Each user's rate, and what all users of the host keep of their rates alone there; "
+    "compare A B --allow host judges whether two hosts differ beyond noise."
+)
+
+
+def hosts_grid(summary: Summary) -> Grid:
+    """Return the jobs of a few hosts side by side; without a group where there is one host, or more than a few."""
+    hosts = list(summary.hosts)
+    if not 1 < len(hosts) <= MOST_HOSTS:
+        return Grid((), ())
+    columns: list[Column[Sequence[JobSummary]]] = [
+        Column("job", lambda jobs: word(jobs[0].label), left=True),
+        Column("unit", lambda jobs: word(f"{jobs[0].unit}/s" if jobs[0].unit else ABSENT), left=True),
+        *(Column(host or UNNAMED, partial(_of_host, host), left=True) for host in hosts),
+    ]
+    jobs = grouped(summary.jobs, lambda job: (job.suite, job.label, job.unit)).values()
+    return Grid(columns, [RowGroup([row(columns, each) for each in jobs], notes=[((OF_HOSTS, "dim"),)])], HOSTS_TITLE)
+
+
+def _of_host(host: str, jobs: Sequence[JobSummary]) -> Cell:
+    job = next((job for job in jobs if job.host == host), None)
+    if job is None:
+        return Cell()
+    kept = job.kept.get(None)
+    parts = ["" if kept is None else f"keep {percents(kept)}", "" if job.verdict == CLEAN else job.verdict]
+    return Cell(tenant_rates(job), note=", ".join(filter(None, [*parts, verdict_note(job)])))

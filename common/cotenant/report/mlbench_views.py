@@ -14,8 +14,7 @@ from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, table, wo
 from cotenant.report.matrix import Matrix, matrix_grid
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, ORIGINAL_LEFT_OUT, Failure, Score
 from cotenant.report.numbers import ABSENT, borne, percent, plain
-from cotenant.report.renderers import Card, html
-from cotenant.report.simple_page import Section, simple_page
+from cotenant.report.renderers import Card, Section, html, simple_page
 from cotenant.text import many
 
 RESULT_FIELDS = ("job", "n", "target", "perf_tgt", "sd%_tgt", "mean", "perf", "perf_pass", "sd%", "sd%_pass")

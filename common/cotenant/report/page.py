@@ -15,9 +15,8 @@ from cotenant.report.answer import MOST_HOSTS, UNNAMED, answers, sentences, shar
 from cotenant.report.beside import mix_blocks
 from cotenant.report.duets import LEGEND as OF_DUETS
 from cotenant.report.duets import duet_lines, duet_sentence, duets_grid
-from cotenant.report.hosts import hosts_grid
 from cotenant.report.interference import interference_blocks, interference_grid
-from cotenant.report.jobs import explanations, facts, jobs_grid
+from cotenant.report.jobs import explanations, facts, hosts_grid, jobs_grid
 from cotenant.report.kept import QUICK
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses, mean_of

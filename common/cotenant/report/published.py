@@ -15,8 +15,8 @@ from cotenant.errors import CotenantError
 from cotenant.report.foreign import read_foreign
 from cotenant.report.scaling import Curves, ScalingPoint, Series
 from cotenant.results.record import Positive
+from cotenant.stats.interference import efficiency
 from cotenant.stats.launches import across_launches
-from cotenant.stats.scaling import efficiency
 
 COMMENT = "#"
 COLUMNS = (

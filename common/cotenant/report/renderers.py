@@ -27,6 +27,8 @@ from cotenant.text import csv_cell, markdown_cell, printable, visible
 if TYPE_CHECKING:
     from jinja2 import Template
 
+    from cotenant.report.page_jobs import Picture
+
 GAP = 2
 _SPACES = re.compile("( +)")
 WIDTH_OF_FILES = 200
@@ -222,6 +224,30 @@ def html(grid: Grid, without: Collection[str] = ()) -> Markup:
     columns = present(seen, grid.shown_rows)
     return Markup(
         template("grid.html.j2").render(columns=columns, groups=grid.groups, marks=MARKS, printable=printable)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page: its charts, and below them its table."""
+
+    title: str
+    pictures: Sequence[Picture]
+    table: Markup
+
+
+def simple_page(
+    title: str,
+    subtitle: str,
+    answer: Sequence[str],
+    words: Sequence[str],
+    sections: Sequence[Section],
+    cards: Sequence[Card] = (),
+    skipped: Sequence[str] = (),
+) -> str:
+    """Return a page: sentences on top, cards, explaining words, and sections; `skipped` are files that are none."""
+    return template("simple.html.j2").render(
+        title=title, subtitle=subtitle, answer=answer, words=words, sections=sections, cards=cards, skipped=skipped
     )
 
 

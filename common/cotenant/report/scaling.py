@@ -19,9 +19,9 @@ from cotenant.results.columns import equal_columns
 from cotenant.results.launches import Work, difference_of, difference_words, rates_of, work_of
 from cotenant.results.read import drawn
 from cotenant.results.table import Rows
+from cotenant.stats.interference import efficiency
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import INTERVAL_LAUNCHES, AcrossLaunches, across_launches, half_width
-from cotenant.stats.scaling import efficiency
 from cotenant.text import printable
 
 WANTED_LAUNCHES = 5

@@ -15,8 +15,7 @@ from cotenant.report.history import LEGEND as OF_HISTORY
 from cotenant.report.history import RateSeries, changes_words, history_grid, series_name
 from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.views import Ratio, over_dates, ratios
-from cotenant.report.renderers import Card, html
-from cotenant.report.simple_page import Section, simple_page
+from cotenant.report.renderers import Card, Section, html, simple_page
 from cotenant.report.tuning import search_grid, setting_lines
 from cotenant.stats.verdict import Verdict
 from cotenant.text import many

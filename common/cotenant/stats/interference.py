@@ -1,4 +1,4 @@
-"""Shares of rates over launches known by their uid: left by neighbours, of a mix, of a suite against targets.
+"""Shares of rates over launches: left by neighbours, of a mix, of many devices, of a suite against targets.
 
 Measures of a mix are those of Eyerman and Eeckhout (IEEE Micro 28(3), 2008, 42-53), of normalised progress: what each
 tenant keeps. Rates of different jobs are in different units, and have neither a sum nor a fairness.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 
 from cotenant.stats.evenness import Differences, differences
 from cotenant.stats.kept import Kept, Over
@@ -19,6 +19,8 @@ Rates = Mapping[int, float]
 """Items per second, by uid."""
 Sides = tuple[Rates, Rates]
 """Rates above and below a line."""
+MEDIAN_OVER_MEAN = math.sqrt(math.pi / 2)
+"""The standard error of the median of many normal errors over that of their mean; of few it is a little less."""
 
 
 def ratio(over: Rates, under: Rates) -> Kept | None:
@@ -69,6 +71,24 @@ def interval_of_quotient(
     down = math.hypot(math.log(over / over_low), math.log(under_high / under))
     up = math.hypot(math.log(over_high / over), math.log(under / under_low))
     return math.exp(center - down), math.exp(center + up)
+
+
+def efficiency(devices: int, rates: Sequence[float], alone: Sequence[float]) -> Kept | None:
+    """Return rate(k) / (k rate(1)) by the launches of so many devices, and of those `alone` on one; None without these.
+
+    The interval around the quotient of medians is Welch's (1947) of the logarithms, as wide as medians err; None below
+    three launches of each, and of one device. Raises ValueError for a number of devices below one, no launch, and a
+    rate that is not positive.
+    """
+    if devices < 1:
+        raise ValueError(f"a number of devices: {devices}")
+    together = logarithms(rates).tolist()
+    if not alone:
+        return None
+    samples = together, logarithms(alone).tolist()
+    value = median(rates) / (devices * median(alone))
+    interval = None if devices == 1 else interval_around(math.log(value), *samples, width=MEDIAN_OVER_MEAN)
+    return Kept(value, interval, min(map(len, samples)), "launches")
 
 
 def mean_kept(values: Sequence[float], logs: Sequence[Mapping[int, float]]) -> Kept | None:

@@ -1,4 +1,4 @@
-"""Curves: speed-up over devices, one quantity over launches or over a launch's time, kept shares beside neighbours."""
+"""Curves: speed-up over devices, a quantity over launches or a launch's time, kept shares, nodes over a job's rates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from cotenant.report.interference import InterferenceBlock
-from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, bands, svg
+from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, bands, dots, svg
 from cotenant.report.scaling import ScalingPoint
 from cotenant.results.drawn import Meter
 from cotenant.stats.kept import Kept
@@ -118,3 +118,38 @@ def _mark(axes: Axes, share: Kept | None, y: float, fill: str) -> None:
     if share.interval is not None:
         axes.plot(share.interval, [y, y], color=INK, linewidth=1.1)
     axes.plot([share.value], [y], marker="o", markersize=5, color=fill, markeredgecolor=ACCENT, markeredgewidth=1.1)
+
+
+POINTS = 400
+"""With more nodes the curve is drawn through so many of them, which nobody can tell from all."""
+NAMED, LONGEST = 4, 18
+"""So many outliers have their names, of so many letters at most."""
+
+
+def distribution(ratios: npt.NDArray[np.float64], low: npt.NDArray[np.bool_], names: Sequence[str], name: str) -> str:
+    """Return the share of nodes (y) at or below each rate over the median (x); the lowest outliers have their names.
+
+    `ratios`, `low` (which are outliers) and `names` are of the same nodes; a node without a rate has none.
+    """
+    known = np.flatnonzero(np.isfinite(ratios))
+    order = known[np.argsort(ratios[known])]
+    percent, shares = 100 * ratios[order], np.arange(1, len(order) + 1) / max(len(order), 1)
+    axes = axes_of(1.7, right=0.25, bottom=0.36)
+    axes.axvline(100, color=LINE, linewidth=1.2)
+    drawn = np.unique(np.linspace(0, len(order) - 1, min(len(order), POINTS)).astype(int)) if len(order) else order
+    axes.step(percent[drawn], shares[drawn], where="post", color=ACCENT, linewidth=1.4)
+    if len(order) <= POINTS:
+        dots(axes, percent, shares, 3.2, edgecolor=ACCENT)
+    marked = np.flatnonzero(low[order])
+    axes.plot(percent[marked], shares[marked], "o", markersize=6, color=PAPER, markeredgecolor=INK, markeredgewidth=1.2)
+    for rank, at in enumerate(marked[:NAMED]):
+        axes.annotate(
+            printable(names[order[at]])[:LONGEST], (percent[at], shares[at]), (7, 3 + 8 * rank),
+            textcoords="offset points", color=INK, size=7,
+        )  # fmt: skip
+    axes.set_ylim(0, 1.06)
+    axes.yaxis.set_major_locator(MaxNLocator(4))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+    return svg(axes, name)
