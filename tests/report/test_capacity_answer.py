@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from cotenant.machine import line_checks
 from cotenant.report.capacity import COLUMNS, capacity_document, capacity_grids, capacity_sentences
 from cotenant.report.paste import paste_lines
+from cotenant.report.view_pages import capacity_page
 from cotenant.stats.capacity import Requirement, Standing, estimates_of
 from cotenant.stats.carried import NOBODY, NOISE, AloneUse, BesidePressure, Carried
 from machine.invented import machine
@@ -144,3 +146,18 @@ def test_a_tool_that_is_there_reads_the_lines(monkeypatch: pytest.MonkeyPatch, t
     assert "Unknown key name" in line_checks.checked_by_systemd("[Slice]\nWrong=100\n")
     assert line_checks.checked_by_slurm(8, 16000) == "checked by slurmd -C"
     assert line_checks.checked_by_slurm(8, 16001) == "refused: slurmd -C has 8 CPUs, 16000 MB"
+
+
+def test_the_page_has_the_answer_a_chart_over_numbers_of_users_and_the_lines_to_paste() -> None:
+    answer = found(4, {4: 0.55, 5: 0.45})
+    answer = replace(answer, searched=tuple(estimates_of(launches({1: 1.0, 2: 0.9, 4: 0.56, 5: 0.44})).values()))
+    page = capacity_page([answer], None, [str(lines) for lines in paste_lines(answer, machine(cores=2))])
+    assert capacity_sentences(answer)[0] in page
+    (chart,) = re.findall(r"<svg.*?</svg>", page, re.S)
+    assert "users at once" in chart
+    # Four rounds and two launches have an interval each.
+    assert chart.count("stroke-width: 1.2") == 6
+    assert "&lt;" not in page
+    assert "MemoryMax=2048M" in page
+    hopeless = Carried("vae", Requirement("keep", 0.5), why=NOBODY)
+    assert "<svg" not in capacity_page([hopeless], None, [])

@@ -11,7 +11,7 @@ from cotenant.checkout import PROGRAM
 from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.commands import exec as execution
 from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, duration, place, positive, share
-from cotenant.commands.output import note, tell, tell_document
+from cotenant.commands.output import note, tell, tell_document, write_page
 from cotenant.commands.suite_flags import add_jobs, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 
@@ -48,12 +48,16 @@ def main(argv: Sequence[str]) -> int:
             say(each.tenancy)
             found = CapacityRun(each, each.label, requirement, given.budget, given.users).run()
             answers.append(replace(found, share=str(each.mode or "")))
+    pasted = [str(lines) for found in answers if found.settled for lines in paste_lines(found, machine)]
+    if given.html is not None:
+        from cotenant.report.view_pages import capacity_page  # matplotlib takes a second to import
+
+        write_page(given.html, capacity_page(answers, given.active, pasted))
     if given.format == "json":
         tell_document(capacity_document(answers, given.active))
     else:
         show(capacity_grids(answers, given.active))
-        for answer in answers:
-            tell("\n".join(f"\n{lines}" for lines in paste_lines(answer, machine)) if answer.settled else "")
+        tell("".join(f"\n{text}" for text in pasted))
     return EXIT_PASSED if all(answer.settled for answer in answers) else EXIT_FAILED
 
 
@@ -92,6 +96,8 @@ def parser() -> Parser:
     printed = parser.add_argument_group("what is kept and printed")
     where = "where records go, a directory for each number of users (default $BASE/output/capacity)"
     printed.add_argument("--outdir", type=place, metavar="DIR", help=where)
+    add = printed.add_argument
+    add("--html", type=place, metavar="FILE", help="write one page that works offline")
     add_format(printed)
     return parser
 

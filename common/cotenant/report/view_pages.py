@@ -1,4 +1,4 @@
-"""Views as pages of their own: a comparison, a history, and searches for the fastest setting, each with its charts."""
+"""Views as pages of their own, each with its charts: a comparison, a history, searches, and how many users fit."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from cotenant.report import numbers
+from cotenant.report.capacity import SHOWN, capacity_grid, capacity_sentences
 from cotenant.report.comparison import CLAIMS, OF_SUITE, SuiteComparison, comparison_grid
 from cotenant.report.grid import Grid
 from cotenant.report.history import LEGEND as OF_HISTORY
 from cotenant.report.history import RateSeries, changes_words, history_grid, series_name
 from cotenant.report.page_jobs import Picture
+from cotenant.report.pictures.crowds import LeastOfUsers, over_users
 from cotenant.report.pictures.views import Ratio, over_dates, ratios
 from cotenant.report.renderers import Card, Section, html, simple_page
 from cotenant.report.tuning import search_grid, setting_lines
+from cotenant.stats.carried import Carried
 from cotenant.stats.verdict import Verdict
 from cotenant.text import many
 from cotenant.tuning.search import Search
@@ -137,3 +140,41 @@ def _won(name: str, search: Search) -> str:
         return f"{name}: the job's own setting stays."
     span = f" ({numbers.ratio_interval(*won.interval)})" if won.interval else ""
     return f"{name}: {search.best} has {numbers.ratio(won.rate)}{span} times the rate of the job as it is."
+
+
+# Capacity
+
+
+def capacity_page(answers: Sequence[Carried], active: float | None, lines: Sequence[str]) -> str:
+    """Return the page of answers to how many users a machine carries; `lines` to paste keep it so."""
+    sections = []
+    for at, found in enumerate(answers):
+        title = ", ".join(filter(None, (found.label, found.share)))
+        has_table = found.searched or found.confirmed
+        pictures = [_over_users(found, f"c{at}")] if has_table else []
+        sections.append(Section(title, pictures, html(capacity_grid([found])) if has_table else Markup()))
+    if lines:
+        pasted = Markup().join(Markup("<pre>{}</pre>").format(text) for text in lines)
+        sections.append(Section("What keeps it so: lines to paste", [], pasted))
+    answer = [sentence for found in answers for sentence in capacity_sentences(found, active)]
+    labels = ", ".join(dict.fromkeys(found.label for found in answers))
+    return simple_page(f"How many users this machine carries: {labels}", "", answer, [], sections)
+
+
+def _over_users(found: Carried, name: str) -> Picture:
+    _, scale, _, unit = SHOWN[found.requirement.kind]
+
+    def shown(log: float) -> float:
+        return scale * found.requirement.shown(log)
+
+    points = [
+        LeastOfUsers(each.users, shown(each.worst), None if ends is None else (low, high), is_sure)
+        for is_sure, of in ((False, found.searched), (True, found.confirmed.values()))
+        for each in of
+        for ends in [each.interval]
+        for low, high in [sorted(map(shown, ends or (0.0, 0.0)))]
+    ]
+    required = scale * found.requirement.least
+    drawn = over_users(points, required, unit.strip(), name)
+    words = "hollow: rounds of the search; filled: launches of so many users; dashed: what each has to have"
+    return Picture(Markup(drawn), f"The user that has least, {unit.strip()}, over the number of users", words)
