@@ -48,17 +48,6 @@ def test_what_is_said_is_what_is_done(name: str, host: FakeHost) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
-def test_the_cpuset_gets_what_its_parent_has_and_twice_is_as_good_as_once(host: FakeHost) -> None:
-    host.v1()
-    assert "done: mkdir" in host.setup(SUDO="").stdout
-    base = host.cgroups / "cpuset/cotenant.nobody"
-    assert [(base / f"cpuset.{name}").read_text() for name in ("cpus", "mems")] == ["0-3,8\n", "0-1\n"]
-    again = host.setup(SUDO="").stdout
-    assert again.count("kept: ") == 5
-    assert "done: " not in again
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")
 def test_on_v2_the_user_owns_what_delegation_needs_and_no_limit(host: FakeHost) -> None:
     host.v2(enabled="cpuset cpu io memory pids")
     base = host.cgroups / "cotenant.nobody"

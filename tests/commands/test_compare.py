@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from commands.calling import Capture, call, check_refusals
+from commands.calling import Capture, call
 from cotenant.results.identity import unique_id
 from cotenant.results.store import write_record
 from results.made import ARGUMENTS, ISOLATION, NOON, a_lost_record, a_record, steady
@@ -189,26 +189,6 @@ def test_noise_is_of_equal_launches(a: Path, tmp_path: Path, capsys: Capture) ->
     status, said, errors = run(capsys, a, place(tmp_path / "b"), "--noise", noisy)
     assert (status, said) == (2, "")
     assert f"vae in {noisy} has launches of several hosts: node1 and node2 (--allow host)." in errors
-
-
-REFUSED = {
-    "--allow speed": ", not 'speed'.",
-    "--margin 2": "'2' does not lie between 0 and 1",
-    "--margin 0.1 --noise .": "not allowed with argument --margin",
-    "--fail-on faster": "--fail-on takes slower, not 'faster'.",
-    "--formatt md": "Did you mean '--format'?",
-}
-
-
-def test_wrong_usage(a: Path, tmp_path: Path, capsys: Capture) -> None:
-    check_refusals(capsys, "compare", REFUSED, a, a)
-    (tmp_path / "empty").mkdir()
-    places = {
-        f"{tmp_path}/empty": "There is no record in",
-        f"{tmp_path}/absent": "absent does not exist.",
-        "''": "B: it is empty.",
-    }
-    check_refusals(capsys, "compare", places, a)
 
 
 def asked(directory: Path, *jobs: str) -> None:

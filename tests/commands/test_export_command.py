@@ -92,22 +92,9 @@ def test_standard_input_is_read_by_a_dash_pictures_included(
     assert "Standard input holds more than" in given("report", "-")[2]
 
 
-def test_only_some_records(reports: Path, capsys: Capture) -> None:
-    path = reports.parent / "some.jsonl"
-    jobs = ("--name", "v*,ssd", "--job", "sdd")
-    _, _, errors = call(capsys, "export", reports, "--suite", "baselines", *jobs, "--out", path)
-    assert "cotenant: There is no job 'sdd' there.\n" in errors
-    assert {json.loads(line)["name"] for line in path.read_text().splitlines()} == {"vae", "ssd"}
-
-
 REFUSED = {
-    "{out} --out {base}/rows": "/rows ends in none of .parquet, .csv, .jsonl, .openmetrics. Name it so",
-    "{out} --out {base}/rows.txt": "ends in none of",
     "{out} --to parquet --out {out}": "is a directory.",
-    "{base}/absent --out {base}/x.csv": "absent does not exist",
     "{out} --to xml --out {base}/x": "--to takes parquet, csv, jsonl or openmetrics, not 'xml'.",
-    "{out}": "--out",
-    "{out} --observation --out {base}/x.csv": "Did you mean '--observations'?",
     "{base}/empty --out {base}/x.csv": "There is no record in",
     "{base}/empty --observations --out {base}/x.csv": "There is no observation in",
     "{out} --out /proc/x.csv": "written to /proc: No such file or directory. --out names another file.",
@@ -170,15 +157,6 @@ def test_the_other_reports_take_exports(reports: Path, capsys: Capture, monkeypa
     compared = call(capsys, "compare", reports, others)
     assert call(capsys, "compare", path, others)[:2] == compared[:2]
     assert " 5, 5 " in compared[1]
-
-
-def test_formulas_are_text_in_a_spreadsheet(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "x.json").write_text(json.dumps({"name": "=HYPERLINK(1)", "outcome": "failed", "message": "a\nb"}))
-    path = tmp_path / "x.csv"
-    call(capsys, "export", tmp_path, "--out", path)
-    assert pl.read_csv(path).select("name", "message").row(0) == ("'=HYPERLINK(1)", "a\nb")
-    call(capsys, "export", tmp_path, "--out", tmp_path / "x.parquet")
-    assert pl.read_parquet(tmp_path / "x.parquet")["name"].to_list() == ["=HYPERLINK(1)"]
 
 
 def test_a_job_is_exported_with_its_launches_alone(tmp_path: Path, capsys: Capture) -> None:

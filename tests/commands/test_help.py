@@ -28,6 +28,7 @@ def help_of(capsys: Capture, *words: str) -> str:
 def test_the_help_of_a_run_is_short(capsys: Capture) -> None:
     shown = help_of(capsys, "help")
     check_golden(GOLDEN / "help.txt", shown)
+    assert help_of(capsys, "--help") == help_of(capsys, "run", "--help") == shown
     assert not [flag for flag in RARE if flag in shown]
 
 

@@ -229,27 +229,18 @@ REFUSED = {
     "--table sense": "No job was measured beside a neighbour of known pressure.",
     "--table interference": "No job was measured in two ways",
     "--table interference --precision fp32": "--precision is for --table throughput and batch-size.",
-    "--job vea": "There is no job 'vea' there. Did you mean 'vae'?",
-    "--name vea": "There is no job 'vea' there. Did you mean 'vae'?",
-    "--name baselines": "baselines is a suite there, and no job. --suite baselines chooses it.",
     "--suite baseline": "There are no records of baseline there. Did you mean 'baselines'?",
-    "--targets V10": "--targets is what a page's score is against.",
-    "--html x.html --targets V10": "Did you mean 'V100'?",
     "--table scaling": "There are no scaling cells there.",
     "--table throughput --format json": "--table throughput is CSV only.",
     "--table throughput --precision fp8": "There are no records of fp8. There are fp32.",
     "--table throughput --reference H100": "There is no system 'H100'.",
-    "--table batch-size --per watt": "Batch sizes are not relative to anything.",
     "--table speed-up": "No family did the same work in fp32 and in another precision on one system. There is fp32.",
     "--table throughput --foreign none.csv": "none.csv cannot be read",
     "--foreign none.csv": "--foreign is for --table throughput, batch-size and scaling.",
     "--table scaling --format json --foreign ray": "--foreign goes with text and csv.",
     "--table throughput --systems single": "No row is left to show.",
     "--per watt": "--per is for --table throughput and batch-size.",
-    "--title x": "--title is the title of a page.",
-    "--jobs cpu": "--jobs says what a score expects.",
     "--save-target ../x": "'../x' is no name for a device model.",
-    "--htm x": "Did you mean '--html'?",
     "--systems none.json --table throughput": "none.json cannot be read",
     "--html /proc/none/x.html": "--html names another file.",
     "--save-target /proc/none/x.csv": "--save-target names another file.",
@@ -258,14 +249,6 @@ REFUSED = {
 
 def test_wrong_usage_is_a_sentence(reports: Path, capsys: Capture) -> None:
     check_refusals(capsys, "report", REFUSED, reports)
-
-
-def test_a_directory_without_records(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "x.json").write_text("{")
-    status, said, errors = run(capsys, tmp_path)
-    assert (status, said) == (2, "")
-    assert "x.json: it is not JSON, or cut off; skipped." in errors
-    assert f"There is no record in {tmp_path}." in errors
 
 
 def test_without_a_place_the_workspaces_output_is_read(

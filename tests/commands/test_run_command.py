@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from commands.calling import Capture, call
-from cotenant.cli import COMMANDS, main
 from cotenant.commands import suite_run
 from cotenant.finding import Finding
+from cotenant.isolation.lock import SuiteLock
 from cotenant.launch.start import Start
 from cotenant.machine.topology import Machine, discover
 from results.made import a_record
@@ -73,7 +72,8 @@ def test_what_a_person_gives_after_dashes_is_asked_about_before_anything_starts(
 
     monkeypatch.setattr(suite_run, "refused", refused)
     words = ("run", "--isolation", "none", "--users", 1, "--jobs", loose.jobs([job()]))
-    assert call(capsys, *words, "--", "--repat", 5) == (2, "", "cotenant: job: no.\n")
+    with SuiteLock(Path(loose.environment["COTENANT_LOCK"])):
+        assert call(capsys, *words, "--", "--repat", 5) == (2, "", "cotenant: job: no.\n")
     assert asked[0] == ["--repat", "5"]
     assert not loose.base.exists()
 
@@ -133,30 +133,6 @@ def test_free_for_all_is_every_job_at_once_without_slices(loose: Suites, capsys:
         ("--name", "b"): "fewer than two",
     }.items():
         assert why in call(capsys, *words, *more)[2]
-
-
-def test_help_names_every_command_and_exit_status(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["--help"], ["help"], ["run", "--help"]):
-        with pytest.raises(SystemExit, match="0"):
-            main(words)
-        said = capsys.readouterr().out
-        assert said.startswith("usage: ./run.sh [flags]")
-    flags, _, end = said.partition("commands for your own programs")
-    assert all(f"\n{group}:\n" in flags for group in ("what runs", "slices", "how it is measured", "what is printed"))
-    assert not [command for command in COMMANDS if command != "run" and command not in end]
-    end = " ".join(end.split())
-    assert not [status for status in (0, 1, 2, 4, 130) if not re.search(rf"\b{status} \w", end)]
-
-
-def test_show_lists_the_chosen_jobs(loose: Suites, capsys: Capture) -> None:
-    jobs = [job("echo.py", name="a", args={"--x": [1, 2, 3]}), job("echo.py", name="b", group="all"), job(name="c")]
-    status, said, _ = call(capsys, "run", "--jobs", loose.jobs(jobs), "--show", "--exclude", "c")
-    assert status == 0
-    assert [line.split() for line in said.splitlines()] == [
-        ["a", "student", "3", "cells", f"{TENANTS}/echo.py"],
-        ["b", "all", "1", "cell", f"{TENANTS}/echo.py"],
-    ]
-    assert not loose.base.exists()
 
 
 def test_cells_of_more_devices_than_there_are_are_named_and_no_failure(loose: Suites, capsys: Capture) -> None:
@@ -297,14 +273,6 @@ def test_a_container_is_given_what_it_needs(loose: Suites) -> None:
     bound = [words[at + 1] for at, word in enumerate(words) if word == "--bind"]
     assert {str(loose.base), str(loose.output), str(sets), str(ROOT), str(TENANTS)} < set(bound)
     assert words[words.index(str(image)) + 1 :] == [f"{TENANTS}/sums.py", "--repeat", "3", "--seed", "100"]
-
-
-@pytest.mark.slow
-def test_the_resolved_suite_lies_beside_its_results(loose: Suites) -> None:
-    assert loose.run([job(weight=2)], "--users", 2, "--uid", 4).returncode == 0
-    (resolved,) = json.loads((loose.output / "jobs.R4.resolved").read_text())
-    assert (resolved["name"], resolved["weight"], resolved["cgroup"]) == ("job", 2.0, "student")
-    assert resolved["tenants"] == [[f"{TENANTS}/sums.py", "--seed", seed] for seed in ("104", "204")]
 
 
 def test_who_is_strict_with_suspects_takes_no_warning() -> None:

@@ -14,15 +14,12 @@ from typing import Any
 import pytest
 
 from commands.calling import Capture, call, check_refusals
-from cotenant.commands import suite_run
 from cotenant.commands.flags import duration, share
 from cotenant.isolation.lock import SuiteLock
 from cotenant.launch.suite import SuiteRun
 from tenants.suites import ROOT, Suites, job
 
 FLAGS: dict[str, str | tuple[str, ...]] = {
-    "--isolation strong": ("--isolation", "'strong'"),
-    "--name zz*": ("zz*", "job"),
     "--exclude *": "--exclude leaves no job to run.",
     "--users 100000": "Use fewer --users",
     "--timeout -5": "--timeout",
@@ -34,30 +31,17 @@ FLAGS: dict[str, str | tuple[str, ...]] = {
     "--reserve 900T": "reserve",
     "--cgroup-base ../up": "--cgroup-base",
     "--singularity image.sif": "apptainer or singularity",
+    "--share mig": "There is no device for --share mig.",
     "--outdir \udcff": "UTF-8",
     "--jobs ''": "--jobs: '' ",
     "--jobs baseline.json": "baseline.json",
     "--jobs .": "is a directory",
-    "extra": "extra",
     "-users 2": ("There is no flag '-users'.", "Did you mean '--users'?"),
-    "--frobnicate": "There is no flag '--frobnicate'. --name chooses jobs; a benchmark's own",
-    "--name": "--name",
 }
 FILES: dict[str, str | tuple[str, ...]] = {
-    "[{]": "jobs.json:1:3",
-    '[\n {"name": "a" "cmd": "b"}]': "jobs.json:2:15",
-    '[{"name": "a", "cmd": "x", "comand": "b"}]': ("comand", "Did you mean"),
-    '[{"name": "a/b", "cmd": "x"}]': "a/b",
     '[{"name": "a", "cmd": "/no/such/run.sh"}]': "/no/such/run.sh",
     '[{"name": "a", "cmd": "./' + "x" * 300 + '"}]': ("there is no", "beside jobs.json"),
     '[{"name": "a", "cmd": "./jobs.json"}]': ("not executable", "chmod +x"),
-    '[{"name": "a", "cmd": "/bin/true", "args": {"--x": "$DATA_DIRECTROY"}}]': ("DATA_DIRECTROY", "Did you mean"),
-    '[{"name": "a", "cmd": "/bin/true", "args": {"--x": "a\\u0000b"}}]': (),
-    '[{"name": "a", "cmd": "/bin/true", "env": {"A": "a\\u0000b"}}]': (),
-    '[{"name": "a", "cmd": "/bin/tr\\u0000ue"}]': (),
-    '[{"name": "a", "cmd": "/bin/true", "args": {"--x": true}}]': (),
-    "": (),
-    "{}": (),
 }
 
 
@@ -75,11 +59,13 @@ def words(suites: Suites, *flags: object) -> tuple[object, ...]:
 
 
 def test_a_wrong_flag_is_one_sentence(here: Suites, capsys: Capture) -> None:
-    check_refusals(capsys, " ".join(map(str, words(here, "--jobs", here.jobs([job()])))), FLAGS)
+    """Everything that needs no lock is checked before it is asked for: nobody waits for a suite to read of a typo."""
+    with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
+        check_refusals(capsys, " ".join(map(str, words(here, "--jobs", here.jobs([job()])))), FLAGS)
     assert not here.output.exists()
 
 
-def test_a_wrong_job_file_is_one_sentence(here: Suites, capsys: Capture) -> None:
+def test_a_command_that_cannot_be_started_is_one_sentence(here: Suites, capsys: Capture) -> None:
     for content, texts in FILES.items():
         (here.folder / "jobs.json").write_text(content)
         check_refusals(capsys, " ".join(map(str, words(here))), {"--jobs jobs.json": texts})
@@ -168,48 +154,6 @@ def test_the_version_and_the_help_of_a_command(capsys: Capture) -> None:
     assert capsys.readouterr().out.splitlines()[0] == "usage: ./run.sh doctor [flags]"
 
 
-WHILE_ANOTHER_RUNS = {
-    "run --name vaee": "Did you mean 'vae'?",
-    "run --nmae vae": "Did you mean '--name'?",
-    "run --jobs baseline.json": "baseline.json",
-    "run --name vae --users 0": "--users 1 or more",
-    "run --name vae --users 100000": "Use fewer --users",
-    "run --name vae --mix vae,wlm": "Leave out --name and --exclude.",
-    "run --mix vae,wml": "'wml'",
-    "run --name vae --singularity image.sif": "apptainer or singularity",
-    "run --name vae --reserve 900T": "reserve",
-    "run --name vae --challenge nobody": "nobody",
-    "run --name vae --outdir there.json": "Nothing can be written to",
-    "run --name vae --outdir there.json/below": "Nothing can be written to",
-    "run --name vae --pressure drma": "Did you mean 'dram'?",
-    "run --name vae --pressure dram:50,200": "1 to 100",
-    "run --sense vaee": "Did you mean 'vae'?",
-    "run --pairs vae,vaee": "Did you mean 'vae'?",
-    "run --name vae --nnodes 2": "--rdzv-endpoint",
-    "run --name vae --share mig": "There is no device for --share mig.",
-    "tune --jobs cpu --name vaee --out new.json": "Did you mean 'vae'?",
-    "tune --jobs cpu --name vae --out there.json": "there.json",
-    "tune --jobs cpu --name vae --users 0 --out new.json": "--users 1 or more",
-    "tune --jobs cpu --name vae --out no/such/new.json": "does not exist",
-    "tune --jobs cpu --name vae --out there.json/new.json": "Nothing can be written to",
-    "tune --jobs cpu --name vae --out new.json --outdir there.json": "Nothing can be written to",
-    "tune --jobs cpu --name vae --out new.json --only size": "batch-size",
-    "fleet run --jobs cpu --name vaee": "Did you mean 'vae'?",
-    "fleet run --jobs cpu --name vae -- --uesrs 2": "Did you mean '--users'?",
-    "challenge --listen nowhere": "HOST:PORT",
-}
-
-
-def test_a_wrong_usage_is_read_while_another_suite_runs(here: Suites, capsys: Capture) -> None:
-    """Everything that needs no lock is checked before it is asked for: nobody waits for a suite to read of a typo."""
-    (here.folder / "there.json").write_text("{}")
-    with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
-        for line, sentence in WHILE_ANOTHER_RUNS.items():
-            command, _, flags = line.partition(" ")
-            check_refusals(capsys, command, {flags: sentence})
-    assert not here.output.exists()
-
-
 def test_a_search_without_a_job_asks_for_no_lock(here: Suites, capsys: Capture) -> None:
     with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
         status, said, errors = call(capsys, "tune", "--jobs", here.jobs([job()]), "--out", here.folder / "new.json")
@@ -226,20 +170,6 @@ def test_to_go_on_with_other_work_is_refused_while_another_suite_runs(here: Suit
     assert status == 2
     assert errors.startswith("cotenant: Repetition 0 began with other conditions: arguments after --")
     assert sorted(here.output.iterdir()) == before
-
-
-SAID = ["job: There is no flag '--repaet'."]
-
-
-def test_what_a_task_refuses_is_read_while_another_suite_runs(
-    here: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        suite_run, "refused", lambda starts, *_: SAID if "--repaet" in starts[0].specs[0].command else []
-    )
-    with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
-        status, _, errors = call(capsys, *words(here, "--jobs", here.jobs([job()])), "--", "--repaet", 5)
-    assert (status, errors) == (2, "cotenant: job: There is no flag '--repaet'.\n")
 
 
 def test_a_second_suite_at_the_same_time(here: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

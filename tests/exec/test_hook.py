@@ -176,13 +176,6 @@ def test_alone_measure_is_a_plain_measurement() -> None:
     assert result.seconds > 0
 
 
-def test_import_cotenant_imports_nothing_but_the_standard_library() -> None:
-    code = "import cotenant; cotenant.measure; print(*{name.partition('.')[0] for name in sys.modules})"
-    line = [sys.executable, "-S", "-c", f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); {code}"]
-    loaded = set(subprocess.run(line, capture_output=True, text=True, check=True).stdout.split())
-    assert loaded <= sys.stdlib_module_names | {"cotenant", "__main__"}
-
-
 @pytest.mark.parametrize(
     "file",
     [

@@ -127,15 +127,6 @@ def test_one_that_ends_between_done_and_stop_is_measured() -> None:
     assert runner.kinds()[-2:] == ["done", "record"]
 
 
-def test_rows_that_nobody_sees_are_no_rate() -> None:
-    runner = Told()
-    steps = Steps(runner, dict)
-    for _ in range(40):
-        steps.step(0.0)
-    assert runner.kinds() == ["failed"]
-    assert "--item row" in runner.fields("failed")[0]["message"]
-
-
 @pytest.mark.parametrize(("word", "remedy"), [("step", "--item row"), ("line", "--count-line")])
 def test_what_counts_nothing_is_told_by_the_flag_that_counts(word: str, remedy: str) -> None:
     told = Told()

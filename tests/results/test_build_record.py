@@ -16,7 +16,6 @@ from cotenant.stats.budget import Amount
 from results.made import (
     ARGUMENTS,
     ISOLATION,
-    NOON,
     T0_NS,
     a_lost_record,
     a_part,
@@ -39,16 +38,6 @@ def test_flat_fields_come_first_and_ours_after() -> None:
     assert [name for name in after if name in theirs + rest] == theirs + rest
     assert after.index("metrics") < min(map(after.index, set(ours) & set(after)))
     assert [name for name in after if name in ours] == ours
-
-
-def test_identity_is_of_the_place() -> None:
-    numbers = {"run_id": 7, "tenant": 3, "tenants": 4, "vcd": "2", "cpu_cores": 5, "devices": 1}
-    record = a_record(place={"suite": "s", "name": "n"} | numbers)
-    assert (record.suite, record.name, record.jr_id) == ("s", "n", 3)
-    assert {name: getattr(record, name) for name in numbers} == numbers
-    assert record.start_time == NOON.isoformat() == "2026-03-14T12:00:00.123456+00:00"
-    assert record.isolation == ISOLATION
-    assert (record.unit, record.version) == ("example", "0123456789abcdef")
 
 
 @pytest.mark.parametrize("name", ["vcd", "devices", "completed", "outcome", "train", "schema", "findings", "skip"])

@@ -13,7 +13,6 @@ from cotenant.cli import main
 from cotenant.finding import Finding
 from cotenant.results import columns
 from cotenant.results.columns import COLUMNS, whole
-from cotenant.results.launches import launches_of
 from cotenant.results.read import read_records
 from cotenant.results.record import encode
 from cotenant.results.schema import page_text
@@ -136,33 +135,3 @@ def test_kernels_are_optimizers_and_tried_convolutions() -> None:
     ):
         part = a_part(observed=observed, torch={"version": "2.14.1", "cudnn_benchmark": tuned})
         assert frame_of([a_record(told={"part": part})])["kernels"].to_list() == [kernels]
-
-
-def test_what_has_to_be_equal_is_what_launches_hold() -> None:
-    ((found,),) = launches_of(frame_of(launch()))[0].values()
-    words = (
-        "class benchmark work_of_an_item batch_size precision devices tenants sharers share device_sharers mix "
-        "neighbours isolation software cache kernels processors audited device"
-    )
-    assert [word for word, _ in found.work] == words.split()
-    assert dict(found.work) | {"benchmark": "", "work_of_an_item": "", "software": ""} == {
-        "class": "base",
-        "benchmark": "",
-        "work_of_an_item": "",
-        "batch_size": 128,
-        "precision": "fp32",
-        "devices": 0,
-        "tenants": 2,
-        "sharers": 1,
-        "share": "",
-        "device_sharers": 1,
-        "mix": "",
-        "neighbours": "",
-        "isolation": "v1",
-        "software": "",
-        "cache": "",
-        "kernels": "",
-        "processors": 1,
-        "audited": True,
-        "device": "Some Processor",
-    }

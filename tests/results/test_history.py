@@ -217,13 +217,6 @@ def test_the_same_number_on_another_day_is_another_launch_and_a_copy_under_anoth
     assert "is a copy of it" in left_out
 
 
-def test_a_launch_on_two_devices_says_both() -> None:
-    models = ((a_record(), "V100"), (a_record(place={"tenant": 1, "vcd": "1"}), "A100"))
-    both = [msgspec.structs.replace(record, gpu=model) for record, model in models]
-    (made,), _ = entries_of(table_of_records(both))
-    assert made.device == "A100 + V100"
-
-
 def test_what_has_no_rate_says_what_became_of_it() -> None:
     lost = [
         a_lost_record(outcome, "It ended.", {"tenant": tenant, "vcd": str(tenant), "name": "wlm"})

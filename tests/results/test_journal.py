@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from pathlib import Path
 
@@ -17,9 +16,7 @@ from cotenant.files import Directory
 from cotenant.results import journal as module
 from cotenant.results.journal import FILE, Ended, Journal, Launched, Started, append, goes_on, read_journal
 from cotenant.results.record import encode, restored
-from cotenant.results.store import write_record
 from report.making import launch as launch_of
-from results.made import NOON
 
 
 def start(uid: int = 0, resumed: bool = False, host: str = "h") -> Started:
@@ -137,9 +134,3 @@ def test_a_record_nested_deeper_than_any_of_ours_is_not_restored(tmp_path: Path)
     )
     with pytest.raises(msgspec.DecodeError, match="nested more than 64 levels deep"):
         restored(content)
-
-
-def test_a_record_is_restored_from_its_file(tmp_path: Path) -> None:
-    for record in launch_of("vae"):
-        content = write_record(tmp_path, record, NOON).read_bytes()
-        assert json.loads(encode(restored(content))) == json.loads(content)

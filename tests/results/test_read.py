@@ -11,8 +11,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from cotenant.cli import main
 from cotenant.errors import CotenantError
@@ -21,10 +19,9 @@ from cotenant.results.journal import FILE, Launched, append
 from cotenant.results.launches import launches_of
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
-from cotenant.results.record import encode
 from cotenant.results.record_files import planned_jobs, read_file, records_in
 from cotenant.results.store import write_record
-from results.made import NOON, a_lost_record, a_record, hashes
+from results.made import NOON, a_record, hashes
 
 OLD: dict[str, Any] = {
     "name": "vae",
@@ -49,25 +46,6 @@ def write(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
-
-
-def test_our_own_record_keeps_what_a_report_needs(tmp_path: Path) -> None:
-    record = a_record()
-    path = write_record(tmp_path, record, NOON)
-    (row,) = rows_in(path)
-    same = ("suite", "name", "run_id", "vcd")
-    assert [row[name] for name in same] == [getattr(record, name) for name in same]
-    assert (row["rate_items_s"], row["n"]) == (record.statistics.median, record.statistics.n)
-    assert (row["sd_s"], row["isolation"]) == (record.train.sd, "v1")
-    assert row["ours"]
-    assert row["completed"]
-
-
-def test_a_lost_record_has_an_outcome_and_no_rate(tmp_path: Path) -> None:
-    path = write_record(tmp_path, a_lost_record("out_of_memory", "It needed more."), NOON)
-    (row,) = rows_in(path)
-    lost = {"completed": False, "outcome": "out_of_memory", "message": "It needed more.", "rate_items_s": None}
-    assert {name: row[name] for name in lost} == lost
 
 
 def test_a_record_that_was_edited_is_invalid_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -298,31 +276,3 @@ def test_files_are_read_one_by_one_and_a_place_that_is_not_there_is_an_error(tmp
     assert [type(part) for part in parts] == [Skipped]
     with pytest.raises(CotenantError, match="does not exist"):
         read_records([tmp_path / "absent"])
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
-)
-FIELDS = sorted({*OLD, "outcome", "completed", "statistics", "isolation", "findings", "run_id", "machine", "tenant"})
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.dictionaries(st.sampled_from(FIELDS), json_values))
-def test_any_fields_give_a_row_or_a_reason(tmp_path: Path, fields: dict[str, Any]) -> None:
-    found = read_records([write(tmp_path / "x.json", json.dumps({"name": "x", "outcome": "failed"} | fields))])
-    assert found.frame.height + len(found.skipped) == 1
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_a_damaged_record_gives_no_traceback(tmp_path: Path, data: st.DataObject) -> None:
-    content = bytearray(encode(a_record()))
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(content) - 1))
-        content[at : at + data.draw(st.integers(0, 40))] = data.draw(st.binary(max_size=8))
-    path = tmp_path / "x.json"
-    path.write_bytes(content)
-    found = read_records([path])
-    assert found.frame.height + len(found.skipped) > 0

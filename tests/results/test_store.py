@@ -73,12 +73,6 @@ def test_every_name_can_be_a_file(suite: str, name: str, devices: int) -> None:
     assert not set(text) & set("/\0\n\\")
 
 
-def test_long_names_are_cut_between_characters_to_what_a_file_may_have() -> None:
-    text = file_name(a_record(place={"suite": "ä" * 300, "name": "x" + "ä" * 300}), NOON)
-    assert re.fullmatch(r"ä+\.xä+\.R0.*", text)
-    assert 252 <= len(text.encode()) <= 255
-
-
 def test_a_record_is_never_written_over_another(tmp_path: Path) -> None:
     written = [write_record(tmp_path, a_record(place={"tenant": tenant}), NOON) for tenant in range(3)]
     assert names_in(tmp_path) == sorted(path.name for path in written)

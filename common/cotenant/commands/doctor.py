@@ -37,8 +37,6 @@ def main(argv: Sequence[str]) -> int:
     given = parser().parse_words(ours)
     machine = discover()
     answers = list(ask_all(CHECKS, examine(options_of(given, others, machine), machine, quick=given.quick)))
-    if not answers:
-        raise CotenantError("Nothing of this host was checked.", "No answer is no good one: install Cotenant anew.")
     from cotenant.report.checkup import checkup_grid
 
     tell_grid(checkup_grid(answers), given.format)

@@ -93,20 +93,10 @@ def flag(name: str, meaning: str, default: bool | None = None, **more: Any) -> R
     return RecordColumn(name, bool, meaning, default=default, **more)
 
 
-def _interval(end: int) -> Callable[[Decoded], Any]:
-    return lambda record: next(iter(list_of(record.at("statistics", "interval"))[end:]), None)
-
-
-def _step_interval(end: int) -> Callable[[Decoded], Any]:
-    return lambda record: next(iter(list_of(record.at("meters", "steps", "p99_interval_ns"))[end:]), None)
-
-
-def _kept_end(end: int) -> Callable[[Decoded], Any]:
-    return lambda record: next(iter(list_of(record.at("kept", "interval"))[end:]), None)
-
-
-def _duet_end(end: int) -> Callable[[Decoded], Any]:
-    return lambda record: next(iter(list_of(record.at("duet", "ratio", "interval"))[end:]), None)
+def _bound(at: str, end: int) -> Callable[[Decoded], Any]:
+    """Take one end of the interval that stands there: 0 the lower one, 1 the upper."""
+    keys = at.split(".")
+    return lambda record: next(iter(list_of(record.at(*keys))[end:]), None)
 
 
 def _rules(*severities: Severity) -> Callable[[Decoded], str]:
@@ -260,10 +250,10 @@ COLUMNS: tuple[RecordColumn, ...] = (
     number(
         "interval_low_items_s",
         "lower end of the median's exact 95 % interval",
-        of=_interval(0),
+        of=_bound("statistics.interval", 0),
         measured=True,
     ),
-    number("interval_high_items_s", "its upper end", of=_interval(1), measured=True),
+    number("interval_high_items_s", "its upper end", of=_bound("statistics.interval", 1), measured=True),
     number(
         "robust_spread",
         "1.4826 MAD / median of the rates",
@@ -307,10 +297,10 @@ COLUMNS: tuple[RecordColumn, ...] = (
     number(
         "step_p99_low_ns",
         "lower end of its exact 95 % interval, steps taken as independent",
-        of=_step_interval(0),
+        of=_bound("meters.steps.p99_interval_ns", 0),
         measured=True,
     ),
-    number("step_p99_high_ns", "upper end", of=_step_interval(1), measured=True),
+    number("step_p99_high_ns", "upper end", of=_bound("meters.steps.p99_interval_ns", 1), measured=True),
     number(
         "device_load_percent",
         "mean load of the tenant's own devices while it was timed",
@@ -345,8 +335,13 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "kept.value",
         measured=True,
     ),
-    number("kept_low", "lower end of its 95 % interval over the rounds of this launch", of=_kept_end(0), measured=True),
-    number("kept_high", "upper end", of=_kept_end(1), measured=True),
+    number(
+        "kept_low",
+        "lower end of its 95 % interval over the rounds of this launch",
+        of=_bound("kept.interval", 0),
+        measured=True,
+    ),
+    number("kept_high", "upper end", of=_bound("kept.interval", 1), measured=True),
     whole("kept_rounds", "rounds of blocks that it goes over", "kept.n|kept.rounds", measured=True),
     text("duet_side", "of a tenant of a duet `A` or `B`, else empty", "duet.side"),
     text(
@@ -355,8 +350,10 @@ COLUMNS: tuple[RecordColumn, ...] = (
         of=lambda record: shlex.join(map(text_of, list_of(record.at("duet", "words")))),
     ),
     number("duet_ratio", "the rate of B over that of A, in all records of the launch", "duet.ratio.value"),
-    number("duet_low", "lower end of its 95 % interval over the rounds of this launch", of=_duet_end(0)),
-    number("duet_high", "upper end", of=_duet_end(1)),
+    number(
+        "duet_low", "lower end of its 95 % interval over the rounds of this launch", of=_bound("duet.ratio.interval", 0)
+    ),
+    number("duet_high", "upper end", of=_bound("duet.ratio.interval", 1)),
     whole("duet_rounds", "how many rounds it goes over", "duet.ratio.rounds"),
     text("duet_verdict", "`SLOWER`, `FASTER`, `SAME` or `UNCLEAR`", "duet.ratio.verdict"),
     number("duet_settled_s", "about how long a launch would settle an UNCLEAR one", "duet.ratio.settled_s"),
