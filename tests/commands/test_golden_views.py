@@ -1,9 +1,14 @@
-"""Views of records as other programs read them, whole, and as text where tests/report has no golden file of it."""
+"""Views of records as other programs read them, whole, and as text where tests/report has no golden file of it.
+
+A document is kept as `pprint` shows it: a list of numbers is a line.
+"""
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
+from pprint import pformat
 
 import pytest
 
@@ -66,23 +71,23 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 VIEWS = {
     "report.csv": "report output --format csv",
-    "report.json": "report output --job vae --format json",
+    "report-json.txt": "report output --job vae --format json",
     "throughput.csv": "report output --job vae --job ssd --table throughput --precision fp32",
     "batch-size.csv": "report output --job vae --job ssd --table batch-size --precision fp32",
     "scaling.csv": "report output --table scaling --format csv",
-    "scaling.json": "report output --table scaling --format json",
+    "scaling-json.txt": "report output --table scaling --format json",
     "interference.csv": "report output --table interference --format csv",
-    "interference.json": "report output --table interference --format json",
+    "interference-json.txt": "report output --table interference --format json",
     "mlbench.txt": "mlbench-report --reports before --gpu-model mine.csv --price 1000",
     "mlbench-classic.txt": "mlbench-report --reports before --gpu-model mine.csv --classic",
     "compare.txt": "compare before after",
     "compare.md": "compare before after --format md",
-    "compare.json": "compare before after --format json",
+    "compare-json.txt": "compare before after --format json",
     "compare.junit": "compare before after --format junit",
     "history.txt": "history show --store history.jsonl",
     "history.md": "history show --store history.jsonl --format md",
     "history.csv": "history show --store history.jsonl --format csv",
-    "history.json": "history show --store history.jsonl --format json",
+    "history-json.txt": "history show --store history.jsonl --format json",
 }
 
 
@@ -93,4 +98,7 @@ def test_view(name: str, places: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
         assert main(["history", "add", "month", "--store", "history.jsonl"]) == 0
         capsys.readouterr()
     assert main(VIEWS[name].split()) == 0
-    check_golden(GOLDEN / f"view-{name}", capsys.readouterr().out)
+    said = capsys.readouterr().out
+    if name.endswith("-json.txt"):
+        said = pformat(json.loads(said), width=120, compact=True, sort_dicts=False) + "\n"
+    check_golden(GOLDEN / f"view-{name}", said)

@@ -49,11 +49,6 @@ def test_a_column_more_is_one_line(
     assert b'"threads":4' in (tmp_path / "h.jsonl").read_bytes()
 
 
-def test_every_column_has_a_name_of_its_own_and_a_meaning() -> None:
-    assert len({one.name for one in COLUMNS}) == len(COLUMNS)
-    assert all(one.meaning for one in COLUMNS)
-
-
 def test_a_record_in_memory_is_the_row_that_is_read_of_its_file(tmp_path: Path) -> None:
     records = [a_record(common={"findings": (Finding("power_cap", "warning", "Low.", "Raise it."),)}), *launch()]
     for number, record in enumerate(records):
