@@ -163,24 +163,18 @@ def test_a_launch_that_fails_again_is_no_passing(loose: Suites, measured: Path, 
     assert "repetition 5: tenant 0 failed." in ended.stderr
 
 
-def test_what_is_the_same_or_cannot_confirm_is_not_run(
-    loose: Suites, measured: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.chdir(loose.folder)
-    for name, value in loose.environment.items():
-        monkeypatch.setenv(name, value)
-
+def test_what_is_the_same_or_cannot_confirm_is_not_run(here: Suites, measured: Path, capsys: Capture) -> None:
     def refused(*given: Any, jobs: Any = None) -> str:
         """Also while another suite runs."""
-        with SuiteLock(Path(loose.environment["COTENANT_LOCK"])):
-            status, said, errors = call(capsys, *words(loose, *given, jobs=jobs))
+        with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
+            status, said, errors = call(capsys, *words(here, *given, jobs=jobs))
         assert (status, said) == (2, "")
         return errors
 
-    status, _, errors = call(capsys, *words(loose, measured, changed(measured, loose.folder / "b")))
+    status, _, errors = call(capsys, *words(here, measured, changed(measured, here.folder / "b")))
     assert (status, errors) == (0, "")
-    a = changed(measured, loose.folder / "a", times=10)
-    machine = loose.records()[0]["machine"]
+    a = changed(measured, here.folder / "a", times=10)
+    machine = here.records()[0]["machine"]
     software = {"software": machine["software"] | {"kernel": "2.6.32"}}
     for number, (other, text) in enumerate(
         [
@@ -189,12 +183,12 @@ def test_what_is_the_same_or_cannot_confirm_is_not_run(
             ({"accelerators": [{"name": "Abacus", "driver": "1"}]}, "accelerators Abacus -> none"),
         ]
     ):
-        said = refused(a, changed(measured, loose.folder / f"elsewhere{number}", machine=machine | other))
+        said = refused(a, changed(measured, here.folder / f"elsewhere{number}", machine=machine | other))
         assert text in said
         assert "Confirm where B was measured." in said
     assert "Leave out --name, --exclude and --uid." in refused(a, measured, "--name", "job")
-    as_b = ["---", "--users", 1, "--isolation", "none", "--jobs", loose.jobs([JOB])]
-    far = changed(measured, loose.folder / "far", times=10, machine=machine | {"hostname": "node7"})
+    as_b = ["---", "--users", 1, "--isolation", "none", "--jobs", here.jobs([JOB])]
+    far = changed(measured, here.folder / "far", times=10, machine=machine | {"hostname": "node7"})
     assert "This is not what A ran on: host node7 -> " in refused(far, measured, *as_b)
     both = refused(a, measured, "--outdir", "both", *as_b, "--outdir", "both")
     assert "A and B would write into" in both
@@ -204,9 +198,9 @@ def test_what_is_the_same_or_cannot_confirm_is_not_run(
     said = refused(a, measured, jobs=[job(name="jbo")])
     assert "no job 'job'" in said
     assert "Did you mean 'jbo'?" in said
-    other_suite = changed(measured, loose.folder / "renamed", suite="others")
+    other_suite = changed(measured, here.folder / "renamed", suite="others")
     assert "B is of the suite others, not jobs." in refused(a, other_suite)
-    assert not list(loose.folder.glob("*.confirm"))
+    assert not list(here.folder.glob("*.confirm"))
     assert not measured.with_name("output.confirm").exists()
 
 

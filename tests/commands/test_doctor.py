@@ -19,15 +19,13 @@ from tenants.suites import ROOT, Suites, job, script
 
 
 @pytest.fixture
-def examine(loose: Suites, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Callable[..., tuple[int, Any]]:
+def examine(here: Suites, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Callable[..., tuple[int, Any]]:
     """A call of `doctor` without its self-test, which has tests of its own: its exit status, and what it prints."""
-    monkeypatch.chdir(loose.folder)
-    for name, value in (loose.environment | {"NO_COLOR": "1"}).items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("NO_COLOR", "1")
 
     def run(jobs: list[dict[str, Any]], *flags: object) -> tuple[int, Any]:
-        words = ["doctor", "--quick", "--jobs", loose.jobs(jobs), "--isolation", loose.isolation]
-        status, said, errors = call(capsys, *words, "--cgroup-base", loose.name, *flags)
+        words = ["doctor", "--quick", "--jobs", here.jobs(jobs), "--isolation", here.isolation]
+        status, said, errors = call(capsys, *words, "--cgroup-base", here.name, *flags)
         assert bool(errors) == (status == 2)
         if "--json" not in flags or errors:
             return status, said + errors
@@ -106,12 +104,9 @@ def test_what_takes_seconds_is_asked_unless_it_is_to_be_quick(
     assert "even speed" not in quick
 
 
-def test_a_process_of_its_own_asks_every_check_and_a_bad_host_is_an_error(loose: Suites) -> None:
-    """What other tests import stands in no process that a person starts."""
+def test_a_bad_host_is_an_error_to_a_process_of_its_own(loose: Suites) -> None:
     words = ["--jobs", str(loose.jobs([job()])), "--isolation", loose.isolation, "--json"]
     line = [sys.executable, str(ROOT / "run.py"), "doctor", *words]
-    good = subprocess.run([*line, "--quick"], cwd=loose.folder, capture_output=True, text=True, timeout=60)
-    assert good.returncode == 0, good.stderr
     broken = script(loose.folder / "broken/torch/__init__.py", "raise ImportError('libcudart.so: wrong ELF class')")
     environment = os.environ | {"PYTHONPATH": str(broken.parents[1])}
     bad = subprocess.run(line, env=environment, cwd=loose.folder, capture_output=True, text=True, timeout=60)
@@ -119,7 +114,6 @@ def test_a_process_of_its_own_asks_every_check_and_a_bad_host_is_an_error(loose:
     answers = {answer["check"]: answer for answer in json.loads(bad.stdout)["checks"]}
     assert len(answers) > 20
     assert rules(answers["torch"]) == ["torch_broken"]
-    assert len(json.loads(good.stdout)["checks"]) == len(answers) - len({"even speed", "torch", "apex"})
 
 
 def test_a_missing_package_of_our_own_is_one_sentence(tmp_path: Path) -> None:

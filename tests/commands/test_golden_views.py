@@ -81,11 +81,9 @@ VIEWS = {
     "mlbench.txt": "mlbench-report --reports before --gpu-model mine.csv --price 1000",
     "mlbench-classic.txt": "mlbench-report --reports before --gpu-model mine.csv --classic",
     "compare.txt": "compare before after",
-    "compare.md": "compare before after --format md",
     "compare-json.txt": "compare before after --format json",
     "compare.junit": "compare before after --format junit",
     "history.txt": "history show --store history.jsonl",
-    "history.md": "history show --store history.jsonl --format md",
     "history.csv": "history show --store history.jsonl --format csv",
     "history-json.txt": "history show --store history.jsonl --format json",
 }

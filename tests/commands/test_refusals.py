@@ -114,11 +114,7 @@ def task(tmp_path: Path) -> Path:
 HOST = machine(cores=4)
 
 
-def changed_source(task: Path, patch: pytest.MonkeyPatch) -> None:
-    task.with_name("model.py").write_text("pass")
-
-
-def changed_package(task: Path, patch: pytest.MonkeyPatch) -> None:
+def install(task: Path, patch: pytest.MonkeyPatch) -> None:
     packages = task.parents[1] / "packages"
     packages.mkdir()
     patch.syspath_prepend(packages)
@@ -126,40 +122,32 @@ def changed_package(task: Path, patch: pytest.MonkeyPatch) -> None:
     (packages / "torch-9.dist-info").mkdir()
 
 
-def changed_variable(task: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.setenv("USE_CUDA", "7")
-
-
-def changed_library(task: Path, patch: pytest.MonkeyPatch) -> None:
+def change_library(task: Path, patch: pytest.MonkeyPatch) -> None:
     (task.parent / "cotenant").mkdir()
     (task.parent / "cotenant/bench.py").write_text("pass")
     patch.setattr(answer_cache, "SOURCE_ROOT", task.parent)
 
 
-def changed_interpreter(task: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sys, "version", "3.13")
+CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
+    "source": lambda task, patch: task.with_name("model.py").write_text("pass"),
+    "package": install,
+    "variable": lambda task, patch: patch.setenv("USE_CUDA", "7"),
+    "library": change_library,
+    "interpreter": lambda task, patch: patch.setattr(sys, "version", "3.13"),
+    "directory": lambda task, patch: patch.chdir(task.parent),
+}
 
 
-def changed_directory(task: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.chdir(task.parent)
-
-
-Change = Callable[[Path, pytest.MonkeyPatch], None]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [changed_source, changed_package, changed_variable, changed_library, changed_interpreter, changed_directory],
-)
+@pytest.mark.parametrize("change", CHANGES)
 def test_whatever_an_answer_depends_on_makes_another_question(
-    task: Path, change: Change, monkeypatch: pytest.MonkeyPatch
+    task: Path, change: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = AnswerCache(HOST).key(task, ["--repeat", "5"])
     monkeypatch.setenv("SHLVL", "77")
     assert AnswerCache(HOST).key(task, ["--repeat", "5"]) == before
     assert AnswerCache(HOST).key(task, ["--repeat", "6"]) != before
     assert AnswerCache(replace(HOST, memory_bytes=1)).key(task, ["--repeat", "5"]) != before
-    change(task, monkeypatch)
+    CHANGES[change](task, monkeypatch)
     assert AnswerCache(HOST).key(task, ["--repeat", "5"]) != before
 
 

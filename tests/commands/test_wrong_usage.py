@@ -45,15 +45,6 @@ FILES: dict[str, str | tuple[str, ...]] = {
 }
 
 
-@pytest.fixture
-def here(loose: Suites, monkeypatch: pytest.MonkeyPatch) -> Suites:
-    """The place for suites as this process' own."""
-    monkeypatch.chdir(loose.folder)
-    for name, value in loose.environment.items():
-        monkeypatch.setenv(name, value)
-    return loose
-
-
 def words(suites: Suites, *flags: object) -> tuple[object, ...]:
     return "run", "--cgroup-base", suites.name, "--isolation", suites.isolation, *flags
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE
@@ -17,6 +18,7 @@ MEETING = "cotenant-stepper"
 ROW = "row"
 
 
+@dataclass  # Without slots: programs of Python 3.9 speak this, too.
 class Settings:
     """How a program is counted: `item` names what, `items` says how many a step is; `row` counts rows of batches.
 
@@ -24,20 +26,14 @@ class Settings:
     the tenant's own. What is to `finish` is not ended after STOP; what ends before it is started `again`.
     """
 
-    def __init__(
-        self,
-        item: str = "",
-        items: float = 1.0,
-        ready_line: str = "",
-        count_line: str = "",
-        runs: int = 10,
-        directory: str = "",
-        finish: bool = False,
-        again: bool = False,
-    ) -> None:
-        self.item, self.items, self.runs = item, items, runs
-        self.ready_line, self.count_line = ready_line, count_line
-        self.directory, self.finish, self.again = directory, finish, again
+    item: str = ""
+    items: float = 1.0
+    ready_line: str = ""
+    count_line: str = ""
+    runs: int = 10
+    directory: str = ""
+    finish: bool = False
+    again: bool = False
 
     @property
     def counts_rows(self) -> bool:
