@@ -109,9 +109,6 @@ def test_two_configurations_of_one_cell_leave_the_page_whole(tmp_path: Path, cap
     cells = [scaling(1), scaling(2)]
     other = [scaling(1, 1, workers=3), scaling(2, 1, workers=3)]
     place = write(tmp_path / "out", [*cells, *other])
-    status, _, errors = run(capsys, place, "--table", "scaling", "--format", "json")
-    assert status == 2
-    assert "Two configurations stand under 1n1g" in errors
     assert run(capsys, place, "--html", tmp_path / "x.html")[0] == 0
     assert "No scaling curves: Two configurations" in (tmp_path / "x.html").read_text()
 
@@ -194,10 +191,6 @@ def three_ways(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_a_job_is_chosen_with_its_solo_launches(three_ways: tuple[Path, Path], capsys: Capture) -> None:
     assert " 0.900 " in run(capsys, *three_ways, "--table", "interference", "--job", "vae")[1]
-    status, _, errors = run(capsys, *three_ways, "--table", "interference", "--job", "cart")
-    assert status == 2
-    assert "No job was measured in two ways" in errors
-    assert "--baseline" in errors
 
 
 def test_targets_go_where_a_csv_file_is_named_and_are_not_of_tenants_alone(
@@ -227,7 +220,7 @@ def test_what_is_skipped_is_counted_and_a_flood_of_it_is_short(reports: Path, ca
 REFUSED = {
     "--table throughput --per price": "No system has a price in",
     "--table sense": "No job was measured beside a neighbour of known pressure.",
-    "--table interference": "No job was measured in two ways",
+    "--table interference --job cart": "No job was measured in two ways: alone in its slice, ",
     "--table interference --precision fp32": "--precision is for --table throughput and batch-size.",
     "--suite baseline": "There are no records of baseline there. Did you mean 'baselines'?",
     "--table scaling": "There are no scaling cells there.",

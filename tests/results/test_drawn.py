@@ -192,13 +192,6 @@ def test_any_part_of_the_samples_may_be_anything(changes: dict[str, Any]) -> Non
         assert np.nanmin(one.values) >= 0
 
 
-@given(json_values)
-def test_a_setting_holds_texts_whatever_the_machine_is_said_to_be(machine: Any) -> None:
-    keys = ("software", "git", "torch", "accelerators", "packages")
-    found = setting_of(dict.fromkeys(keys, machine))
-    assert all(isinstance(value, str) and value for value in found.values())
-
-
 def test_the_versions_of_a_machine() -> None:
     machine = {
         "software": {"kernel": "6.1", "python": "3.11.2", "packages": {"torch": "2.14.1", "numpy": "2.4"}},
