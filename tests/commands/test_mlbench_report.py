@@ -131,6 +131,7 @@ def test_the_classic_table_passes_where_every_job_has_a_line(reports: Path, caps
     said = run(capsys, *words)[1]
     assert "Bench Passes              : True" in said
     assert "Deviation Quantile (80%)" in said
+    assert "Fewer than 4 repetitions" in run(capsys, "--reports", reports / "output0", "--classic")[1]
 
 
 def test_what_the_original_leaves_out_and_what_has_no_target_is_named(reports: Path, capsys: Capture) -> None:
