@@ -19,6 +19,7 @@ from cotenant.nodes.peers import (
     MOST_NS,
     CommonGo,
     NodeResult,
+    Peers,
     Reason,
     check_result,
     reason_of,
@@ -117,11 +118,8 @@ class PeerNode:
         return sent_ns, self.pong_ns, time.perf_counter_ns()
 
 
-class Coordinator:
+class Coordinator(Peers):
     """The peers of a launch on node 0. Each launch: `begin`, the questions of Peers, `results`."""
-
-    leads = True
-    audits = 0
 
     def __init__(self, cluster: Cluster, silence_s: float) -> None:
         """Listen at the endpoint. Raises CotenantError where that cannot be had."""

@@ -10,7 +10,7 @@ from typing import Any
 from cotenant.errors import CotenantError, NodeLostError
 from cotenant.nodes.cluster import Cluster, boot_id
 from cotenant.nodes.connection import Connection, Heart
-from cotenant.nodes.peers import MOST_CHARACTERS, CommonGo, Reason, reason_of
+from cotenant.nodes.peers import MOST_CHARACTERS, CommonGo, Peers, Reason, reason_of
 from cotenant.protocol.messages import Message, ProtocolError
 from cotenant.stats.budget import Amount
 from cotenant.text import printable
@@ -21,8 +21,8 @@ GO_WITHIN_NS = 60_000_000_000
 """So far a GO may lie from the moment when it comes."""
 
 
-class Member:
-    """The peers of a launch on a node that does not lead."""
+class Member(Peers):
+    """The peers of a launch on a node that does not lead: node 0 gives GO, asks for audits, and stops all."""
 
     leads = False
 
@@ -156,20 +156,11 @@ class Member:
         for connection in self.connections():
             connection.send(kind, **fields)
 
-    def started(self, t0_ns: int, amount: Amount) -> None:
-        """Node 0 has told all nodes."""
-
-    def audit(self) -> None:
-        """Node 0 asks all nodes."""
-
     def done(self) -> bool:
         if not self._finished:
             self._finished = True
             self._say("finished")
         return self._stopped
-
-    def stop(self) -> None:
-        """Node 0 stops all nodes."""
 
     def fail(self, reason: Reason) -> None:
         self._say("lost", outcome=reason[0], message=reason[1])

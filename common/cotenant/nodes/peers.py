@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from cotenant.nodes.clocks import Offset
 from cotenant.nodes.connection import Connection
@@ -75,26 +75,34 @@ class NodeResult:
     slurm: dict[str, Any] = field(default_factory=dict)
 
 
-class Peers(Protocol):
-    """`leads`: this node chooses t0, amounts and audits. `audits`: how many the leading node has asked for so far."""
+class Peers:
+    """The other nodes, as a launch asks and tells them; these answers are those of a host that is the only one.
 
-    leads: bool
-    audits: int
+    `leads`: this node chooses t0, amounts and audits. `audits`: how many the leading node has asked for so far.
+    """
+
+    leads = True
+    audits = 0
 
     def connections(self) -> Sequence[Connection]:
         """Return the connections that have to be heard as soon as something comes."""
+        return ()
 
     def hear(self) -> Reason | None:
         """Take the messages that came; return why the launch has to end, once another node is lost or has failed."""
+        return None
 
     def ready(self) -> bool:
         """Say that all ranks here are READY; return whether they are on all nodes."""
+        return True
 
     def awaited(self) -> str:
         """Return the names of the nodes that are not READY, or not DONE where all have been READY; "" on one host."""
+        return ""
 
     def go(self) -> CommonGo | None:
         """Return the GO that another node gives; None where this one leads. Clocks are compared before it returns."""
+        return None
 
     def started(self, t0_ns: int, amount: Amount) -> None:
         """Tell the GO to all other nodes."""
@@ -104,6 +112,7 @@ class Peers(Protocol):
 
     def done(self) -> bool:
         """Say that all ranks here are DONE; return whether they are on all nodes."""
+        return True
 
     def stop(self) -> None:
         """Tell all other nodes that the load is over."""
@@ -112,26 +121,4 @@ class Peers(Protocol):
         """Say that the launch ends here before its time, so that it ends everywhere."""
 
 
-class NoPeers:
-    """This host is the only one."""
-
-    leads = True
-    audits = 0
-
-    def connections(self) -> Sequence[Connection]:
-        return ()
-
-    def _nothing(self, *values: Any) -> None:
-        pass
-
-    def _yes(self) -> bool:
-        return True
-
-    def awaited(self) -> str:
-        return ""
-
-    hear = go = started = audit = stop = fail = _nothing
-    ready = done = _yes
-
-
-NO_PEERS: Peers = NoPeers()
+NO_PEERS = Peers()
