@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from commands.calling import Capture, call, check_refusals
+from commands.calling import Capture, call
 from cotenant import cli
 from cotenant.api import planning
 from cotenant.procfs import parse_list
@@ -96,15 +96,3 @@ def test_the_flags_shape_the_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [(tenant["part"], tenant["sharers"]) for tenant in shared["tenants"]] == [(0, 2)] * 2 + [(1, 2)] * 2
     bare = document(capsys)["boxes"][2]
     assert (bare["package"], bare["node"], bare["memory_bytes"], bare["cores"]) == (None, 2, 128 << 30, [])
-
-
-REFUSED = {
-    "--mems some": "'some'",
-    "--users 3 --slices 2": "or --users 4.",
-    "--users 100000": "Use fewer --users",
-    "--reserve 900T": "reserve",
-}
-
-
-def test_a_wrong_flag_is_one_sentence(capsys: Capture) -> None:
-    check_refusals(capsys, "plan --isolation none", REFUSED)
