@@ -168,6 +168,8 @@ def test_tables_of_systems_and_of_scaling(tmp_path: Path, capsys: Capture) -> No
     copies = write(tmp_path / "copies", launch("ssd_a"))
     assert "Some Processor,0," in run(capsys, copies, "--table", "throughput", "--systems", "multiple")[1]
     assert "No row is left" in run(capsys, copies, "--table", "throughput", "--systems", "single")[2]
+    failed = write(tmp_path / "failed", lost("ssd_a", 0))
+    assert "No record has a rate to compare." in run(capsys, failed, "--table", "throughput")[2]
     half = [
         replace(record, arguments=record.arguments | {"precision": "bf16"})
         for record in launch("ssd_bf16", mean_ms=100)
