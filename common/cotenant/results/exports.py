@@ -86,9 +86,15 @@ def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: s
     # Taken before polars begins: where this raises, polars might make its file after ours was taken away.
     first = list(itertools.islice(rest, 1))
 
+    broken: list[Exception] = []
+
     def source(*_: object) -> Iterator[pl.DataFrame]:
-        for batch in itertools.chain(first, rest):
-            yield batch.select(list(types)).with_columns(pl.col(pl.String).replace("", None))
+        try:
+            for batch in itertools.chain(first, rest):
+                yield batch.select(list(types)).with_columns(pl.col(pl.String).replace("", None))
+        except Exception as error:
+            # The rows end here, and polars is done with its file before that is taken away.
+            broken.append(error)
 
     if form == "parquet" and path.exists() and not path.is_file():
         raise CotenantError(f"{path} is no regular file, and a Parquet file's digest is written into it.", OTHER_FILE)
@@ -97,6 +103,8 @@ def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: s
             WRITERS[form](register_io_source(source, schema=types), temporary)
         except pl.exceptions.PolarsError as error:
             raise CotenantError(f"{path} cannot be written: {str(error).partition(chr(10))[0]}.", OTHER_FILE) from None
+        if broken:
+            raise broken[0]
 
 
 # Reading
