@@ -39,7 +39,7 @@ class Foreign:
 
     @property
     def counting(self) -> dict[str, Any]:
-        """What decides which steps are counted, and as how many items."""
+        """The settings that decide which steps are counted, and as how many items."""
         return {name: getattr(self, name) for name in ("item", "items", "ready_line", "count_line", "runs")}
 
     def words_of(self, tenant: int) -> list[str]:
