@@ -37,7 +37,6 @@ def host(**changes: Any) -> Facts:
         "stolen_share": 0.0,
         "monitoring": Monitoring(("llc_occupancy", "mbm_total_bytes"), True),
         "devices": (board(0), board(1)),
-        "driver": True,
         "isolation": HOLDS_ALL,
         "self_test": TESTED,
         "speed": Speed(54.0, 56.0),

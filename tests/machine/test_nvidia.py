@@ -14,6 +14,7 @@ from cotenant.machine.nvidia import (
     device_states,
     mps_daemon,
     nvidia_accelerators,
+    silence,
     slowed,
 )
 from machine.fakehost import ANSWERS, Board, FakeNvml, unsupported, write
@@ -72,6 +73,17 @@ def test_without_driver_or_library_there_are_none(tmp_path: Path, monkeypatch: p
     assert len(nvidia_accelerators(tmp_path, {})) == 2
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert nvidia_accelerators(tmp_path, {}) == ()
+    assert silence(tmp_path, {}) == "Python lacks nvidia-ml-py"
+
+
+def test_why_no_device_answers_is_told_where_there_is_a_sign_of_one(tmp_path: Path) -> None:
+    mute, empty = FakeNvml(BOARDS, starts=False), FakeNvml()
+    assert silence(tmp_path, {}, mute) == ""
+    write(tmp_path, {"dev/nvidia0": ""})
+    assert silence(tmp_path, {}, mute) == "its driver answers 'Driver Not Loaded'"
+    assert silence(tmp_path, {}, empty) == "its driver shows this process none"
+    assert empty.calls == ["init", "shutdown"]
+    assert [silence(tmp_path, {"CUDA_VISIBLE_DEVICES": value}, mute) for value in ("", "-1")] == ["", ""]
 
 
 def test_partitions_stand_for_their_device(tmp_path: Path) -> None:

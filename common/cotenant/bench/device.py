@@ -16,6 +16,7 @@ import torch
 from cotenant.bench.outcome import UnsupportedError
 from cotenant.bench.selftest import built_for
 from cotenant.finding import Finding
+from cotenant.machine.accelerators import HIDE_ALL
 from cotenant.machine.nvidia import identified
 from cotenant.machine.topology import accelerators
 from cotenant.machine.wheels import device_host, has_nvidia_nodes, remedy
@@ -261,7 +262,7 @@ def unseen_devices(environ: Mapping[str, str], root: Path = Path("/"), nvml: Any
     if environ.get("USE_CUDA") == "1":
         return "USE_CUDA=1 asks for one"
     # With a driver and a library of different versions nothing answers but the device files are there.
-    hidden = environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles")
+    hidden = environ.get("CUDA_VISIBLE_DEVICES") in HIDE_ALL
     return "the driver of those that are here does not answer" if has_nvidia_nodes(root) and not hidden else ""
 
 

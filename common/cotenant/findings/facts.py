@@ -16,7 +16,7 @@ from cotenant.machine.compiler import compiler_lacks
 from cotenant.machine.cpu import Clocking, Speed, clocking
 from cotenant.machine.limits import cgroup_mounts, memory_left
 from cotenant.machine.load import Load, load_now, processor_seconds
-from cotenant.machine.nvidia import DeviceState, device_states, has_driver
+from cotenant.machine.nvidia import DeviceState, device_states, silence
 from cotenant.machine.space import Disk, HostMemory, SharedMemory, disks, host_memory, shared_memory
 from cotenant.machine.topology import Machine
 from cotenant.machine.virtual import Virtual, virtual
@@ -72,8 +72,9 @@ class JobNeeds:
 class Facts:
     """A host; and, where somebody has asked for it, the slices, the software and the jobs of a suite to come.
 
-    `driver`: there is a sign of NVIDIA's driver. `loader_bytes`: those that loaders of the hungriest launch may hold in
-    shared memory at once, by the job file's numbers, 0 where unknown. `stolen_share`: of all time since boot.
+    `silence`: why no device answers, although there is a driver. `loader_bytes`: those that loaders of the hungriest
+    launch may hold in shared memory at once, by the job file's numbers, 0 where unknown. `stolen_share`: of all time
+    since boot.
     `memory_left_bytes`: left free by limits around us, None without one. `niceness`: ours, which tenants inherit.
     `compiler_lacks`: the missing part of a C compiler.
     """
@@ -87,7 +88,7 @@ class Facts:
     virtual: Virtual
     stolen_share: float
     devices: tuple[DeviceState, ...]
-    driver: bool = False
+    silence: str = ""
     loader_bytes: int = 0
     memory_left_bytes: int | None = None
     niceness: int = 0
@@ -135,7 +136,7 @@ def gather(
         virtual=virtual(root),
         stolen_share=stolen_s / processor_s if processor_s else 0.0,
         devices=device_states(machine.nvidia_places, root, nvml) if machine.nvidia_places else (),
-        driver=has_driver(root),
+        silence="" if machine.accelerators else silence(root, os.environ, nvml),
         memory_left_bytes=memory_left(cgroup_mounts(root)),
         niceness=os.getpriority(os.PRIO_PROCESS, 0),
         compiler_lacks=compiler_lacks(),

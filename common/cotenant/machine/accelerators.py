@@ -22,6 +22,9 @@ VISIBILITY = {
 """Variables to take out of an inherited environment before `visible_variables` goes in: an inherited
 `HIP_VISIBLE_DEVICES=3` would hide the one device that `ROCR_VISIBLE_DEVICES` leaves."""
 
+HIDE_ALL = ("", "-1", "NoDevFiles")
+"""Values of CUDA_VISIBLE_DEVICES that hide every device, as somebody wants it."""
+
 _PEAKS = Path(__file__).with_name("peaks.csv")
 _PART = re.compile(r"\bMIG\b|-\d+[ABCQV]\b")
 _NO_VARIANT = r"(?! ?(?:Ti|SUPER|D|Laptop|Mobile|Max-Q)\b)"

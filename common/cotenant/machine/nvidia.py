@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cotenant.machine.accelerators import Accelerator, pci_node, select
+from cotenant.machine.accelerators import HIDE_ALL, Accelerator, pci_node, select
+from cotenant.machine.wheels import has_nvidia_nodes
 from cotenant.procfs import numbered, read_text
 
 # Without one of these there is no driver, and the import of pynvml (30 ms) is saved. dxg is the one of WSL.
@@ -81,7 +82,25 @@ class Slowed:
 
 def has_driver(root: Path) -> bool:
     """Is there any sign of NVIDIA's driver on the host below `root`?"""
-    return any((root / sign).exists() for sign in _SIGNS)
+    return any((root / sign).exists() for sign in _SIGNS) or has_nvidia_nodes(root)
+
+
+def silence(root: Path, environ: Mapping[str, str], nvml: Any = None) -> str:
+    """Return in words why no device answers where there is a driver; "" without one.
+
+    Where CUDA_VISIBLE_DEVICES hides all on purpose it is "", too. `nvml`: a stand-in for pynvml.
+    """
+    if not has_driver(root) or environ.get("CUDA_VISIBLE_DEVICES") in HIDE_ALL:
+        return ""
+    nvml = _library(root) if nvml is None else nvml
+    if nvml is None:
+        return "Python lacks nvidia-ml-py"
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        return f"its driver answers '{error}'"
+    nvml.nvmlShutdown()
+    return "its driver shows this process none"
 
 
 @contextlib.contextmanager

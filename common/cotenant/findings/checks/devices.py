@@ -17,18 +17,20 @@ NEARLY = 0.99
 
 @check("devices", "devices", every_suite=True)
 def present(facts: Facts) -> Inspection:
-    """Which devices there are; a driver without its library would let them go unseen."""
+    """Which devices there are; those that could not be asked would go unseen."""
     devices = facts.machine.accelerators
     if devices:
         names = sorted({device.name for device in devices})
         vendor, driver = devices[0].vendor, devices[0].driver
         unknown = "" if vendor == "nvidia" else f"; the state of {vendor} devices is not asked"
         return f"{len(devices)} x {', '.join(names)}, driver {driver}{unknown}"
-    if not facts.driver:
+    if not facts.silence:
         return "none: benchmarks run on processors"
     yield warning(
-        "There is an NVIDIA driver, and no device that we may use.",
-        "Check nvidia-smi, this user's rights, CUDA_VISIBLE_DEVICES, and: pip install nvidia-ml-py",
+        f"An NVIDIA device or its driver is here, and no device could be asked ({facts.silence}): all runs on "
+        "processors, and without --jobs the suite is profiles/cpu.json.",
+        "Run nvidia-smi: where it fails, too, load the driver anew or reboot; else check this user's rights to "
+        "/dev/nvidia*, CUDA_VISIBLE_DEVICES, and: pip install nvidia-ml-py",
         rule="devices_unseen",
     )
     return "none usable"
