@@ -115,7 +115,7 @@ uint64_t clock_done_ns(Stream *stream) {
 
 void clock_hold(Stream *stream, uint64_t done_ns) {
     // Devices progress each at their own pace: for another one the host waits.
-    if (device_of(done_ns) != stream->device) clock_wait(done_ns, 1);
+    if (device_of(done_ns) != stream->device) clock_wait(done_ns);
     else if (progress_of(done_ns) > progress_of(stream->done_ns)) stream->done_ns = done_ns;
 }
 
@@ -123,9 +123,7 @@ int clock_passed(uint64_t done_ns) {
     return !scale() || turns_now_ns(device_of(done_ns)) + 1 >= progress_of(done_ns);
 }
 
-// Always without its processor, of which the machines that run tests have few.
-void clock_wait(uint64_t done_ns, int asleep) {
-    (void)asleep;
+void clock_wait(uint64_t done_ns) {
     if (scale()) turns_wait(device_of(done_ns), progress_of(done_ns));
 }
 

@@ -1,10 +1,9 @@
 // Products of matrices: how many operations, of how many bytes, on which stream.
 #define _GNU_SOURCE
 #include "null.h"
-#include "handles.h"
+#include "calls.h"
 #include <cublasLt.h>
 #include <cublas_v2.h>
-#include <string.h>
 
 #define VERSION 130100
 
@@ -31,28 +30,16 @@ static void put(cudaStream_t stream, double batch, double m, double n, double k,
     stream_put(stream_of(stream), &work);
 }
 
-static int allows_tf32(cublasHandle_t handle, cublasComputeType_t type) {
-    return type == CUBLAS_COMPUTE_32F_FAST_TF32 || handle->math == CUBLAS_TF32_TENSOR_OP_MATH;
-}
-
 // ---- Handles
 
-FREES(cublasStatus_t, cublasLtMatrixLayoutDestroy, cublasLtMatrixLayout_t)
-FREES(cublasStatus_t, cublasLtMatmulDescDestroy, cublasLtMatmulDesc_t)
-KEEPS(cublasStatus_t, cublasSetStream_v2, cublasGetStream_v2, cublasHandle_t, cudaStream_t, stream)
-KEEPS(cublasStatus_t, cublasSetMathMode, cublasGetMathMode, cublasHandle_t, cublasMath_t, math)
-KEEPS(cublasStatus_t, cublasSetPointerMode_v2, cublasGetPointerMode_v2, cublasHandle_t, cublasPointerMode_t, pointer_mode)
+FREES(cublasLtMatrixLayoutDestroy)
+FREES(cublasLtMatmulDescDestroy)
+KEEPS(cublasSetStream_v2, cublasGetStream_v2, cublasHandle_t, cudaStream_t, stream)
+KEEPS(cublasSetMathMode, cublasGetMathMode, cublasHandle_t, cublasMath_t, math)
+KEEPS(cublasSetPointerMode_v2, cublasGetPointerMode_v2, cublasHandle_t, cublasPointerMode_t, pointer_mode)
 
-cublasStatus_t cublasGetVersion_v2(cublasHandle_t handle, int *version) {
-    (void)handle;
-    *version = VERSION;
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value) {
-    *value = type == MAJOR_VERSION ? 13 : type == MINOR_VERSION ? 1 : 0;
-    return CUBLAS_STATUS_SUCCESS;
-}
+CALL(cublasGetVersion_v2, AT(int, 1) = VERSION)
+CALL(cublasGetProperty, AT(int, 1) = (int)a0 == MAJOR_VERSION ? VERSION / 10000 : (int)a0 == MINOR_VERSION)
 
 size_t cublasLtGetVersion(void) { return VERSION; }
 const char *cublasGetStatusName(cublasStatus_t status) { return status ? "CUBLAS_STATUS_ERROR" : "CUBLAS_STATUS_SUCCESS"; }
@@ -60,59 +47,29 @@ const char *cublasGetStatusString(cublasStatus_t status) { return cublasGetStatu
 const char *cublasLtGetStatusName(cublasStatus_t status) { return cublasGetStatusName(status); }
 const char *cublasLtGetStatusString(cublasStatus_t status) { return cublasGetStatusName(status); }
 
-// ---- One product: C (m, n) of A (m, k) and B (k, n). Of matrix and vector: y (m) of A (m, n).
+// ---- One product: C (m, n) of A (m, k) and B (k, n), whose m, n, k are arguments from the third on. Of matrix and vector:
+// y (m) of A (m, n).
 
-#define PRODUCTS(letter, Number, width)                                                                                \
-    cublasStatus_t cublas##letter##gemm_v2(cublasHandle_t handle, cublasOperation_t transpose_a,                       \
-                                           cublasOperation_t transpose_b, int m, int n, int k, const Number *alpha,    \
-                                           const Number *a, int lda, const Number *b, int ldb, const Number *beta,     \
-                                           Number *c, int ldc) {                                                       \
-        put(handle->stream, 1, m, n, k, width, width, allows_tf32(handle, CUBLAS_COMPUTE_32F));                        \
-        return CUBLAS_STATUS_SUCCESS;                                                                                  \
-    }                                                                                                                  \
-    cublasStatus_t cublas##letter##gemmStridedBatched(                                                                 \
-        cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m, int n, int k,      \
-        const Number *alpha, const Number *a, int lda, long long stride_a, const Number *b, int ldb,                   \
-        long long stride_b, const Number *beta, Number *c, int ldc, long long stride_c, int batch) {                   \
-        put(handle->stream, batch, m, n, k, width, width, allows_tf32(handle, CUBLAS_COMPUTE_32F));                    \
-        return CUBLAS_STATUS_SUCCESS;                                                                                  \
-    }                                                                                                                  \
-    cublasStatus_t cublas##letter##gemmBatched(                                                                        \
-        cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m, int n, int k,      \
-        const Number *alpha, const Number *const a[], int lda, const Number *const b[], int ldb, const Number *beta,   \
-        Number *const c[], int ldc, int batch) {                                                                       \
-        put(handle->stream, batch, m, n, k, width, width, allows_tf32(handle, CUBLAS_COMPUTE_32F));                    \
-        return CUBLAS_STATUS_SUCCESS;                                                                                  \
-    }                                                                                                                  \
-    cublasStatus_t cublas##letter##gemv_v2(cublasHandle_t handle, cublasOperation_t transpose, int m, int n,           \
-                                           const Number *alpha, const Number *a, int lda, const Number *x, int incx,   \
-                                           const Number *beta, Number *y, int incy) {                                  \
-        put(handle->stream, 1, m, 1, n, width, width, 0);                                                              \
-        return CUBLAS_STATUS_SUCCESS;                                                                                  \
-    }
-
-PRODUCTS(S, float, 4)
-PRODUCTS(D, double, 8)
-PRODUCTS(C, cuComplex, 8)
-PRODUCTS(Z, cuDoubleComplex, 16)
-
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
-                            int n, int k, const void *alpha, const void *a, cudaDataType type_a, int lda, const void *b,
-                            cudaDataType type_b, int ldb, const void *beta, void *c, cudaDataType type_c, int ldc,
-                            cublasComputeType_t compute, cublasGemmAlgo_t algorithm) {
-    put(handle->stream, 1, m, n, k, width_of(type_a), width_of(type_c), allows_tf32(handle, compute));
-    return CUBLAS_STATUS_SUCCESS;
+static void multiply(cublasHandle_t handle, intptr_t batch, intptr_t m, intptr_t n, intptr_t k, int width, int out_width,
+                     cublasComputeType_t compute) {
+    int tf32 = compute == CUBLAS_COMPUTE_32F_FAST_TF32 || handle->math == CUBLAS_TF32_TENSOR_OP_MATH;
+    put(handle->stream, (int)batch, (int)m, (int)n, (int)k, width, out_width, tf32);
 }
 
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
-                                          cublasOperation_t transpose_b, int m, int n, int k, const void *alpha,
-                                          const void *a, cudaDataType type_a, int lda, long long stride_a,
-                                          const void *b, cudaDataType type_b, int ldb, long long stride_b,
-                                          const void *beta, void *c, cudaDataType type_c, int ldc, long long stride_c,
-                                          int batch, cublasComputeType_t compute, cublasGemmAlgo_t algorithm) {
-    put(handle->stream, batch, m, n, k, width_of(type_a), width_of(type_c), allows_tf32(handle, compute));
-    return CUBLAS_STATUS_SUCCESS;
-}
+#define PRODUCT(name, batch, width, out_width, compute) \
+    CALL(name, multiply((cublasHandle_t)a0, batch, a3, a4, a5, width, out_width, (cublasComputeType_t)compute))
+#define PRODUCTS(letter, width)                                                             \
+    PRODUCT(cublas##letter##gemm_v2, 1, width, width, CUBLAS_COMPUTE_32F)                   \
+    PRODUCT(cublas##letter##gemmStridedBatched, a17, width, width, CUBLAS_COMPUTE_32F)      \
+    PRODUCT(cublas##letter##gemmBatched, a14, width, width, CUBLAS_COMPUTE_32F)             \
+    CALL(cublas##letter##gemv_v2, put(((cublasHandle_t)a0)->stream, 1, (int)a2, 1, (int)a3, width, width, 0))
+
+PRODUCTS(S, 4)
+PRODUCTS(D, 8)
+PRODUCTS(C, 8)
+PRODUCTS(Z, 16)
+PRODUCT(cublasGemmEx, 1, width_of((cudaDataType)a8), width_of((cudaDataType)a15), a17)
+PRODUCT(cublasGemmStridedBatchedEx, a20, width_of((cudaDataType)a8), width_of((cudaDataType)a17), a21)
 
 // ---- cublasLt: layouts and a description, then the product
 
@@ -134,11 +91,8 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDa
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t name,
-                                                const void *value, size_t bytes) {
-    if (name == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) memcpy(&((Layout *)layout)->batch, value, sizeof(int));
-    return CUBLAS_STATUS_SUCCESS;
-}
+CALL(cublasLtMatrixLayoutSetAttribute,
+     if ((int)a1 == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) ((Layout *)a0)->batch = AT(int, 2))
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *description, cublasComputeType_t compute,
                                         cudaDataType scale) {
@@ -147,36 +101,18 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *description, cubla
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t name,
-                                              const void *value, size_t bytes) {
-    if (name == CUBLASLT_MATMUL_DESC_TRANSA) memcpy(&((Description *)description)->transpose_a, value, sizeof(int));
-    return CUBLAS_STATUS_SUCCESS;
+CALL(cublasLtMatmulDescSetAttribute,
+     if ((int)a1 == CUBLASLT_MATMUL_DESC_TRANSA) ((Description *)a0)->transpose_a = AT(int, 2))
+
+// There is one algorithm, and it is the best.
+CALL(cublasLtMatmulAlgoGetHeuristic,
+     AT(int, 9) = (int)a7 > 0;
+     if (AT(int, 9)) AT(cublasLtMatmulHeuristicResult_t, 8) = (cublasLtMatmulHeuristicResult_t){.wavesCount = 1})
+
+static void multiply_lt(const Description *description, const Layout *a, const Layout *d, cudaStream_t stream) {
+    double k = description->transpose_a == CUBLAS_OP_N ? (double)a->columns : (double)a->rows;
+    put(stream, d->batch, (double)d->rows, (double)d->columns, k, width_of(a->type), width_of(d->type),
+        description->compute == CUBLAS_COMPUTE_32F_FAST_TF32);
 }
 
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
-                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t preference, int most,
-                                              cublasLtMatmulHeuristicResult_t results[], int *count) {
-    *count = most > 0;
-    if (*count) {
-        memset(results, 0, sizeof *results);
-        results->state = CUBLAS_STATUS_SUCCESS;
-        results->wavesCount = 1;
-    }
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description, const void *alpha,
-                              const void *a, cublasLtMatrixLayout_t layout_a, const void *b,
-                              cublasLtMatrixLayout_t layout_b, const void *beta, const void *c,
-                              cublasLtMatrixLayout_t layout_c, void *d, cublasLtMatrixLayout_t layout_d,
-                              const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t bytes,
-                              cudaStream_t stream) {
-    const Layout *left = (Layout *)layout_a, *out = (Layout *)layout_d;
-    const Description *what = (Description *)description;
-    double k = what->transpose_a == CUBLAS_OP_N ? (double)left->columns : (double)left->rows;
-    put(stream, out->batch, (double)out->rows, (double)out->columns, k, width_of(left->type), width_of(out->type),
-        what->compute == CUBLAS_COMPUTE_32F_FAST_TF32);
-    return CUBLAS_STATUS_SUCCESS;
-}
+CALL(cublasLtMatmul, multiply_lt((Description *)a1, (Layout *)a4, (Layout *)a11, (cudaStream_t)a15))

@@ -1,7 +1,7 @@
 // cuDNN: descriptors keep what they are told, plans know what their operations cost, recurrent layers have real sizes.
 #define _GNU_SOURCE
 #include "null.h"
-#include "handles.h"
+#include "calls.h"
 #include <cudnn.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,30 +23,24 @@ typedef struct Shape {
     cudnnDataType_t type;
     cudnnTensorFormat_t format;
     int dimensions, sizes[MOST_DIMENSIONS], strides[MOST_DIMENSIONS];
-} Shape;
+} Shape;  // of a tensor or a filter
 
-struct cudnnTensorStruct { Shape shape; };
-struct cudnnFilterStruct { Shape shape; };
-
-KEEPS(cudnnStatus_t, cudnnSetStream, cudnnGetStream, cudnnHandle_t, cudaStream_t, stream)
+KEEPS(cudnnSetStream, cudnnGetStream, cudnnHandle_t, cudaStream_t, stream)
 
 size_t cudnnGetVersion(void) { return VERSION; }
 size_t cudnnGetCudartVersion(void) { return 13000; }
 
-cudnnStatus_t cudnnGetProperty(libraryPropertyType type, int *value) {
-    *value = type == MAJOR_VERSION ? VERSION / 10000 : type == MINOR_VERSION ? VERSION / 100 % 100 : VERSION % 100;
-    return CUDNN_STATUS_SUCCESS;
-}
+CALL(cudnnGetProperty, AT(int, 1) = (int)a0 == MAJOR_VERSION   ? VERSION / 10000
+                                    : (int)a0 == MINOR_VERSION ? VERSION / 100 % 100
+                                                               : VERSION % 100)
+CALL(cudnnGetLastErrorString, if (a1) AT(char, 0) = '\0')
 
 const char *cudnnGetErrorString(cudnnStatus_t status) {
     return status ? "an error that the null cuDNN has no words for" : "CUDNN_STATUS_SUCCESS";
 }
 
-void cudnnGetLastErrorString(char *text, size_t room) {
-    if (room) *text = '\0';
-}
-
-// ---- The graph interface. A descriptor keeps its attributes, and the cost of what it stands for
+// ---- The graph interface. A descriptor keeps its attributes and what its parts cost: operations that of a convolution,
+// and each of graph, engine, configuration and plan that of what it is made from
 
 typedef struct Attribute {
     struct Attribute *next;
@@ -100,13 +94,24 @@ cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor)
     return CUDNN_STATUS_SUCCESS;
 }
 
+static void add_cost(Work *sum, const Work *part) {
+    if (part->kind != WORK_PRODUCT) return;
+    sum->kind = WORK_PRODUCT;
+    sum->width = part->width;
+    sum->flops += part->flops;
+    sum->bytes += part->bytes;
+}
+
 cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, int64_t count, const void *values) {
+    Descriptor *whole = descriptor;
     size_t bytes = (size_t)count * size_of(type);
     Attribute *attribute = malloc(sizeof *attribute + bytes);
-    *attribute = (Attribute){((Descriptor *)descriptor)->attributes, name, count};
+    *attribute = (Attribute){whole->attributes, name, count};
     memcpy(attribute->values, values, bytes);
-    ((Descriptor *)descriptor)->attributes = attribute;
+    whole->attributes = attribute;
+    for (int64_t i = 0; type == CUDNN_TYPE_BACKEND_DESCRIPTOR && i < count; i++)
+        if (((Descriptor **)values)[i]) add_cost(&whole->cost, &((Descriptor **)values)[i]->cost);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -137,7 +142,8 @@ static const struct {
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
 };
 
-static Work convolution(const Descriptor *operation) {
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+    Descriptor *operation = descriptor;
     for (size_t i = 0; i < sizeof CONVOLUTIONS / sizeof *CONVOLUTIONS; i++) {
         if (CONVOLUTIONS[i].type != operation->type) continue;
         const Descriptor *image = part_of(operation, CONVOLUTIONS[i].image);
@@ -146,43 +152,7 @@ static Work convolution(const Descriptor *operation) {
         Work work = {.kind = WORK_PRODUCT, .width = bytes_of_element(image)};
         work.flops = 2 * elements(result, 1) * elements(weights, 0);
         work.bytes = work.width * (elements(image, 0) + elements(weights, 0) + elements(result, 0));
-        return work;
-    }
-    return (Work){.kind = WORK_KERNEL};
-}
-
-static Work cost_of_all(const Descriptor *graph) {
-    const Attribute *operations = attribute_of(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS);
-    Work sum = {.kind = WORK_KERNEL};
-    for (int64_t i = 0; operations && i < operations->count; i++) {
-        const Work *one = &((Descriptor **)operations->values)[i]->cost;
-        if (one->kind != WORK_PRODUCT) continue;
-        sum.kind = WORK_PRODUCT;
-        sum.width = one->width;
-        sum.flops += one->flops;
-        sum.bytes += one->bytes;
-    }
-    return sum;
-}
-
-// Costs go from operations through graph, engine and its configuration to the plan.
-static const struct {
-    cudnnBackendDescriptorType_t type;
-    cudnnBackendAttributeName_t from;
-} HEIRS[] = {
-    {CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_OPERATION_GRAPH},
-    {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH},
-    {CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, CUDNN_ATTR_ENGINECFG_ENGINE},
-    {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG},
-};
-
-cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
-    Descriptor *final = descriptor;
-    if (final->type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) final->cost = cost_of_all(final);
-    else final->cost = convolution(final);
-    for (size_t i = 0; i < sizeof HEIRS / sizeof *HEIRS; i++) {
-        const Descriptor *from = HEIRS[i].type == final->type ? part_of(final, HEIRS[i].from) : NULL;
-        if (from) final->cost = from->cost;
+        operation->cost = work;
     }
     return CUDNN_STATUS_SUCCESS;
 }
@@ -197,34 +167,32 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
     case CUDNN_ATTR_ENGINEHEUR_RESULTS:
     case CUDNN_ATTR_ENGINECFG_ENGINE:
         if (values && wanted > 0) (*(Descriptor **)values)->cost = asked->cost;
+        values = NULL;
         break;
-    case CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT:
-        answer = 1;
-        if (values && wanted > 0) memcpy(values, &answer, sizeof answer);
-        break;
+    case CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT: answer = 1; break;
     case CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE:
-    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-        answer = number_of("NULL_DEVICE_WORKSPACE_MIB", 0) << 20;
-        if (values && wanted > 0) memcpy(values, &answer, sizeof answer);
-        break;
-    case CUDNN_ATTR_ENGINE_GLOBAL_INDEX:
-        if (values && wanted > 0) memcpy(values, &answer, sizeof answer);
-        break;
+    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: answer = number_of("NULL_DEVICE_WORKSPACE_MIB", 0) << 20; break;
+    case CUDNN_ATTR_ENGINE_GLOBAL_INDEX: break;
     default:
         found = kept ? kept->count : 0;
         if (kept && values) memcpy(values, kept->values, (size_t)(wanted < found ? wanted : found) * size_of(type));
+        values = NULL;
     }
+    if (values && wanted > 0) memcpy(values, &answer, sizeof answer);
     if (count) *count = found;
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack) {
-    (void)pack;
-    stream_put(stream_of(handle->stream), &((Descriptor *)plan)->cost);
-    return CUDNN_STATUS_SUCCESS;
-}
+CALL(cudnnBackendExecute, stream_put(stream_of(((cudnnHandle_t)a0)->stream), &((Descriptor *)a1)->cost))
 
 // ---- Tensors and filters of the older interface
+
+static Shape shape_of(cudnnDataType_t type, int dimensions, const int *sizes, const int *strides) {
+    Shape shape = {.type = type, .dimensions = dimensions};
+    memcpy(shape.sizes, sizes, (size_t)dimensions * sizeof(int));
+    if (strides) memcpy(shape.strides, strides, (size_t)dimensions * sizeof(int));
+    return shape;
+}
 
 static void read_shape(const Shape *shape, int wanted, cudnnDataType_t *type, int *dimensions, int *sizes, int *strides) {
     size_t bytes = (size_t)(wanted < shape->dimensions ? wanted : shape->dimensions) * sizeof(int);
@@ -234,61 +202,19 @@ static void read_shape(const Shape *shape, int wanted, cudnnDataType_t *type, in
     if (strides) memcpy(strides, shape->strides, bytes);
 }
 
-cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int dimensions,
-                                         const int sizes[], const int strides[]) {
-    tensor->shape = (Shape){.type = type, .dimensions = dimensions};
-    memcpy(tensor->shape.sizes, sizes, (size_t)dimensions * sizeof(int));
-    memcpy(tensor->shape.strides, strides, (size_t)dimensions * sizeof(int));
-    return CUDNN_STATUS_SUCCESS;
-}
+#define SHAPE(place) (&AT(Shape, place))
 
-cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor, int wanted, cudnnDataType_t *type,
-                                         int *dimensions, int sizes[], int strides[]) {
-    read_shape(&tensor->shape, wanted, type, dimensions, sizes, strides);
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
-                                         cudnnTensorFormat_t format, int dimensions, const int sizes[]) {
-    filter->shape = (Shape){.type = type, .format = format, .dimensions = dimensions};
-    memcpy(filter->shape.sizes, sizes, (size_t)dimensions * sizeof(int));
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t filter, int wanted, cudnnDataType_t *type,
-                                         cudnnTensorFormat_t *format, int *dimensions, int sizes[]) {
-    *format = filter->shape.format;
-    read_shape(&filter->shape, wanted, type, dimensions, sizes, NULL);
-    return CUDNN_STATUS_SUCCESS;
-}
+CALL(cudnnSetTensorNdDescriptor, *SHAPE(0) = shape_of((cudnnDataType_t)a1, (int)a2, (int *)a3, (int *)a4))
+CALL(cudnnSetFilterNdDescriptor, *SHAPE(0) = shape_of((cudnnDataType_t)a1, (int)a3, (int *)a4, NULL);
+     SHAPE(0)->format = (cudnnTensorFormat_t)a2)
+CALL(cudnnGetTensorNdDescriptor,
+     read_shape(SHAPE(0), (int)a1, (cudnnDataType_t *)a2, (int *)a3, (int *)a4, (int *)a5))
+CALL(cudnnGetFilterNdDescriptor, AT(cudnnTensorFormat_t, 3) = SHAPE(0)->format;
+     read_shape(SHAPE(0), (int)a1, (cudnnDataType_t *)a2, (int *)a4, (int *)a5, NULL))
 
 // ---- Norms need no space here, dropout its states
 
-cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
-    cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t operations, const cudnnTensorDescriptor_t x,
-    const cudnnTensorDescriptor_t z, const cudnnTensorDescriptor_t y, const cudnnTensorDescriptor_t scale,
-    const cudnnActivationDescriptor_t activation, size_t *bytes) {
-    *bytes = 0;
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
-    cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t operations, const cudnnTensorDescriptor_t x,
-    const cudnnTensorDescriptor_t y, const cudnnTensorDescriptor_t dy, const cudnnTensorDescriptor_t dz,
-    const cudnnTensorDescriptor_t dx, const cudnnTensorDescriptor_t scale, const cudnnActivationDescriptor_t activation,
-    size_t *bytes) {
-    *bytes = 0;
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
-    cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t operations,
-    const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t x, size_t *bytes) {
-    *bytes = 0;
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnDropoutGetStatesSize(cudnnHandle_t handle, size_t *bytes) {
-    *bytes = DROPOUT_STATES;
-    return CUDNN_STATUS_SUCCESS;
-}
+CALL(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, AT(size_t, 8) = 0)
+CALL(cudnnGetBatchNormalizationBackwardExWorkspaceSize, AT(size_t, 10) = 0)
+CALL(cudnnGetBatchNormalizationTrainingExReserveSpaceSize, AT(size_t, 5) = 0)
+CALL(cudnnDropoutGetStatesSize, AT(size_t, 1) = DROPOUT_STATES)

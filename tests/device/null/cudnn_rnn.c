@@ -1,7 +1,7 @@
 // cuDNN's recurrent layers: where each weight lies in the one buffer of them, and what the passes cost.
 #define _GNU_SOURCE
 #include "null.h"
-#include "handles.h"
+#include "calls.h"
 #include <cudnn.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 struct cudnnRNNStruct {
     cudnnRNNMode_t cell;
     cudnnRNNBiasMode_t bias;
-    cudnnDataType_t type, math;
+    cudnnDataType_t type;
     size_t directions, input, hidden, projection, layers;
 };
 
@@ -44,16 +44,11 @@ static size_t weights_before(cudnnRNNDescriptor_t rnn, size_t pseudo_layer) {
 
 static size_t all_weights(cudnnRNNDescriptor_t rnn) { return weights_before(rnn, rnn->layers * rnn->directions); }
 
-cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlgo_t algorithm, cudnnRNNMode_t cell,
-                                       cudnnRNNBiasMode_t bias, cudnnDirectionMode_t direction,
-                                       cudnnRNNInputMode_t input_mode, cudnnDataType_t type, cudnnDataType_t math,
-                                       cudnnMathType_t math_type, int32_t input, int32_t hidden, int32_t projection,
-                                       int32_t layers, cudnnDropoutDescriptor_t dropout, uint32_t flags) {
-    size_t directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1;
-    *rnn = (struct cudnnRNNStruct){cell,           bias,           type, math, directions, (size_t)input, (size_t)hidden,
-                                   (size_t)projection, (size_t)layers};
-    return CUDNN_STATUS_SUCCESS;
-}
+CALL(cudnnSetRNNDescriptor_v8,
+     AT(struct cudnnRNNStruct, 0) = (struct cudnnRNNStruct){
+         .cell = (cudnnRNNMode_t)a2, .bias = (cudnnRNNBiasMode_t)a3, .directions = (int)a4 == CUDNN_BIDIRECTIONAL ? 2 : 1,
+         .type = (cudnnDataType_t)a6, .input = (size_t)(int)a9, .hidden = (size_t)(int)a10,
+         .projection = (size_t)(int)a11, .layers = (size_t)(int)a12})
 
 cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, size_t *bytes) {
     size_t bias = rnn->layers * rnn->directions * biases(rnn) * gates(rnn) * rnn->hidden;
@@ -93,12 +88,8 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnnDataType_t type,
-                                        cudnnRNNDataLayout_t layout, int steps, int batch, int features,
-                                        const int lengths[], void *padding) {
-    *data = (struct cudnnRNNDataStruct){(size_t)steps, (size_t)batch, (size_t)features};
-    return CUDNN_STATUS_SUCCESS;
-}
+CALL(cudnnSetRNNDataDescriptor,
+     AT(struct cudnnRNNDataStruct, 0) = (struct cudnnRNNDataStruct){(size_t)(int)a3, (size_t)(int)a4, (size_t)(int)a5})
 
 // As far as can be told: each gate and the result of each step is kept for the backward pass.
 cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,
@@ -109,39 +100,16 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t put(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnRNNDataDescriptor_t data) {
+static void put(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnRNNDataDescriptor_t data) {
     double tokens = (double)(data->steps * data->batch), weights = (double)all_weights(rnn);
     Work work = {.kind = WORK_PRODUCT, .width = (int)width_of(rnn->type)};
     work.flops = 2 * tokens * weights;
     work.bytes = work.width * (weights + tokens * (double)(data->features + rnn->projection * rnn->directions));
     stream_put(stream_of(handle->stream), &work);
-    return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,
-                              const int32_t lengths[], cudnnRNNDataDescriptor_t x_shape, const void *x,
-                              cudnnRNNDataDescriptor_t y_shape, void *y, cudnnTensorDescriptor_t h_shape,
-                              const void *hx, void *hy, cudnnTensorDescriptor_t c_shape, const void *cx, void *cy,
-                              size_t weight_bytes, const void *weights, size_t work_bytes, void *work,
-                              size_t reserve_bytes, void *reserve) {
-    return put(handle, rnn, x_shape);
-}
+#define PASS(name, input) CALL(name, put((cudnnHandle_t)a0, (cudnnRNNDescriptor_t)a1, (cudnnRNNDataDescriptor_t)input))
 
-cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, const int32_t lengths[],
-                                      cudnnRNNDataDescriptor_t y_shape, const void *y, const void *dy,
-                                      cudnnRNNDataDescriptor_t x_shape, void *dx, cudnnTensorDescriptor_t h_shape,
-                                      const void *hx, const void *dhy, void *dhx, cudnnTensorDescriptor_t c_shape,
-                                      const void *cx, const void *dcy, void *dcx, size_t weight_bytes,
-                                      const void *weights, size_t work_bytes, void *work, size_t reserve_bytes,
-                                      void *reserve) {
-    return put(handle, rnn, x_shape);
-}
-
-cudnnStatus_t cudnnRNNBackwardWeights_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnWgradMode_t mode,
-                                         const int32_t lengths[], cudnnRNNDataDescriptor_t x_shape, const void *x,
-                                         cudnnTensorDescriptor_t h_shape, const void *hx,
-                                         cudnnRNNDataDescriptor_t y_shape, const void *y, size_t weight_bytes,
-                                         void *weights, size_t work_bytes, void *work, size_t reserve_bytes,
-                                         void *reserve) {
-    return put(handle, rnn, x_shape);
-}
+PASS(cudnnRNNForward, a4)
+PASS(cudnnRNNBackwardData_v8, a6)
+PASS(cudnnRNNBackwardWeights_v8, a4)

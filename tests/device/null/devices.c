@@ -1,15 +1,16 @@
 // Which devices there are, and what is known of them: an H100's numbers.
 #define _GNU_SOURCE
 #include "null.h"
+#include "calls.h"
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MIB (1ul << 20)
-#define VERSION 13000
 #define FIRST_BUS 0x10
+#define FIRST_BYTE 0xA0  // of a device's UUID, all of whose bytes are this and its number
 #define MOST_WHOLE 8
 #define MOST_INSTANCES 7
 #define INSTANCE_MULTIPROCESSORS 16
@@ -37,13 +38,6 @@ cudaError_t remember(cudaError_t error) {
     return error;
 }
 
-
-static void uuid_of(int physical, char *text, size_t room) {
-    int b = 0xA0 + physical;
-    snprintf(text, room, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b, b, b, b, b, b, b,
-             b, b, b, b, b, b, b, b, b);
-}
-
 // Fills `physical` with the devices that CUDA_VISIBLE_DEVICES leaves, by index or by UUID, and returns how many. A process
 // sees one instance of MIG, as nvml.c names it: they are devices of their own, and come after MOST_WHOLE whole ones.
 static int visible(int *physical) {
@@ -59,17 +53,13 @@ static int visible(int *physical) {
         for (; count < there; count++) physical[count] = count;
         return count;
     }
-    char copy[1024], *rest = copy, *word, uuid[64];
+    char copy[1024], *rest = copy, *word;
     snprintf(copy, sizeof copy, "%s", asked);
     while (count < MOST_DEVICES && (word = strsep(&rest, ","))) {
-        char *end;
-        long found = strtol(word, &end, 10);
-        if (!*word || *end) {
-            for (found = 0; found < there; found++) {
-                uuid_of((int)found, uuid, sizeof uuid);
-                if (strlen(word) > 4 && !strncmp(uuid, word, strlen(word))) break;
-            }
-        }
+        unsigned byte = 0;
+        long found = -1;
+        if (sscanf(word, "GPU-%2x", &byte) == 1) found = (long)byte - FIRST_BYTE;
+        else sscanf(word, "%ld", &found);
         if (found < 0 || found >= there) break;  // As CUDA does: what comes after a wrong one is not seen.
         physical[count++] = (int)found;
     }
@@ -98,44 +88,53 @@ const char *device_name(void) {
     return name;
 }
 
-static const struct { int attribute, value; } ATTRIBUTES[] = {
-    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 64},
-    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 2147483647},
-    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535},
-    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152},
-    {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536},
-    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
-    {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647},
-    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536},
-    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000},
-    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
-    {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
-    {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 2619000},
-    {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 5120},
-    {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 52428800},
-    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
-    {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 3},
-    {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
-    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
-    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
-    {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
-    {CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 233472},
-    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
-    {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
-    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 232448},
-    {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32},
-    {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1024},
-    {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
-    {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 1},
-    {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 1},
+#define PROPERTY(name) offsetof(struct cudaDeviceProp, name)
+
+// Each with the place of its property; the runtime has no property of some (0).
+static const struct {
+    CUdevice_attribute attribute;
+    int value;
+    size_t property;
+} ATTRIBUTES[] = {
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024, PROPERTY(maxThreadsPerBlock)},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024, PROPERTY(maxThreadsDim[0])},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024, PROPERTY(maxThreadsDim[1])},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 64, PROPERTY(maxThreadsDim[2])},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 2147483647, PROPERTY(maxGridSize[0])},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535, PROPERTY(maxGridSize[1])},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535, PROPERTY(maxGridSize[2])},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152, PROPERTY(sharedMemPerBlock)},
+    {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536, PROPERTY(totalConstMem)},
+    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32, PROPERTY(warpSize)},
+    {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647, PROPERTY(memPitch)},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536, PROPERTY(regsPerBlock)},
+    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000, 0},
+    {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512, PROPERTY(textureAlignment)},
+    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132, PROPERTY(multiProcessorCount)},
+    {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1, PROPERTY(concurrentKernels)},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 2619000, 0},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 5120, PROPERTY(memoryBusWidth)},
+    {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 52428800, PROPERTY(l2CacheSize)},
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048, PROPERTY(maxThreadsPerMultiProcessor)},
+    {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 3, PROPERTY(asyncEngineCount)},
+    {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1, PROPERTY(unifiedAddressing)},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9, PROPERTY(major)},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0, PROPERTY(minor)},
+    {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1, 0},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1, 0},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 233472, PROPERTY(sharedMemPerMultiprocessor)},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536, PROPERTY(regsPerMultiprocessor)},
+    {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1, PROPERTY(managedMemory)},
+    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1, PROPERTY(cooperativeLaunch)},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 232448, PROPERTY(sharedMemPerBlockOptin)},
+    {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1, 0},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32, PROPERTY(maxBlocksPerMultiProcessor)},
+    {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1024, PROPERTY(reservedSharedMemPerBlock)},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1, PROPERTY(memoryPoolsSupported)},
+    {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 1, 0},
+    {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 1, 0},
 };
+#define ATTRIBUTE_COUNT (sizeof ATTRIBUTES / sizeof *ATTRIBUTES)
 
 // Is there a daemon's pipe where this process looks for one?
 int is_client_of_mps(void) {
@@ -153,8 +152,8 @@ double part_of_mps(void) {
 int device_attribute(CUdevice_attribute attribute) {
     if (attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED) return is_client_of_mps();
     int value = 0;
-    for (size_t i = 0; i < sizeof ATTRIBUTES / sizeof *ATTRIBUTES; i++)
-        if (ATTRIBUTES[i].attribute == (int)attribute) value = ATTRIBUTES[i].value;
+    for (size_t i = 0; i < ATTRIBUTE_COUNT; i++)
+        if (ATTRIBUTES[i].attribute == attribute) value = ATTRIBUTES[i].value;
     if (attribute != CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) return value;
     return (int)((is_instance() ? INSTANCE_MULTIPROCESSORS : value) * part_of_mps());
 }
@@ -163,7 +162,7 @@ static int board_of(int physical) { return physical < MOST_WHOLE ? physical : (p
 
 // An instance's is its board's number, and in the end its own.
 static void write_uuid(int physical, unsigned char bytes[16]) {
-    memset(bytes, physical < MOST_WHOLE ? 0xA0 + physical : 0, 16);
+    memset(bytes, physical < MOST_WHOLE ? FIRST_BYTE + physical : 0, 16);
     if (physical < MOST_WHOLE) return;
     bytes[3] = (unsigned char)board_of(physical);
     bytes[15] = (unsigned char)((physical - MOST_WHOLE) % MOST_INSTANCES);
@@ -174,79 +173,25 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
     snprintf(p->name, sizeof p->name, "%s", device_name());
     write_uuid(physical_device(device), (unsigned char *)p->uuid.bytes);
     p->totalGlobalMem = device_bytes();
-    p->major = device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-    p->minor = device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    p->multiProcessorCount = device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-    p->warpSize = device_attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
-    p->sharedMemPerBlock = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-    p->sharedMemPerBlockOptin = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-    p->sharedMemPerMultiprocessor = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
-    p->reservedSharedMemPerBlock = device_attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK);
-    p->regsPerBlock = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
-    p->regsPerMultiprocessor = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
-    p->maxThreadsPerBlock = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-    p->maxThreadsPerMultiProcessor = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
-    p->maxBlocksPerMultiProcessor = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
-    for (int axis = 0; axis < 3; axis++) {
-        p->maxThreadsDim[axis] = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + axis);
-        p->maxGridSize[axis] = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + axis);
-    }
-    p->memPitch = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH);
-    p->totalConstMem = device_attribute(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
-    p->memoryBusWidth = device_attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
-    p->l2CacheSize = device_attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
-    p->textureAlignment = 512;
-    p->asyncEngineCount = device_attribute(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
-    p->unifiedAddressing = p->managedMemory = p->concurrentKernels = p->cooperativeLaunch = p->memoryPoolsSupported = 1;
     p->pciBusID = FIRST_BUS + board_of(physical_device(device));
+    // Some of them are longer than an int, whose first bytes are their lowest.
+    for (size_t i = 0; i < ATTRIBUTE_COUNT; i++)
+        if (ATTRIBUTES[i].property)
+            *(int *)((char *)p + ATTRIBUTES[i].property) = device_attribute(ATTRIBUTES[i].attribute);
     return cudaSuccess;
 }
 
-cudaError_t cudaGetDeviceCount(int *count) {
-    *count = device_count();
-    return *count ? cudaSuccess : remember(cudaErrorNoDevice);
-}
-
-cudaError_t cudaGetDevice(int *device) {
-    *device = current_device;
-    return cudaSuccess;
-}
+CALL(cudaGetDeviceCount, AT(int, 0) = device_count(); return AT(int, 0) ? cudaSuccess : remember(cudaErrorNoDevice))
+CALL(cudaGetDevice, AT(int, 0) = current_device)
+CALL(cudaDeviceGetAttribute, AT(int, 0) = device_attribute((CUdevice_attribute)a1))
+CALL(cudaDeviceGetPCIBusId, snprintf((char *)a0, (size_t)(int)a1, "0000:%02X:00.0",
+                                     FIRST_BUS + board_of(physical_device((int)a2))))
+CALL(cudaDeviceGetStreamPriorityRange, AT(int, 0) = 0; AT(int, 1) = -5)
+CALL(cudaDeviceCanAccessPeer, AT(int, 0) = (int)a1 != (int)a2)
 
 cudaError_t cudaSetDevice(int device) {
     if (device < 0 || device >= device_count()) return remember(cudaErrorInvalidDevice);
     current_device = device;
-    return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
-    (void)device;
-    *value = device_attribute((CUdevice_attribute)attribute);
-    return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetPCIBusId(char *text, int room, int device) {
-    snprintf(text, (size_t)room, "0000:%02X:00.0", FIRST_BUS + board_of(physical_device(device)));
-    return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
-    *least = 0;
-    *greatest = -5;
-    return cudaSuccess;
-}
-
-cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
-    *can = device != peer;
-    return cudaSuccess;
-}
-
-cudaError_t cudaDriverGetVersion(int *version) {
-    *version = VERSION;
-    return cudaSuccess;
-}
-
-cudaError_t cudaRuntimeGetVersion(int *version) {
-    *version = VERSION;
     return cudaSuccess;
 }
 
@@ -258,36 +203,33 @@ cudaError_t cudaGetLastError(void) {
 
 cudaError_t cudaPeekAtLastError(void) { return last_error; }
 
+#define ERROR(name, sentence) {name, #name, sentence}
+
 static const struct { cudaError_t error; const char *name, *sentence; } ERRORS[] = {
-    {cudaSuccess, "cudaSuccess", "no error"},
-    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
-    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
-    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
-    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
-     "no kernel image is available for execution on the device"},
-    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
-     "operation not permitted when stream is capturing"},
-    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
-     "operation failed due to a previous error during capture"},
-    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined",
-     "capturing stream has unjoined work"},
-    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
-     "dependency created on uncaptured work in another stream"},
-    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
-     "operation not permitted on an event last recorded in a capturing stream"},
+    ERROR(cudaSuccess, "no error"),
+    ERROR(cudaErrorInvalidValue, "invalid argument"),
+    ERROR(cudaErrorMemoryAllocation, "out of memory"),
+    ERROR(cudaErrorInvalidConfiguration, "invalid configuration argument"),
+    ERROR(cudaErrorNoDevice, "no CUDA-capable device is detected"),
+    ERROR(cudaErrorInvalidDevice, "invalid device ordinal"),
+    ERROR(cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device"),
+    ERROR(cudaErrorInvalidResourceHandle, "invalid resource handle"),
+    ERROR(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
+    ERROR(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"),
+    ERROR(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
+    ERROR(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream"),
+    ERROR(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"),
 };
+#define ERROR_COUNT (sizeof ERRORS / sizeof *ERRORS)
 
 const char *cudaGetErrorString(cudaError_t error) {
-    for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
+    for (size_t i = 0; i < ERROR_COUNT; i++)
         if (ERRORS[i].error == error) return ERRORS[i].sentence;
     return "an error that the null device has no words for";
 }
 
 const char *cudaGetErrorName(cudaError_t error) {
-    for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
+    for (size_t i = 0; i < ERROR_COUNT; i++)
         if (ERRORS[i].error == error) return ERRORS[i].name;
     return "cudaErrorUnknown";
 }

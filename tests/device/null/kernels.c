@@ -1,8 +1,8 @@
 // Kernels: those of torch and its libraries, of Triton, and their modules. Launches are checked, counted and not done.
 #define _GNU_SOURCE
 #include "null.h"
+#include "calls.h"
 #include <elf.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MOST_THREADS 1024u
@@ -21,36 +21,29 @@ static cudaError_t launch(dim3 grid, dim3 block, cudaStream_t stream) {
 
 cudaError_t cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
                              cudaStream_t stream) {
-    (void)kernel;
-    (void)arguments;
-    (void)shared;
     return launch(grid, block, stream);
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
                                cudaStream_t stream) {
-    return cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
+    return launch(grid, block, stream);
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel, void **arguments) {
-    (void)kernel;
-    (void)arguments;
     return launch(config->gridDim, config->blockDim, config->stream);
 }
 
-CUresult cuLaunchKernel(CUfunction kernel, unsigned x, unsigned y, unsigned z, unsigned block_x, unsigned block_y,
-                        unsigned block_z, unsigned shared, CUstream stream, void **arguments, void **extra) {
-    (void)kernel;
-    (void)shared;
-    (void)arguments;
-    (void)extra;
-    cudaError_t error = launch((dim3){x, y, z}, (dim3){block_x, block_y, block_z}, (cudaStream_t)stream);
-    return error ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+static CUresult launch_of_driver(dim3 grid, dim3 block, CUstream stream) {
+    return launch(grid, block, (cudaStream_t)stream) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+CALL(cuLaunchKernel, dim3 grid = {(unsigned)a1, (unsigned)a2, (unsigned)a3};
+     dim3 block = {(unsigned)a4, (unsigned)a5, (unsigned)a6};
+     return launch_of_driver(grid, block, (CUstream)a8))
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction kernel, void **arguments, void **extra) {
-    return cuLaunchKernel(kernel, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ,
-                          c->sharedMemBytes, c->hStream, arguments, extra);
+    dim3 grid = {c->gridDimX, c->gridDimY, c->gridDimZ}, block = {c->blockDimX, c->blockDimY, c->blockDimZ};
+    return launch_of_driver(grid, block, c->hStream);
 }
 
 // ---- What nvcc puts around every kernel<<<...>>>
@@ -69,33 +62,16 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void 
     return 0;
 }
 
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream) {
-    *grid = pushed.grid;
-    *block = pushed.block;
-    *shared = pushed.shared;
-    *(void **)stream = pushed.stream;
-    return cudaSuccess;
-}
+CALL(__cudaPopCallConfiguration, AT(dim3, 0) = pushed.grid; AT(dim3, 1) = pushed.block; AT(size_t, 2) = pushed.shared;
+     AT(void *, 3) = pushed.stream)
+CALL(__cudaInitModule, return 1)
+CALL(__cudaGetKernel, AT(intptr_t, 0) = a1)
 
-void **__cudaRegisterFatBinary(void *binary) {
-    (void)binary;
-    return calloc(1, 64);
-}
-
-char __cudaInitModule(void **binary) {
-    (void)binary;
-    return 1;
-}
-
-cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *function) {
-    *kernel = (cudaKernel_t)function;
-    return cudaSuccess;
-}
+void **__cudaRegisterFatBinary(void *binary) { return calloc(1, 64); }
 
 // ---- What a kernel needs
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
-    (void)kernel;
     memset(attributes, 0, sizeof *attributes);
     attributes->maxThreadsPerBlock = (int)MOST_THREADS;
     attributes->numRegs = 64;
@@ -104,29 +80,9 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
     return cudaSuccess;
 }
 
-CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction kernel) {
-    (void)kernel;
-    *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? (int)MOST_THREADS : 0;
-    return CUDA_SUCCESS;
-}
-
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *kernel, int threads,
-                                                                   size_t shared, unsigned flags) {
-    (void)kernel;
-    (void)threads;
-    (void)shared;
-    (void)flags;
-    *blocks = 2;
-    return cudaSuccess;
-}
-
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction kernel, int threads, size_t shared) {
-    (void)kernel;
-    (void)threads;
-    (void)shared;
-    *blocks = 2;
-    return CUDA_SUCCESS;
-}
+CALL(cuFuncGetAttribute, AT(int, 0) = (int)a1 == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? (int)MOST_THREADS : 0)
+CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, AT(int, 0) = 2)
+CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, AT(int, 0) = 2)
 
 // A cubin names the device that it is compiled for in its flags, elsewhere since its ABI's version 8.
 static int is_for_another(const Elf64_Ehdr *image) {
@@ -143,9 +99,4 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image) {
 
 CUresult cuModuleLoad(CUmodule *module, const char *path) { return cuModuleLoadData(module, path); }
 
-CUresult cuModuleGetFunction(CUfunction *kernel, CUmodule module, const char *name) {
-    (void)module;
-    (void)name;
-    *kernel = calloc(1, 64);
-    return CUDA_SUCCESS;
-}
+CALL(cuModuleGetFunction, AT(void *, 0) = calloc(1, 64))

@@ -1,7 +1,7 @@
 // Memory of the device and of the host: addresses are real, a device's pages are never touched and read as zeros.
 #define _GNU_SOURCE
 #include "null.h"
-#include <stdlib.h>
+#include "calls.h"
 #include <string.h>
 #include <sys/mman.h>
 
@@ -101,21 +101,10 @@ cudaError_t cudaFree(void *start) {
     return cudaSuccess;
 }
 
-cudaError_t cudaMallocAsync(void **start, size_t bytes, cudaStream_t stream) {
-    (void)stream;
-    return cudaMalloc(start, bytes);
-}
+cudaError_t cudaMallocAsync(void **start, size_t bytes, cudaStream_t stream) { return cudaMalloc(start, bytes); }
+cudaError_t cudaFreeAsync(void *start, cudaStream_t stream) { return cudaFree(start); }
 
-cudaError_t cudaFreeAsync(void *start, cudaStream_t stream) {
-    (void)stream;
-    return cudaFree(start);
-}
-
-cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
-    *free_bytes = ledger_free_bytes(current_device);
-    *total_bytes = device_bytes();
-    return cudaSuccess;
-}
+CALL(cudaMemGetInfo, AT(size_t, 0) = ledger_free_bytes(current_device); AT(size_t, 1) = device_bytes())
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer) {
     Block block;
@@ -134,7 +123,6 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 // ---- The host's pinned memory
 
 cudaError_t cudaHostAlloc(void **start, size_t bytes, unsigned flags) {
-    (void)flags;
     cudaError_t error = refuse_in_capture("cudaHostAlloc");
     if (error) return error;
     bytes = bytes ? bytes : 1;
@@ -143,22 +131,10 @@ cudaError_t cudaHostAlloc(void **start, size_t bytes, unsigned flags) {
     return cudaSuccess;
 }
 
-cudaError_t cudaFreeHost(void *start) {
-    Block block;
-    if (start && take_out(start, &block)) free(start);
-    return cudaSuccess;
-}
-
-cudaError_t cudaHostRegister(void *start, size_t bytes, unsigned flags) {
-    (void)flags;
-    add(start, bytes, REGISTERED, current_device);
-    return cudaSuccess;
-}
-
-cudaError_t cudaHostUnregister(void *start) {
-    Block block;
-    return take_out(start, &block) ? cudaSuccess : remember(cudaErrorInvalidValue);
-}
+CALL(cudaFreeHost, Block block; if (a0 && take_out((void *)a0, &block)) free((void *)a0))
+CALL(cudaHostRegister, add((void *)a0, (size_t)a1, REGISTERED, current_device))
+CALL(cudaHostUnregister, Block block;
+     return take_out((void *)a0, &block) ? cudaSuccess : remember(cudaErrorInvalidValue))
 
 // ---- Copies and fills
 
@@ -196,11 +172,8 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     return error;
 }
 
-cudaError_t cudaMemcpyPeerAsync(void *to, int device, const void *from, int other, size_t bytes, cudaStream_t stream) {
-    (void)device;
-    (void)other;
-    return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream);
-}
+CALL(cudaMemcpyPeerAsync,
+     cudaMemcpyAsync((void *)a0, (void *)a2, (size_t)a4, cudaMemcpyDeviceToDevice, (cudaStream_t)a5))
 
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                               size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
@@ -209,49 +182,25 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     return cudaSuccess;
 }
 
-cudaError_t cudaMemsetAsync(void *start, int value, size_t bytes, cudaStream_t handle) {
-    (void)start;
-    (void)value;
-    stream_put(stream_of(handle), &(Work){.kind = WORK_FILL, .bytes = (double)bytes});
-    return cudaSuccess;
+static void fill(size_t bytes, cudaStream_t stream) {
+    stream_put(stream_of(stream), &(Work){.kind = WORK_FILL, .bytes = (double)bytes});
 }
 
-cudaError_t cudaMemset(void *start, int value, size_t bytes) { return cudaMemsetAsync(start, value, bytes, NULL); }
+CALL(cudaMemsetAsync, fill((size_t)a2, (cudaStream_t)a3))
+CALL(cudaMemset, fill((size_t)a2, NULL))
 
-cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
-    static char symbols[64 * KIB];
-    (void)symbol;
-    *address = symbols;
-    return cudaSuccess;
-}
+static char symbols[64 * KIB];
+CALL(cudaGetSymbolAddress, AT(void *, 0) = symbols)
 
 // ---- Segments that grow: addresses first, memory later
 
-CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *properties,
-                                       CUmemAllocationGranularity_flags flags) {
-    (void)properties;
-    (void)flags;
-    *bytes = MAPPED_GRANULE;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuMemAddressReserve(CUdeviceptr *start, size_t bytes, size_t alignment, CUdeviceptr wanted,
-                             unsigned long long flags) {
-    (void)alignment;
-    (void)wanted;
-    (void)flags;
-    *start = (CUdeviceptr)reserve(bytes);
-    return *start ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult cuMemAddressFree(CUdeviceptr start, size_t bytes) {
-    munmap((void *)start, bytes);
-    return CUDA_SUCCESS;
-}
+CALL(cuMemGetAllocationGranularity, AT(size_t, 0) = MAPPED_GRANULE)
+CALL(cuMemAddressReserve, AT(void *, 0) = reserve((size_t)a1);
+     return AT(void *, 0) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY)
+CALL(cuMemAddressFree, munmap((void *)a0, (size_t)a1))
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
                      unsigned long long flags) {
-    (void)flags;
     int device = properties->location.id;
     if (!ledger_take(device, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     Block *block = malloc(sizeof *block);
@@ -267,13 +216,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemMap(CUdeviceptr start, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle,
-                  unsigned long long flags) {
-    (void)offset;
-    (void)flags;
-    add((void *)start, bytes, DEVICE, ((Block *)(uintptr_t)handle)->device);
-    return CUDA_SUCCESS;
-}
+CALL(cuMemMap, add((void *)a0, (size_t)a1, DEVICE, ((Block *)a3)->device))
 
 CUresult cuMemUnmap(CUdeviceptr start, size_t bytes) {
     Block block;

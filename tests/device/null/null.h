@@ -49,8 +49,8 @@ uint64_t clock_done_ns(Stream *stream);
 void clock_hold(Stream *stream, uint64_t done_ns);
 // Returns whether the moment has passed.
 int clock_passed(uint64_t done_ns);
-// Lets the calling thread wait for the moment; `asleep`: without its processor.
-void clock_wait(uint64_t done_ns, int asleep);
+// Lets the calling thread wait for the moment, without its processor, of which the machines that run tests have few.
+void clock_wait(uint64_t done_ns);
 // Returns the time between two moments that have passed.
 double clock_between_ns(uint64_t first_ns, uint64_t last_ns);
 

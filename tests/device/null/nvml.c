@@ -55,11 +55,14 @@ static Answer denied(const char *function) {
     return is_denied ? (Answer)number_of("NULL_NVML_DENY_CODE", NOT_SUPPORTED) : SUCCESS;
 }
 
-#define UNLESS_DENIED                    \
-    do {                                 \
-        Answer no = denied(__func__);    \
-        if (no) return no;               \
-    } while (0)
+// Defines a function that does what stands there and succeeds, unless it is denied.
+#define ANSWER(function, parameters, ...)     \
+    Answer function parameters {              \
+        Answer no = denied(#function);        \
+        if (no) return no;                    \
+        __VA_ARGS__;                          \
+        return SUCCESS;                       \
+    }
 
 Answer nvmlInitWithFlags(unsigned flags) { return (Answer)number_of("NULL_NVML_INIT", SUCCESS); }
 Answer nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
@@ -92,89 +95,47 @@ static void write_uuid(Handle handle, char *text, size_t room) {
     }
 }
 
-Answer nvmlDeviceGetCount_v2(unsigned *count) {
-    UNLESS_DENIED;
-    *count = (unsigned)devices();
-    return SUCCESS;
-}
+ANSWER(nvmlDeviceGetCount_v2, (unsigned *count), *count = (unsigned)devices())
 
-Answer nvmlDeviceGetHandleByIndex_v2(unsigned index, Handle *handle) {
-    UNLESS_DENIED;
-    if (index >= devices()) return NOT_FOUND;
-    if (index == number_of("NULL_NVML_LOST", ~0ull)) return GPU_IS_LOST;
-    *handle = handle_of(index, 0);
-    return SUCCESS;
-}
+ANSWER(nvmlDeviceGetHandleByIndex_v2, (unsigned index, Handle *handle),
+       if (index >= devices()) return NOT_FOUND;
+       if (index == number_of("NULL_NVML_LOST", ~0ull)) return GPU_IS_LOST;
+       *handle = handle_of(index, 0))
 
-Answer nvmlDeviceGetHandleByUUID(const char *uuid, Handle *handle) {
-    UNLESS_DENIED;
-    char text[96];
-    for (u64 device = 0; device < devices(); device++) {
-        for (u64 instance = 0; instance <= instances(); instance++) {
-            *handle = handle_of(device, instance);
-            write_uuid(*handle, text, sizeof text);
-            if (!strcmp(text, uuid)) return SUCCESS;
-        }
-    }
-    return NOT_FOUND;
-}
+ANSWER(nvmlDeviceGetHandleByUUID, (const char *uuid, Handle *handle),
+       char text[96];
+       for (u64 at = 0; at < devices() * (instances() + 1); at++) {
+           *handle = handle_of(at % devices(), at / devices());
+           write_uuid(*handle, text, sizeof text);
+           if (!strcmp(text, uuid)) return SUCCESS;
+       }
+       return NOT_FOUND)
 
-Answer nvmlDeviceGetHandleByPciBusId_v2(const char *address, Handle *handle) {
-    UNLESS_DENIED;
-    unsigned domain, bus;
-    if (sscanf(address, "%x:%x", &domain, &bus) != 2 || bus < 0x10 || bus - 0x10 >= devices()) return NOT_FOUND;
-    *handle = handle_of(bus - 0x10, 0);
-    return SUCCESS;
-}
+ANSWER(nvmlDeviceGetHandleByPciBusId_v2, (const char *address, Handle *handle),
+       unsigned domain, bus;
+       if (sscanf(address, "%x:%x", &domain, &bus) != 2 || bus < 0x10 || bus - 0x10 >= devices()) return NOT_FOUND;
+       *handle = handle_of(bus - 0x10, 0))
 
-Answer nvmlDeviceGetMigDeviceHandleByIndex(Handle device, unsigned index, Handle *handle) {
-    UNLESS_DENIED;
-    if (index >= instances()) return NOT_FOUND;
-    *handle = handle_of(device_of(device), index + 1);
-    return SUCCESS;
-}
+ANSWER(nvmlDeviceGetMigDeviceHandleByIndex, (Handle device, unsigned index, Handle *handle),
+       if (index >= instances()) return NOT_FOUND;
+       *handle = handle_of(device_of(device), index + 1))
 
-Answer nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Handle instance, Handle *handle) {
-    UNLESS_DENIED;
-    *handle = handle_of(device_of(instance), 0);
-    return SUCCESS;
-}
+ANSWER(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, (Handle instance, Handle *handle),
+       *handle = handle_of(device_of(instance), 0))
 
 // ---- Words
-
-#define ANSWER_TEXT(function, ...)                          \
-    Answer function(Handle handle, char *text, unsigned room) { \
-        UNLESS_DENIED;                                      \
-        __VA_ARGS__;                                        \
-        return SUCCESS;                                     \
-    }
 
 static void write_name(Handle handle, char *text, size_t room) {
     const char *name = getenv("NULL_DEVICE_NAME"), *kind = instance_of(handle) < 0 ? "" : " MIG 1g.10gb";
     snprintf(text, room, "%s%s", name ? name : "NVIDIA H100 80GB HBM3", kind);
 }
 
-ANSWER_TEXT(nvmlDeviceGetUUID, write_uuid(handle, text, room))
-ANSWER_TEXT(nvmlDeviceGetName, write_name(handle, text, room))
-ANSWER_TEXT(nvmlDeviceGetVbiosVersion, snprintf(text, room, "96.00.74.00.01"))
-
-Answer nvmlSystemGetDriverVersion(char *text, unsigned room) {
-    UNLESS_DENIED;
-    snprintf(text, room, "580.95.05");
-    return SUCCESS;
-}
-
-Answer nvmlSystemGetNVMLVersion(char *text, unsigned room) {
-    UNLESS_DENIED;
-    snprintf(text, room, "13.580.95.05");
-    return SUCCESS;
-}
-
-Answer nvmlSystemGetCudaDriverVersion_v2(int *version) {
-    UNLESS_DENIED;
-    *version = 13000;
-    return SUCCESS;
-}
+ANSWER(nvmlDeviceGetUUID, (Handle handle, char *text, unsigned room), write_uuid(handle, text, room))
+ANSWER(nvmlDeviceGetName, (Handle handle, char *text, unsigned room), write_name(handle, text, room))
+ANSWER(nvmlDeviceGetVbiosVersion, (Handle handle, char *text, unsigned room), snprintf(text, room, "96.00.74.00.01"))
+ANSWER(nvmlSystemGetDriverVersion, (char *text, unsigned room), snprintf(text, room, "580.95.05"))
+ANSWER(nvmlSystemGetNVMLVersion, (char *text, unsigned room), snprintf(text, room, "13.580.95.05"))
+ANSWER(nvmlSystemGetCudaDriverVersion_v2, (int *version), *version = 13000)
 
 // ---- Numbers: one for each function, whatever is asked beside the device
 
@@ -184,70 +145,38 @@ static u64 millijoules(void) {
     return ((u64)now.tv_sec * 1000 + (u64)now.tv_nsec / 1000000) * 400;  // 400 W
 }
 
-#define ANSWER(function, Number, value)              \
-    Answer function(Handle handle, Number *number) { \
-        UNLESS_DENIED;                               \
-        *number = (Number)(value);                   \
-        return SUCCESS;                              \
-    }
-#define ANSWER_OF(function, Number, value)                         \
-    Answer function(Handle handle, int asked, Number *number) {    \
-        UNLESS_DENIED;                                             \
-        *number = (Number)(value);                                 \
-        return SUCCESS;                                            \
-    }
+#define NUMBER(function, Number, value) ANSWER(function, (Handle handle, Number *number), *number = (Number)(value))
+#define NUMBER_OF(function, Number, value) \
+    ANSWER(function, (Handle handle, int asked, Number *number), *number = (Number)(value))
 
-ANSWER(nvmlDeviceGetIndex, unsigned, device_of(handle))
-ANSWER(nvmlDeviceGetNumGpuCores, unsigned, 16896)
-ANSWER(nvmlDeviceGetArchitecture, unsigned, 9)
-ANSWER(nvmlDeviceGetMaxMigDeviceCount, unsigned, 7)
-ANSWER(nvmlDeviceGetPersistenceMode, int, 1)
-ANSWER(nvmlDeviceGetComputeMode, int, number_of("NULL_NVML_MODE", 0))
-ANSWER(nvmlDeviceGetPowerManagementLimit, unsigned, 700000)
-ANSWER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, 700000)
-ANSWER(nvmlDeviceGetEnforcedPowerLimit, unsigned, 700000)
-ANSWER(nvmlDeviceGetPowerUsage, unsigned, 400000)
-ANSWER(nvmlDeviceGetTotalEnergyConsumption, u64, millijoules())
-ANSWER(nvmlDeviceGetCurrentClocksEventReasons, u64, number_of("NULL_NVML_REASONS", 4))
-ANSWER(nvmlDeviceGetCurrentClocksThrottleReasons, u64, number_of("NULL_NVML_REASONS", 4))
-ANSWER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, 5)
-ANSWER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, 5)
-ANSWER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, 16)
-ANSWER_OF(nvmlDeviceGetMaxClockInfo, unsigned, asked == 2 ? 2619 : 1980)
-ANSWER_OF(nvmlDeviceGetClockInfo, unsigned, asked == 2 ? 2619 : 1755)
-ANSWER_OF(nvmlDeviceGetTemperature, unsigned, 55)
+NUMBER(nvmlDeviceGetIndex, unsigned, device_of(handle))
+NUMBER(nvmlDeviceGetNumGpuCores, unsigned, 16896)
+NUMBER(nvmlDeviceGetArchitecture, unsigned, 9)
+NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, 7)
+NUMBER(nvmlDeviceGetPersistenceMode, int, 1)
+NUMBER(nvmlDeviceGetComputeMode, int, number_of("NULL_NVML_MODE", 0))
+NUMBER(nvmlDeviceGetPowerManagementLimit, unsigned, 700000)
+NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, 700000)
+NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, 700000)
+NUMBER(nvmlDeviceGetPowerUsage, unsigned, 400000)
+NUMBER(nvmlDeviceGetTotalEnergyConsumption, u64, millijoules())
+NUMBER(nvmlDeviceGetCurrentClocksEventReasons, u64, number_of("NULL_NVML_REASONS", 4))
+NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, u64, number_of("NULL_NVML_REASONS", 4))
+NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, 5)
+NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, 5)
+NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, 16)
+NUMBER_OF(nvmlDeviceGetMaxClockInfo, unsigned, asked == 2 ? 2619 : 1980)
+NUMBER_OF(nvmlDeviceGetClockInfo, unsigned, asked == 2 ? 2619 : 1755)
+NUMBER_OF(nvmlDeviceGetTemperature, unsigned, 55)
 
-Answer nvmlDeviceGetTotalEccErrors(Handle handle, int type, int counter, u64 *count) {
-    UNLESS_DENIED;
-    *count = 0;
-    return SUCCESS;
-}
 
-Answer nvmlDeviceGetEccMode(Handle handle, int *current, int *pending) {
-    UNLESS_DENIED;
-    *current = *pending = 1;
-    return SUCCESS;
-}
-
-Answer nvmlDeviceGetMigMode(Handle handle, unsigned *current, unsigned *pending) {
-    UNLESS_DENIED;
-    *current = *pending = instances() > 0;
-    return SUCCESS;
-}
-
-Answer nvmlDeviceGetCudaComputeCapability(Handle handle, int *major, int *minor) {
-    UNLESS_DENIED;
-    *major = 9;
-    *minor = 0;
-    return SUCCESS;
-}
-
-Answer nvmlDeviceGetRemappedRows(Handle handle, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
-                                 unsigned *failed) {
-    UNLESS_DENIED;
-    *corrected = *uncorrected = *pending = *failed = 0;
-    return SUCCESS;
-}
+ANSWER(nvmlDeviceGetTotalEccErrors, (Handle handle, int type, int counter, u64 *count), *count = 0)
+ANSWER(nvmlDeviceGetEccMode, (Handle handle, int *current, int *pending), *current = *pending = 1)
+ANSWER(nvmlDeviceGetMigMode, (Handle handle, unsigned *current, unsigned *pending), *current = *pending = instances() > 0)
+ANSWER(nvmlDeviceGetCudaComputeCapability, (Handle handle, int *major, int *minor), *major = 9; *minor = 0)
+ANSWER(nvmlDeviceGetRemappedRows, (Handle handle, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
+                                   unsigned *failed),
+       *corrected = *uncorrected = *pending = *failed = 0)
 
 // ---- Structures, laid out as nvml.h has them
 
@@ -260,25 +189,19 @@ typedef struct { unsigned pid; u64 used_bytes; unsigned device_instance, compute
 typedef struct { u64 reference_ns, violation_ns; } Violation;
 typedef struct { unsigned multiprocessors, engines[5], slices[2]; u64 memory_mib; } Attributes;
 
-Answer nvmlDeviceGetPciInfo_v3(Handle handle, PciInfo *info) {
-    UNLESS_DENIED;
-    *info = (PciInfo){.bus = 0x10 + device_of(handle), .id = 0x233010de};
-    snprintf(info->address, sizeof info->address, "00000000:%02X:00.0", info->bus);
-    snprintf(info->legacy_address, sizeof info->legacy_address, "0000:%02X:00.0", info->bus);
-    return SUCCESS;
-}
-
 #define RESERVED_MIB 551ull
 
+ANSWER(nvmlDeviceGetPciInfo_v3, (Handle handle, PciInfo *info),
+       *info = (PciInfo){.bus = 0x10 + device_of(handle), .id = 0x233010de};
+       snprintf(info->address, sizeof info->address, "00000000:%02X:00.0", info->bus);
+       snprintf(info->legacy_address, sizeof info->legacy_address, "0000:%02X:00.0", info->bus))
+
 // NVML counts some 550 MiB that CUDA does not give, and its second form says that the driver keeps them.
-Answer nvmlDeviceGetMemoryInfo(Handle handle, Memory *memory) {
-    UNLESS_DENIED;
-    u64 cuda_mib = number_of("NULL_DEVICE_MIB", 81008);
-    memory->total = (instance_of(handle) < 0 ? number_of("NULL_NVML_MIB", cuda_mib + RESERVED_MIB) : 9728) << 20;
-    memory->used = 600ull << 20;
-    memory->free = memory->total - memory->used;
-    return SUCCESS;
-}
+ANSWER(nvmlDeviceGetMemoryInfo, (Handle handle, Memory *memory),
+       u64 cuda_mib = number_of("NULL_DEVICE_MIB", 81008);
+       memory->total = (instance_of(handle) < 0 ? number_of("NULL_NVML_MIB", cuda_mib + RESERVED_MIB) : 9728) << 20;
+       memory->used = 600ull << 20;
+       memory->free = memory->total - memory->used)
 
 Answer nvmlDeviceGetMemoryInfo_v2(Handle handle, MemoryWithReserved *memory) {
     Memory first;
@@ -291,68 +214,41 @@ Answer nvmlDeviceGetMemoryInfo_v2(Handle handle, MemoryWithReserved *memory) {
     return SUCCESS;
 }
 
-Answer nvmlDeviceGetAttributes_v2(Handle handle, Attributes *attributes) {
-    UNLESS_DENIED;
-    if (instance_of(handle) < 0) return NOT_SUPPORTED;
-    *attributes = (Attributes){.multiprocessors = 16, .slices = {1, 1}, .memory_mib = 9728};
-    return SUCCESS;
-}
+ANSWER(nvmlDeviceGetAttributes_v2, (Handle handle, Attributes *attributes),
+       if (instance_of(handle) < 0) return NOT_SUPPORTED;
+       *attributes = (Attributes){.multiprocessors = 16, .slices = {1, 1}, .memory_mib = 9728})
 
-Answer nvmlDeviceGetUtilizationRates(Handle handle, Utilisation *rates) {
-    UNLESS_DENIED;
-    if (instances()) return NOT_SUPPORTED;
-    *rates = (Utilisation){97, 40};
-    return SUCCESS;
-}
+ANSWER(nvmlDeviceGetUtilizationRates, (Handle handle, Utilisation *rates),
+       if (instances()) return NOT_SUPPORTED;
+       *rates = (Utilisation){97, 40})
 
-Answer nvmlDeviceGetTemperatureV(Handle handle, Temperature *temperature) {
-    UNLESS_DENIED;
-    temperature->celsius = 55;
-    return SUCCESS;
-}
-
-Answer nvmlDeviceGetViolationStatus(Handle handle, int policy, Violation *violation) {
-    UNLESS_DENIED;
-    *violation = (Violation){0, 0};
-    return SUCCESS;
-}
+ANSWER(nvmlDeviceGetTemperatureV, (Handle handle, Temperature *temperature), temperature->celsius = 55)
+ANSWER(nvmlDeviceGetViolationStatus, (Handle handle, int policy, Violation *violation), *violation = (Violation){0, 0})
 
 // A process of another container has a pid that means nothing here, and memory that is not told: all bits set.
-Answer nvmlDeviceGetComputeRunningProcesses_v3(Handle handle, unsigned *count, Process *processes) {
-    UNLESS_DENIED;
-    char copy[256], *rest = copy, *one;
-    unsigned found = 0, room = *count;
-    const char *pids = getenv("NULL_NVML_PIDS");
-    snprintf(copy, sizeof copy, "%s", pids ? pids : "");
-    while (*copy && (one = strsep(&rest, ","))) {
-        if (processes && found < room) processes[found] = (Process){(unsigned)atoi(one), ~0ull, ~0u, ~0u};
-        found++;
-    }
-    *count = found;
-    return found > room ? INSUFFICIENT_SIZE : SUCCESS;
-}
+ANSWER(nvmlDeviceGetComputeRunningProcesses_v3, (Handle handle, unsigned *count, Process *processes),
+       char copy[256], *rest = copy, *one;
+       unsigned found = 0, room = *count;
+       const char *pids = getenv("NULL_NVML_PIDS");
+       snprintf(copy, sizeof copy, "%s", pids ? pids : "");
+       while (*copy && (one = strsep(&rest, ","))) {
+           if (processes && found < room) processes[found] = (Process){(unsigned)atoi(one), ~0ull, ~0u, ~0u};
+           found++;
+       }
+       *count = found;
+       if (found > room) return INSUFFICIENT_SIZE)
 
 Answer nvmlDeviceGetComputeRunningProcesses(Handle handle, unsigned *count, Process *processes) {
     return nvmlDeviceGetComputeRunningProcesses_v3(handle, count, processes);
 }
 
-#define ANSWER_NO_PROCESSES(function)                                        \
-    Answer function(Handle handle, unsigned *count, Process *processes) {    \
-        UNLESS_DENIED;                                                       \
-        *count = 0;                                                          \
-        return SUCCESS;                                                      \
-    }
-
-ANSWER_NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3)
-ANSWER_NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)
+ANSWER(nvmlDeviceGetMPSComputeRunningProcesses_v3, (Handle handle, unsigned *count, Process *processes), *count = 0)
+ANSWER(nvmlDeviceGetGraphicsRunningProcesses_v3, (Handle handle, unsigned *count, Process *processes), *count = 0)
 
 Answer nvmlDeviceGetGpuFabricInfoV(Handle handle, void *info) { return SUCCESS; }  // It is in none: all zeros.
 
 // ---- What an H100 of its own has not
 
-#define ANSWER_NOT_SUPPORTED(function) \
-    Answer function(void) { return NOT_SUPPORTED; }
-
-ANSWER_NOT_SUPPORTED(nvmlDeviceGetRetiredPagesPendingStatus)
-ANSWER_NOT_SUPPORTED(nvmlDeviceGetNvLinkRemoteDeviceType)
-ANSWER_NOT_SUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo_v2)
+Answer nvmlDeviceGetRetiredPagesPendingStatus(void) { return NOT_SUPPORTED; }
+Answer nvmlDeviceGetNvLinkRemoteDeviceType(void) { return NOT_SUPPORTED; }
+Answer nvmlDeviceGetNvLinkRemotePciInfo_v2(void) { return NOT_SUPPORTED; }

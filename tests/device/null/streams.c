@@ -1,7 +1,7 @@
 // Streams, events and graphs: what was put where, what waits for what, and what a capture forbids.
 #define _GNU_SOURCE
 #include "null.h"
-#include <stdlib.h>
+#include "calls.h"
 #include <string.h>
 
 struct Capture {
@@ -15,7 +15,7 @@ struct Capture {
 };
 
 typedef struct Event {
-    int is_timed, is_recorded, blocks;
+    int is_timed, is_recorded;
     uint64_t done_ns;
     Stream *stream;
     uint64_t issued;            // on its stream, when it was recorded
@@ -66,7 +66,7 @@ static int waits_anew(Stream *stream, uint64_t issued) {
 
 void stream_wait(Stream *stream) {
     null_device_waits += (unsigned)waits_anew(stream, stream->issued);
-    clock_wait(clock_done_ns(stream), 0);
+    clock_wait(clock_done_ns(stream));
 }
 
 // ---- What a capture forbids
@@ -127,10 +127,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     return cudaSuccess;  // An event may name it still.
 }
 
-cudaError_t cudaStreamGetPriority(cudaStream_t handle, int *priority) {
-    *priority = stream_of(handle)->priority;
-    return cudaSuccess;
-}
+CALL(cudaStreamGetPriority, AT(int, 1) = stream_of((cudaStream_t)a0)->priority)
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
     Stream *stream = stream_of(handle);
@@ -158,20 +155,12 @@ cudaError_t cudaDeviceSynchronize(void) {
         anew |= waits_anew(stream, stream->issued);
     }
     null_device_waits += (unsigned)anew;
-    clock_wait(done_ns, 0);
+    clock_wait(done_ns);
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t call, void *data, unsigned flags) {
-    (void)flags;
-    call(handle, cudaSuccess, data);
-    return cudaSuccess;
-}
-
-cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t call, void *data) {
-    if (!stream_of(handle)->capture) call(data);
-    return cudaSuccess;
-}
+CALL(cudaStreamAddCallback, ((cudaStreamCallback_t)a1)((cudaStream_t)a0, cudaSuccess, (void *)a2))
+CALL(cudaLaunchHostFunc, if (!stream_of((cudaStream_t)a0)->capture) ((cudaHostFn_t)a1)((void *)a2))
 
 // ---- Capture
 
@@ -188,9 +177,6 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
 cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t handle, cudaGraph_t graph, const cudaGraphNode_t *nodes,
                                           const cudaGraphEdgeData *edges, size_t count,
                                           enum cudaStreamCaptureMode mode) {
-    (void)nodes;
-    (void)edges;
-    (void)count;
     cudaError_t error = cudaStreamBeginCapture(handle, mode);
     if (!error) stream_of(handle)->capture->graph = (Graph *)graph;
     return error;
@@ -250,20 +236,9 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, enum cudaStreamCapture
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t handle, cudaGraphNode_t *nodes,
-                                                const cudaGraphEdgeData *edges, size_t count, unsigned flags) {
-    (void)handle;
-    (void)nodes;
-    (void)edges;
-    (void)count;
-    (void)flags;
-    return cudaSuccess;
-}
-
 // ---- Graphs: a list of works, which a replay puts on its stream in the order of their capture
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *replay, cudaGraph_t graph, unsigned long long flags) {
-    (void)flags;
     Graph *copy = calloc(1, sizeof *copy), *from = (Graph *)graph;
     for (int i = 0; i < from->count; i++) graph_add(copy, &from->works[i]);
     *replay = (cudaGraphExec_t)copy;
@@ -279,56 +254,30 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t replay, cudaStream_t handle) {
     return cudaSuccess;
 }
 
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
-    (void)nodes;
-    *count = (size_t)((Graph *)graph)->count;
-    return cudaSuccess;
-}
-
 static void discard(Graph *graph) {
     if (graph) free(graph->works);
     free(graph);
 }
 
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-    discard((Graph *)graph);
-    return cudaSuccess;
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t replay) {
-    discard((Graph *)replay);
-    return cudaSuccess;
-}
-
-cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *pointer, cudaHostFn_t destroy, unsigned count,
-                                 unsigned flags) {
-    (void)pointer;
-    (void)destroy;
-    (void)count;
-    (void)flags;
-    *object = (cudaUserObject_t)calloc(1, 64);
-    return cudaSuccess;
-}
+CALL(cudaGraphGetNodes, AT(size_t, 2) = (size_t)((Graph *)a0)->count)
+CALL(cudaGraphDestroy, discard((Graph *)a0))
+CALL(cudaGraphExecDestroy, discard((Graph *)a0))
+CALL(cudaUserObjectCreate, AT(void *, 0) = calloc(1, 64))
 
 // ---- Events
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *handle, unsigned flags) {
     Event *event = calloc(1, sizeof *event);
     event->is_timed = !(flags & cudaEventDisableTiming);
-    event->blocks = !!(flags & cudaEventBlockingSync);
     *handle = (cudaEvent_t)event;
     return cudaSuccess;
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *handle) { return cudaEventCreateWithFlags(handle, 0); }
 
-cudaError_t cudaEventDestroy(cudaEvent_t handle) {
-    free(handle);
-    return cudaSuccess;
-}
+FREES(cudaEventDestroy)
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t on, unsigned flags) {
-    (void)flags;
     Event *event = (Event *)handle;
     Stream *stream = stream_of(on);
     event->is_recorded = 1;
@@ -360,7 +309,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     cudaError_t error = refuse_captured(event, "cudaEventSynchronize of a captured event");
     if (error || !event->is_recorded) return error;
     null_device_waits += (unsigned)waits_anew(event->stream, event->issued);
-    clock_wait(event->done_ns, event->blocks);
+    clock_wait(event->done_ns);
     return cudaSuccess;
 }
 
@@ -374,7 +323,6 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t awaited, unsigned flags) {
-    (void)flags;
     const Event *event = (Event *)awaited;
     Stream *stream = stream_of(handle), *on = event->stream;
     if (!event->is_recorded) return cudaSuccess;
