@@ -23,8 +23,13 @@ EACH_S, ALL_S = 120, 570
 _BEGAN_S = time.monotonic()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests of a real device, before any are chosen."""
     for item in items:
+        if "real" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.gpu)
+            item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("gpu") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(EACH_S))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -28,12 +27,12 @@ DRIVERS_SIGN = (
 )
 """Stands before a command that is to see NVIDIA's driver in /proc, in a mount namespace of its own."""
 USAGE = 2
-POLITE_S = 10.0
 QUICK = ("--baseline", "none", "--settle", "0", "--at-least", "0")
 PLENTY = {"--number": 1_000_000, "--repeat": 12, "--skip": 4}
 """As many as a budget allows; eight kept observations are enough for an interval."""
 FEW = PLENTY | {"--number": 10}
 """On a null device: as many steps as it takes, however slow they are, for the one at which something happens."""
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -45,53 +44,53 @@ class Host:
     before: tuple[str, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
 
-    def asked(self, program: str, *words: object, limit_s: float = 60.0, **variables: str) -> Any:
+    def asked(self, program: str, *words: object) -> Any:
         """Return what a file of programs/ prints in its last line, which is JSON."""
         line = [*self.before, sys.executable, str(HERE / "programs" / f"{program}.py"), *map(str, words)]
-        environ = self._environment | variables
-        done = subprocess.run(line, env=environ, capture_output=True, text=True, timeout=limit_s, check=False)
+        done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, f"{program} ended with {done.returncode}: {done.stderr[-2000:]}"
         return json.loads(done.stdout.splitlines()[-1])
 
     def suite(
-        self, name: str, flags: Sequence[object], words: Sequence[object] = (), limit_s: float = 100.0, **variables: str
-    ) -> list[dict[str, Any]]:
-        """Run a suite and return its records by tenant; skip what the runner refuses on a real one, with its words."""
+        self, name: str, jobs: str | Sequence[Record], *flags: object, limit_s: float = 100.0, **variables: str
+    ) -> list[Record]:
+        """Run these jobs, or one of a job file of ours with its name, and return the records by job and tenant.
+
+        What the runner refuses on a real device is skipped with its words; what is left at the limit its reaper ends.
+        """
         folder = self.results / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
+        if not isinstance(jobs, str):
+            jobs, own = str(self.results / f"{name}.jobs.json"), jobs
+            Path(jobs).write_text(json.dumps(own))
         line = [*self.before, sys.executable, str(ROOT / "run.py"), "--cgroup-base", BASE, "--outdir", str(folder)]
-        line += [*QUICK, *map(str, flags), *(["--", *map(str, words)] if words else [])]
-        # The parts of a run that were killed at its limit are ended by its reaper.
-        with (folder / "printed.txt").open("w+") as printed:
-            process = subprocess.Popen(
-                line,
+        with (folder / "printed.txt").open("w") as printed:
+            status = subprocess.run(
+                [*line, *QUICK, "--jobs", jobs, *map(str, flags)],
                 cwd=ROOT,
-                env=self._environment | variables | {"COTENANT_LOCK": str(self.results / "lock")},
+                env=self.environment | variables | {"COTENANT_LOCK": str(self.results / "lock")},
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=subprocess.STDOUT,
-            )
-            try:
-                status = process.wait(limit_s)
-            finally:
-                if process.poll() is None:
-                    process.send_signal(signal.SIGINT)
-                    _end(process)
-            printed.seek(0)
-            text = printed.read()
+                timeout=limit_s,
+                check=False,
+            ).returncode
         if status == USAGE and not self.null:
-            pytest.skip(f"The runner refuses it here: {text.strip().splitlines()[-1]}")
+            pytest.skip(f"The runner refuses it here: {self.printed(name)[-1]}")
         records = [json.loads(path.read_text()) for path in folder.glob("*.R0.D*.json")]
-        assert records, f"The runner ended with {status} and left no record: {text[-2000:]}"
+        assert records, f"The runner ended with {status} and left no record: {self.printed(name)[-20:]}"
         return sorted(records, key=lambda record: (record["name"], record["tenant"]))
 
-    def jobs(self, name: str, jobs: Sequence[dict[str, Any]]) -> Path:
-        """Write a job file and return its path."""
-        path = self.results / f"{name}.jobs.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(jobs))
-        return path
+    def printed(self, name: str) -> list[str]:
+        """Return the lines that a suite has printed."""
+        return (self.results / name / "printed.txt").read_text().strip().splitlines()
+
+    def wrong(self, records: Sequence[Record]) -> list[str]:
+        """Return a sentence on each that did not complete, or is INVALID by more than kernels that compute nothing."""
+        lost = [f"{r['name']} {r['outcome']}: {r['message']}" for r in records if r["outcome"] != "completed"]
+        errors = [f["sentence"] for r in records for f in r["findings"] if f["severity"] == "error"]
+        return lost if self.null else lost + errors
 
     @property
     def amount(self) -> dict[str, int]:
@@ -104,37 +103,24 @@ class Host:
         return () if self.null else ("--budget", "2s")
 
     @property
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """The variables of all that runs on it."""
         path = os.pathsep.join(filter(None, [str(ROOT / "common"), os.environ.get("PYTHONPATH")]))
-        base = {"PYTHONPATH": path, "BASE": str(self.results / "base")}
-        return os.environ | base | self.variables
+        return os.environ | {"PYTHONPATH": path, "BASE": str(self.results / "base")} | self.variables
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(POLITE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def entry(name: str, script: Path | str, words: dict[str, Any]) -> Record:
+    """Return a job of a script of ours; one that is named lies below tasks/."""
+    cmd = script if isinstance(script, Path) else ROOT / "tasks" / script / "pytorch/run.sh"
+    args = words | {"--cuda": "", "--report": "$OUTPUT_DIRECTORY"}
+    return {"name": name, "cmd": str(cmd), "cgroup": "student", "args": args}
 
 
-def entry(name: str, cmd: Path, words: dict[str, Any]) -> dict[str, Any]:
-    """Return a job of a file of ours."""
-    return {"name": name, "cmd": str(cmd), "cgroup": "student", "args": words | {"--report": "$OUTPUT_DIRECTORY"}}
+def deed(name: str, words: dict[str, Any], who: int = 0) -> Record:
+    """Return a job of which this tenant does something to the others, or to its slice (deeds/main.py)."""
+    return entry(name, HERE / "deeds" / "run.sh", {"--deed": name, "--who": who} | words)
 
 
-def deed(name: str, amount: dict[str, int], mebibytes: int = 1024) -> dict[str, Any]:
-    """Return a job whose tenant 0 does this to the others, or to its slice (deeds/main.py)."""
-    asked = {"--deed": name, "--who": 0, "--mebibytes": mebibytes, "--cuda": ""} | amount
-    return entry(name, HERE / "deeds" / "run.sh", asked)
-
-
-def rate(record: dict[str, Any]) -> float | None:
-    """Return the median rate of the kept observations, in items per second; None without any."""
-    return None if not record.get("statistics") else float(record["statistics"]["median"])
-
-
-def wrong(records: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the sentences on what of a launch did not complete, or is INVALID."""
-    lost = [f"{r['name']} {r['outcome']}: {r['message']}" for r in records if r["outcome"] != "completed"]
-    return lost + [f["sentence"] for r in records for f in r["findings"] if f["severity"] == "error"]
+def rate(record: Record) -> float:
+    """Return the median rate of the kept observations, in items per second; 0 without any."""
+    return float(record["statistics"]["median"]) if record.get("statistics") else 0.0

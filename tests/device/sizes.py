@@ -1,24 +1,22 @@
 """How much of a device the lines of profiles/batch_sizes.toml take, as a null device counts what it gives.
 
-PYTHONPATH=tests:common python -m device.sizes FILE [JOB ...]    measure lines and add them to FILE, as JSON
-PYTHONPATH=tests:common python -m device.sizes --fit FILE gpt    find the sizes of a job's lines, and print these
+PYTHONPATH=tests:common python -m device.sizes gpt    finds the sizes of a job's lines, and prints these
 
 cuDNN's workspaces are nothing there. So a line takes at most nine tenths of what its class has.
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from cotenant.suite.cells import BATCH_SIZE, Job, asks_for_sizes, expand
 from cotenant.suite.jobfile import load
-from cotenant.suite.sizes import FILE, MEMORY_CLASSES, WHOLE, SizeTable, load_sizes
+from cotenant.suite.sizes import FILE, MEMORY_CLASSES, WHOLE, load_sizes
 from device.null.build import built
 from device.zygote import ROOT, UNFILLED, Ended, Zygote
 
@@ -26,7 +24,6 @@ GIB, MIB = 1 << 30, 1 << 20
 CONTEXT_MIB = 800
 """A context once cuBLAS and cuDNN are loaded."""
 MOST = 0.9
-ENDLESS_MIB = 4 << 20
 FEW = {"--repeat": 1, "--number": 1}
 ONE_DEVICE = ("--devices", "--parallel", "--nodes")
 """Arguments of jobs of several devices, of which one is measured."""
@@ -45,8 +42,9 @@ OF_VENDORS = {
 }
 """What a vendors' comparison runs in 16 bit on 80 GB."""
 ENDLESS = 1 << 40
+SIZES = sorted({1 << power for power in range(31)} | {8 * 10**k * n for k in range(6) for n in range(1, 125)})
+"""Powers of two and multiples of 8, above 1,000 of few digits."""
 PROFILES = ROOT / "profiles"
-Measured = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +70,25 @@ class Line:
         """What a vendors' comparison runs on 80 GB: no size up to there is larger."""
         return OF_VENDORS.get(self.family, ENDLESS) if self.precision == "bf16" and self.gib <= 80 else ENDLESS
 
-    def run(self, zygote: Zygote, mib: int | None = None) -> Ended:
-        """Run it in few steps on a null device of so many MiB; without, of its class."""
+    def run(self, zygote: Zygote) -> Ended:
+        """Run it in few steps on a null device of its class."""
         given = {flag: value for flag, value in expand(self.job)[0].args if flag not in ONE_DEVICE}
         given |= dict(self.extra) | FEW | {"--precision": self.precision}
         if "--batch-size" in given:
             given["--batch-size"] = str(given["--batch-size"]).replace(f"${BATCH_SIZE}", str(self.batch_size))
         del given["--report"]
         words = [word for flag, value in given.items() for word in (flag, *str(value).split())]
-        mib = mib or self.gib * GIB // MIB
-        device = {"NULL_DEVICE_MIB": str(mib), "NULL_DEVICE_CONTEXT_MIB": str(CONTEXT_MIB), UNFILLED: "1"}
-        return zygote.run(str(Path(self.job.cmd).parents[1]), *words, environ=device)
+        device = {"NULL_DEVICE_MIB": str(self.gib * GIB // MIB), "NULL_DEVICE_CONTEXT_MIB": str(CONTEXT_MIB)}
+        return zygote.run(str(Path(self.job.cmd).parents[1]), *words, **device, **{UNFILLED: "1"})
 
-    def measured(self, zygote: Zygote) -> Measured:
-        """Run it on a device of its class, and on one without an end where that is too small; return what it took."""
+    def share(self, ended: Ended) -> float:
+        """Return the part of its class that a run has taken at the most."""
+        return ended.peak_bytes / (self.gib * GIB)
+
+    def is_too_large(self, zygote: Zygote) -> bool:
         ended = self.run(zygote)
-        fits = ended.status == 0
-        if not fits:
-            assert ended.record.get("outcome") == "device_out_of_memory", ended
-            ended = self.run(zygote, ENDLESS_MIB)
-            assert ended.status == 0, ended
-        what = {"job": self.family, "precision": self.precision, "class": self.memory_class, "size": self.batch_size}
-        return what | {"fits": fits, "bytes": ended.peak_bytes, "share": round(ended.peak_bytes / self.gib / GIB, 4)}
+        assert ended.record.get("outcome") in ("completed", "device_out_of_memory"), ended
+        return not ended.completed or self.share(ended) > MOST
 
 
 def sized_jobs() -> Iterator[Job]:
@@ -107,9 +102,9 @@ def sized_jobs() -> Iterator[Job]:
                 yield job
 
 
-def lines(sizes: SizeTable | None = None) -> Iterator[Line]:
+def lines() -> Iterator[Line]:
     """Yield every line that stands in the table at a class of a device's memory."""
-    sizes = sizes or load_sizes(PROFILES / FILE)
+    sizes = load_sizes(PROFILES / FILE)
     for job in sized_jobs():
         family = job.family or job.name
         for precision in PRECISIONS:
@@ -129,88 +124,31 @@ def of_h100() -> Iterator[Line]:
             yield Line(own, str(args["--precision"]), "80gb", int(args.get("--batch-size", 0)))
 
 
-def rounded(bound: float) -> int:
-    """Return the largest power of two or multiple of 8 up to a bound, of few digits where it is large; 0 below 1."""
-    if bound < 1:
-        return 0
-    return max(1 << int(bound).bit_length() - 1, int(bound // _step(bound)) * _step(bound))
+def fitted(zygote: Zygote, job: Job, precision: str, others: tuple[str, ...]) -> dict[str, int]:
+    """Return the largest size of each class that takes nine tenths of it, but of `others`."""
+    found, place = dict[str, int](), 0
+    for name in (name for name in MEMORY_CLASSES if name not in others):
+        line = Line(job, precision, name, 0)
+        too_large = lambda size, line=line: replace(line, batch_size=size).is_too_large(zygote)  # noqa: E731
+        # A larger class takes no smaller size; one far beyond it would not fit this machine.
+        beyond = place + 1
+        while not too_large(SIZES[beyond]):
+            place, beyond = beyond + 1, 2 * beyond
+        place = bisect_left(SIZES, True, lo=place, hi=beyond, key=too_large)
+        if place:
+            found[name] = min(SIZES[place - 1], line.most)
+    return found
 
 
-def _step(bound: float) -> int:
-    return int(8 * 10 ** max(0, len(str(int(bound))) - 3))
-
-
-def largest(taken: Callable[[int], float], most: float, points: dict[int, float]) -> int:
-    """Return the largest size that takes at most so much; 0 where none does.
-
-    `points` are at least two sizes of which is known what they take; what `taken` measures is added: where the line
-    through the largest one that fits and the next one that does not says, and at last the size above it.
-    """
-    while True:
-        fits = max((size for size, took in points.items() if took <= most and rounded(size) == size), default=0)
-        too_large = min((size for size, took in points.items() if took > most and size > fits), default=None)
-        # Of sizes that are close together one may take less than a smaller one: so the line is a long one.
-        one = fits or min(points)
-        other = too_large if too_large not in (None, one) else min(points) if one != min(points) else max(points)
-        bound = one + (most - points[one]) * (other - one) / (points[other] - points[one])
-        guess = rounded(bound if too_large is None else min(bound, too_large - 1))
-        guess = guess if guess > fits else next(size for more in count(1) if (size := rounded(fits + more)) > fits)
-        if guess in points:
-            return fits
-        points[guess] = taken(guess)
-
-
-def fitted(zygote: Zygote, some: list[Line], known: list[Measured]) -> Iterator[Measured]:
-    """Find the size of each class, of a job in one precision of which these lines stand in the table; yield each.
-
-    A class with arguments of its own keeps its size.
-    """
-    found = {(one["class"], one["size"]): one for one in known}
-    own = {line.memory_class: line for line in some if line.extra}
-    plain = [line for line in some if not line.extra]
-
-    def at(memory_class: str, size: int) -> Measured:
-        if (memory_class, size) not in found:
-            line = replace(own.get(memory_class, plain[0]), memory_class=memory_class, batch_size=size)
-            found[memory_class, size] = line.measured(zygote)
-        return found[memory_class, size]
-
-    for line in (plain[0], plain[-1]):
-        at(line.memory_class, line.batch_size)
-    if plain[0].batch_size == plain[-1].batch_size:
-        at(plain[0].memory_class, 2 * plain[0].batch_size)
-    points = {size: float(one["bytes"]) for (name, size), one in found.items() if name not in own}
-    for name, gib in MEMORY_CLASSES.items():
-        if name in {one["class"] for one in known}:
-            continue
-        size = own[name].batch_size if name in own else 0
-        size = size or largest(lambda size, name=name: at(name, size)["bytes"], MOST * gib * GIB, points)
-        size = min(size, replace(some[0], memory_class=name).most)
-        if size:
-            yield at(name, size)
-
-
-def main(words: list[str]) -> None:
-    fits = words[:1] == ["--fit"]
-    path, jobs = Path(words[fits]), words[fits + 1 :]
-    every = [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
+def main(family: str) -> None:
     zygote = Zygote(built())
-    asked = [line for line in (*lines(), *(() if jobs else of_h100())) if not jobs or line.family in jobs]
-    for family, precision in dict.fromkeys((line.family, line.precision) for line in asked):
-        some = [line for line in asked if (line.family, line.precision) == (family, precision)]
-        known = [one for one in every if (one["job"], one["precision"]) == (family, precision)]
-        for one in (
-            fitted(zygote, some, known)
-            if fits and family not in OF_ANOTHER_MEANING
-            else (line.measured(zygote) for line in some)
-        ):
-            known.append(one)
-            with path.open("a") as out:
-                out.write(json.dumps(one) + "\n")
-        sizes = ", ".join(f"{one['class']} = {one['size']:_}" for one in known)
-        print(f"[{family}] {precision} = {{ {sizes} }}", flush=True)
+    (job,) = (job for job in sized_jobs() if (job.family or job.name) == family)
+    for precision in PRECISIONS:
+        some = [line for line in lines() if (line.family, line.precision) == (family, precision)]
+        found = fitted(zygote, job, precision, tuple(line.memory_class for line in some if line.extra))
+        print(f"[{family}] {precision} = {{ {', '.join(f'{name} = {size:_}' for name, size in found.items())} }}")
     zygote.close()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

@@ -1,14 +1,16 @@
-"""Cells of profiles/h100.json on a device: they complete, in the precision asked for, at a rate that it can have."""
+"""Cells of job files on a device: they complete, in the precision asked for, at a rate that it can have."""
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 import pytest
 
 from cotenant.suite.cells import expand, precision_of
 from cotenant.suite.jobfile import load
-from device.host import ROOT, Host, rate, wrong
+from cotenant.suite.pressure import OF_DEVICES
+from device.host import ROOT, Host, Record, entry, rate
 
 SMALL_GIB = 70
 """The profile's batches are made for 80 GB."""
@@ -19,47 +21,35 @@ CHOSEN = [
     name for name in CELLS if (precision_of(CELLS[name]) == "bf16" or name in IN_TF32) and name not in READS_FILES
 ]
 FORMED = ("dcgan_bf16", "convnet_bf16")
-FORMS = {
-    "contiguous": ["--no-channels-last"],
-    "graph": ["--graph"],
-    "compile": ["--compile"],
-}
+FORMS = {"contiguous": "--no-channels-last", "graph": "--graph", "compile": "--compile"}
 """channels_last is what convolutions are in tf32 and bf16 unless told otherwise."""
+WORKERS = 8
+HALF, FULL = 50, 100
 
 
-def measured(host: Host, cell: str, form: str = "", words: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the first tenant's record of two seconds of a cell; skip what this device has no room or kernels for."""
-    records = host.suite(
-        f"{cell}-{form}" if form else cell,
-        ["--jobs", "h100", "--name", cell, *host.budget],
-        [*(word for pair in host.amount.items() for word in pair), *words],
-    )
-    record = records[0]
+def measured(host: Host, cell: str, *form: str) -> Record:
+    """Return the first tenant's record of two seconds of a cell, in which all is as it was asked for.
+
+    Skips what this device has no room or kernels for.
+    """
+    name = "".join((cell, *form)).replace("--", "-")
+    amount = [word for pair in host.amount.items() for word in pair]
+    record = host.suite(name, "h100", "--name", cell, *host.budget, "--", *amount, *form)[0]
     small = record["machine"]["accelerators"][0]["memory_bytes"] < SMALL_GIB << 30
     if record["outcome"] == "unsupported" or (record["outcome"] == "device_out_of_memory" and small):
         pytest.skip(record["message"])
+    assert host.wrong([record]) == []
+    assert record["observed"]["device"].startswith("cuda")
+    if (precision := precision_of(CELLS[cell])) in ("bf16", "fp16"):
+        assert record["observed"]["dtype"] == precision
+    assert rate(record) > 0
     return record
 
 
-def judge(host: Host, record: dict[str, Any], precision: str) -> None:
-    """Assert that a record is what was asked for. Kernels that compute nothing make findings of their own."""
-    if host.null:
-        assert record["outcome"] == "completed", record["message"]
-    else:
-        assert wrong([record]) == []
-    assert record["observed"]["device"].startswith("cuda")
-    if precision in ("bf16", "fp16"):
-        assert record["observed"]["dtype"] == precision
-    assert (rate(record) or 0) > 0
-
-
 @pytest.mark.parametrize("cell", CHOSEN)
-@pytest.mark.gpu
-@pytest.mark.slow
 def test_a_cell_completes_in_its_precision(cell: str, real: Host, record_property: Any) -> None:
     record = measured(real, cell)
     record_property("rate", rate(record))
-    judge(real, record, precision_of(CELLS[cell]))
     compute = (record["meters"] or {}).get("compute") or {}
     # Convolutions may take fewer products than are counted: `mfu_least` is what they take at least.
     assert (compute.get("mfu_least", compute.get("mfu")) or 0) <= 1
@@ -73,7 +63,34 @@ def test_a_form_runs_and_nothing_is_compiled_while_it_is_timed(
 ) -> None:
     if host.null and form == "compile":
         pytest.skip("A processor of these tests compiles for minutes.")
-    record = measured(host, cell, form, tuple(FORMS[form]))
+    record = measured(host, cell, FORMS[form])
     record_property("rate", rate(record))
-    judge(host, record, precision_of(CELLS[cell]))
     assert "benchmark:recompiled" not in {finding["rule"] for finding in record["findings"]}
+
+
+@pytest.mark.parametrize(("jobs", "cell"), [("baselines", "loader"), ("h100", "loader_nvjpeg")])
+def test_a_loader_feeds_the_device(jobs: str, cell: str, real: Host, record_property: Any) -> None:
+    flags = ("--name", cell, "--budget", "3s", "--", "--workers", WORKERS)
+    (record, *_) = real.suite(cell, jobs, *flags, DATASET_SIZE="small")
+    if record["outcome"] in ("missing_package", "unsupported"):
+        pytest.skip(record["message"])
+    assert real.wrong([record]) == []
+    kept = record["observations"][record["skip"] :]
+    record_property("rate", rate(record))
+    record_property("waits", sum(o["data_wait_ns"] for o in kept) / sum(o["end_ns"] - o["start_ns"] for o in kept))
+
+
+@pytest.mark.parametrize("resource", OF_DEVICES)
+def test_half_a_level_of_pressure_achieves_half(resource: str, real: Host, record_property: Any) -> None:
+    words = {"--number": 1_000_000, "--repeat": 12, "--skip": 0}
+    jobs = [entry(f"{resource}_{level}", f"pressure/{resource}", words | {"--level": level}) for level in (HALF, FULL)]
+    records = real.suite(f"pressure-{resource}", jobs, "--users", 1, "--budget", "3s")
+    assert real.wrong(records) == []
+    achieved = {
+        record["name"]: median(
+            seen["items"] * 1e9 / (seen["end_ns"] - seen["start_ns"]) for seen in record["observations"]
+        )
+        for record in records
+    }
+    record_property("achieved", achieved)
+    assert achieved[f"{resource}_{HALF}"] / achieved[f"{resource}_{FULL}"] == pytest.approx(0.5, abs=0.1)

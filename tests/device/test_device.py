@@ -1,49 +1,60 @@
-"""A benchmark's device on the null device: which one a rank has, and what its streams, graphs and memory do."""
+"""The null device's rules, and a benchmark's device on it: which one a rank has, what streams, graphs, memory do."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
-from device.host import HERE
-from device.test_tasks import run
-from device.zygote import Zygote
+from device.zygote import PROGRAMS, Zygote
 
-THREE = {"NULL_DEVICE_COUNT": "3"}
+POLYNOME = "regression/polynome"
+SECOND = "GPU-a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1"
 
 
-def asked(zygote: Zygote, rank: int, ranks: int, **environ: str) -> Any:
-    ended = zygote.start(HERE / "programs/device.py", rank, ranks, environ=environ)
-    assert ended.status == 0, ended
-    return json.loads(ended.out)
+def test_its_rules(zygote: Zygote) -> None:
+    small = {"NULL_DEVICE_MIB": "4096", "NULL_DEVICE_CONTEXT_MIB": "500", "NULL_DEVICE_COUNT": "3"}
+    found = zygote.asked("rules", **small, NULL_DEVICE_NAME="Null 4 GB", CUDA_VISIBLE_DEVICES="1,2,9,0")
+    assert (found["kernels"], found["joined"]) == ("", "")
+    for name in ("waits", "synchronize"):
+        assert "operation not permitted when stream is capturing" in found[name], name
+    assert "unjoined work" in found["unjoined"]
+    assert "uncaptured work" in found["event_outside"]
+    assert found["ones_read_as"] == [0, 0, 0, 0], "nothing is computed, and nothing is kept"
+    # Segments are of 2 MiB; a context and the 2 MiB of what is small are taken.
+    assert found["largest_mib"] == found["free"] == 4096 - 500 - 2
+    assert (found["devices"], found["named"]) == (2, "Null 4 GB")
 
 
-def test_a_rank_has_the_device_of_its_number(zygote: Zygote) -> None:
-    assert asked(zygote, 2, 3, **THREE) == {
+def test_processes_of_one_ledger_share_a_device(zygote: Zygote, tmp_path: Path) -> None:
+    """What one holds the other cannot have; one that was killed holds nothing."""
+    ledger = {"NULL_DEVICE_LEDGER": str(tmp_path / "ledger"), "NULL_DEVICE_MIB": "4096"}
+    ended = zygote.start(PROGRAMS / "holder.py", NULL_DEVICE_CONTEXT_MIB="500", **ledger)
+    contexts_mib = 2 * 500
+    assert ended.out.split() == [str(4096 - contexts_mib - 1024), str(4096 - 500)], ended
+
+
+def test_a_rank_has_the_device_of_its_number(zygote: Zygote, tmp_path: Path) -> None:
+    """Whether MPS serves is asked of the driver."""
+    (tmp_path / "control").touch()
+    assert zygote.asked("rank", 2, 3, NULL_DEVICE_COUNT="3", CUDA_MPS_PIPE_DIRECTORY=str(tmp_path)) == {
         "device": "cuda:2",
         "current": 2,
         "name": "NVIDIA H100 80GB HBM3",
         "alike": 3,
         "cache_bytes": 50 << 20,
-        "mps": False,
+        "mps": True,
         "peak_mib": [16, 0],
         "launches_of_a_replay": 1,
     }
+    assert zygote.asked("rank", 0, 1)["mps"] is False
 
 
 def test_more_ranks_than_devices_are_unsupported_in_all_of_them(zygote: Zygote) -> None:
     for rank, ranks in ((0, 4), (3, 1)):
-        outcome, message = asked(zygote, rank, ranks, **THREE)
+        outcome, message = zygote.asked("rank", rank, ranks, NULL_DEVICE_COUNT="3")
         assert outcome == "unsupported"
         assert message.startswith("4 ranks need a device each, and 3 can be used here. ")
         assert "--users 3" in message
         assert "--nproc_per_node=3" in message
-
-
-def test_whether_mps_serves_is_asked_of_the_driver(zygote: Zygote, tmp_path: Path) -> None:
-    (tmp_path / "control").touch()
-    assert asked(zygote, 0, 1, CUDA_MPS_PIPE_DIRECTORY=str(tmp_path))["mps"] is True
 
 
 def test_inherited_switches_are_recorded_and_what_falsifies_rates_is_dropped(zygote: Zygote) -> None:
@@ -54,9 +65,9 @@ def test_inherited_switches_are_recorded_and_what_falsifies_rates_is_dropped(zyg
         "NVIDIA_TF32_OVERRIDE": "0",
         "PYTORCH_CUDA_ALLOC_CONF": "backend:native",
     }
-    task = "regression/polynome"
-    assert run(zygote, task).record["observed"]["allocator"] == "expandable segments"
-    record = run(zygote, task, **switches).record
+    second = zygote.small(POLYNOME, NULL_DEVICE_COUNT="2", CUDA_VISIBLE_DEVICES=SECOND).record["observed"]
+    assert (second["allocator"], second["device_share"]["uuid"]) == ("expandable segments", SECOND)
+    record = zygote.small(POLYNOME, **switches).record
     assert record["machine"]["torch"]["switches"] == switches
     dropped = [finding["sentence"] for finding in record["findings"] if finding["rule"] == "benchmark:switch_dropped"]
     assert len(dropped) == 2

@@ -1,18 +1,16 @@
 """Hosts of one and of eight pretended devices: each user has the device that was planned for it, and its part of it.
 
-A ledger and a clock of each suite let its users share the devices' memory and time (null/ledger.c, null/turns.c).
+A ledger of each suite lets its users share the devices' memory (null/ledger.c).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
-from device.host import FEW, ROOT, Host, entry, wrong
+from device.host import FEW, Host, Record, entry
 
-POLYNOME = ROOT / "tasks/regression/polynome/pytorch/run.sh"
 CONTEXT_BYTES = 800 << 20
 """A process takes so much of a device beside its tensors once cuBLAS and cuDNN are loaded."""
 MIG = "MIG-00000000-0000-0000-0000-{:012x}"
@@ -29,68 +27,67 @@ class Case:
 
     devices: tuple[str, ...]
     seen: str
-    flags: tuple[object, ...] = ()
     variables: dict[str, str] = field(default_factory=dict)
+    asks: bool = True
+    """For this mode and so many users, as it would not without flags."""
 
 
-EIGHT = {"NULL_DEVICE_COUNT": "8"}
+def visible(value: str) -> dict[str, str]:
+    return {"NULL_DEVICE_COUNT": "8", "CUDA_VISIBLE_DEVICES": value}
+
+
 FAST = {
-    "by-uuid": Case(
-        (uuid(5), uuid(2)), "exclusive", variables=EIGHT | {"CUDA_VISIBLE_DEVICES": f"{uuid(5)},{uuid(2)}"}
-    ),
-    "instances": Case((MIG.format(0), MIG.format(1)), "mig", ("--share", "mig", "--users", 2), {"NULL_NVML_MIG": "2"}),
+    "by-uuid": Case((uuid(5), uuid(2)), "exclusive", visible(f"{uuid(5)},{uuid(2)}"), asks=False),
+    "instances": Case((MIG.format(0), MIG.format(1)), "mig", {"NULL_NVML_MIG": "2"}),
+    "in-turns": Case((uuid(6),) * 2, "time", visible(uuid(6))),
 }
 SLOW = {
-    "by-index": Case((uuid(3),), "exclusive", variables=EIGHT | {"CUDA_VISIBLE_DEVICES": "3"}),
-    "in-turns": Case(
-        (uuid(6),) * 2, "time", ("--share", "time", "--users", 2), EIGHT | {"CUDA_VISIBLE_DEVICES": uuid(6)}
-    ),
-    "all-eight": Case(tuple(map(uuid, range(8))), "exclusive", variables=EIGHT),
-    "four-on-each-of-two": Case(
-        (uuid(0), uuid(7)) * 4, "time", ("--share", "time", "--users", 8), EIGHT | {"CUDA_VISIBLE_DEVICES": "0,7"}
-    ),
-    "four-in-turns": Case((uuid(0),) * 4, "time", ("--share", "time", "--users", 4)),
-    "eight-in-turns": Case((uuid(0),) * 8, "time", ("--share", "time", "--users", 8)),
-    "all-instances": Case(
-        tuple(map(MIG.format, range(7))), "mig", ("--share", "mig", "--users", 7), {"NULL_NVML_MIG": "7"}
-    ),
+    "by-index": Case((uuid(3),), "exclusive", visible("3"), asks=False),
+    "all-eight": Case(tuple(map(uuid, range(8))), "exclusive", {"NULL_DEVICE_COUNT": "8"}, asks=False),
+    "four-on-each-of-two": Case((uuid(0), uuid(7)) * 4, "time", visible("0,7")),
+    "four-in-turns": Case((uuid(0),) * 4, "time"),
+    "eight-in-turns": Case((uuid(0),) * 8, "time"),
+    "all-instances": Case(tuple(map(MIG.format, range(7))), "mig", {"NULL_NVML_MIG": "7"}),
     "one-of-the-instances": Case(
-        (MIG.format(4),), "mig", variables={"NULL_NVML_MIG": "7", "CUDA_VISIBLE_DEVICES": MIG.format(4)}
+        (MIG.format(4),), "mig", {"NULL_NVML_MIG": "7", "CUDA_VISIBLE_DEVICES": MIG.format(4)}, asks=False
     ),
 }
 
 
-def run(name: str, case: Case, null: Host) -> list[dict[str, Any]]:
-    for shared in ("ledger", "clock"):
-        (null.results / f"{name}.{shared}").unlink(missing_ok=True)
-    told = {"NULL_DEVICE_LEDGER": str(null.results / f"{name}.ledger")}
-    job = entry("polynome", POLYNOME, FEW | {"--number": 2, "--batch-size": 64, "--cuda": ""})
-    return null.suite(name, ["--jobs", null.jobs(name, [job]), *case.flags], **told, **case.variables)
+def run(name: str, case: Case, null: Host, *flags: object) -> list[Record]:
+    ledger = null.results / f"{name}.ledger"
+    ledger.unlink(missing_ok=True)
+    job = entry("polynome", "regression/polynome", FEW | {"--number": 2, "--batch-size": 64})
+    return null.suite(name, [job], *flags, NULL_DEVICE_LEDGER=str(ledger), **case.variables)
 
 
 @pytest.mark.parametrize("name", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
 def test_each_user_has_the_device_and_the_part_that_were_planned(name: str, null: Host) -> None:
     case = (FAST | SLOW)[name]
-    records = run(name, case, null)
-    assert [record["outcome"] for record in records] == ["completed"] * len(case.devices), wrong(records)
+    flags = ("--share", case.seen, "--users", len(case.devices)) if case.asks else ()
+    records = run(name, case, null, *flags)
+    assert [record["outcome"] for record in records] == ["completed"] * len(case.devices), null.wrong(records)
     assert [tuple(record["isolation"]["planned"]["accelerators"]) for record in records] == [(d,) for d in case.devices]
     shares = [record["share"] for record in records]
     assert {share["seen"] for share in shares} == {case.seen}
-    assert {share["asked"] for share in shares} == ({case.seen} if "--share" in case.flags else {""})
+    assert {share["asked"] for share in shares} == ({case.seen} if case.asks else {""})
     assert [share["sharers"] for share in shares] == [case.devices.count(device) for device in case.devices]
     own = [record["observed"]["device_share"] for record in records]
     assert [seen["uuid"] for seen in own] == [*case.devices]
     parts = {(seen["multiprocessors"], seen["device_multiprocessors"]) for seen in own}
     assert parts == {(16, 16) if "MIG" in case.devices[0] else (132, 132)}
+    first, there = null.printed(name)[0], len(set(case.devices))
+    assert first.startswith(f"{there} x NVIDIA H100 80GB HBM3")
     if case.seen != "time":
         return
+    assert first.endswith(f": {len(records) // there} users on each in turns; 1 launch")
     for device in set(case.devices):
-        there = [seen for planned, seen in zip(case.devices, own, strict=True) if planned == device]
-        (total,) = {seen["memory_total_bytes"] for seen in there}
-        assert sum(seen["memory_fraction"] * total + CONTEXT_BYTES for seen in there) <= total
+        beside = [seen for planned, seen in zip(case.devices, own, strict=True) if planned == device]
+        (total,) = {seen["memory_total_bytes"] for seen in beside}
+        assert sum(seen["memory_fraction"] * total + CONTEXT_BYTES for seen in beside) <= total
 
 
 def test_hidden_devices_leave_the_processor(null: Host) -> None:
     """Who hides all devices asks for none, and no record says that there was one."""
-    (record,) = run("hidden", Case((), "", ("--users", 1), EIGHT | {"CUDA_VISIBLE_DEVICES": ""}), null)
+    (record,) = run("hidden", Case((), "", visible("")), null, "--users", 1)
     assert (record["outcome"], record["observed"]["device"], record["share"]) == ("completed", "cpu", None)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from device.host import DRIVER, ROOT, Host
+from device.zygote import Zygote
+
 pytest.importorskip("pynvml")
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 LONG = "NVIDIA " + "RTX PRO 6000 Blackwell Max-Q Workstation Edition " * 2
 HOSTS: dict[str, dict[str, str]] = {
     "in order": {},
@@ -33,27 +32,26 @@ HOSTS: dict[str, dict[str, str]] = {
 }
 
 
+SILENT = {
+    "version mismatch": "its driver answers 'RM has detected an NVML/RM version mismatch'",
+    "driver not loaded": "its driver answers 'Driver Not Loaded'",
+    "no devices": "its driver shows this process none",
+}
+
+
 @pytest.fixture(scope="module")
-def found(null_device: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def found(zygote: Zygote, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What is made of each of these hosts."""
     root = tmp_path_factory.mktemp("root")
     version = root / "proc/driver/nvidia/version"
     version.parent.mkdir(parents=True)
-    version.write_text("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05")
-    ended = subprocess.run(
-        [sys.executable, HERE / "nvml_answers.py", root],
-        input=json.dumps(list(HOSTS.values())),
-        env=os.environ | {"PYTHONPATH": str(ROOT / "common")} | {"LD_LIBRARY_PATH": str(null_device)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return dict(zip(HOSTS, map(json.loads, ended.stdout.splitlines()), strict=True))
+    version.write_text(DRIVER)
+    return dict(zip(HOSTS, zygote.asked("nvml", root, json.dumps(list(HOSTS.values()))), strict=True))
 
 
 def test_a_board_in_order(found: dict[str, dict[str, Any]]) -> None:
-    (device,), (state,), (reading,) = found["in order"].values()
+    (device,), (state,), (reading,), silence = found["in order"].values()
+    assert silence == ""
     assert (device["name"], device["pci"], device["driver"]) == ("NVIDIA H100 80GB HBM3", "0000:10:00.0", "580.95.05")
     assert device["memory_bytes"] == 81008 << 20, "what the driver keeps is not there for anybody"
     assert state == {
@@ -74,16 +72,26 @@ def test_a_board_in_order(found: dict[str, dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("host", ["not supported", "no permission", "lost while asked"])
 def test_what_is_denied_is_unknown(found: dict[str, dict[str, Any]], host: str) -> None:
-    (device,), (state,), (reading,) = found[host].values()
+    (device,), (state,), (reading,), _ = found[host].values()
     assert (device["name"], device["memory_bytes"]) == ("NVIDIA H100 80GB HBM3", 0)
     known = {"index", "processes", "mps", "mig", "mig_pending", "repair_pending", "slowed_by"}
     assert {name for name, value in state.items() if value is not None} == known
     assert {name for name, value in reading.items() if value not in (None, [])} == {"index"}
 
 
-@pytest.mark.parametrize("host", ["version mismatch", "driver not loaded", "no devices"])
-def test_no_device_is_found(found: dict[str, dict[str, Any]], host: str) -> None:
-    assert found[host] == {"devices": [], "states": [], "readings": []}
+@pytest.mark.parametrize("host", SILENT)
+def test_no_device_is_found_and_why_is_told(found: dict[str, dict[str, Any]], host: str) -> None:
+    assert found[host] == {"devices": [], "states": [], "readings": [], "silence": SILENT[host]}
+
+
+@pytest.mark.slow
+def test_a_bare_run_says_that_a_device_could_not_be_asked_and_takes_processors(null: Host) -> None:
+    line = [*null.before, sys.executable, str(ROOT / "run.py"), "--dry", "--name", "toy_reg"]
+    variables = null.environment | {"NULL_NVML_INIT": "18"}
+    printed = subprocess.run(line, env=variables, capture_output=True, text=True, check=True).stdout
+    assert [line for line in printed.splitlines() if line.startswith("cpu on ")] != []
+    assert f"no device could be asked ({SILENT['version mismatch']})" in printed
+    assert "without --jobs the suite is profiles/cpu.json. Run nvidia-smi:" in printed
 
 
 def test_a_lost_board_is_left_out_and_the_others_are_counted_as_cuda_does(found: dict[str, dict[str, Any]]) -> None:
@@ -95,7 +103,7 @@ def test_a_lost_board_is_left_out_and_the_others_are_counted_as_cuda_does(found:
 
 
 def test_instances_stand_in_the_place_of_their_device(found: dict[str, dict[str, Any]]) -> None:
-    devices, states, readings = found["seven instances"].values()
+    devices, states, readings, _ = found["seven instances"].values()
     assert len({device["uuid"] for device in devices}) == len(devices) == 14
     assert {device["memory_bytes"] for device in devices} == {9728 << 20}
     assert [state["mig"] for state in states] == [True, True]

@@ -1,4 +1,5 @@
-"""What every number on a device stands on: it computes in the precision that was asked for, and its clock is right."""
+"""What every number on a device stands on: it computes in the precision that was asked for, its clock and meters are
+right, and the measured loop costs nothing."""
 
 from __future__ import annotations
 
@@ -6,15 +7,16 @@ from typing import Any
 
 import pytest
 
+from cotenant.meters.devices import QUANTITIES
 from device.host import Host
-
-pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 
 ERRORS = {"fp32": (0.0, 5e-5), "tf32": (5e-5, 3e-3), "bf16": (5e-4, 5e-2), "fp16": (5e-5, 1e-2)}
 """Each precision's relative error against fp64: the least, below which something more exact ran, and the most."""
 MAY_BE_EXACT = ("tf32", "recurrence")
 """cuDNN's recurrent kernels need not use TF32 where it is allowed."""
 LEAST_OF_BARE = 0.995
+LOOK_MS = 20.0
+"""A look once a second takes two hundredths of one processor then."""
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +60,18 @@ def test_the_measured_loop_reaches_a_bare_ones_rate(words: list[str], real: Host
     found = real.asked("harness", *words)
     record_property("harness", found)
     assert found["high"] >= LEAST_OF_BARE, "the whole interval lies below"
+
+
+def test_devices_tell_everything_and_energy_is_what_power_adds_up_to(host: Host, record_property: Any) -> None:
+    seen = host.asked("meters", 1 if host.null else 10)
+    record_property("meters", seen)
+    readings = seen["readings"].values()
+    assert readings
+    for name in (*QUANTITIES, "energy_j", "slowed_by"):
+        assert all(reading[name] is not None for reading in readings), name
+    assert any(reading["load_percent"] >= 50 for reading in readings), "under products without end"
+    for state in seen["states"]:
+        assert state["compute_mode"]
+        assert state["power_limit_w"] <= state["power_default_w"] * 1.5
+    assert seen["energy"]["counted_j"] == pytest.approx(seen["energy"]["added_j"], rel=0.05)
+    assert host.null or seen["look_ms"] <= LOOK_MS

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
-from device.jobs import SMALL, WAITING
-from device.test_tasks import FEW
-from device.zygote import RECORD, TASKS, Zygote
+from device.jobs import WAITING, small
+from device.test_tasks import fast
+from device.zygote import PROGRAMS, RECORD, TASKS, Zygote
 from tasks.test_distributed import FAMILIES, RANKS
 
-PROGRAM = Path(__file__).parent / "programs" / "ranks.py"
-FAST = "recommendation/neural_collaborative_filtering"
 TIMED = 2
 """How often DDP waits for the device in a step by itself: its first ten steps, and each hundredth, are timed."""
 OF_ALL = (*FAMILIES, "image_classification/convnets")
 
 
-@pytest.mark.parametrize("task", [one if one == FAST else pytest.param(one, marks=pytest.mark.slow) for one in OF_ALL])
+@pytest.mark.parametrize("task", fast(OF_ALL, "recommendation/neural_collaborative_filtering"))
 def test_a_family_trains_one_model_over_two_devices(zygote: Zygote, task: str) -> None:
-    words = (*FEW, *SMALL[task].split(), "--cuda", "--precision", "bf16", "--report", RECORD)
-    ended = zygote.start(PROGRAM, TASKS / task / "pytorch/main.py", *words, environ={"NULL_DEVICE_COUNT": str(RANKS)})
-    assert (ended.status, ended.record.get("outcome")) == (0, "completed"), ended
+    words = (TASKS / task / "pytorch/main.py", *small(task), "--precision", "bf16", "--report", RECORD)
+    ended = zygote.start(PROGRAMS / "ranks.py", *words, NULL_DEVICE_COUNT=str(RANKS))
+    assert (ended.status, ended.completed) == (0, True), ended
     observed = ended.record["observed"]
     assert (observed["world_size"], observed["parallel"], observed["dtype"]) == (RANKS, "ddp", "bf16")
     assert max(ended.waits) <= WAITING.get(task, {}).get("bf16", 0) + TIMED

@@ -1,41 +1,37 @@
-"""Every task on the null device, in every precision: it completes, computes as asked, and waits for nothing."""
+"""Every task on the null device, in every precision and with --graph; and on hosts that lack something."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from device.jobs import ARTEFACTS, LSTM_LAYERS, NOT_IN_HALF, SMALL, TEXT, WAITING
+from device.jobs import ARTEFACTS, DLRM, FEW, MOE, NOT_IN_HALF, PRECISIONS, SPEECH, TASKS, TEXT, UNRECORDED, WAITING
 from device.zygote import Ended, Zygote
 
-FEW = ("--repeat", 2, "--number", 2, "--skip", 0)
-PRECISIONS = {
-    "bf16": ("--precision", "bf16"),
-    "fp32": (),
-    "tf32": ("--precision", "tf32"),
-    "fp16": ("--precision", "fp16"),
-    "half": ("--half",),
-}
-FAST = ("bf16",)
-"""The others are the long tier's."""
+GPT, BF16 = f"{TEXT}/gpt", PRECISIONS["bf16"]
+MIB = 1 << 20
+CONTEXT_MIB = 520
+ROOMY = ("--batch-size", 64, "--context", 256, "--layers", 4, "--heads", 4, "--width", 256, "--words", 8192)
+"""A step of gpt that takes several hundred MiB, of which segments of 20 MiB are a small part."""
 
 
-def run(zygote: Zygote, task: str, *words: Any, **environ: str) -> Ended:
-    return zygote.run(task, "--cuda", *FEW, *SMALL[task].split(), *words, environ=environ)
+def fast(names: Iterable[str], *few: str) -> list[Any]:
+    """Return all names, of which only a few are the fast tier's."""
+    return [name if name in few else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("task", SMALL)
-@pytest.mark.parametrize(
-    "precision", [pytest.param(p, marks=() if p in FAST else pytest.mark.slow) for p in PRECISIONS]
-)
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("precision", fast(PRECISIONS, "bf16"))
 def test_a_task_computes_as_asked_and_waits_for_nothing(zygote: Zygote, task: str, precision: str) -> None:
-    ended = run(zygote, task, *PRECISIONS[precision])
+    ended = zygote.small(task, *PRECISIONS[precision])
     if precision == "half" and task in NOT_IN_HALF:
         assert ended.record.get("outcome", "unsupported") == "unsupported"
         assert NOT_IN_HALF[task] in ended.err
         return
-    assert ended.record.get("outcome") == "completed", ended
+    assert ended.completed, ended
     wanted = precision.replace("half", "fp16")
     observed = ended.record["observed"]
     assert (observed["dtype"], list(observed["products"])) == (wanted, [wanted])
@@ -45,12 +41,72 @@ def test_a_task_computes_as_asked_and_waits_for_nothing(zygote: Zygote, task: st
 
 def test_recurrent_layers_compute_in_bf16_with_gradients_in_fp32(zygote: Zygote) -> None:
     """autocast to bf16 would have cuDNN's in fp16. One launch trains, and no copy of a weight is kept for the next."""
-    task, words = LSTM_LAYERS
-    ended = zygote.run(task, "--cuda", *FEW, *words.split(), "--precision", "bf16")
+    ended = zygote.small("time_sequence_prediction/lstm", "--recurrence", "lstm", *BF16)
     observed = ended.record["observed"]
     assert list(observed["products"]) == ["bf16"], ended
     assert "_cudnn_rnn" in observed["products"]["bf16"]
     assert observed["optimizers"][0]["weights"] == "fp32"
     assert "contiguous chunk of memory" not in ended.err
-    graphed = run(zygote, f"{TEXT}/rnn_translator", "--precision", "bf16", "--graph")
-    assert graphed.record.get("outcome") == "completed", graphed
+    assert_recorded(zygote.small(f"{TEXT}/rnn_translator", *BF16, "--graph"))
+
+
+@pytest.mark.parametrize("task", fast(TASKS, "image_generation/diffusion_transformer", f"{TEXT}/word_language_model"))
+def test_a_step_is_recorded_or_refused_with_its_sentence(zygote: Zygote, task: str) -> None:
+    assert_recorded(zygote.small(task, *BF16, "--graph"), UNRECORDED.get(task))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", [name for name in PRECISIONS if name != "bf16"])
+@pytest.mark.parametrize("task", [task for task in TASKS if task not in UNRECORDED])
+def test_in_other_precisions(zygote: Zygote, task: str, precision: str) -> None:
+    waits = task == MOE or (task == DLRM and precision in ("fp16", "half"))
+    assert_recorded(zygote.small(task, *PRECISIONS[precision], "--graph"), "" if waits else None)
+
+
+def assert_recorded(ended: Ended, refused: str | None = None) -> None:
+    """Assert that a step was recorded, or refused with this sentence."""
+    if refused is None:
+        assert ended.completed, ended
+        assert ended.record["observed"]["graph"] is True
+        assert ended.record["observed"]["audit"]["differences"] == []
+    else:
+        assert ended.status == 1
+        assert ended.record.get("outcome", "unsupported") == "unsupported", ended
+        assert refused in ended.refusal
+
+
+def test_a_recorded_step_and_its_audit_fit_a_device_of_one_and_a_half_times_the_eager_peak(zygote: Zygote) -> None:
+    """The graph keeps a whole step's memory; an audit beside it would take as much again."""
+    eager = zygote.run(GPT, *FEW, *ROOMY, *BF16)
+    peak_mib = eager.record["meters"]["device_memory"]["reserved_bytes"] // MIB
+    assert peak_mib > 500, eager
+    little = str(round(1.5 * peak_mib) + CONTEXT_MIB)
+    graphed = zygote.run(GPT, *FEW, *ROOMY, *BF16, "--graph", NULL_DEVICE_MIB=little)
+    assert_recorded(graphed)
+    assert graphed.record["observed"]["audit"]["steps"] == 1
+
+
+@pytest.fixture(scope="module")
+def without_nvml(null_device: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    folder = tmp_path_factory.mktemp("compute-only")
+    (folder / "libcuda.so.1").symlink_to(null_device / "libcuda.so.1")
+    made = Zygote(folder)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("task", fast(TASKS, GPT))
+def test_without_nvml_tasks_of_any_shapes_run(without_nvml: Zygote, task: str) -> None:
+    """A container may have of the driver no more than what computes; segments that grow would need NVML."""
+    ended = without_nvml.small(task, *BF16)
+    assert ended.completed, ended
+    assert "allocator" not in ended.record["observed"]
+
+
+def test_without_a_compiler_the_sentence_names_it(zygote: Zygote, tmp_path: Path) -> None:
+    """torch's own kernel of Triton needs one; what was compiled before lies in its cache, so this one is empty."""
+    bare = {"PATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "triton")}
+    ended = zygote.small(f"{SPEECH}/tacotron2", *BF16, **bare)
+    assert ended.record["outcome"] == "unsupported", ended
+    assert "C compiler" in ended.record["message"]
+    assert "apt-get install gcc" in ended.record["message"]

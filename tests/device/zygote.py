@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from device.jobs import small
 from device.null.build import variables
 
 ROOT = Path(__file__).parents[2]
 TASKS = ROOT / "tasks"
+PROGRAMS = Path(__file__).with_name("programs")
 LIMIT_S = 600
 TAIL = 4000
 RECORD = "{record}"
@@ -45,6 +47,15 @@ class Ended:
     waits: list[int]
     peak_bytes: int
 
+    @property
+    def completed(self) -> bool:
+        return self.record.get("outcome") == "completed"
+
+    @property
+    def refusal(self) -> str:
+        """The sentence of one that did not: its record's, or the last of its own where arguments were refused."""
+        return self.record.get("message") or self.err.strip().splitlines()[-1].partition(": ")[2]
+
     def __repr__(self) -> str:
         return f"status {self.status}: {self.record.get('message')}\n{self.err[-TAIL:]}"
 
@@ -64,17 +75,27 @@ class Zygote:
             env=environment,
         )
 
-    def run(self, task: str, *words: object, environ: Mapping[str, str] | None = None) -> Ended:
-        """Run a task, named as its folder below tasks/, with these arguments and variables; return how it ended."""
-        return self.start(TASKS / task / "pytorch" / "main.py", *words, "--report", RECORD, environ=environ)
+    def small(self, task: str, *words: object, **variables: str) -> Ended:
+        """Run a few steps of the small form of a task."""
+        return self.run(task, *small(task), *words, **variables)
 
-    def start(self, program: Path, *words: object, environ: Mapping[str, str] | None = None) -> Ended:
+    def run(self, task: str, *words: object, **variables: str) -> Ended:
+        """Run a task, named as its folder below tasks/, with these arguments and variables; return how it ended."""
+        return self.start(TASKS / task / "pytorch" / "main.py", *words, "--report", RECORD, **variables)
+
+    def asked(self, program: str, *words: object, **variables: str) -> Any:
+        """Return what a file of programs/ prints, which is JSON."""
+        ended = self.start(PROGRAMS / f"{program}.py", *words, **variables)
+        assert ended.status == 0, ended
+        return json.loads(ended.out)
+
+    def start(self, program: Path, *words: object, **variables: str) -> Ended:
         """Run any program so, which may leave a record where the word RECORD stands for its path."""
         with tempfile.TemporaryDirectory() as folder:
             request = {
                 "program": str(program),
                 "words": [str(word).replace(RECORD, f"{folder}/record.json") for word in words],
-                "environ": dict(environ or {}),
+                "environ": variables,
                 "folder": folder,
             }
             assert self._process.stdin is not None

@@ -98,7 +98,7 @@ def silence(root: Path, environ: Mapping[str, str], nvml: Any = None) -> str:
     try:
         nvml.nvmlInit()
     except nvml.NVMLError as error:
-        return f"its driver answers '{error}'"
+        return f"its driver answers '{str(error).rstrip('.')}'"
     nvml.nvmlShutdown()
     return "its driver shows this process none"
 

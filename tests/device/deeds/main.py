@@ -34,7 +34,7 @@ class Deed(Benchmark):
         "assertion on the device; one kernel of ten seconds; thousands of empty kernels a step; copy memory",
     )
     who: int = flag(0, help="number of the tenant that does it")
-    mebibytes: int = flag(4096, help="how much is pinned, or taken in a step")
+    mebibytes: int = flag(1024, help="how much is pinned, or taken in a step")
     after: int = flag(50, help="steps after which it dies")
     least = {"who": 0}  # noqa: RUF012
 

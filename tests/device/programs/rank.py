@@ -1,4 +1,4 @@
-"""Prints what a benchmark's device is to a rank (`device.py RANK RANKS`), and what streams, graphs and memory do."""
+"""Prints what a benchmark's device is to a rank (`rank.py RANK RANKS`), and what streams, graphs and memory do."""
 
 from __future__ import annotations
 
