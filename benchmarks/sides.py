@@ -41,10 +41,12 @@ def observed(work: Work, number: int) -> Timed:
 
 def bare(work: Work, number: int) -> Timed:
     def run() -> int:
-        step, batches, given = work.step, work.batches, work.run
+        step, batches, given, device = work.step, work.batches, work.run, work.device
+        device.synchronize()
         start_ns = perf_counter_ns()
         for _ in range(number):
             step(given, next(batches))
+        device.synchronize()
         return perf_counter_ns() - start_ns
 
     return run

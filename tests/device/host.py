@@ -65,11 +65,13 @@ class Host:
             jobs, own = str(self.results / f"{name}.jobs.json"), jobs
             Path(jobs).write_text(json.dumps(own))
         line = [*self.before, sys.executable, str(ROOT / "run.py"), "--cgroup-base", BASE, "--outdir", str(folder)]
+        # Its processes share the memory and the time of pretended devices.
+        shared = {"COTENANT_LOCK": str(self.results / "lock"), "NULL_DEVICE_SHARED": str(folder / "devices")}
         with (folder / "printed.txt").open("w") as printed:
             status = subprocess.run(
                 [*line, *QUICK, "--jobs", jobs, *map(str, flags)],
                 cwd=ROOT,
-                env=self.environment | variables | {"COTENANT_LOCK": str(self.results / "lock")},
+                env=self.environment | shared | variables,
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=subprocess.STDOUT,

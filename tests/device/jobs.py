@@ -28,15 +28,7 @@ WAITING: dict[str, dict[str, int]] = {
     MOE: dict.fromkeys(("fp32", "tf32", "fp16"), 12),
     WLM: dict.fromkeys(OF_ALL, 1),
 }
-"""How often a step waits for the device at the most, by precision; every other one never does."""
-REASONS = {
-    ATARI: "asks the device for the actions that its emulators take next",
-    CART: "asks the device for the action that its pole takes next",
-    DLRM: "torch's gradient scaler counts the rows of sparse gradients",
-    MASK_RCNN: "torchvision's heads: how many boxes are left decides shapes",
-    MOE: "torch has grouped products for bf16 alone, and asks for each group's rows elsewhere: six times a layer",
-    WLM: "one step of a run: cuDNN makes its states of dropout",
-}
+"""How often a step waits for the device at the most, by precision; docs/gpu/null-device.md says why. Others never do."""
 NOT_IN_HALF = {DLRM: "Tables have no fp32 copies to be stepped."}
 UNRECORDED = {
     ATARI: "A step that acts in an environment cannot be replayed.",

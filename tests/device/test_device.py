@@ -24,10 +24,10 @@ def test_its_rules(zygote: Zygote) -> None:
     assert (found["devices"], found["named"]) == (2, "Null 4 GB")
 
 
-def test_processes_of_one_ledger_share_a_device(zygote: Zygote, tmp_path: Path) -> None:
+def test_processes_of_one_file_share_a_device(zygote: Zygote, tmp_path: Path) -> None:
     """What one holds the other cannot have; one that was killed holds nothing."""
-    ledger = {"NULL_DEVICE_LEDGER": str(tmp_path / "ledger"), "NULL_DEVICE_MIB": "4096"}
-    ended = zygote.start(PROGRAMS / "holder.py", NULL_DEVICE_CONTEXT_MIB="500", **ledger)
+    shared = {"NULL_DEVICE_SHARED": str(tmp_path / "devices"), "NULL_DEVICE_MIB": "4096"}
+    ended = zygote.start(PROGRAMS / "holder.py", NULL_DEVICE_CONTEXT_MIB="500", **shared)
     contexts_mib = 2 * 500
     assert ended.out.split() == [str(4096 - contexts_mib - 1024), str(4096 - 500)], ended
 

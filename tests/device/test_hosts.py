@@ -1,7 +1,4 @@
-"""Hosts of one and of eight pretended devices: each user has the device that was planned for it, and its part of it.
-
-A ledger of each suite lets its users share the devices' memory (null/ledger.c).
-"""
+"""Hosts of one and of eight pretended devices: each user has the device that was planned for it, and its part of it."""
 
 from __future__ import annotations
 
@@ -55,10 +52,8 @@ SLOW = {
 
 
 def run(name: str, case: Case, null: Host, *flags: object) -> list[Record]:
-    ledger = null.results / f"{name}.ledger"
-    ledger.unlink(missing_ok=True)
     job = entry("polynome", "regression/polynome", FEW | {"--number": 2, "--batch-size": 64})
-    return null.suite(name, [job], *flags, NULL_DEVICE_LEDGER=str(ledger), **case.variables)
+    return null.suite(name, [job], *flags, **case.variables)
 
 
 @pytest.mark.parametrize("name", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])

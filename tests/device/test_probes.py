@@ -21,7 +21,7 @@ LOOK_MS = 20.0
 
 @pytest.fixture(scope="module")
 def errors(real: Host) -> Any:
-    return real.asked("precision")
+    return real.asked("probes", "precision")
 
 
 @pytest.mark.parametrize("operation", ["product", "convolution", "recurrence"])
@@ -38,7 +38,7 @@ def test_the_error_against_fp64_is_that_of_the_precision(
 
 
 def test_a_step_of_known_length_is_seen_as_long_and_who_waits_is_told(real: Host, record_property: Any) -> None:
-    seen = real.asked("clock")
+    seen = real.asked("probes", "clock")
     record_property("clock", seen)
     busy, idle = seen["busy"], seen["idle"]
     assert busy["host_ms"] == pytest.approx(seen["true_ms"], rel=0.01)
@@ -57,13 +57,13 @@ def test_a_step_of_known_length_is_seen_as_long_and_who_waits_is_told(real: Host
     ids=["toy_reg", "vae", "recom"],
 )
 def test_the_measured_loop_reaches_a_bare_ones_rate(words: list[str], real: Host, record_property: Any) -> None:
-    found = real.asked("harness", *words)
-    record_property("harness", found)
+    found = real.asked("probes", "loop", *words)
+    record_property("rate_over_bare", found)
     assert found["high"] >= LEAST_OF_BARE, "the whole interval lies below"
 
 
 def test_devices_tell_everything_and_energy_is_what_power_adds_up_to(host: Host, record_property: Any) -> None:
-    seen = host.asked("meters", 1 if host.null else 10)
+    seen = host.asked("probes", "meters", 1 if host.null else 10)
     record_property("meters", seen)
     readings = seen["readings"].values()
     assert readings

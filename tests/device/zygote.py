@@ -7,7 +7,6 @@ import ctypes
 import json
 import os
 import runpy
-import select
 import signal
 import subprocess
 import sys
@@ -26,7 +25,10 @@ TASKS = ROOT / "tasks"
 PROGRAMS = Path(__file__).with_name("programs")
 LIMIT_S = 600
 TAIL = 4000
-RECORD = "{record}"
+RECORD = "record.json"
+"""The record's path, where each job works in a folder of its own."""
+COUNTS = "counts.json"
+FILES = ("out", "err", RECORD, COUNTS)
 LARGE = 4096
 UNFILLED = "NULL_DEVICE_UNFILLED"
 """Where it is set no weight is drawn at random, and an audit is a step that nobody takes back: large networks start in
@@ -90,23 +92,17 @@ class Zygote:
         return json.loads(ended.out)
 
     def start(self, program: Path, *words: object, **variables: str) -> Ended:
-        """Run any program so, which may leave a record where the word RECORD stands for its path."""
+        """Run any program so, which may leave a record as RECORD."""
         with tempfile.TemporaryDirectory() as folder:
-            request = {
-                "program": str(program),
-                "words": [str(word).replace(RECORD, f"{folder}/record.json") for word in words],
-                "environ": variables,
-                "folder": folder,
-            }
+            line = [str(word) for word in (program, *words)]
             assert self._process.stdin is not None
             assert self._process.stdout is not None
-            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.write(json.dumps({"line": line, "environ": variables, "folder": folder}) + "\n")
             self._process.stdin.flush()
-            status = json.loads(self._process.stdout.readline())
-            texts = {name: Path(folder, name) for name in ("out", "err", "record.json", "counts.json")}
-            found = {name: path.read_text() if path.exists() else "" for name, path in texts.items()}
-            counts = json.loads(found["counts.json"] or '{"waits": [], "peak_bytes": 0}')
-            return Ended(status, found["out"], found["err"], json.loads(found["record.json"] or "{}"), **counts)
+            status = int(self._process.stdout.readline())
+            texts = {path.name: path.read_text() for path in Path(folder).iterdir() if path.name in FILES}
+            counts = json.loads(texts.get(COUNTS, '{"waits": [], "peak_bytes": 0}'))
+            return Ended(status, texts["out"], texts["err"], json.loads(texts.get(RECORD, "{}")), **counts)
 
     def close(self) -> None:
         self._process.communicate("")
@@ -125,40 +121,32 @@ def serve() -> None:
         child = os.fork()
         if not child:
             _job(request)
-        print(json.dumps(_status_of(child)), flush=True)
-
-
-def _status_of(child: int) -> int:
-    """Wait for a child; one that takes too long is killed."""
-    handle = os.pidfd_open(child)
-    if not select.select([handle], [], [], LIMIT_S)[0]:
-        os.kill(child, signal.SIGKILL)
-    os.close(handle)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
 def _job(request: Mapping[str, Any]) -> None:
-    """Become the program of a request."""
-    folder = Path(request["folder"])
+    """Become the program of a request; a signal ends one that takes too long."""
+    signal.alarm(LIMIT_S)
+    os.chdir(request["folder"])
     for number, name in ((1, "out"), (2, "err")):
-        os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT), number)
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ.update(request["environ"])
-    sys.argv = [request["program"], *request["words"]]
-    sys.path.insert(0, str(Path(request["program"]).parent))
+    sys.argv = request["line"]
+    sys.path.insert(0, str(Path(sys.argv[0]).parent))
     if UNFILLED in request["environ"]:
         _do_less()
     waits = _watched_steps()
     status = 1
     try:
-        runpy.run_path(request["program"], run_name="__main__")
+        runpy.run_path(sys.argv[0], run_name="__main__")
         status = 0
     except SystemExit as end:
         status = int(end.code or 0)
     except BaseException:
         traceback.print_exc()
     counts = {"waits": waits, "peak_bytes": _counter("null_device_peak_bytes").value}
-    (folder / "counts.json").write_text(json.dumps(counts))
+    Path(COUNTS).write_text(json.dumps(counts))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

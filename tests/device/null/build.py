@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from device.null.elf import dynamic_symbols
+from device.null.elf import undefined_symbols
 
 HERE = Path(__file__).parent
 PACKAGES = Path(sysconfig.get_path("purelib"))
@@ -84,18 +84,15 @@ def _digest() -> str:
 
 def _build(work: Path, asking: list[Path]) -> None:
     device = sorted(set(HERE.glob("*.c")) - {HERE / "nvml.c"})
-    part = _linked(work / "part.so", device)
-    wanted = set().union(*(dynamic_symbols(library)[0] for library in asking)) | _of_the_driver()
-    missing = sorted(name for name in wanted - dynamic_symbols(part)[1] if OF_NVIDIA.match(name))
+    wanted = set().union(*map(undefined_symbols, asking)) | _of_the_driver()
     rest = work / "rest.c"
-    rest.write_text("#include <stdlib.h>\n" + "".join(map(_body, missing)))
-    part.unlink()
+    rest.write_text("#include <stdlib.h>\n" + "".join(_body(name) for name in sorted(wanted) if OF_NVIDIA.match(name)))
     _linked(work / "libcuda.so.1", [*device, rest])
     _linked(work / "libnvidia-ml.so.1", [HERE / "nvml.c"])
     rest.unlink()
 
 
-def _linked(library: Path, sources: list[Path]) -> Path:
+def _linked(library: Path, sources: list[Path]) -> None:
     """Compile and link a library that every process can load, with its name in it."""
     folders = [*PACKAGES.glob("nvidia/*/include"), PACKAGES / "triton/backends/nvidia/include"]
     words = [*compiler(), *FLAGS, *WITHOUT_NVCC, *(f"-I{folder}" for folder in folders), "-shared"]
@@ -107,7 +104,6 @@ def _linked(library: Path, sources: list[Path]) -> Path:
     )
     if done.returncode:
         raise RuntimeError(f"{library.name} was not built: {done.stderr}")
-    return library
 
 
 def _of_the_driver() -> set[str]:
@@ -117,7 +113,8 @@ def _of_the_driver() -> set[str]:
 
 
 def _body(name: str) -> str:
-    """Return a function of this name that succeeds and, where it creates a thing, gives it some room."""
+    """Return a function that succeeds where these files have none of its name; what it creates has some room."""
+    weak = f"__attribute__((weak)) int {name}"
     if re.search(r"Create|CommInit|CommSplit", name):
-        return f"int {name}(void **made) {{ if (made) *made = calloc(1, 1024); return 0; }}\n"
-    return f"int {name}(void) {{ return 0; }}\n"
+        return f"{weak}(void **made) {{ if (made) *made = calloc(1, 1024); return 0; }}\n"
+    return f"{weak}(void) {{ return 0; }}\n"

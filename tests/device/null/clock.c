@@ -9,10 +9,9 @@
 // - the host waits where QUEUE launches are not done, until half of them are;
 // - all of that is multiplied by NULL_DEVICE_SCALE, so that the device takes longer than a slow host that issues it.
 //
-// A moment is how far the work of this process has come (turns.c), with the device in its upper bits.
+// A moment is how far the work of this process has come (shared.c), with the device in its upper bits.
 #define _GNU_SOURCE
 #include "null.h"
-#include "turns.h"
 #include <stdlib.h>
 
 #define REACHED 0.7

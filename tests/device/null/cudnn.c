@@ -129,26 +129,23 @@ static int bytes_of_element(const Descriptor *tensor) {
     return (int)width_of(*(cudnnDataType_t *)type->values);
 }
 
-// Where a convolution's image, weights and result, or the gradients in their place, stand among its attributes.
+// Where a convolution's weights, image and result, or the gradients in their place, stand: one after the other.
 static const struct {
     cudnnBackendDescriptorType_t type;
-    cudnnBackendAttributeName_t image, weights, result;
+    cudnnBackendAttributeName_t first;
 } CONVOLUTIONS[] = {
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW},
 };
 
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
     Descriptor *operation = descriptor;
     for (size_t i = 0; i < sizeof CONVOLUTIONS / sizeof *CONVOLUTIONS; i++) {
         if (CONVOLUTIONS[i].type != operation->type) continue;
-        const Descriptor *image = part_of(operation, CONVOLUTIONS[i].image);
-        const Descriptor *weights = part_of(operation, CONVOLUTIONS[i].weights);
-        const Descriptor *result = part_of(operation, CONVOLUTIONS[i].result);
+        const Descriptor *image = part_of(operation, CONVOLUTIONS[i].first + 1);
+        const Descriptor *weights = part_of(operation, CONVOLUTIONS[i].first);
+        const Descriptor *result = part_of(operation, CONVOLUTIONS[i].first + 2);
         Work work = {.kind = WORK_PRODUCT, .width = bytes_of_element(image)};
         work.flops = 2 * elements(result, 1) * elements(weights, 0);
         work.bytes = work.width * (elements(image, 0) + elements(weights, 0) + elements(result, 0));

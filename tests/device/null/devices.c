@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "null.h"
 #include "calls.h"
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,16 +20,6 @@ static __thread cudaError_t last_error = cudaSuccess;
 long number_of(const char *variable, long otherwise) {
     const char *text = getenv(variable);
     return text && *text ? atol(text) : otherwise;
-}
-
-void trace(const char *format, ...) {
-    if (!number_of("NULL_DEVICE_TRACE", 0)) return;
-    va_list values;
-    va_start(values, format);
-    fputs("[null device] ", stderr);
-    vfprintf(stderr, format, values);
-    fputc('\n', stderr);
-    va_end(values);
 }
 
 cudaError_t remember(cudaError_t error) {
@@ -219,17 +208,14 @@ static const struct { cudaError_t error; const char *name, *sentence; } ERRORS[]
     ERROR(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"),
     ERROR(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream"),
     ERROR(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"),
+    ERROR(cudaErrorUnknown, "an error that the null device has no words for"),
 };
-#define ERROR_COUNT (sizeof ERRORS / sizeof *ERRORS)
 
-const char *cudaGetErrorString(cudaError_t error) {
-    for (size_t i = 0; i < ERROR_COUNT; i++)
-        if (ERRORS[i].error == error) return ERRORS[i].sentence;
-    return "an error that the null device has no words for";
+static int place_of(cudaError_t error) {
+    int last = sizeof ERRORS / sizeof *ERRORS - 1, place = 0;
+    while (place < last && ERRORS[place].error != error) place++;
+    return place;
 }
 
-const char *cudaGetErrorName(cudaError_t error) {
-    for (size_t i = 0; i < ERROR_COUNT; i++)
-        if (ERRORS[i].error == error) return ERRORS[i].name;
-    return "cudaErrorUnknown";
-}
+const char *cudaGetErrorString(cudaError_t error) { return ERRORS[place_of(error)].sentence; }
+const char *cudaGetErrorName(cudaError_t error) { return ERRORS[place_of(error)].name; }

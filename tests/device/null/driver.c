@@ -45,7 +45,6 @@ static void *function_of(const char *name) {
     snprintf(versioned, sizeof versioned, "%s_v2", name);
     void *function = dlsym(self, versioned);
     if (!function) function = dlsym(self, name);
-    if (!function) trace("%s is asked for, and does nothing", name);
     return function ? function : (void *)nothing;
 }
 

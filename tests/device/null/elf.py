@@ -1,4 +1,4 @@
-"""Read the names that a shared library asks of others, and those that it gives to them."""
+"""Read the names that a shared library asks of others."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _DYNAMIC_SYMBOLS = 11
 """SHT_DYNSYM of elf.h, whose layout for 64 bits the structs above have."""
 
 
-def dynamic_symbols(library: Path) -> tuple[set[str], set[str]]:
-    """Return the undefined and the defined names of a library of 64 bits, without their versions."""
-    undefined, defined = set[str](), set[str]()
+def undefined_symbols(library: Path) -> set[str]:
+    """Return those of a library of 64 bits, without their versions."""
+    undefined = set[str]()
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as image:
         *_, at, _, _, _, _, size, count, _ = _HEADER.unpack_from(image)
         sections = [_SECTION.unpack_from(image, at + index * size) for index in range(count)]
@@ -25,6 +25,6 @@ def dynamic_symbols(library: Path) -> tuple[set[str], set[str]]:
             names = sections[link][4]
             for offset in range(start, start + length, _SYMBOL.size):
                 name, _, _, section, _, _ = _SYMBOL.unpack_from(image, offset)
-                end = image.find(b"\0", names + name)
-                (defined if section else undefined).add(image[names + name : end].decode())
-    return undefined, defined
+                if not section:
+                    undefined.add(image[names + name : image.find(b"\0", names + name)].decode())
+    return undefined

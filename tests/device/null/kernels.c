@@ -10,11 +10,8 @@
 
 static cudaError_t launch(dim3 grid, dim3 block, cudaStream_t stream) {
     double blocks = (double)grid.x * grid.y * grid.z, threads = (double)block.x * block.y * block.z;
-    if (!blocks || !threads || threads > MOST_THREADS || grid.y > MOST_BLOCKS_BESIDE || grid.z > MOST_BLOCKS_BESIDE) {
-        trace("a launch of %u x %u x %u blocks of %u x %u x %u threads", grid.x, grid.y, grid.z, block.x, block.y,
-              block.z);
+    if (!blocks || !threads || threads > MOST_THREADS || grid.y > MOST_BLOCKS_BESIDE || grid.z > MOST_BLOCKS_BESIDE)
         return remember(cudaErrorInvalidConfiguration);
-    }
     stream_put(stream_of(stream), &(Work){.kind = WORK_KERNEL, .threads = blocks * threads});
     return cudaSuccess;
 }

@@ -14,7 +14,7 @@
 // The driver stages what is larger and not pinned, and returns when the last of it has left the host.
 #define STAGED (64 * KIB)
 
-typedef enum { DEVICE, PINNED, REGISTERED } Kind;
+typedef enum { DEVICE, PINNED, REGISTERED, PAGEABLE } Kind;
 
 typedef struct Block {
     uintptr_t start;
@@ -78,12 +78,12 @@ static void *reserve(size_t bytes) {
 
 cudaError_t cudaMalloc(void **start, size_t bytes) {
     *start = NULL;
-    cudaError_t error = refuse_in_capture("cudaMalloc");
+    cudaError_t error = refuse_in_capture();
     if (error || !bytes) return error;
     bytes = (bytes + GRANULE - 1) & ~(GRANULE - 1);
-    if (!ledger_take(current_device, bytes)) return remember(cudaErrorMemoryAllocation);
+    if (!memory_take(current_device, bytes)) return remember(cudaErrorMemoryAllocation);
     if (!(*start = reserve(bytes))) {
-        ledger_give(current_device, bytes);
+        memory_give(current_device, bytes);
         return remember(cudaErrorMemoryAllocation);
     }
     add(*start, bytes, DEVICE, current_device);
@@ -93,18 +93,18 @@ cudaError_t cudaMalloc(void **start, size_t bytes) {
 cudaError_t cudaFree(void *start) {
     Block block;
     if (!start) return cudaSuccess;
-    cudaError_t error = refuse_in_capture("cudaFree");
+    cudaError_t error = refuse_in_capture();
     if (error) return error;
     if (!take_out(start, &block)) return remember(cudaErrorInvalidValue);
     munmap(start, block.bytes);
-    ledger_give(block.device, block.bytes);
+    memory_give(block.device, block.bytes);
     return cudaSuccess;
 }
 
 cudaError_t cudaMallocAsync(void **start, size_t bytes, cudaStream_t stream) { return cudaMalloc(start, bytes); }
 cudaError_t cudaFreeAsync(void *start, cudaStream_t stream) { return cudaFree(start); }
 
-CALL(cudaMemGetInfo, AT(size_t, 0) = ledger_free_bytes(current_device); AT(size_t, 1) = device_bytes())
+CALL(cudaMemGetInfo, AT(size_t, 0) = memory_free_bytes(current_device); AT(size_t, 1) = device_bytes())
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer) {
     Block block;
@@ -123,7 +123,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 // ---- The host's pinned memory
 
 cudaError_t cudaHostAlloc(void **start, size_t bytes, unsigned flags) {
-    cudaError_t error = refuse_in_capture("cudaHostAlloc");
+    cudaError_t error = refuse_in_capture();
     if (error) return error;
     bytes = bytes ? bytes : 1;
     if (posix_memalign(start, 4 * KIB, bytes)) return remember(cudaErrorMemoryAllocation);
@@ -138,20 +138,15 @@ CALL(cudaHostUnregister, Block block;
 
 // ---- Copies and fills
 
-static int is_on_device(const void *pointer) {
+static Kind kind_of(const void *pointer) {
     Block block;
-    return find(pointer, &block) && block.kind == DEVICE;
-}
-
-static int is_pageable(const void *pointer) {
-    Block block;
-    return !find(pointer, &block);
+    return find(pointer, &block) ? block.kind : PAGEABLE;
 }
 
 // A kernel that did nothing may have had to write what is read: so all of it is as new.
 static void carry(void *to, const void *from, size_t bytes) {
-    if (is_on_device(to)) return;
-    if (!is_on_device(from)) memmove(to, from, bytes);
+    if (kind_of(to) == DEVICE) return;
+    if (kind_of(from) != DEVICE) memmove(to, from, bytes);
     else if (bytes <= MOST_READ) memset(to, 0, bytes);
 }
 
@@ -160,12 +155,12 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     stream_put(stream, &(Work){.kind = WORK_COPY, .bytes = (double)bytes, .direction = kind});
     if (stream->capture) return cudaSuccess;
     carry(to, from, bytes);
-    if (is_pageable(to) || (is_pageable(from) && bytes > STAGED)) stream_wait(stream);
+    if (kind_of(to) == PAGEABLE || (kind_of(from) == PAGEABLE && bytes > STAGED)) stream_wait(stream);
     return cudaSuccess;
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
-    cudaError_t error = refuse_in_capture("cudaMemcpy");
+    cudaError_t error = refuse_in_capture();
     if (error) return error;
     error = cudaMemcpyAsync(to, from, bytes, kind, NULL);
     stream_wait(stream_of(NULL));
@@ -202,7 +197,7 @@ CALL(cuMemAddressFree, munmap((void *)a0, (size_t)a1))
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *properties,
                      unsigned long long flags) {
     int device = properties->location.id;
-    if (!ledger_take(device, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!memory_take(device, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     Block *block = malloc(sizeof *block);
     *block = (Block){0, bytes, DEVICE, device};
     *handle = (CUmemGenericAllocationHandle)(uintptr_t)block;
@@ -211,7 +206,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
     Block *block = (Block *)(uintptr_t)handle;
-    ledger_give(block->device, block->bytes);
+    memory_give(block->device, block->bytes);
     free(block);
     return CUDA_SUCCESS;
 }

@@ -59,12 +59,13 @@ double clock_between_ns(uint64_t first_ns, uint64_t last_ns);
 Stream *stream_of(cudaStream_t handle);           // the current device's own for the legacy and the per-thread stream
 void stream_put(Stream *stream, const Work *work);  // on its graph where it captures, else on the device
 void stream_wait(Stream *stream);                 // of the host; counts as one where there is anything to wait for
-cudaError_t refuse_in_capture(const char *call);  // an error where this thread may not make such a call now
+cudaError_t refuse_in_capture(void);            // an error where this thread may not make such a call now
 
 // ---- devices.c
 
 extern __thread int current_device;
 int device_count(void);
+int physical_device(int device);                  // by its number on this host
 size_t device_bytes(void);                        // what CUDA says there is
 long number_of(const char *variable, long otherwise);
 int device_attribute(CUdevice_attribute attribute);
@@ -73,13 +74,26 @@ int is_instance(void);                            // of MIG
 double part_of_mps(void);                         // of the device's multiprocessors, that this process may use
 const char *device_name(void);
 cudaError_t remember(cudaError_t error);          // for cudaGetLastError
-void trace(const char *format, ...);              // to stderr where NULL_DEVICE_TRACE=1
 
-// ---- ledger.c: the memory of all devices, shared by the processes that NULL_DEVICE_LEDGER names a file to
+// ---- shared.c: the memory and the time of all devices, shared by the processes that NULL_DEVICE_SHARED names a file to
 
-int ledger_take(int device, size_t bytes);        // 0 where there is no room
-void ledger_give(int device, size_t bytes);
-size_t ledger_free_bytes(int device);
+int memory_take(int device, size_t bytes);        // 0 where there is no room
+void memory_give(int device, size_t bytes);
+size_t memory_free_bytes(int device);
+
+// `progress`: in ns, how far the work of this process has come on a device. It is the time of CLOCK_MONOTONIC as long as
+// the process has the device to itself, or nothing to do there.
+
+// Returns the time of CLOCK_MONOTONIC.
+double time_ns(void);
+// Returns this process's progress by now.
+double turns_now_ns(int device);
+// Tells that this process has work until so much progress.
+void turns_work(int device, double progress_ns);
+// Lets the calling thread sleep until so much progress.
+void turns_wait(int device, double progress_ns);
+// Returns the time at which the process had come so far.
+double turns_time_ns(int device, double progress_ns);
 
 // ---- What tests ask through ctypes
 

@@ -120,9 +120,6 @@ ANSWER(nvmlDeviceGetMigDeviceHandleByIndex, (Handle device, unsigned index, Hand
        if (index >= instances()) return NOT_FOUND;
        *handle = handle_of(device_of(device), index + 1))
 
-ANSWER(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, (Handle instance, Handle *handle),
-       *handle = handle_of(device_of(instance), 0))
-
 // ---- Words
 
 static void write_name(Handle handle, char *text, size_t room) {
@@ -134,7 +131,6 @@ ANSWER(nvmlDeviceGetUUID, (Handle handle, char *text, unsigned room), write_uuid
 ANSWER(nvmlDeviceGetName, (Handle handle, char *text, unsigned room), write_name(handle, text, room))
 ANSWER(nvmlDeviceGetVbiosVersion, (Handle handle, char *text, unsigned room), snprintf(text, room, "96.00.74.00.01"))
 ANSWER(nvmlSystemGetDriverVersion, (char *text, unsigned room), snprintf(text, room, "580.95.05"))
-ANSWER(nvmlSystemGetNVMLVersion, (char *text, unsigned room), snprintf(text, room, "13.580.95.05"))
 ANSWER(nvmlSystemGetCudaDriverVersion_v2, (int *version), *version = 13000)
 
 // ---- Numbers: one for each function, whatever is asked beside the device
@@ -149,21 +145,17 @@ static u64 millijoules(void) {
 #define NUMBER_OF(function, Number, value) \
     ANSWER(function, (Handle handle, int asked, Number *number), *number = (Number)(value))
 
-NUMBER(nvmlDeviceGetIndex, unsigned, device_of(handle))
 NUMBER(nvmlDeviceGetNumGpuCores, unsigned, 16896)
-NUMBER(nvmlDeviceGetArchitecture, unsigned, 9)
 NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, 7)
 NUMBER(nvmlDeviceGetPersistenceMode, int, 1)
 NUMBER(nvmlDeviceGetComputeMode, int, number_of("NULL_NVML_MODE", 0))
 NUMBER(nvmlDeviceGetPowerManagementLimit, unsigned, 700000)
 NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, 700000)
-NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, 700000)
 NUMBER(nvmlDeviceGetPowerUsage, unsigned, 400000)
 NUMBER(nvmlDeviceGetTotalEnergyConsumption, u64, millijoules())
 NUMBER(nvmlDeviceGetCurrentClocksEventReasons, u64, number_of("NULL_NVML_REASONS", 4))
 NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, u64, number_of("NULL_NVML_REASONS", 4))
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, 5)
-NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, 5)
 NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, 16)
 NUMBER_OF(nvmlDeviceGetMaxClockInfo, unsigned, asked == 2 ? 2619 : 1980)
 NUMBER_OF(nvmlDeviceGetClockInfo, unsigned, asked == 2 ? 2619 : 1755)
@@ -173,7 +165,6 @@ NUMBER_OF(nvmlDeviceGetTemperature, unsigned, 55)
 ANSWER(nvmlDeviceGetTotalEccErrors, (Handle handle, int type, int counter, u64 *count), *count = 0)
 ANSWER(nvmlDeviceGetEccMode, (Handle handle, int *current, int *pending), *current = *pending = 1)
 ANSWER(nvmlDeviceGetMigMode, (Handle handle, unsigned *current, unsigned *pending), *current = *pending = instances() > 0)
-ANSWER(nvmlDeviceGetCudaComputeCapability, (Handle handle, int *major, int *minor), *major = 9; *minor = 0)
 ANSWER(nvmlDeviceGetRemappedRows, (Handle handle, unsigned *corrected, unsigned *uncorrected, unsigned *pending,
                                    unsigned *failed),
        *corrected = *uncorrected = *pending = *failed = 0)

@@ -71,30 +71,33 @@ void stream_wait(Stream *stream) {
 
 // ---- What a capture forbids
 
-static cudaError_t invalidate(Capture *capture, const char *call, cudaError_t error) {
+static cudaError_t invalidate(Capture *capture, cudaError_t error) {
     capture->invalid = 1;
-    trace("%s while a stream captures", call);
     return remember(error);
 }
 
-cudaError_t refuse_in_capture(const char *call) {
+cudaError_t refuse_in_capture(void) {
     if (thread_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
     for (Capture *one = captures; one; one = one->next) {
         int own = pthread_equal(one->thread, pthread_self()) && one->mode != cudaStreamCaptureModeRelaxed;
         int others = thread_mode == cudaStreamCaptureModeGlobal && one->mode == cudaStreamCaptureModeGlobal;
-        if (own || others) return invalidate(one, call, cudaErrorStreamCaptureUnsupported);
+        if (own || others) return invalidate(one, cudaErrorStreamCaptureUnsupported);
     }
     return cudaSuccess;
 }
 
-cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
-    enum cudaStreamCaptureMode before = thread_mode;
-    thread_mode = *mode;
-    *mode = before;
-    return cudaSuccess;
-}
+CALL(cudaThreadExchangeStreamCaptureMode, enum cudaStreamCaptureMode before = thread_mode;
+     thread_mode = AT(enum cudaStreamCaptureMode, 0);
+     AT(enum cudaStreamCaptureMode, 0) = before)
 
 // ---- Streams
+
+#define TAKE_OUT(Type, list, one)                                  \
+    for (Type **link = &list; *link; link = &(*link)->next)        \
+        if (*link == one) {                                        \
+            *link = (*link)->next;                                 \
+            break;                                                 \
+        }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *handle, unsigned flags, int priority) {
     Stream *stream = calloc(1, sizeof *stream);
@@ -117,12 +120,7 @@ cudaError_t cudaStreamCreate(cudaStream_t *handle) { return cudaStreamCreateWith
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     pthread_mutex_lock(&guard);
-    for (Stream **link = &streams; *link; link = &(*link)->next) {
-        if (*link == (Stream *)handle) {
-            *link = (*link)->next;
-            break;
-        }
-    }
+    TAKE_OUT(Stream, streams, (Stream *)handle);
     pthread_mutex_unlock(&guard);
     return cudaSuccess;  // An event may name it still.
 }
@@ -131,19 +129,19 @@ CALL(cudaStreamGetPriority, AT(int, 1) = stream_of((cudaStream_t)a0)->priority)
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
     Stream *stream = stream_of(handle);
-    if (stream->capture) return invalidate(stream->capture, "cudaStreamQuery", cudaErrorStreamCaptureUnsupported);
+    if (stream->capture) return invalidate(stream->capture, cudaErrorStreamCaptureUnsupported);
     return clock_passed(clock_done_ns(stream)) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     Stream *stream = stream_of(handle);
-    if (stream->capture) return invalidate(stream->capture, "cudaStreamSynchronize", cudaErrorStreamCaptureUnsupported);
+    if (stream->capture) return invalidate(stream->capture, cudaErrorStreamCaptureUnsupported);
     stream_wait(stream);
     return cudaSuccess;
 }
 
 cudaError_t cudaDeviceSynchronize(void) {
-    cudaError_t error = refuse_in_capture("cudaDeviceSynchronize");
+    cudaError_t error = refuse_in_capture();
     if (error) return error;
     Stream *own = &defaults[current_device];
     uint64_t done_ns = clock_done_ns(own);
@@ -199,12 +197,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *graph) {
     Capture *capture = stream_of(handle)->capture;
     *graph = NULL;
     if (!capture) return remember(cudaErrorIllegalState);
-    for (Capture **link = &captures; *link; link = &(*link)->next) {
-        if (*link == capture) {
-            *link = capture->next;
-            break;
-        }
-    }
+    TAKE_OUT(Capture, captures, capture);
     int unjoined = release(capture);
     cudaError_t error = capture->invalid ? cudaErrorStreamCaptureInvalidated
                         : unjoined       ? cudaErrorStreamCaptureUnjoined
@@ -238,12 +231,13 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, enum cudaStreamCapture
 
 // ---- Graphs: a list of works, which a replay puts on its stream in the order of their capture
 
-cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *replay, cudaGraph_t graph, unsigned long long flags) {
-    Graph *copy = calloc(1, sizeof *copy), *from = (Graph *)graph;
+static Graph *copy_of(const Graph *from) {
+    Graph *copy = calloc(1, sizeof *copy);
     for (int i = 0; i < from->count; i++) graph_add(copy, &from->works[i]);
-    *replay = (cudaGraphExec_t)copy;
-    return cudaSuccess;
+    return copy;
 }
+
+CALL(cudaGraphInstantiateWithFlags, AT(Graph *, 0) = copy_of((Graph *)a1))
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t replay, cudaStream_t handle) {
     const Graph *graph = (Graph *)replay;
@@ -291,22 +285,22 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t on, unsign
 cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t on) { return cudaEventRecordWithFlags(handle, on, 0); }
 
 // Refuses what may not be asked of an event that stands in a capture.
-static cudaError_t refuse_captured(const Event *event, const char *call) {
+static cudaError_t refuse_captured(const Event *event) {
     for (Capture *one = captures; one; one = one->next)
-        if (one->id == event->capture) return invalidate(one, call, cudaErrorCapturedEvent);
+        if (one->id == event->capture) return invalidate(one, cudaErrorCapturedEvent);
     return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
     const Event *event = (Event *)handle;
-    cudaError_t error = refuse_captured(event, "cudaEventQuery of a captured event");
-    if (!error) error = refuse_in_capture("cudaEventQuery");
+    cudaError_t error = refuse_captured(event);
+    if (!error) error = refuse_in_capture();
     return error ? error : clock_passed(event->done_ns) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     const Event *event = (Event *)handle;
-    cudaError_t error = refuse_captured(event, "cudaEventSynchronize of a captured event");
+    cudaError_t error = refuse_captured(event);
     if (error || !event->is_recorded) return error;
     null_device_waits += (unsigned)waits_anew(event->stream, event->issued);
     clock_wait(event->done_ns);
@@ -328,7 +322,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t awaited, unsign
     if (!event->is_recorded) return cudaSuccess;
     if (!event->capture) {
         if (stream->capture)
-            return invalidate(stream->capture, "cudaStreamWaitEvent for work outside", cudaErrorStreamCaptureIsolation);
+            return invalidate(stream->capture, cudaErrorStreamCaptureIsolation);
         clock_hold(stream, event->done_ns);
         return cudaSuccess;
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
@@ -12,17 +13,13 @@ import torch
 def refusal(work: Callable[[], Any]) -> str:
     """Return in CUDA's words why `work` cannot be captured, "" where it can."""
     errors: list[str] = []
-
-    def noting() -> None:
-        try:
-            work()
-        except RuntimeError as error:
-            errors.append(str(error))
-            raise
-
     try:
         with torch.cuda.graph(torch.cuda.CUDAGraph(), stream=torch.cuda.Stream()):
-            noting()
+            try:
+                work()
+            except RuntimeError as error:
+                errors.append(str(error))
+                raise
     except RuntimeError as error:
         errors.append(str(error))
     return errors[0].partition("\n")[0] if errors else ""
@@ -41,17 +38,14 @@ def event_outside() -> None:
     torch.cuda.current_stream().wait_event(outside)
 
 
-def largest_mib(most_mib: int) -> int:
-    low, high = 0, most_mib
-    while low < high:
-        middle = (low + high + 1) // 2
-        try:
-            torch.empty(middle << 20, dtype=torch.uint8, device="cuda")
-            low = middle
-        except torch.OutOfMemoryError:
-            high = middle - 1
+def is_too_large(mib: int) -> bool:
+    try:
+        torch.empty(mib << 20, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError:
+        return True
+    finally:
         torch.cuda.empty_cache()
-    return low
+    return False
 
 
 x = torch.ones(4, device="cuda")
@@ -67,7 +61,7 @@ print(
             "unjoined": refusal(lambda: fork(join=False)),
             "event_outside": refusal(event_outside),
             "ones_read_as": x.tolist(),
-            "largest_mib": largest_mib(1 << 20),
+            "largest_mib": bisect_left(range(1 << 20), True, key=is_too_large) - 1,
             "free": torch.cuda.mem_get_info()[0] >> 20,
             "devices": torch.cuda.device_count(),
             "named": torch.cuda.get_device_properties(0).name,

@@ -1,11 +1,10 @@
-// Who progresses on a device, and how fast. Processes that NULL_DEVICE_CLOCK names one file to share its devices: by
-// turns of NULL_DEVICE_SLICE_US each; clients of MPS have their turns together, and each of them at most its
+// Who has how much of a device's memory, who progresses on it, and how fast. Processes that NULL_DEVICE_SHARED names one
+// file to share its devices: by turns of NULL_DEVICE_SLICE_US each; clients of MPS have their turns together, and each of them at most its
 // CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of the device, unless NULL_DEVICE_UNBOUND=1. One without work takes no turn. An
 // instance of MIG is a device of its own, of a seventh of the speed.
 //
 // Whoever looks brings a device's books up to date, from one change of who works to the next, under the file's lock.
 #define _GNU_SOURCE
-#include "turns.h"
 #include "null.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +20,7 @@
 #define SLICES_OF_MIG 7
 #define MOST_KNEES 32768u  // a minute in which two processes take turns of 2 ms
 #define LONGEST_SLEEP_NS 20e6
+#define SHORTEST_SLEEP_NS 50e3
 #define LOOK_FOR_DEAD_NS 50e6
 
 typedef struct Client {
@@ -29,6 +29,7 @@ typedef struct Client {
     double most;           // of the device
     double progress_ns, work_ns;
     double speed;
+    size_t taken_bytes;    // its context included
 } Client;
 
 // Where a client's speed changed.
@@ -55,7 +56,8 @@ static int places[MOST_DEVICES];  // of this process's devices, by their number 
 static int mine[MOST_DEVICES];    // this process's own place on each device, from 1 on
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-int physical_device(int device);
+// The most that this process ever had of one device, its context included.
+size_t null_device_peak_bytes;
 
 double time_ns(void) {
     struct timespec now;
@@ -64,7 +66,7 @@ double time_ns(void) {
 }
 
 static void open_shared(void) {
-    const char *path = getenv("NULL_DEVICE_CLOCK");
+    const char *path = getenv("NULL_DEVICE_SHARED");
     int file = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : -1;
     if (path && (file < 0 || flock(file, LOCK_EX) || ftruncate(file, sizeof *shared))) {
         perror(path);
@@ -118,34 +120,20 @@ static int pass_turn(Device *device) {
 
 // Sets the speeds: a group's clients have equal parts of the device, and none more than its most.
 static void set_speeds(Device *device) {
-    double left = 1;
-    int waiting = 0;
+    int running = 0;
+    for (int i = 0; i < MOST_CLIENTS; i++)
+        running += has_work(&device->clients[i]) && is_of_group(device, i, device->turn);
     for (int i = 0; i < MOST_CLIENTS; i++) {
         Client *client = &device->clients[i];
-        int runs = has_work(client) && is_of_group(device, i, device->turn);
-        client->speed = runs ? -1 : has_work(client) ? 0 : 1;
-        waiting += runs;
+        int runs = is_of_group(device, i, device->turn);
+        client->speed = !has_work(client) ? 1 : !runs ? 0 : client->most * running < 1 ? client->most : 1.0 / running;
     }
-    for (int changed = 1; waiting && changed;) {
-        changed = 0;
-        for (int i = 0; i < MOST_CLIENTS; i++) {
-            Client *client = &device->clients[i];
-            if (client->speed >= 0 || client->most > left / waiting) continue;
-            client->speed = client->most;
-            left -= client->most;
-            waiting--;
-            changed = 1;
-        }
-    }
-    for (int i = 0; i < MOST_CLIENTS; i++)
-        if (device->clients[i].speed < 0) device->clients[i].speed = left / waiting;
 }
 
-// Lets time pass until `until_ns`, or until client `me` has come to `goal_ns` (none: -1). `place` keeps the knees, if it
-// is none of a copy (-1).
-static void pass_time(Device *device, int place, double until_ns, int me, double goal_ns) {
+// Lets time pass until `until_ns`, and keeps the knees.
+static void pass_time(Device *device, int place, double until_ns) {
     double before[MOST_CLIENTS];
-    while (device->time_ns < until_ns && (me < 0 || device->clients[me].progress_ns + 1 < goal_ns)) {
+    while (device->time_ns < until_ns) {
         for (int i = 0; i < MOST_CLIENTS; i++) before[i] = device->clients[i].speed;
         int others_wait = pass_turn(device);
         set_speeds(device);
@@ -154,16 +142,14 @@ static void pass_time(Device *device, int place, double until_ns, int me, double
         if (others_wait && turn_ns < step_ns) step_ns = turn_ns;
         for (int i = 0; i < MOST_CLIENTS; i++) {
             const Client *client = &device->clients[i];
-            if (!client->pid || !client->speed) continue;
-            double end_ns = has_work(client) ? client->work_ns : until_ns + client->progress_ns;
-            if (i == me && goal_ns < end_ns) end_ns = goal_ns;
-            double need_ns = (end_ns - client->progress_ns) / client->speed;
+            if (!has_work(client) || !client->speed) continue;
+            double need_ns = (client->work_ns - client->progress_ns) / client->speed;
             if (need_ns < step_ns) step_ns = need_ns;
         }
         for (int i = 0; i < MOST_CLIENTS; i++) {
             Client *client = &device->clients[i];
             if (!client->pid) continue;
-            if (place >= 0 && client->speed != before[i])
+            if (client->speed != before[i])
                 shared->knees[place][i][shared->counts[place][i]++ % MOST_KNEES] =
                     (Knee){device->time_ns, client->progress_ns};
             client->progress_ns += client->speed * step_ns;
@@ -174,8 +160,8 @@ static void pass_time(Device *device, int place, double until_ns, int me, double
 
 // ---- Clients
 
+// A process that was killed gives nothing back: its place is free as soon as it is gone.
 static void leave_dead(Device *device) {
-    if (device->time_ns - device->looked_ns < LOOK_FOR_DEAD_NS) return;
     device->looked_ns = device->time_ns;
     for (Client *client = device->clients; client < device->clients + MOST_CLIENTS; client++)
         if (client->pid && kill(client->pid, 0) && errno == ESRCH) client->pid = 0;
@@ -192,6 +178,7 @@ static int enter(Device *device, int place) {
     *client = (Client){.pid = getpid(), .is_of_mps = is_client_of_mps(), .most = 1, .speed = 1};
     if (!number_of("NULL_DEVICE_UNBOUND", 0)) client->most = part_of_mps();
     if (is_instance()) client->most /= SLICES_OF_MIG;
+    client->taken_bytes = (size_t)number_of("NULL_DEVICE_CONTEXT_MIB", 520) << 20;
     client->progress_ns = client->work_ns = device->time_ns;
     shared->knees[place][free][0] = (Knee){device->time_ns, device->time_ns};
     shared->counts[place][free] = 1;
@@ -205,9 +192,10 @@ static int look(int ordinal, Device **device) {
     if (pthread_mutex_lock(&shared->lock) == EOWNERDEAD) pthread_mutex_consistent(&shared->lock);
     *device = &shared->devices[place];
     if (!(*device)->time_ns) (*device)->time_ns = time_ns();
-    leave_dead(*device);
-    pass_time(*device, place, time_ns(), -1, 0);
-    if (!mine[place]) mine[place] = enter(*device, place);
+    if ((*device)->time_ns - (*device)->looked_ns > LOOK_FOR_DEAD_NS) leave_dead(*device);
+    pass_time(*device, place, time_ns());
+    // A process that was forked is another one.
+    if (!mine[place] || (*device)->clients[mine[place] - 1].pid != getpid()) mine[place] = enter(*device, place);
     return mine[place] - 1;
 }
 
@@ -230,18 +218,12 @@ void turns_work(int ordinal, double progress_ns) {
 }
 
 void turns_wait(int ordinal, double progress_ns) {
-    for (;;) {
-        Device *device;
-        int me = look(ordinal, &device);
-        int is_there = device->clients[me].progress_ns + 1 >= progress_ns;
-        // Others may begin or end meanwhile: it looks again.
-        Device ahead = *device;
-        pass_time(&ahead, -1, device->time_ns + LONGEST_SLEEP_NS, me, progress_ns);
-        unlock();
-        if (is_there) return;
-        struct timespec then = {(time_t)(ahead.time_ns / 1e9)};
-        then.tv_nsec = (long)(ahead.time_ns - 1e9 * (double)then.tv_sec);
-        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &then, NULL);
+    double left_ns;
+    while ((left_ns = progress_ns - turns_now_ns(ordinal)) > 1) {
+        // It comes there no sooner, and others may begin or end meanwhile: it looks again.
+        if (left_ns < SHORTEST_SLEEP_NS) left_ns = SHORTEST_SLEEP_NS;
+        if (left_ns > LONGEST_SLEEP_NS) left_ns = LONGEST_SLEEP_NS;
+        nanosleep(&(struct timespec){0, (long)left_ns}, NULL);
     }
 }
 
@@ -265,4 +247,40 @@ double turns_time_ns(int ordinal, double progress_ns) {
     }
     unlock();
     return moment_ns;
+}
+
+// ---- Memory
+
+static size_t free_bytes(Device *device) {
+    size_t taken = 0, total = device_bytes();
+    leave_dead(device);
+    for (const Client *client = device->clients; client < device->clients + MOST_CLIENTS; client++)
+        if (client->pid) taken += client->taken_bytes;
+    return taken < total ? total - taken : 0;
+}
+
+int memory_take(int ordinal, size_t bytes) {
+    Device *device;
+    int place = look(ordinal, &device);
+    Client *me = &device->clients[place];
+    int fits = bytes <= free_bytes(device);
+    if (fits) me->taken_bytes += bytes;
+    if (me->taken_bytes > null_device_peak_bytes) null_device_peak_bytes = me->taken_bytes;
+    unlock();
+    return fits;
+}
+
+void memory_give(int ordinal, size_t bytes) {
+    Device *device;
+    int me = look(ordinal, &device);
+    device->clients[me].taken_bytes -= bytes;
+    unlock();
+}
+
+size_t memory_free_bytes(int ordinal) {
+    Device *device;
+    look(ordinal, &device);
+    size_t bytes = free_bytes(device);
+    unlock();
+    return bytes;
 }
