@@ -17,8 +17,8 @@
 // What the argument at this place points to.
 #define AT(Type, place) (*(Type *)a##place)
 
-// Objects that keep no more than what they are told. Functions that create them are written by build.py: each thing has a
-// kilobyte.
+// Objects that keep no more than what they are told. Functions that create them are written by build.py: each thing has
+// a kilobyte.
 #define FREES(function) CALL(function, free((void *)a0))
 #define KEEPS(set, get, Handle, Value, field)       \
     CALL(set, ((Handle)a0)->field = (Value)a1)      \

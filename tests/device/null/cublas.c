@@ -10,7 +10,6 @@
 struct cublasContext {
     cudaStream_t stream;
     cublasMath_t math;
-    cublasPointerMode_t pointer_mode;
 };
 
 static int width_of(cudaDataType type) {
@@ -36,19 +35,13 @@ FREES(cublasLtMatrixLayoutDestroy)
 FREES(cublasLtMatmulDescDestroy)
 KEEPS(cublasSetStream_v2, cublasGetStream_v2, cublasHandle_t, cudaStream_t, stream)
 KEEPS(cublasSetMathMode, cublasGetMathMode, cublasHandle_t, cublasMath_t, math)
-KEEPS(cublasSetPointerMode_v2, cublasGetPointerMode_v2, cublasHandle_t, cublasPointerMode_t, pointer_mode)
 
 CALL(cublasGetVersion_v2, AT(int, 1) = VERSION)
-CALL(cublasGetProperty, AT(int, 1) = (int)a0 == MAJOR_VERSION ? VERSION / 10000 : (int)a0 == MINOR_VERSION)
 
 size_t cublasLtGetVersion(void) { return VERSION; }
-const char *cublasGetStatusName(cublasStatus_t status) { return status ? "CUBLAS_STATUS_ERROR" : "CUBLAS_STATUS_SUCCESS"; }
-const char *cublasGetStatusString(cublasStatus_t status) { return cublasGetStatusName(status); }
-const char *cublasLtGetStatusName(cublasStatus_t status) { return cublasGetStatusName(status); }
-const char *cublasLtGetStatusString(cublasStatus_t status) { return cublasGetStatusName(status); }
 
-// ---- One product: C (m, n) of A (m, k) and B (k, n), whose m, n, k are arguments from the third on. Of matrix and vector:
-// y (m) of A (m, n).
+// ---- One product: C (m, n) of A (m, k) and B (k, n), whose m, n, k are arguments from the third on. Of matrix and
+// vector: y (m) of A (m, n).
 
 static void multiply(cublasHandle_t handle, intptr_t batch, intptr_t m, intptr_t n, intptr_t k, int width, int out_width,
                      cublasComputeType_t compute) {

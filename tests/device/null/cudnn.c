@@ -21,23 +21,12 @@ size_t width_of(cudnnDataType_t type) {
 
 typedef struct Shape {
     cudnnDataType_t type;
-    cudnnTensorFormat_t format;
     int dimensions, sizes[MOST_DIMENSIONS], strides[MOST_DIMENSIONS];
-} Shape;  // of a tensor or a filter
+} Shape;
 
 KEEPS(cudnnSetStream, cudnnGetStream, cudnnHandle_t, cudaStream_t, stream)
 
 size_t cudnnGetVersion(void) { return VERSION; }
-size_t cudnnGetCudartVersion(void) { return 13000; }
-
-CALL(cudnnGetProperty, AT(int, 1) = (int)a0 == MAJOR_VERSION   ? VERSION / 10000
-                                    : (int)a0 == MINOR_VERSION ? VERSION / 100 % 100
-                                                               : VERSION % 100)
-CALL(cudnnGetLastErrorString, if (a1) AT(char, 0) = '\0')
-
-const char *cudnnGetErrorString(cudnnStatus_t status) {
-    return status ? "an error that the null cuDNN has no words for" : "CUDNN_STATUS_SUCCESS";
-}
 
 // ---- The graph interface. A descriptor keeps its attributes and what its parts cost: operations that of a convolution,
 // and each of graph, engine, configuration and plan that of what it is made from
@@ -182,32 +171,18 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
 
 CALL(cudnnBackendExecute, stream_put(stream_of(((cudnnHandle_t)a0)->stream), &((Descriptor *)a1)->cost))
 
-// ---- Tensors and filters of the older interface
+// ---- Tensors of the older interface
 
-static Shape shape_of(cudnnDataType_t type, int dimensions, const int *sizes, const int *strides) {
-    Shape shape = {.type = type, .dimensions = dimensions};
-    memcpy(shape.sizes, sizes, (size_t)dimensions * sizeof(int));
-    if (strides) memcpy(shape.strides, strides, (size_t)dimensions * sizeof(int));
-    return shape;
-}
-
-static void read_shape(const Shape *shape, int wanted, cudnnDataType_t *type, int *dimensions, int *sizes, int *strides) {
-    size_t bytes = (size_t)(wanted < shape->dimensions ? wanted : shape->dimensions) * sizeof(int);
-    *type = shape->type;
-    *dimensions = shape->dimensions;
-    memcpy(sizes, shape->sizes, bytes);
-    if (strides) memcpy(strides, shape->strides, bytes);
-}
-
-#define SHAPE(place) (&AT(Shape, place))
-
-CALL(cudnnSetTensorNdDescriptor, *SHAPE(0) = shape_of((cudnnDataType_t)a1, (int)a2, (int *)a3, (int *)a4))
-CALL(cudnnSetFilterNdDescriptor, *SHAPE(0) = shape_of((cudnnDataType_t)a1, (int)a3, (int *)a4, NULL);
-     SHAPE(0)->format = (cudnnTensorFormat_t)a2)
-CALL(cudnnGetTensorNdDescriptor,
-     read_shape(SHAPE(0), (int)a1, (cudnnDataType_t *)a2, (int *)a3, (int *)a4, (int *)a5))
-CALL(cudnnGetFilterNdDescriptor, AT(cudnnTensorFormat_t, 3) = SHAPE(0)->format;
-     read_shape(SHAPE(0), (int)a1, (cudnnDataType_t *)a2, (int *)a4, (int *)a5, NULL))
+CALL(cudnnSetTensorNdDescriptor, Shape *shape = (Shape *)a0;
+     *shape = (Shape){.type = (cudnnDataType_t)a1, .dimensions = (int)a2};
+     memcpy(shape->sizes, (int *)a3, (size_t)shape->dimensions * sizeof(int));
+     memcpy(shape->strides, (int *)a4, (size_t)shape->dimensions * sizeof(int)))
+CALL(cudnnGetTensorNdDescriptor, const Shape *shape = (Shape *)a0;
+     size_t bytes = (size_t)((int)a1 < shape->dimensions ? (int)a1 : shape->dimensions) * sizeof(int);
+     AT(cudnnDataType_t, 2) = shape->type;
+     AT(int, 3) = shape->dimensions;
+     memcpy((int *)a4, shape->sizes, bytes);
+     memcpy((int *)a5, shape->strides, bytes))
 
 // ---- Norms need no space here, dropout its states
 

@@ -101,9 +101,6 @@ cudaError_t cudaFree(void *start) {
     return cudaSuccess;
 }
 
-cudaError_t cudaMallocAsync(void **start, size_t bytes, cudaStream_t stream) { return cudaMalloc(start, bytes); }
-cudaError_t cudaFreeAsync(void *start, cudaStream_t stream) { return cudaFree(start); }
-
 CALL(cudaMemGetInfo, AT(size_t, 0) = memory_free_bytes(current_device); AT(size_t, 1) = device_bytes())
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer) {
@@ -159,33 +156,11 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     return cudaSuccess;
 }
 
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
-    cudaError_t error = refuse_in_capture();
-    if (error) return error;
-    error = cudaMemcpyAsync(to, from, bytes, kind, NULL);
-    stream_wait(stream_of(NULL));
-    return error;
-}
-
-CALL(cudaMemcpyPeerAsync,
-     cudaMemcpyAsync((void *)a0, (void *)a2, (size_t)a4, cudaMemcpyDeviceToDevice, (cudaStream_t)a5))
-
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                              size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
-    for (size_t row = 0; row < height; row++)
-        cudaMemcpyAsync((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width, kind, stream);
-    return cudaSuccess;
-}
-
 static void fill(size_t bytes, cudaStream_t stream) {
     stream_put(stream_of(stream), &(Work){.kind = WORK_FILL, .bytes = (double)bytes});
 }
 
 CALL(cudaMemsetAsync, fill((size_t)a2, (cudaStream_t)a3))
-CALL(cudaMemset, fill((size_t)a2, NULL))
-
-static char symbols[64 * KIB];
-CALL(cudaGetSymbolAddress, AT(void *, 0) = symbols)
 
 // ---- Segments that grow: addresses first, memory later
 

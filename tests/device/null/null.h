@@ -32,7 +32,6 @@ typedef struct Capture Capture;
 typedef struct Stream {
     struct Stream *next;   // of all streams of this process
     int device;
-    unsigned flags;
     int priority;
     Capture *capture;      // NULL unless it is capturing
     uint64_t issued;       // so many works and waits were put on it

@@ -1,7 +1,7 @@
-// Who has how much of a device's memory, who progresses on it, and how fast. Processes that NULL_DEVICE_SHARED names one
-// file to share its devices: by turns of NULL_DEVICE_SLICE_US each; clients of MPS have their turns together, and each of them at most its
-// CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of the device, unless NULL_DEVICE_UNBOUND=1. One without work takes no turn. An
-// instance of MIG is a device of its own, of a seventh of the speed.
+// Who has how much of a device's memory, who progresses on it, and how fast. Processes that NULL_DEVICE_SHARED names
+// one file to share its devices: by turns of NULL_DEVICE_SLICE_US each; clients of MPS have their turns together, in
+// equal parts of the device, and none more than its CUDA_MPS_ACTIVE_THREAD_PERCENTAGE unless NULL_DEVICE_UNBOUND=1. One
+// without work takes no turn. An instance of MIG is a device of its own, of a seventh of the speed.
 //
 // Whoever looks brings a device's books up to date, from one change of who works to the next, under the file's lock.
 #define _GNU_SOURCE
@@ -185,35 +185,33 @@ static int enter(Device *device, int place) {
     return free + 1;
 }
 
-// Brings the books of a device up to date, with this process in them, and returns its place there.
-static int look(int ordinal, Device **device) {
+static Device *device_at(int ordinal) { return &shared->devices[places[ordinal]]; }
+
+// Brings the books of a device up to date under the lock, and returns this process's place in them.
+static Client *look(int ordinal) {
     pthread_once(&once, open_shared);
-    int place = places[ordinal];
     if (pthread_mutex_lock(&shared->lock) == EOWNERDEAD) pthread_mutex_consistent(&shared->lock);
-    *device = &shared->devices[place];
-    if (!(*device)->time_ns) (*device)->time_ns = time_ns();
-    if ((*device)->time_ns - (*device)->looked_ns > LOOK_FOR_DEAD_NS) leave_dead(*device);
-    pass_time(*device, place, time_ns());
+    int place = places[ordinal];
+    Device *device = device_at(ordinal);
+    if (!device->time_ns) device->time_ns = time_ns();
+    if (device->time_ns - device->looked_ns > LOOK_FOR_DEAD_NS) leave_dead(device);
+    pass_time(device, place, time_ns());
     // A process that was forked is another one.
-    if (!mine[place] || (*device)->clients[mine[place] - 1].pid != getpid()) mine[place] = enter(*device, place);
-    return mine[place] - 1;
+    if (!mine[place] || device->clients[mine[place] - 1].pid != getpid()) mine[place] = enter(device, place);
+    return &device->clients[mine[place] - 1];
 }
 
 static void unlock(void) { pthread_mutex_unlock(&shared->lock); }
 
 double turns_now_ns(int ordinal) {
-    Device *device;
-    int me = look(ordinal, &device);
-    double progress_ns = device->clients[me].progress_ns;
+    double progress_ns = look(ordinal)->progress_ns;
     unlock();
     return progress_ns;
 }
 
 void turns_work(int ordinal, double progress_ns) {
-    Device *device;
-    int me = look(ordinal, &device);
-    Client *client = &device->clients[me];
-    if (progress_ns > client->work_ns) client->work_ns = progress_ns;
+    Client *me = look(ordinal);
+    if (progress_ns > me->work_ns) me->work_ns = progress_ns;
     unlock();
 }
 
@@ -228,9 +226,9 @@ void turns_wait(int ordinal, double progress_ns) {
 }
 
 double turns_time_ns(int ordinal, double progress_ns) {
-    Device *device;
-    int me = look(ordinal, &device), place = places[ordinal];
-    Knee later = {device->time_ns, device->clients[me].progress_ns};
+    Knee later = {.progress_ns = look(ordinal)->progress_ns};
+    later.time_ns = device_at(ordinal)->time_ns;
+    int place = places[ordinal], me = mine[place] - 1;
     unsigned long count = shared->counts[place][me], first = count > MOST_KNEES ? count - MOST_KNEES : 0;
     double moment_ns = later.time_ns;
     for (unsigned long i = count; i-- > first;) {
@@ -260,10 +258,8 @@ static size_t free_bytes(Device *device) {
 }
 
 int memory_take(int ordinal, size_t bytes) {
-    Device *device;
-    int place = look(ordinal, &device);
-    Client *me = &device->clients[place];
-    int fits = bytes <= free_bytes(device);
+    Client *me = look(ordinal);
+    int fits = bytes <= free_bytes(device_at(ordinal));
     if (fits) me->taken_bytes += bytes;
     if (me->taken_bytes > null_device_peak_bytes) null_device_peak_bytes = me->taken_bytes;
     unlock();
@@ -271,16 +267,13 @@ int memory_take(int ordinal, size_t bytes) {
 }
 
 void memory_give(int ordinal, size_t bytes) {
-    Device *device;
-    int me = look(ordinal, &device);
-    device->clients[me].taken_bytes -= bytes;
+    look(ordinal)->taken_bytes -= bytes;
     unlock();
 }
 
 size_t memory_free_bytes(int ordinal) {
-    Device *device;
-    look(ordinal, &device);
-    size_t bytes = free_bytes(device);
+    look(ordinal);
+    size_t bytes = free_bytes(device_at(ordinal));
     unlock();
     return bytes;
 }

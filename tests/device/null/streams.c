@@ -92,17 +92,9 @@ CALL(cudaThreadExchangeStreamCaptureMode, enum cudaStreamCaptureMode before = th
 
 // ---- Streams
 
-#define TAKE_OUT(Type, list, one)                                  \
-    for (Type **link = &list; *link; link = &(*link)->next)        \
-        if (*link == one) {                                        \
-            *link = (*link)->next;                                 \
-            break;                                                 \
-        }
-
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *handle, unsigned flags, int priority) {
     Stream *stream = calloc(1, sizeof *stream);
     stream->device = current_device;
-    stream->flags = flags;
     stream->priority = priority;
     pthread_mutex_lock(&guard);
     stream->next = streams;
@@ -110,19 +102,6 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *handle, unsigned flags, i
     pthread_mutex_unlock(&guard);
     *handle = (cudaStream_t)stream;
     return cudaSuccess;
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *handle, unsigned flags) {
-    return cudaStreamCreateWithPriority(handle, flags, 0);
-}
-
-cudaError_t cudaStreamCreate(cudaStream_t *handle) { return cudaStreamCreateWithPriority(handle, 0, 0); }
-
-cudaError_t cudaStreamDestroy(cudaStream_t handle) {
-    pthread_mutex_lock(&guard);
-    TAKE_OUT(Stream, streams, (Stream *)handle);
-    pthread_mutex_unlock(&guard);
-    return cudaSuccess;  // An event may name it still.
 }
 
 CALL(cudaStreamGetPriority, AT(int, 1) = stream_of((cudaStream_t)a0)->priority)
@@ -172,14 +151,6 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t handle, cudaGraph_t graph, const cudaGraphNode_t *nodes,
-                                          const cudaGraphEdgeData *edges, size_t count,
-                                          enum cudaStreamCaptureMode mode) {
-    cudaError_t error = cudaStreamBeginCapture(handle, mode);
-    if (!error) stream_of(handle)->capture->graph = (Graph *)graph;
-    return error;
-}
-
 // Lets all streams of a capture go; returns whether one of them was not joined to its origin.
 static int release(Capture *capture) {
     int unjoined = 0;
@@ -197,7 +168,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *graph) {
     Capture *capture = stream_of(handle)->capture;
     *graph = NULL;
     if (!capture) return remember(cudaErrorIllegalState);
-    TAKE_OUT(Capture, captures, capture);
+    Capture **link = &captures;
+    while (*link != capture) link = &(*link)->next;
+    *link = capture->next;
     int unjoined = release(capture);
     cudaError_t error = capture->invalid ? cudaErrorStreamCaptureInvalidated
                         : unjoined       ? cudaErrorStreamCaptureUnjoined
@@ -256,7 +229,6 @@ static void discard(Graph *graph) {
 CALL(cudaGraphGetNodes, AT(size_t, 2) = (size_t)((Graph *)a0)->count)
 CALL(cudaGraphDestroy, discard((Graph *)a0))
 CALL(cudaGraphExecDestroy, discard((Graph *)a0))
-CALL(cudaUserObjectCreate, AT(void *, 0) = calloc(1, 64))
 
 // ---- Events
 
