@@ -28,6 +28,10 @@ KEEPS(cudnnSetStream, cudnnGetStream, cudnnHandle_t, cudaStream_t, stream)
 
 size_t cudnnGetVersion(void) { return VERSION; }
 
+CALL(cudnnGetProperty, AT(int, 1) = (int)a0 == MAJOR_VERSION   ? VERSION / 10000
+                                    : (int)a0 == MINOR_VERSION ? VERSION / 100 % 100
+                                                               : VERSION % 100)
+
 // ---- The graph interface. A descriptor keeps its attributes and what its parts cost: operations that of a convolution,
 // and each of graph, engine, configuration and plan that of what it is made from
 
