@@ -21,6 +21,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 FAULTS = Path(__file__).with_name("faults.toml")
@@ -29,7 +30,13 @@ UNRELATED = 3
 """Tests that fail without the fault, too, are left out; after so many the tree is not fit for this."""
 
 
-def place_of(tree: Path, fault: dict[str, str]) -> Path:
+def known_faults() -> list[dict[str, Any]]:
+    """Return the faults, each with its id, and the room that the id begins with unless it names another."""
+    faults = tomllib.loads(FAULTS.read_text())
+    return [{"id": name, "room": name.rpartition("-")[0]} | fault for name, fault in faults.items()]
+
+
+def place_of(tree: Path, fault: dict[str, Any]) -> Path:
     """Return the one file that holds the fault's old text once: the one it names, or one that it has moved to."""
     named = tree / fault["file"]
     if named.is_file() and named.read_text().count(fault["old"]) == 1:
@@ -42,7 +49,7 @@ def place_of(tree: Path, fault: dict[str, str]) -> Path:
 
 
 @contextmanager
-def planted(path: Path, fault: dict[str, str]) -> Iterator[None]:
+def planted(path: Path, fault: dict[str, Any]) -> Iterator[None]:
     before = path.read_text()
     path.write_text(before.replace(fault["old"], fault["new"]))
     try:
@@ -73,7 +80,7 @@ def run_tests(tree: Path, tests: list[str], left_out: list[str]) -> tuple[str, s
     return ("" if process.returncode in (0, 5) else "(pytest cannot run)"), output[-500:]
 
 
-def fails_for_it(tree: Path, fault: dict[str, str], path: Path, test: str) -> bool:
+def fails_for_it(tree: Path, fault: dict[str, Any], path: Path, test: str) -> bool:
     """Whether a test passes without the fault, and fails with it again: one that only met a busy machine would not."""
     if run_tests(tree, [test], [])[0]:
         return False
@@ -81,7 +88,7 @@ def fails_for_it(tree: Path, fault: dict[str, str], path: Path, test: str) -> bo
         return bool(run_tests(tree, [test], [])[0])
 
 
-def catcher(tree: Path, fault: dict[str, str], path: Path) -> str:
+def catcher(tree: Path, fault: dict[str, Any], path: Path) -> str:
     """Return the test that catches a fault, empty where none does."""
     named = [test for test in fault.get("tests", ()) if (tree / test).exists()]
     room = [f"tests/{name}" for name in dict.fromkeys((fault["room"], "commands")) if (tree / "tests" / name).exists()]
@@ -119,7 +126,7 @@ def main() -> int:
     parser.add_argument("--tree", type=Path, default=ROOT, help="another checkout to plant them in")
     parser.add_argument("--results", type=Path, metavar="FILE", help="a JSON file to which results are added")
     given = parser.parse_args()
-    faults = [one for one in tomllib.loads(FAULTS.read_text())["fault"] if not given.only or one["id"] in given.only]
+    faults = [one for one in known_faults() if not given.only or one["id"] in given.only]
     caught = 0
     with copy_of(given.tree.resolve()) as tree:
         places = {one["id"]: place_of(tree, one) for one in faults}
