@@ -27,8 +27,8 @@ PLANTED: list[tuple[list[str], list[set[str]]]] = [
     (["--spike", "7", "15"], [{"outliers"}, {"outliers"}]),
     (["--stall", "9"], [{"input_stall"}, {"input_stall"}]),
     (["--spike", "5", "--stall", "16"], [{"outliers", "input_stall"}] * 2),
-    (["--slow-tenant", "1"], [set(), {"slow_tenant"}]),
-    (["--slow-tenant", "0", "--stall", "16"], [{"slow_tenant", "input_stall"}, {"input_stall"}]),
+    (["--slow-tenant", "1"], [set(), {"slow_user"}]),
+    (["--slow-tenant", "0", "--stall", "16"], [{"slow_user", "input_stall"}, {"input_stall"}]),
     (["--spike", "0", "1"], [set(), set()]),
     (["--spike", "2", "3", "4"], [{"slow_start", "bursts"}] * 2),
     (["--one-seed"], [{"same_seed"}, {"same_seed"}]),
@@ -79,7 +79,7 @@ def test_what_was_planted_is_found_and_nothing_else(words: list[str], expected: 
     [
         pytest.param([], set(), marks=pytest.mark.slow),
         pytest.param(["--drift", "0.3"], {"drift"}, marks=pytest.mark.slow),
-        (["--spike", "7", "--stall", "15", "--slow-tenant", "1"], {"outliers", "input_stall", "slow_tenant"}),
+        (["--spike", "7", "--stall", "15", "--slow-tenant", "1"], {"outliers", "input_stall", "slow_user"}),
     ],
     ids=["steady", "drift", "spike, stall, slow tenant"],
 )
@@ -90,5 +90,5 @@ def test_through_a_real_launch(loose: Suites, words: list[str], planted_here: se
     for record in records:
         assert record["statistics"]["median"] == pytest.approx(true_rate(words, record["tenant"]), rel=0.01)
     found = {finding["rule"] for record in records for finding in record["findings"]}
-    of_the_numbers = {"drift", "outliers", "slow_tenant", "input_stall", "slow_start", "same_seed", "seed", "pace"}
+    of_the_numbers = {"drift", "outliers", "slow_user", "input_stall", "slow_start", "same_seed", "seed", "pace"}
     assert found & of_the_numbers == planted_here

@@ -57,7 +57,7 @@ WORK = "The tenants of this launch did different work"
 FIRES: list[tuple[str, str, Callable[[], tuple[list[Record], list[Record]]], list[int], str]] = [
     ("same_seed", "warning", lambda: (pair(seed=100), []), [0, 1], "Tenants 0, 1 ran with one seed (100): they read"),
     (
-        "slow_tenant",
+        "slow_user",
         "warning",
         lambda: (pair(slower=1.25), []),
         [1],
@@ -98,9 +98,9 @@ SILENT: list[tuple[str, Callable[[], tuple[list[Record], list[Record]]]]] = [
     ("same_seed", lambda: (pair(), [])),
     ("same_seed", lambda: ([tenant(0, seed=None), tenant(1, seed=None)], [])),
     ("same_seed", lambda: ([tenant(0)], [tenant(0)])),
-    ("slow_tenant", lambda: (pair(slower=1.08), [])),
-    ("slow_tenant", lambda: ([tenant(0)], [tenant(1, slower=2)])),
-    ("slow_tenant", lambda: ([tenant(0), a_lost_record("failed", "x", {"tenant": 1})], [])),
+    ("slow_user", lambda: (pair(slower=1.08), [])),
+    ("slow_user", lambda: ([tenant(0)], [tenant(1, slower=2)])),
+    ("slow_user", lambda: ([tenant(0), a_lost_record("failed", "x", {"tenant": 1})], [])),
     ("different_work", lambda: (pair(data="elsewhere", report="there"), [])),
     ("different_work", lambda: ([tenant(0), a_lost_record("failed", "x", {"tenant": 1})], [])),
     ("different_items", lambda: (pair(slower=1.5, items=[5760, 5800]), [])),
@@ -130,7 +130,7 @@ def test_a_rule_is_silent() -> None:
     assert [rule for rule, made in SILENT for record in together(*made()) if rules(record)] == []
 
 
-def test_few_or_scattered_observations_name_no_slow_tenant() -> None:
+def test_few_or_scattered_observations_name_no_slow_user() -> None:
     few = [
         a_record({"tenant": number}, {"observations": observed([500.0 * (1 + number)] * 5), "skip": 0, "part": NO_SEED})
         for number in (0, 1)
@@ -138,7 +138,7 @@ def test_few_or_scattered_observations_name_no_slow_tenant() -> None:
     assert [list(rules(record)) for record in together(few, [])] == [["few_observations"]] * 2
     scattered = [300.0 * factor for _, factor in zip(range(20), itertools.cycle([1, 2, 3]), strict=False)]
     slow = a_record(place={"tenant": 1}, told={"observations": observed(scattered), "skip": 0})
-    assert "slow_tenant" not in rules(together([tenant(0), slow], [])[1])
+    assert "slow_user" not in rules(together([tenant(0), slow], [])[1])
 
 
 def test_every_rule_is_tested_both_ways() -> None:

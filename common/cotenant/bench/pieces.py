@@ -95,7 +95,7 @@ def _refuse(run: Run) -> None:
         f"--{'-'.join(flags).replace('_', '-')} keeps what a piece has to begin without": bool(flags),
         "Its steps act in an environment, which cannot be put back": benchmark.acts,
         "Its input is read from files or loaded ahead, so no nonce decides it": run.loads or benchmark.data is not None,
-        "A challenge is of tenants of one process each": run.world.size > 1,
+        "A challenge is of users of one process each": run.world.size > 1,
         "It does not run with --deterministic, so no replay could have its bits": not benchmark.deterministic,
     }
     for reason, holds in reasons.items():

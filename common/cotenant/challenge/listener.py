@@ -202,7 +202,7 @@ class ChallengeListener:
             session.work = asyncio.create_task(self._conduct(session))
             self._forget()
         if join.tenant in session.seats or join.tenant >= join.tenants or session.outcome.done():
-            raise NonsenseError(f"there is no place for tenant {join.tenant} of {join.tenants}")
+            raise NonsenseError(f"there is no place for user {join.tenant} of {join.tenants}")
         session.seats[join.tenant] = Seat(msgspec.structs.replace(join, token=""), reader, writer)
 
     def _forget(self) -> None:
@@ -228,7 +228,7 @@ class ChallengeListener:
         if not session.complete:
             # Nobody's launch: nothing was said of any work.
             self._sessions = {name: other for name, other in self._sessions.items() if other is not session}
-            session.outcome.set_exception(NonsenseError("not all tenants of the launch have joined"))
+            session.outcome.set_exception(NonsenseError("not all users of the launch have joined"))
             session.outcome.exception()  # Where nobody asks it is no mistake.
             return
         chains = [seat.chain() for _, seat in sorted(session.seats.items())]
@@ -256,10 +256,10 @@ class ChallengeListener:
         deadline_s = time.monotonic() + self._patience.joining_s
         while not session.seats or len(session.seats) < min(seat.join.tenants for seat in session.seats.values()):
             if time.monotonic() > deadline_s:
-                session.broken.append(f"{many(len(session.seats), 'tenant')} joined, and not all of its launch.")
+                session.broken.append(f"{many(len(session.seats), 'user')} joined, and not all of its launch.")
                 return
             if any(_has_left(seat.reader) for seat in session.seats.values()):
-                session.broken.append("A tenant left before all of its launch had joined.")
+                session.broken.append("A user left before all of its launch had joined.")
                 return
             await asyncio.sleep(0.01)
         session.complete = True
@@ -282,11 +282,11 @@ class ChallengeListener:
         try:
             await act(seat)  # type: ignore[misc] # every act is a coroutine function
         except TimeoutError:
-            session.broken.append(f"Tenant {tenant} was silent for too long.")
+            session.broken.append(f"User {tenant} was silent for too long.")
         except NonsenseError as error:
-            session.broken.append(f"Tenant {tenant} does not speak the protocol: {printable(str(error))[:200]}.")
+            session.broken.append(f"User {tenant} does not speak the protocol: {printable(str(error))[:200]}.")
         except (OSError, EOFError):
-            session.broken.append(f"Tenant {tenant} left before the end.")
+            session.broken.append(f"User {tenant} left before the end.")
 
     async def _await_ready(self, seat: Seat) -> None:
         ready = await _received(seat.reader, self._patience.ready_s)
@@ -331,7 +331,7 @@ class ChallengeListener:
                 try:
                     replays += await asyncio.to_thread(self._replayer, chain, chosen)
                 except (CotenantError, OSError) as error:
-                    session.broken.append(f"Tenant {chain.join.tenant} could not be replayed: {error}")
+                    session.broken.append(f"User {chain.join.tenant} could not be replayed: {error}")
         return replays
 
     async def _tell_outcome(self, ask: Ask, writer: asyncio.StreamWriter) -> None:

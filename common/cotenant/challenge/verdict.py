@@ -37,10 +37,10 @@ class Objection:
 
 KINDS = {
     "broken": "it did not come to its end",
-    "claim": "the tenants do not say the same of their work",
+    "claim": "the users do not say the same of their work",
     "chain": "an answer is not chained to what came before it",
     "late": "an answer came late",
-    "in turn": "tenants worked one after the other",
+    "in turn": "users worked one after the other",
     "skipped": "a step was left out, or was another",
     "changed": "the work is another from its first step on",
     "unchecked": "nothing of it was made again",
@@ -83,7 +83,7 @@ def verdict(transcript: Transcript) -> ChallengeVerdict:
         reasons += _of_replays(transcript)
     else:
         together = 0.0
-        reasons = reasons or [Objection("broken", "Not every tenant has answered a piece.")]
+        reasons = reasons or [Objection("broken", "Not every user has answered a piece.")]
     seconds = max((chain.span_ns for chain in chains), default=0) / 1e9
     return ChallengeVerdict(
         reasons=tuple(reasons),
@@ -108,12 +108,12 @@ def _of_claims(transcript: Transcript) -> Iterator[Objection]:
     works = {(chain.join.task, chain.join.version, chain.join.tenants) for chain in chains}
     numbers = sorted(chain.join.tenant for chain in chains)
     if len(works) > 1 or numbers != list(range(chains[0].join.tenants)):
-        yield Objection("claim", "The tenants are not all those of one launch of one benchmark.")
+        yield Objection("claim", "The users are not all those of one launch of one benchmark.")
     if len({without_seed(chain.join.words) for chain in chains}) > 1:
-        yield Objection("claim", "The tenants say different words: they did not do the same work.")
+        yield Objection("claim", "The users say different words: they did not do the same work.")
     for chain in chains:
         if chain.seed != seed_of(transcript.nonce, chain.join.tenant):
-            yield Objection("claim", f"Tenant {chain.join.tenant} has another seed than the buyer's nonce gives.")
+            yield Objection("claim", f"User {chain.join.tenant} has another seed than the buyer's nonce gives.")
 
 
 def without_seed(words: Iterable[str]) -> tuple[str, ...]:
@@ -134,17 +134,17 @@ def _of_chains(chains: Sequence[Chain]) -> Iterator[Objection]:
         assert chain.ready is not None
         tenant, number, head = chain.join.tenant, chain.ready.number, first_link(chain.join, chain.seed, chain.ready)
         if len({each.nonce for each in chain.exchanges}) < len(chain.exchanges) or not chain.in_order:
-            yield Objection("chain", f"Tenant {tenant}: pieces overlap, or have one nonce.")
+            yield Objection("chain", f"User {tenant}: pieces overlap, or have one nonce.")
         if len(chain.exchanges) < chain.ready.pieces:
-            sentence = f"Tenant {tenant} answered {len(chain.exchanges)} of {chain.ready.pieces} pieces."
+            sentence = f"User {tenant} answered {len(chain.exchanges)} of {chain.ready.pieces} pieces."
             yield Objection("broken", sentence)
         for index, each in enumerate(chain.exchanges):
             steps = len(each.losses) / LOSS_BYTES
             if steps != number:
-                yield Objection("skipped", f"Tenant {tenant}, piece {index}: {steps:g} losses of {number} steps.")
+                yield Objection("skipped", f"User {tenant}, piece {index}: {steps:g} losses of {number} steps.")
             head = link(head, each.nonce, each.losses, each.weights)
             if head != each.chain:
-                yield Objection("chain", f"Tenant {tenant}, piece {index}: its digest does not match the answers.")
+                yield Objection("chain", f"User {tenant}, piece {index}: its digest does not match the answers.")
                 break
 
 
@@ -154,9 +154,9 @@ def _of_times(chains: Sequence[Chain], together: float) -> Iterator[Objection]:
         for index, each in enumerate(chain.exchanges):
             if each.took_ns > LATE_TIMES * usual + LATE_NS:
                 took = f"{each.took_ns / 1e9:.2f} s, where {usual / 1e9:.2f} s are usual"
-                yield Objection("late", f"Tenant {chain.join.tenant}, piece {index}: the answer took {took}.")
+                yield Objection("late", f"User {chain.join.tenant}, piece {index}: the answer took {took}.")
     if together < TOGETHER:
-        sentence = f"All tenants worked in {together:.0%} of the time of each: at least {TOGETHER:.0%} are needed."
+        sentence = f"All users worked in {together:.0%} of the time of each: at least {TOGETHER:.0%} are needed."
         yield Objection("in turn", sentence)
 
 
@@ -179,7 +179,7 @@ def _of_replays(transcript: Transcript) -> Iterator[Objection]:
     chains = {chain.join.tenant: chain for chain in transcript.chains}
     missing = sorted(chains.keys() - {replay.tenant for replay in transcript.replays})
     if missing:
-        yield Objection("unchecked", f"No piece of {many(len(missing), 'tenant')} was made again.")
+        yield Objection("unchecked", f"No piece of {many(len(missing), 'user')} was made again.")
     for replay in transcript.replays:
         chain = chains.get(replay.tenant)
         if chain is None or not 0 <= replay.index < len(chain.exchanges):
@@ -189,11 +189,11 @@ def _of_replays(transcript: Transcript) -> Iterator[Objection]:
         difference = _difference(chain, chain.exchanges[replay.index], replay, 0.0 if exact else transcript.tolerance)
         if difference is not None:
             kind, sentence = difference
-            yield Objection(kind, f"Tenant {replay.tenant}, piece {replay.index}: {sentence}")
+            yield Objection(kind, f"User {replay.tenant}, piece {replay.index}: {sentence}")
         if not exact and _spread(chain) < POWER * transcript.tolerance:
             yield Objection(
                 "no power",
-                f"Tenant {replay.tenant}: losses of different pieces differ by {_spread(chain):.2g}, and a replay on "
+                f"User {replay.tenant}: losses of different pieces differ by {_spread(chain):.2g}, and a replay on "
                 f"other software or another device may by {transcript.tolerance:g}.",
             )
 
@@ -262,6 +262,6 @@ def summary(transcript: Transcript) -> str:
     how = "bit for bit" if ruling.exact else f"within {transcript.tolerance:g}, on another device or software"
     replays = f"{ruling.replayed} of {many(ruling.pieces, 'piece')} replayed {how}"
     return (
-        f"{job}: challenge: at least {ruling.floor:.4g} items/s of {many(len(ruling.floors), 'tenant')} in "
+        f"{job}: challenge: at least {ruling.floor:.4g} items/s of {many(len(ruling.floors), 'user')} in "
         f"{ruling.seconds:.1f} s by the buyer's clock; {replays}."
     )

@@ -2,12 +2,12 @@
 
 GROUPS = {
     "for your own programs": {
-        "exec": "any command as a tenant: copies at once, and what each keeps",
+        "exec": "copies of your own program at once, and what each keeps",
         "capacity": "how many users this machine carries, each with enough of it",
     },
     "before a run": {
         "list": "the jobs of a suite: what each trains, on what, and how long it takes",
-        "plan": "this machine, and what each tenant would get of it",
+        "plan": "this machine, and what each user would get of it",
         "doctor": "what stands in the way of good numbers on this host",
     },
     "while it runs": {

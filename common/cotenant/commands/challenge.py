@@ -76,7 +76,7 @@ def parser() -> Parser:
     where = "where to listen; without a host on the loopback alone"
     add("--listen", metavar="[HOST:]PORT", required=True, help=where)
     add("--launches", type=_whole, default=0, metavar="N", help="end after so many (default: go on until Ctrl-C)")
-    add("--replays", type=_positive, default=2, metavar="K", help="pieces of each tenant to make again (default 2)")
+    add("--replays", type=_positive, default=2, metavar="K", help="pieces of each user to make again (default 2)")
     tolerance = "relative, for losses of a replay on other software or another device (default 0.001)"
     add("--tolerance", type=share, default=1e-3, metavar="SHARE", help=tolerance)
     add("--outdir", type=place, help="where transcripts go (default $BASE/output/bought)")
@@ -101,8 +101,8 @@ def _lines(transcript: Transcript) -> list[str]:
     lines = [summary(transcript)]
     for chain in transcript.chains:
         tenant, software = chain.join.tenant, chain.ready.software if chain.ready else {}
-        lines.append(f"claimed by tenant {tenant}: {chain.join.task} {printable(' '.join(chain.join.words))}")
-        lines.append(f"tenant {tenant}: {printable(', '.join(filter(None, software.values())))}")
+        lines.append(f"claimed by user {tenant}: {chain.join.task} {printable(' '.join(chain.join.words))}")
+        lines.append(f"user {tenant}: {printable(', '.join(filter(None, software.values())))}")
     reasons = verdict(transcript).reasons
     return [*lines, *(f"refused, {reason.kind}: {printable(reason.sentence)}" for reason in reasons)]
 

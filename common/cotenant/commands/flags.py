@@ -229,7 +229,7 @@ def add_slice_flags(parser: Parser, most: bool = False) -> None:
     """Add the flags that say how many slices there are, of what, and who enforces them; where users are as many as can
     be, `most` of them, on as few slices as there are devices, and in several modes of sharing these."""
     add = parser.add_argument_group("slices").add_argument
-    users = "the most that are tried" if most else "tenants (default: one per accelerator, else up to 2)"
+    users = "the most that are tried" if most else "users (default: one per accelerator, else up to 2)"
     add("--users", type=int, metavar="N", help=users)
     how = f"how slices are enforced: {', '.join(ISOLATIONS)}; `require` refuses to degrade"
     add("--isolation", choices=ISOLATIONS, default="auto", metavar="HOW", help=how)
@@ -246,5 +246,5 @@ def add_slice_flags(parser: Parser, most: bool = False) -> None:
     add("--plan", choices=("cores", "contiguous"), default="cores", help="whole cores first, or consecutive ids")
     whose = "a slice's memory comes from its processors' NUMA nodes, or from all (default local)"
     add("--mems", choices=("local", "all"), default="local", help=whose)
-    least = "memory kept from tenants, K/M/G allowed (default max(1G, 3%%))"
+    least = "memory kept from users, K/M/G allowed (default max(1G, 3%%))"
     add("--reserve", type=size, metavar="BYTES", help=least)

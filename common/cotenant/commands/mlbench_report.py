@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     # A tenant alone is a rate of its own kind, and none of the job's.
     together = of_suite(records.frame.with_row_index(AT).filter(~pl.col("solo"), pl.col("mix") == ""), given.name)
     if together.is_empty():
-        raise no_record([given.reports], "record of tenants together")
+        raise no_record([given.reports], "record of users together")
     newest, twice = newest_in(of_class(together, given.run_class))
     counted, older = newest_work(newest)
     notes = [*twice, *older, *mlbench.beside_devices(counted), *mlbench.other_devices(newest, given.gputotal)]

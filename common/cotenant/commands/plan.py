@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
 
 def parser() -> Parser:
     """Return the parser of `plan`."""
-    parser = Parser("plan", "Show this machine and the slice of each tenant. Nothing is made, nothing is started.")
+    parser = Parser("plan", "Show this machine and the slice of each user. Nothing is made, nothing is started.")
     add_slice_flags(parser)
     add_format(parser)
     return parser

@@ -64,7 +64,7 @@ def dry_lines(starts: Sequence[Start]) -> Iterator[str]:
     """Yield a line per launch, its tenants, and the first command of each cell: those of equals differ in the seed."""
     for start in starts:
         first = start.specs[0].slice
-        beside = f"tenant {first.tenant} alone" if start.solo else many(len(start.specs), "tenant")
+        beside = f"user {first.tenant} alone" if start.solo else many(len(start.specs), "user")
         processors = many(len(first.processors), "processor") + _shared(start)
         yield f"{start.label}: {beside}, {processors} and {gib(first.memory_bytes)} each"
         for program in start.different:
@@ -79,7 +79,7 @@ def whole_dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
             devices = ",".join(accelerator.uuid for accelerator in slice_.accelerators) or "none"
             beside = "alone" if start.solo else f"of {len(start.specs)}"
             cell = f": {program.cell.label}" if start.mix else ""
-            yield f"{start.label}, tenant {slice_.tenant} {beside}{cell}"
+            yield f"{start.label}, user {slice_.tenant} {beside}{cell}"
             yield (
                 f"  slice    processors {format_list(slice_.processors)}{_shared(start)}  "
                 f"nodes {format_list(slice_.nodes)}  memory {slice_.memory_bytes / 2**30:.2f} GiB  "

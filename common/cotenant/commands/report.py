@@ -28,7 +28,7 @@ def parser() -> Parser:
     """Return the parser of `report`."""
     parser = Parser(
         "report",
-        "Rates with their intervals, per job and tenant; findings with their remedies.",
+        "Rates with their intervals, per job and user; findings with their remedies.",
         "See docs/reports.md for every column, and for the tables other suites' readers know.",
     )
     add = parser.add_argument

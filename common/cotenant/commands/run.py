@@ -31,7 +31,7 @@ def parser() -> Parser:
     """Return the parser of `run`, whose help is that of the whole program."""
     parser = suite_parser(
         "",
-        "Launch the jobs of a suite, a copy per tenant at once, each in its own slice.",
+        "Launch the jobs of a suite, a copy per user at once, each in its own slice.",
         "\n".join(
             [
                 f"Arguments after -- go to the benchmarks: {PROGRAM} --name vae -- --repeat 5",
@@ -47,7 +47,7 @@ def parser() -> Parser:
     add = printed.add_argument
     add("--show", action="store_true", help="the chosen jobs with their cells; nothing runs")
     add("--dry", action="store_true", help="every launch with its command; nothing runs")
-    add("--verbose", action="store_true", help="every finding; with --dry each tenant's slice, too")
+    add("--verbose", action="store_true", help="every finding; with --dry each user's slice, too")
     add_format(printed)
     parser.add_rare_group("what fails").add_argument(
         "--strict",

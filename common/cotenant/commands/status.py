@@ -124,4 +124,4 @@ def progress_lines(suite: SuiteProgress | None, output: Path, now: datetime) -> 
 def _words(key: str) -> str:
     """Return a launch in words by its key in the journal: `vae`, or `vae.solo T1`."""
     label, alone, tenant = key.partition(f"{SOLO} T")
-    return f"{label}, tenant {tenant} alone" if alone else label
+    return f"{label}, user {tenant} alone" if alone else label

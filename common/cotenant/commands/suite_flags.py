@@ -81,7 +81,7 @@ def suite_parser(
 def _add_baseline(runs: argparse._ArgumentGroup) -> None:
     alone = runs.add_mutually_exclusive_group()
     kinds = (
-        "measure tenants alone: within launches (blocks; the default without --jobs, with --users and of mixes), "
+        "measure users alone: within launches (blocks; the default without --jobs, with --users and of mixes), "
         "behind them as long (whole) or for seconds (quick), or not (none)"
     )
     alone.add_argument("--baseline", choices=BASELINES, metavar="KIND", help=kinds)
@@ -93,7 +93,7 @@ def _add_jobs_further(parser: Parser) -> None:
     add = parser.add_rare_group("what runs, further").add_argument
     over = "each chosen job as one model over N devices (without accelerators: ranks), 0 for all; not a copy on each"
     add("--devices", type=int, metavar="N", help=over)
-    small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a tenant's device memory)"
+    small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a user's device memory)"
     add("--memory-class", choices=CLASSES, help=small)
     add("--uid", type=int, default=0, help="number of this repetition of the suite (default 0)")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
@@ -118,14 +118,14 @@ def _add_timing(parser: Parser) -> None:
     add("--no-nocache", action="store_true", help="accepted: no page-cache policy is the default")
     cache = "page cache of a launch's input: left alone, bypassed, dropped or read before it (default none)"
     add("--cache", choices=CACHE_POLICIES, default="none", help=cache)
-    victim = "when the kernel kills a process for memory: end its tenant, or that process alone (default group)"
+    victim = "when the kernel kills a process for memory: end its user, or that process alone (default group)"
     add("--on-oom", choices=("group", "process"), default="group", help=victim)
     longest = "seconds one launch may take (default 3600); 2m and 1h are times, too"
     add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help=longest)
-    ready = "seconds a launch's tenants may take to be ready for GO (default 600)"
+    ready = "seconds a launch's users may take to be ready for GO (default 600)"
     add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help=ready)
     narrow = (
-        "end a launch once half of every tenant's 95 %% interval is at most this share of its median, as 1%% or 0.01"
+        "end a launch once half of every user's 95 %% interval is at most this share of its median, as 1%% or 0.01"
     )
     add("--until-interval", type=share, metavar="SHARE", help=narrow)
     settling = "seconds of unmeasured load before the first observation (default 3s on devices, else 0)"
@@ -154,7 +154,7 @@ def add_jobs(add: Callable[..., object]) -> None:
 
 def _add_beside(parser: Parser) -> None:
     add = parser.add_rare_group("beside each other, further").add_argument
-    free = "all chosen jobs at once, a tenant for each and no slices: as --isolation none --mix with all of them"
+    free = "all chosen jobs at once, a user for each and no slices: as --isolation none --mix with all of them"
     add("--free-for-all", action="store_true", help=free)
     pressing = (
         f"each chosen job beside a neighbour of known pressure on {', '.join(OF_HOSTS)}, and on a device that both "
@@ -162,7 +162,7 @@ def _add_beside(parser: Parser) -> None:
     )
     add("--pressure", metavar="RESOURCE[:LEVELS]", action="append", default=[], help=pressing)
     sensing = (
-        "these jobs beside a neighbour on every resource that tenants share here (or those of --pressure): curves, and "
+        "these jobs beside a neighbour on every resource that users share here (or those of --pressure): curves, and "
         "fingerprints of what each loses and leaves; also beside --pairs"
     )
     add("--sense", metavar="NAMES", help=sensing)

@@ -263,7 +263,7 @@ def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) ->
     if family := next((mix.family for mix in mixes if mix.family), ""):
         if users not in (None, 2):
             raise CotenantError(
-                f"{family}: these launches are of two tenants.", "Leave out --users, or what is of two."
+                f"{family}: these launches are of two users.", "Leave out --users, or what is of two."
             )
         return 2
     if users is not None or not (given.free_for_all or given.mix is not None):

@@ -59,7 +59,7 @@ def parser() -> Parser:
     parser = Parser(
         "tune",
         "Find the fastest setting of each job that fits this machine's slices, and write a job file with it.",
-        "Rates are those of whole launches: all tenants at once, each in its slice. docs/tuning.md",
+        "Rates are those of whole launches: all users at once, each in its slice. docs/tuning.md",
         "--help lists the flags.",
     )
     add = parser.add_argument_group("what is tuned").add_argument

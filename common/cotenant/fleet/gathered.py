@@ -147,7 +147,7 @@ def _hardware(launches: Sequence[LaunchRecords]) -> str:
         max((work[word] for work in works if isinstance(work[word], int)), default=0) for word in OF_HARDWARE[1:]
     )
     tenants = max((work["tenants"] for work in works if isinstance(work["tenants"], int)), default=1)
-    each = f"{tenants} tenants of " if tenants > 1 else ""
+    each = f"{tenants} users of " if tenants > 1 else ""
     own = f"{devices} x " if devices else ""
     return f"{each}{own}{device or 'an unknown device'}, {many(processors, 'processor')}"
 

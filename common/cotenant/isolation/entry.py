@@ -40,7 +40,7 @@ def start(
     except (OSError, ValueError) as error:  # ValueError: a variable's name with `=`, a word with a NUL.
         if isinstance(error, OSError) and error.errno == errno.E2BIG:
             raise NotExecutableError(f"{command[0]} could not be executed: {error.strerror}") from error
-        raise NotIsolatedError(f"no tenant can be started: {error}") from error
+        raise NotIsolatedError(f"no user can be started: {error}") from error
 
 
 def entry_words(entry: SliceEntry, channel: int, runner: int) -> list[str]:

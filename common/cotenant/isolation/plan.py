@@ -104,7 +104,7 @@ def plan(
     `reserve_bytes` stays with the host, by default 3 % of the memory and at least 1 GiB.
     """
     if tenants < 1:
-        raise CotenantError(f"{tenants} tenants cannot be planned.", "Use --users 1 or more.")
+        raise CotenantError(f"{tenants} users cannot be planned.", "Use --users 1 or more.")
     limit = _processor_limit(machine)
     each = 1 if slices is None else tenants_of_each(slices, tenants, limit)
     in_slices, idle = share_devices(machine.accelerators, tenants // each)

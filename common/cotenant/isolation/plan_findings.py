@@ -50,14 +50,14 @@ def _sharing_findings(slices: Sequence[Slice], limit: int) -> Iterator[Finding]:
         each_part = f"{many(each, 'processor')} for every {slices[0].sharers} of them"
         fewer = "no --slices" if len(slices) <= limit else f"--users {limit} or fewer"
         yield info(
-            f"{len(slices)} tenants share {many(parts * each, 'processor')}"
+            f"{len(slices)} users share {many(parts * each, 'processor')}"
             f"{f': {each_part}' if parts > 1 else ', all the same'}.",
             f"Use {fewer} for processors of their own.",
             rule="processors_shared",
         )
     if spare := limit - each * parts:
         yield info(
-            f"{spare} of {limit} processors stay unused: {many(parts, 'slice' if parts < len(slices) else 'tenant')} "
+            f"{spare} of {limit} processors stay unused: {many(parts, 'slice' if parts < len(slices) else 'user')} "
             f"get{'s' if parts == 1 else ''} {each}{' each' if parts > 1 else ''}.",
             f"Choose {'--slices' if parts < len(slices) else '--users'} so that the cores of every node divide evenly.",
             rule="processors_unused",
@@ -74,7 +74,7 @@ def _place_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Findi
     cut = [cpus for cpus in parts_of.values() if len(cpus) > 1]
     if split := [{slice_.tenant for slice_ in slices if slice_.processors in cpus} for cpus in cut]:
         yield warning(
-            f"{len(split)} physical cores serve more than one tenant ({_tenants(set().union(*split))}).",
+            f"{len(split)} physical cores serve more than one user ({_tenants(set().union(*split))}).",
             "Use fewer --users, and not --plan contiguous.",
             rule="siblings_split",
         )
@@ -101,7 +101,7 @@ def cache_findings(slices: Sequence[Slice], caches: Iterable[Cache]) -> Iterator
         each = "" if size is None else f" of {size / MIB:g} MiB{' each' if len(those) > 1 else ''}"
         serve = "serve" if len(those) > 1 else "serves"
         yield info(
-            f"{many(len(those), 'last-level cache')}{each} (L{level}) {serve} several tenants: {which}.",
+            f"{many(len(those), 'last-level cache')}{each} (L{level}) {serve} several users: {which}.",
             "No cgroup divides a cache; --pressure llc measures what that costs. Use --users so that each has its own.",
             rule="cache_shared",
         )
@@ -113,8 +113,8 @@ def _memory_findings(machine: Machine, slices: Sequence[Slice], reserve: int) ->
     spare = available - len(slices) * slices[0].memory_bytes
     if spare * 100 > available * _UNEVEN_PERCENT:
         yield info(
-            f"{gib(spare)} of {gib(available)} stay unused: all tenants get what the scarcest node gives.",
-            "--mems all lets every tenant use every node's memory.",
+            f"{gib(spare)} of {gib(available)} stay unused: all users get what the scarcest node gives.",
+            "--mems all lets every user use every node's memory.",
             rule="memory_unused",
         )
 
@@ -130,13 +130,13 @@ def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[A
         severity = warning if part is None else info
         how = "in turn" if part is None else f"by {part.mode}"
         yield severity(
-            f"{len(slices)} tenants share {many(len(set(given)), 'device')} {how}.",
+            f"{len(slices)} users share {many(len(set(given)), 'device')} {how}.",
             f"Use {f'--users {total}' if total < len(slices) else 'no --slices'} for a device each.",
             rule="devices_shared",
         )
     if idle:
         yield info(
-            f"{len(idle)} of {total} devices stay idle: they do not divide by {len(slices)} tenants.",
+            f"{len(idle)} of {total} devices stay idle: they do not divide by {len(slices)} users.",
             f"Use --users {total} for one each.",
             rule="devices_idle",
         )
@@ -165,7 +165,7 @@ def partition_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Fi
     most = max(sum(device.is_partition for device in slice_.accelerators) for slice_ in slices)
     if most > 1:
         yield warning(
-            f"A process opens one MIG instance, and a tenant here has {most}: it uses the first.",
+            f"A process opens one MIG instance, and a user here has {most}: it uses the first.",
             f"Use --users {len(machine.accelerators)} for an instance each.",
             rule="partitions_unused",
         )
@@ -177,13 +177,13 @@ def _mixture_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Fin
         return
     unequal = len({mixture.total() for mixture in by_tenant}) > 1
     yield warning(
-        f"The tenants' {len(slices[0].processors)} processors each are of "
+        f"The users' {len(slices[0].processors)} processors each are of "
         f"{'unequally many physical cores' if unequal else 'unlike physical cores'}.",
-        "Compare tenants of such a machine with care, or choose --users so that each sort of core divides.",
+        "Compare users of such a machine with care, or choose --users so that each sort of core divides.",
         rule="cores_uneven",
     )
 
 
 def _tenants(tenants: Iterable[int]) -> str:
     ids = set(tenants)
-    return f"tenant{'s' if len(ids) > 1 else ''} {format_list(ids)}"
+    return f"user{'s' if len(ids) > 1 else ''} {format_list(ids)}"

@@ -27,7 +27,7 @@ def tenants_of_each(slices: int, tenants: int, limit: int) -> int:
     if tenants % slices:
         even = [count for count in range(1, limit + 1) if tenants % count == 0]
         raise CotenantError(
-            f"{many(tenants, 'tenant')} cannot share {many(slices, 'slice')} equally.",
+            f"{many(tenants, 'user')} cannot share {many(slices, 'slice')} equally.",
             f"Use --slices {' or '.join(map(str, even))}, or --users {slices * (tenants // slices + 1)}.",
         )
     return tenants // slices

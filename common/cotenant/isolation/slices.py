@@ -43,13 +43,13 @@ class CgroupSlice(LiveSlice):
         try:
             back = self._read_back()
         except (OSError, ValueError) as error:
-            raise NotIsolatedError(f"the slice of tenant {self._slice.tenant} cannot be read back: {error}") from error
+            raise NotIsolatedError(f"the slice of user {self._slice.tenant} cannot be read back: {error}") from error
         for difference in self._differences(back):
             raise NotIsolatedError(difference)
         return back
 
     def changes(self, pids: Collection[int]) -> list[str]:
-        planned = f"tenant {self._slice.tenant} was planned"
+        planned = f"user {self._slice.tenant} was planned"
         try:
             sentences = [f"{difference} now" for difference in self._differences(self._read_back())]
             left = sorted(self._group.outside(pids))
@@ -85,9 +85,9 @@ class CgroupSlice(LiveSlice):
         try:
             found = self._move(processors)
         except OSError as error:
-            raise NotIsolatedError(f"tenant {self._slice.tenant} cannot be moved to {planned}: {error}") from error
+            raise NotIsolatedError(f"user {self._slice.tenant} cannot be moved to {planned}: {error}") from error
         if found != planned:
-            raise NotIsolatedError(f"tenant {self._slice.tenant} was to run on {planned}, and is on {found}")
+            raise NotIsolatedError(f"user {self._slice.tenant} was to run on {planned}, and is on {found}")
 
     def _move(self, processors: Sequence[int]) -> str:
         """Write the processors; return those that hold. Raises OSError."""
@@ -111,7 +111,7 @@ class CgroupSlice(LiveSlice):
         for what, actual, planned, place in self._comparisons(back):
             # None stands for a value that this kernel cannot say; of memory it always can.
             if actual != planned and (actual is not None or what == "bytes of memory"):
-                yield f"tenant {self._slice.tenant} was planned with {what} {planned}, but {place} holds {actual}"
+                yield f"user {self._slice.tenant} was planned with {what} {planned}, but {place} holds {actual}"
 
     def _comparisons(self, back: ReadBack) -> Iterator[tuple[str, object, object, Path]]:
         """Yield each value read back, with the planned one and where it was read."""
@@ -152,7 +152,7 @@ class CgroupBackend(Backend):
             if not isinstance(error, FileExistsError):
                 with contextlib.suppress(NotIsolatedError):
                     live.remove()
-            raise NotIsolatedError(f"the slice of tenant {slice_.tenant} cannot be made: {error}") from error
+            raise NotIsolatedError(f"the slice of user {slice_.tenant} cannot be made: {error}") from error
         return live
 
     def close(self) -> None:

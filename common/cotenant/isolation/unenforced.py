@@ -58,9 +58,9 @@ class UnenforcedSlice(LiveSlice):
         try:
             found = self._family.bind(processors)
         except OSError as error:
-            raise NotIsolatedError(f"tenant {self._tenant} cannot be moved: {error}") from error
+            raise NotIsolatedError(f"user {self._tenant} cannot be moved: {error}") from error
         if found != sorted(processors):
-            raise NotIsolatedError(f"tenant {self._tenant} was to run on {sorted(processors)}, and is on {found}")
+            raise NotIsolatedError(f"user {self._tenant} was to run on {sorted(processors)}, and is on {found}")
 
     def kill(self) -> None:
         kill_marked(self._run, self._tenant)

@@ -71,14 +71,14 @@ def by_blocks(
     has time for. Raises ProtocolError where the tenants of one cell disagree.
     """
     if any(tenant.live.held_by is None for tenant in tenants):
-        return "nothing here can hold a tenant still: the kernel's freezer is missing"
+        return "nothing here can hold a user still: the kernel's freezer is missing"
     if any(tenant.several for tenant in tenants):
-        return "a tenant is of several processes, which wait for each other"
+        return "a user is of several processes, which wait for each other"
     ranks = {tenant.index: tenant.ranks[0] for tenant in tenants}
     timed = {index: steady_ns(rank.ready["warm_up_ns"]) for index, rank in ranks.items() if rank.ready is not None}
     steps_ns = {index: step_ns for index, step_ns in timed.items() if step_ns is not None}
     if len(steps_ns) < len(tenants):
-        return "a tenant has timed none of its steps"
+        return "a user has timed none of its steps"
     schedule = _schedule(tenants, steps_ns, budget_s, pairs, crowd)
     if schedule is None:
         rounds, longest_s = LEAST_ROUNDS, max(steps_ns.values()) / 1e9

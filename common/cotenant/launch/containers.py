@@ -104,7 +104,7 @@ def image_of(singularity: str | None, docker: str | None) -> Image | None:
         program = shutil.which("podman")
         if program is None:
             raise CotenantError(
-                "--docker needs podman: the containers of Docker's daemon do not live in a tenant's slice.",
+                "--docker needs podman: the containers of Docker's daemon do not live in a user's slice.",
                 "apt-get install podman; it runs the same images.",
             )
         if subprocess.run([program, "image", "exists", docker], capture_output=True, check=False).returncode:

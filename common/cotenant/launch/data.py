@@ -69,7 +69,7 @@ def prepare_data(options: Options, starts: Iterable[Start], interruption: Interr
         if interruption.requested:
             return Prepared()
         if is_shared_memory(options.paths.data) and options.isolation != "none" and own_shm_can_be_had():
-            place = f"{options.paths.data} lies in /dev/shm, of which each tenant has one of its own."
+            place = f"{options.paths.data} lies in /dev/shm, of which each user has one of its own."
             return Prepared(f"{place} Name another DATA_DIRECTORY.")
         observer.preparing(str(script))
         return _make(script, options.paths, options.run, interruption)

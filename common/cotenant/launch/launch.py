@@ -366,9 +366,9 @@ class Launch:
         link.close()
         culprit = owner_of([other for other in self._tenants if other is not tenant], link.peer)
         if culprit is not None and not culprit.lost:
-            sentence = f"Its process {who} has connected to the socket of tenant {tenant.index}."
+            sentence = f"Its process {who} has connected to the socket of user {tenant.index}."
             self._kill([culprit], ("failed", sentence))
-            before_go = f"Tenant {culprit.index} ended before GO (failed): {sentence}"
+            before_go = f"User {culprit.index} ended before GO (failed): {sentence}"
             self._kill([other for other in self._tenants if other is not culprit], ("aborted", before_go))
 
     def _read_links(self, tenant: Tenant) -> None:
@@ -505,7 +505,7 @@ class Launch:
             self._stop_if_done()
         else:
             outcome, message = outcome_of(tenant, self._kills.so_far(self._tenants))
-            sentence = f"Tenant {tenant.index} ended before GO ({outcome}): {message}"
+            sentence = f"User {tenant.index} ended before GO ({outcome}): {message}"
             self._kill([other for other in self._tenants if other is not tenant], ("aborted", sentence))
 
     def _end_those_due(self, now_s: float, elapsed_s: float) -> None:

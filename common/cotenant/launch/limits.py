@@ -69,7 +69,7 @@ class Limits:
         requested = {rank.requested for rank in ranks if rank.requested is not None}
         if len(requested) != 1:
             amounts = sorted(map(dataclasses.astuple, requested))
-            raise ProtocolError(f"Tenants disagree on number, repeat and skip: {amounts}.")
+            raise ProtocolError(f"Users disagree on number, repeat and skip: {amounts}.")
         warm_ups_ns = [rank.ready["warm_up_ns"] for rank in ranks if rank.ready is not None]
         (amount,), batch_ns = requested, slowest_ns(warm_ups_ns)
         if amount.number == UNSAID:

@@ -133,4 +133,4 @@ def _half_batch(tenant: Tenant) -> str:
     # Where there is a device most of the batch lies there, and the host holds libraries.
     if (size := number_behind(tenant.spec.command, *BATCH_FLAGS) or own) > 1 and not tenant.spec.slice.accelerators:
         return f"Try half the batch: -- --batch-size {size // 2}"
-    return "Give it less to hold, or fewer tenants with --users."
+    return "Give it less to hold, or fewer users with --users."

@@ -81,7 +81,7 @@ def not_started(specs: Iterable[TenantSpec], culprit: TenantSpec, error: OSError
     if isinstance(error, NotIsolatedError) and not isinstance(error, NotExecutableError):
         outcome, what = ("not_isolated", "could not be isolated")
     why = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    aborted = f"Tenant {culprit.slice.tenant} {what}: {why}"
+    aborted = f"User {culprit.slice.tenant} {what}: {why}"
     return tuple(
         TenantResult(spec, outcome, f"{why}.") if spec is culprit else TenantResult(spec, "aborted", aborted)
         for spec in specs

@@ -158,7 +158,7 @@ class SuiteRun:
             by_turns = "what each keeps is measured within them, by turns"
             return f"{launches} (baseline blocks: {by_turns}{f'; {alone} of one user alone' if alone else ''})"
         if not alone:
-            return f"{launches} (--baseline {kind} adds none: no job here has several tenants)"
+            return f"{launches} (--baseline {kind} adds none: no job here has several users)"
         where = (
             "on the whole machine, without slices" if self.chosen.backend.name == NoIsolation.name else "in its slice"
         )
@@ -462,7 +462,7 @@ class SuiteRun:
                 orphans = end_orphans(self._own_children | self._reaper.pids, begin_ticks)
                 # Whoever was in a slice has ended with it.
                 if orphans and backend.location():
-                    changes += (f"tenants were planned in slices, but {listed(orphans.values(), 3)} lived outside",)
+                    changes += (f"users were planned in slices, but {listed(orphans.values(), 3)} lived outside",)
             except NotIsolatedError as error:
                 left_behind = left_behind or str(error)
         if given := held():

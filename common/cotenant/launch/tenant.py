@@ -146,7 +146,7 @@ class Tenant:
             raise ProtocolError(f"'{hello.kind}' before hello")
         index, number, world = (hello.fields[name] for name in ("tenant", "rank", "world"))
         if index != self.index:
-            raise ProtocolError(f"hello as tenant {index}, which it is not")
+            raise ProtocolError(f"hello as user {index}, which it is not")
         elsewhere = hello.fields.get("elsewhere", 0)
         alike = all((rank.world, rank.elsewhere) == (world, elsewhere) for rank in self.ranks.values())
         if not 0 <= number < world or not alike:

@@ -55,7 +55,7 @@ class Turns:
         groups: dict[str, list[Tenant]] = {}
         for tenant in self._tenants:
             devices = tenant.spec.slice.accelerators
-            place = (devices[0].uuid or devices[0].pci) if devices else f"tenant {tenant.index}"
+            place = (devices[0].uuid or devices[0].pci) if devices else f"user {tenant.index}"
             groups.setdefault(place, []).append(tenant)
         return groups
 

@@ -21,7 +21,7 @@ class ProofCheck:
 
 
 def name_of(record: Record) -> str:
-    return f"{record.name}, repetition {record.run_id}, tenant {record.tenant}"
+    return f"{record.name}, repetition {record.run_id}, user {record.tenant}"
 
 
 def chain_of(record: Record) -> str:

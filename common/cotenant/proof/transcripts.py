@@ -45,12 +45,12 @@ def _unlike_records(transcript: Transcript, records: Sequence[Record]) -> Iterat
     for chain in transcript.chains:
         record = by_chain.get(chain.head)
         if not chain.head or record is None:
-            yield f"no record has the end of tenant {chain.join.tenant}'s chain."
+            yield f"no record has the end of user {chain.join.tenant}'s chain."
         elif record.tenant != chain.join.tenant or record.arguments.get("seed") != chain.seed:
-            yield f"the record of tenant {chain.join.tenant} is of another tenant or seed."
+            yield f"the record of user {chain.join.tenant} is of another user or seed."
         elif not _is_said(without_seed(chain.join.words), without_seed(words_without(record.command))):
             said = quoted(" ".join(chain.join.words))
-            yield f"tenant {chain.join.tenant} claims {said}, and its record has other arguments."
+            yield f"user {chain.join.tenant} claims {said}, and its record has other arguments."
     rates = [record.train_item.avg for record in map(by_chain.get, heads) if record and record.train_item]
     floor = verdict(transcript).floor
     if len(rates) == len(heads) and floor > MOST_OF_RATE * sum(rates):

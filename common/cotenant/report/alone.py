@@ -139,7 +139,7 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
         return Side(reason=mixed)
     uids = set.intersection(*(set(tenants.get(who, ())) for who in beside)) if beside else set()
     node = {uid: sum(tenants[who][uid] for who in beside) for uid in sorted(uids)}
-    why = "; ".join(f"{reason} (tenant {', '.join(who)})" for reason, who in others.items())
+    why = "; ".join(f"{reason} (user {', '.join(who)})" for reason, who in others.items())
     doubts = {rule for row in like for rule in row["warning_findings"].split(",") if rule}
     return Side(node, dict(tenants), why, doubts=tuple(sorted(doubts)), rows=dict(rows))
 

@@ -113,11 +113,11 @@ def _mix(suite: str, host: str, mix: str, isolation: str, jobs: Sequence[JobSumm
         reasons.append("its launches did different work: report on one directory of them")
     launched = {dict(launch.work)["tenants"] for job in jobs for launch in job.rates}
     if not reasons and launched != {len(tenants)}:
-        reasons.append(f"there are records of {len(tenants)} of its {max(launched)} tenants")
+        reasons.append(f"there are records of {len(tenants)} of its {max(launched)} users")
     measures, energy = (None, None) if reasons else measured(jobs, tenants)
     if measures is None:
         tenants = [replace(tenant, progress=None) for tenant in tenants]
-        reasons = reasons or ["no repetition has all tenants together and each of their jobs alone"]
+        reasons = reasons or ["no repetition has all users together and each of their jobs alone"]
     sharers = max(job.sharers for job in jobs)
     return MixBlock(suite, host, mix, isolation, sharers, tuple(tenants), measures, tuple(reasons), energy)
 

@@ -36,7 +36,7 @@ from cotenant.stats.evenness import differences_within
 from cotenant.stats.kept import Kept, joint
 
 OF_MIXES = (
-    "/ alone: a tenant's rate beside the others over its rate alone in its slice; slowdown: its inverse. STP: the sum "
+    "/ alone: a user's rate beside the others over its rate alone in its slice; slowdown: its inverse. STP: the sum "
     "of / alone, how many slices those of the mix are worth; ANTT: the mean slowdown; fairness: the least / alone over "
     "the greatest; tax: 1 - STP / slices."
 )
@@ -61,7 +61,7 @@ def _share_kept(item: Item) -> Cell:
 MIX_PLACE: Sequence[Column[Item]] = place_columns(lambda item: item[0], "suite", "host", "mix", "isolation")
 MIX_COLUMNS: Sequence[Column[Item]] = (
     *MIX_PLACE,
-    Column("tenant", lambda item: word(item[1].tenant, "tenant")),
+    Column("user", lambda item: word(item[1].tenant, "tenant")),
     Column("job", lambda item: word(item[1].job, "job"), left=True),
     *kept_columns("/ alone", lambda item: item[1].progress, "progress"),
     Column("share kept", _share_kept, optional=True),
@@ -78,7 +78,7 @@ MIX_COLUMNS: Sequence[Column[Item]] = (
 def mix_grid(blocks: Sequence[MixBlock]) -> Grid:
     """Return a row per tenant of each mix, and its measures below. Of programs' rows each measure is one."""
     groups = [
-        RowGroup([*_mix_rows(block)], f"{block.mix}: {len(block.tenants)} tenants", _facts(block), [*_mix_notes(block)])
+        RowGroup([*_mix_rows(block)], f"{block.mix}: {len(block.tenants)} users", _facts(block), [*_mix_notes(block)])
         for block in blocks
     ]
     tenants = [tenant for block in blocks for tenant in block.tenants]
@@ -117,7 +117,7 @@ def _mix_notes(block: MixBlock) -> Iterator[Words]:
         parts = [
             f"STP {shown(measures.stp)} of {measures.slices:g} slices",
             f"ANTT {shown(measures.antt)}",
-            f"worst slowdown {shown(measures.worst_slowdown)}, tenant {worst.tenant} ({worst.job})",
+            f"worst slowdown {shown(measures.worst_slowdown)}, user {worst.tenant} ({worst.job})",
             f"fairness {shown(measures.fairness)}",
             f"tax {percents(measures.tax)}",
             *([f"energy {shown(block.energy)}"] if block.energy else []),

@@ -185,7 +185,7 @@ FIELDS = (
     *("baseline", "jobs", "note"),
 )
 LEGEND = (
-    "alone: a tenant alone in its slice; together: all at once, each in its slice; no slices: all at once with "
+    "alone: a user alone in its slice; together: all at once, each in its slice; no slices: all at once with "
     "--isolation none, over the same alone. worth: together in slices over together without. 1 - (/ alone) is what "
     "neighbours cost."
 )
@@ -225,7 +225,7 @@ WORTH = _ratio_columns("worth", "worth", optional=True)
 UNSLICED_KEPT = _ratio_columns("unsliced_kept", "no slices / alone", optional=True)
 COLUMNS = (
     *PLACE,
-    Column("tenant", _tenant),
+    Column("user", _tenant),
     *KEPT,
     *WORTH,
     *_rate_columns("alone", "alone"),
@@ -273,5 +273,5 @@ def _notes(block: InterferenceBlock) -> Iterator[Words]:
         yield from (((f"{line.job}: {note}", ""),) for note in line.notes)
         if (lone := line.unsliced_alone) is not None and line.tenant is not None:
             rate = f"{numbers.rate(lone.rate)} ({numbers.span(lone.interval)}, n {lone.n})"
-            words = f"tenant {line.tenant} alone on the whole machine, without a slice: {rate}"
+            words = f"user {line.tenant} alone on the whole machine, without a slice: {rate}"
             yield ((f"{line.job}: {words}; no ratio here is of that.", ""),)

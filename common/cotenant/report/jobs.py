@@ -204,7 +204,7 @@ def rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
 
 
 OF_TENANT: Sequence[Column[tuple[str, Estimate]]] = (
-    Column("tenant", lambda pair: word(pair[0], "tenant")),
+    Column("user", lambda pair: word(pair[0], "tenant")),
     *rate_columns(lambda pair: pair[1]),
 )
 

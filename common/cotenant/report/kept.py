@@ -26,7 +26,7 @@ SINGLE = "Measured once: no interval over launches, and another launch may diffe
 STEPS_HEADING = "p50, p95, p99 of a step"
 OF_STEPS = f"{STEPS_HEADING}: medians over launches, of a job whose steps somebody waits for."
 OF_ENERGY = (
-    "energy: joules of the devices, by their own counters, over those of the same items by each tenant alone, one "
+    "energy: joules of the devices, by their own counters, over those of the same items by each user alone, one "
     "after another. Nothing tells the joules of one user of a device apart."
 )
 STEP_FIELDS = (*STEP_TIMES, *(f"alone_{name}" for name in STEP_TIMES))

@@ -23,7 +23,7 @@ INTERVAL_S = 0.95
 
 
 class Drawing:
-    """What is drawn below the lines that `tell` is given, which stay; it goes when it is closed.
+    """A region that is drawn below the lines that `tell` is given; these stay, and it goes when it is closed.
 
     `lost`: the terminal is gone, and nothing more is written to it. That ends no suite.
     """

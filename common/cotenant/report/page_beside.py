@@ -20,7 +20,7 @@ from cotenant.report.summary import Summary
 from cotenant.results.launches import grouped
 
 OF_BARS = (
-    "line: what a tenant is entitled to; bars over it: 95 % intervals, dotted those of a single launch's observations"
+    "line: what a user is entitled to; bars over it: 95 % intervals, dotted those of a single launch's observations"
 )
 OF_PICTURES = ("fairness", "tax")
 """Columns that the page leaves to --table share: with them its table would be wider than a screen."""
@@ -72,7 +72,7 @@ def mix_pictures(summary: Summary) -> Iterator[Picture | None]:
     """Yield the bars of each mix, None where no progress is known."""
     for index, block in enumerate(outside_pairs(summary)):
         drawn = progress_bars(block, f"mix{index}")
-        title = f"{block.mix}: each tenant's rate over what it has alone"
+        title = f"{block.mix}: each user's rate over what it has alone"
         yield None if drawn is None else Picture(Markup(drawn), title, OF_BARS)
 
 

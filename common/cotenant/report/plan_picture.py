@@ -89,9 +89,9 @@ def _heading(plan: Document) -> Iterator[Text]:
     yield Text(", ".join(counts))
     share = f"{many(tenants[0]['processor_total'], 'processor')} and {_size(tenants[0]['memory_bytes'])}"
     how = "whole cores first" if plan["policy"] == "cores" else "consecutive ids"
-    yield Text(f"{many(len(tenants), 'tenant')} with {share}{' each' if len(tenants) > 1 else ''}, {how}")
+    yield Text(f"{many(len(tenants), 'user')} with {share}{' each' if len(tenants) > 1 else ''}, {how}")
     if (sharers := tenants[0]["sharers"]) > 1:
-        yield Text(f"shared: {sharers} tenants have the same processors, each its own memory")
+        yield Text(f"shared: {sharers} users have the same processors, each its own memory")
     yield Text("; not held: ".join(filter(None, (f"isolation {plan['backend']}", ", ".join(plan["unenforced"])))))
 
 
@@ -173,8 +173,8 @@ def _tenants(plan: Document) -> Grid:
     """Return a row per tenant, and the rest."""
     tenants = plan["tenants"]
     columns: Sequence[Column[Document]] = (
-        Column("tenant", lambda tenant: _letter(tenant["part"], _part_total(plan)), left=True),
-        Column("", lambda tenant: word(str(tenant["tenant"]))),
+        Column("", lambda tenant: _letter(tenant["part"], _part_total(plan)), left=True),
+        Column("user", lambda tenant: word(str(tenant["tenant"]))),
         Column("processors", lambda tenant: word(tenant["processors"]), left=True),
         Column("shared by", lambda tenant: _shared(tenant["sharers"]), optional=True),
         Column("cores", lambda tenant: word(str(tenant["core_total"]))),

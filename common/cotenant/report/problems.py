@@ -103,7 +103,7 @@ PASTED = {
     **dict.fromkeys(("slow_start", "loaded_ahead"), "{again} -- --skip {value:.0f}"),
     "drift": "{again} --settle 10s",
     "few_observations": "{again} --budget 30s",
-    "slow_tenant": f"{PROGRAM} plan",
+    "slow_user": f"{PROGRAM} plan",
     "not_enforced": "sudo ./cgroup_setup.sh",
     **dict.fromkeys(OF_HOST, "{again}"),
 }

@@ -92,7 +92,7 @@ def _point(job: JobSummary) -> SharePoint:
     first, slowest = tenants[0], max(tenants, key=lambda of: 0.0 if of.steps is None else of.steps.p99_ns)
     measures, energy = (None, None) if note else measured([job], tenants)
     if measures is None and not note:
-        note = "no repetition has all tenants together and alone"
+        note = "no repetition has all users together and alone"
     frame = job.members.columns("settled_s", "device_load_percent", "entitlement")
     entitlement = frame["entitlement"][0] or 1 / first.sharers
     loads = frame["device_load_percent"].drop_nulls()

@@ -203,7 +203,7 @@ def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
         )
         .collect(engine="streaming")
     )
-    missing = pl.concat_str("members", pl.lit(" of "), "alike", pl.lit(" tenants have a record."))
+    missing = pl.concat_str("members", pl.lit(" of "), "alike", pl.lit(" users have a record."))
     launches = (
         launches.join(flaws, on=key, how="left", nulls_equal=True, maintain_order="left")
         .join(_mixed(keyed, key), on=key, how="left", nulls_equal=True, maintain_order="left")
@@ -238,7 +238,7 @@ def _launches(launches: pl.DataFrame, equal: Mapping[str, str]) -> Iterator[Laun
 
 def _flaw() -> pl.Expr:
     """Why a row has no rate to add to its launch's; one that has any never asks."""
-    tenant = pl.lit("tenant ") + pl.col("vcd")  # pl.format panics where a column's first chunk is empty (polars 2.1)
+    tenant = pl.lit("user ") + pl.col("vcd")  # pl.format panics where a column's first chunk is empty (polars 2.1)
     rules = pl.col("findings").str.replace_all(",", ", ", literal=True)
     return (
         pl.when(~pl.col("completed"))
@@ -257,7 +257,7 @@ def _mixed(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     values = works.group_by(key).agg(pl.col(*_SAME).cast(pl.String).fill_null("None").unique(maintain_order=True))
     differences = [
         pl.when(pl.col(name).list.len() > 1).then(
-            pl.lit(f"its tenants did different work ({name.replace('_', ' ')} ")
+            pl.lit(f"its users did different work ({name.replace('_', ' ')} ")
             + pl.col(name).list.join(" and ")
             + ")."
         )

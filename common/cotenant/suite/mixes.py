@@ -48,7 +48,7 @@ def mix_of(entry: Mapping[str, object]) -> Mix:
     """Return the mix of an entry of a job file, its cells not yet looked up. Raises CotenantError."""
     check_keys_of(entry, KEYS)
     if entry.get("cgroup", "student") != "student":
-        raise CotenantError("'cgroup' of a mix is 'student': its tenants have a slice each.", "Leave it out.")
+        raise CotenantError("'cgroup' of a mix is 'student': its users have a slice each.", "Leave it out.")
     return Mix(name_of(dict(entry)), tuple(texts_of(entry, "mix")), positive_of(dict(entry), "timeout"))
 
 
@@ -102,7 +102,7 @@ def mix_named(text: str) -> Mix:
     labels = labels_named(text, "--mix")
     if len(labels) == 1:
         raise CotenantError(
-            f"--mix: all tenants would run {quoted(labels[0])}, as without it.",
+            f"--mix: all users would run {quoted(labels[0])}, as without it.",
             f"Use --name {labels[0]}, or name others.",
         )
     return Mix(checked_name(JOINED.join(labels)), tuple(labels))

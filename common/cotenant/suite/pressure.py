@@ -56,7 +56,7 @@ def why_unpressed(labels: Iterable[str], devices: Sequence[Collection[object]], 
         return "there is no device to be pressed."
     if PCIE in resources or set.intersection(*map(set, devices)):
         return ""
-    return "each tenant has a device of its own: show the runner one (CUDA_VISIBLE_DEVICES=0), and use --share time."
+    return "each user has a device of its own: show the runner one (CUDA_VISIBLE_DEVICES=0), and use --share time."
 
 
 def neighbours(text: str) -> tuple[Job, ...]:

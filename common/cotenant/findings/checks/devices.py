@@ -94,13 +94,13 @@ def modes(facts: Facts) -> Inspection:
         )
     if mig and len(mig) < len(states):
         yield warning(
-            f"Devices {listed(mig)} are partitioned by MIG and the others are not: tenants get unequal devices.",
+            f"Devices {listed(mig)} are partitioned by MIG and the others are not: users get unequal devices.",
             "Choose one kind with CUDA_VISIBLE_DEVICES.",
             rule="mig_mixed",
         )
     if mps:
         yield warning(
-            f"MPS serves devices {listed(mps)}: tenants of one device run at once instead of in turn, and fail "
+            f"MPS serves devices {listed(mps)}: users of one device run at once instead of in turn, and fail "
             "together.",
             "echo quit | nvidia-cuda-mps-control",
             rule="mps",
@@ -114,7 +114,7 @@ def modes(facts: Facts) -> Inspection:
         sentence = "Devices are in compute mode PROHIBITED: nothing can compute on them."
         yield error(sentence, "nvidia-smi -c DEFAULT", rule="compute_mode")
     elif "exclusive" in compute_modes and shared and not served:
-        sentence = "Devices are in compute mode EXCLUSIVE, and tenants are to share them: the second would fail."
+        sentence = "Devices are in compute mode EXCLUSIVE, and users are to share them: the second would fail."
         yield error(sentence, "nvidia-smi -c DEFAULT", rule="compute_mode")
     return f"MIG {_on(mig, len(states))}, MPS {_on(mps, len(states))}"
 

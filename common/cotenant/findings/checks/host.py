@@ -73,7 +73,7 @@ def niceness(facts: Facts) -> Inspection:
     """Whether other work goes before our processes: who is nice makes room for everybody else."""
     if facts.niceness > 0:
         yield warning(
-            f"We run with a niceness of {facts.niceness}, and so will the tenants: all other work goes before theirs.",
+            f"We run with a niceness of {facts.niceness}, and so will the users: all other work goes before theirs.",
             "Start it without nice; on a cluster of Ray, start Ray with RAY_worker_niceness=0.",
         )
     return f"a niceness of {facts.niceness}"
@@ -114,7 +114,7 @@ def turbo(facts: Facts) -> Inspection:
     if not facts.clocking.boost:
         return "off: clocks do not depend on the neighbours"
     yield info(
-        "The processors boost: a tenant alone runs at higher clocks than one beside busy neighbours.",
+        "The processors boost: a user alone runs at higher clocks than one beside busy neighbours.",
         "This is how the machine is used; switch boost off in the firmware or by sysfs to compare implementations.",
         rule="boost",
     )
@@ -139,7 +139,7 @@ def foreign_load(facts: Facts) -> Inspection:
     yield warning(
         f"Other work keeps {busy_of(busy, total)} of {total} processors busy"
         f"{f': {names}.' if names else '. No process could be caught at it.'}",
-        "End it, or wait for it: the tenants lack what it uses." if names else LOOK_FOR,
+        "End it, or wait for it: the users lack what it uses." if names else LOOK_FOR,
         rule="busy_host",
     )
     return text
@@ -178,10 +178,10 @@ def free_memory(facts: Facts) -> Inspection:
         return text
     promised = sum(tenant.memory_bytes for tenant in facts.plan.slices)
     if free >= promised:
-        return f"{text}, {gib(promised)} of it promised to tenants"
+        return f"{text}, {gib(promised)} of it promised to users"
     yield warning(
         f"The slices promise {gib(promised)}, and others leave {gib(free)}: "
-        f"tenants that use all of theirs would bring {whose} out of memory.",
+        f"users that use all of theirs would bring {whose} out of memory.",
         "End what else uses memory, or keep more back with --reserve.",
         rule="memory_taken",
         # Who is killed for memory has no rate.
@@ -217,11 +217,11 @@ def swap(facts: Facts) -> Inspection:
     text = f"{gib(used)} of {gib(memory.swap_bytes)} in use"
     closed = facts.isolation is not None and "swap" not in facts.isolation.unenforced
     if closed and not used:
-        return f"{text}, closed to tenants"
+        return f"{text}, closed to users"
     sentence = (
         f"{gib(used)} of swap are in use: what lies there comes back during somebody's observations."
         if closed
-        else f"There are {gib(memory.swap_bytes)} of swap that this isolation does not close to tenants."
+        else f"There are {gib(memory.swap_bytes)} of swap that this isolation does not close to users."
     )
     severity = info if closed else warning
     yield severity(sentence, "swapoff -a")
@@ -232,7 +232,7 @@ def swap(facts: Facts) -> Inspection:
 def shared_memory(facts: Facts) -> Inspection:
     """/dev/shm, through which data-loader processes hand over their batches: full, they die of a bus error."""
     if facts.isolation is not None and facts.isolation.own_shm:
-        return "one of each tenant's own, as large as its memory"
+        return "one of each user's own, as large as its memory"
     shared, needed = facts.shared, facts.loader_bytes
     if shared is None:
         there, free = "There is no /dev/shm", 0

@@ -65,7 +65,7 @@ def share_not_seen(record: Record) -> Finding | None:
             "A benchmark of cotenant.bench does.",
         )
     return error(
-        f"--share {share.asked} was asked for, and the tenant saw {share.seen}.",
+        f"--share {share.asked} was asked for, and the user saw {share.seen}.",
         "Its log has the driver's messages; another user's MPS daemon may serve the device.",
     )
 
@@ -108,6 +108,6 @@ def device_in_use(record: Record) -> Finding | None:
     if not users:
         return None
     return warning(
-        f"While tenants were timed other processes used their devices: {', '.join(users)}.",
+        f"While users were timed other processes used their devices: {', '.join(users)}.",
         "End them, or leave those devices out with CUDA_VISIBLE_DEVICES.",
     )

@@ -44,7 +44,7 @@ def runner_share(record: Record) -> Finding | None:
     if share is None or share < MOST_RUNNER:
         return None
     return warning(
-        f"The runner used {100 * share:.1f} % of a processor while tenants were timed.",
+        f"The runner used {100 * share:.1f} % of a processor while users were timed.",
         "Make observations longer (--number): each one sends the runner a message.",
         value=share,
         effect=_of_slice(share, record),
@@ -59,7 +59,7 @@ def shm_kept(record: Record) -> Finding | None:
         return None
     return warning(
         f"{leftover['files']} files ({leftover['memory_bytes'] / 2**20:.1f} MiB) that appeared in /dev/shm during this "
-        "launch are still there: nothing shows that its tenants made them.",
+        "launch are still there: nothing shows that its users made them.",
         "See with ls -lt /dev/shm whose they are, and remove a benchmark's: the next launch finds less memory.",
         value=float(leftover["memory_bytes"]),
         effect=0.0,
@@ -113,7 +113,7 @@ def processes_refused(record: Record) -> Finding | None:
     if not refused:
         return None
     return warning(
-        f"A limit on processes refused this tenant a new process or thread {many(refused, 'time')}.",
+        f"A limit on processes refused this user a new process or thread {many(refused, 'time')}.",
         "Ask for fewer workers and threads, or raise what limits the runner's own: ulimit -u, TasksMax, pids.max.",
     )
 
@@ -139,10 +139,10 @@ def foreign_load(record: Record) -> Finding | None:
     caught = sum(user["share"] for user in foreign["busiest"])
     uncaught = "" if caught >= busy / 2 else f" {UNCAUGHT}"
     return warning(
-        f"While tenants were timed other work kept {busy_of(busy, total)} of {total} processors busy{names}.{uncaught}",
-        "End it, or wait for it, and run the job again: the tenants lacked what it used."
+        f"While users were timed other work kept {busy_of(busy, total)} of {total} processors busy{names}.{uncaught}",
+        "End it, or wait for it, and run the job again: the users lacked what it used."
         if busiest
-        else f"{LOOK_FOR} Then run the job again: the tenants lacked what it used.",
+        else f"{LOOK_FOR} Then run the job again: the users lacked what it used.",
         value=busy,
         effect=_of_slice(busy, record),
     )

@@ -70,8 +70,8 @@ def different_work(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[
         values = list(dict.fromkeys(work[name] for work in works))
         if len(values) > 1:
             finding = error(
-                f"The tenants of this launch did different work: {name} {listed(values)}.",
-                "Let every tenant do what the job's arguments say; only --seed differs between them.",
+                f"The users of this launch did different work: {name} {listed(values)}.",
+                "Let every user do what the job's arguments say; only --seed differs between them.",
             )
             return dict.fromkeys(measured, finding)
     return {}
@@ -99,9 +99,9 @@ def different_items(launch: Sequence[Record], earlier: Sequence[Record]) -> dict
     if max(counts[least]) * (1 if constant else OTHER_ITEMS) >= min(counts[most]):
         return {}
     finding = error(
-        f"Tenants {launch[least].tenant} and {launch[most].tenant} did equal work, and counted "
+        f"Users {launch[least].tenant} and {launch[most].tenant} did equal work, and counted "
         f"{median(counts[least]):g} and {median(counts[most]):g} items in an observation.",
-        "Count in `items` what a step trains on; only --seed differs between tenants.",
+        "Count in `items` what a step trains on; only --seed differs between users.",
     )
     return dict.fromkeys(counts, finding)
 
@@ -117,16 +117,16 @@ def same_seed(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, 
     for seed, equal in places.items():
         if len(equal) > 1:
             finding = warning(
-                f"Tenants {listed(launch[place].tenant for place in equal)} ran with one seed ({seed}): they read the "
+                f"Users {listed(launch[place].tenant for place in equal)} ran with one seed ({seed}): they read the "
                 "same data in the same order.",
-                "Let the benchmark take --seed: every tenant is given its own.",
+                "Let the benchmark take --seed: every user is given its own.",
             )
             findings |= dict.fromkeys(equal, finding)
     return findings
 
 
 @launch_rule
-def slow_tenant(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
+def slow_user(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
     """A tenant that got clearly less than its neighbours in the same launch."""
     numbers = [record.statistics for record in launch if record.statistics is not None and not record.invalid]
     if len(numbers) < len(launch) or len(launch) < 2:
@@ -138,7 +138,7 @@ def slow_tenant(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int
         return {}
     ratio = worst.median / best.median
     finding = warning(
-        f"Tenant {launch[slow].tenant} ran at {ratio:.3f} times the rate of tenant {launch[fast].tenant}.",
+        f"User {launch[slow].tenant} ran at {ratio:.3f} times the rate of user {launch[fast].tenant}.",
         "Compare their slices, clocks and counters in the records: the command `plan` shows who is given what.",
         value=ratio,
         effect=1 - ratio,

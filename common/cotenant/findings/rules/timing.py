@@ -109,8 +109,8 @@ def neighbour_lost(record: Record) -> Finding | None:
     if record.comparable or not record.completed:
         return None
     return error(
-        "Another tenant of this launch did not finish, so this rate was not measured beside all of them.",
-        "Mend the failed tenant (its record names the reason) and run the job again.",
+        "Another user of this launch did not finish, so this rate was not measured beside all of them.",
+        "Mend the failed user (its record names the reason) and run the job again.",
     )
 
 
@@ -122,7 +122,7 @@ def overlap(record: Record) -> Finding | None:
     # Downwards: 98.996 % must not read as the 99 % that would do.
     percent = math.floor(10_000 * record.rendezvous.overlap) / 100
     return error(
-        f"Only {percent:.2f} % of the observed time lies inside the load common to all tenants.",
+        f"Only {percent:.2f} % of the observed time lies inside the load common to all users.",
         "Make observations longer (--number), or keep other work off the machine.",
         value=record.rendezvous.overlap,
         effect=1 - record.rendezvous.overlap,
@@ -149,7 +149,7 @@ def idle_load(record: Record) -> Finding | None:
     one = len(idle) == 1
     severity = error if any(work.beside < RESTS * work.own for work in idle.values()) else warning
     return severity(
-        f"{'Tenant' if one else 'Tenants'} {listed(idle)} used {worst.beside:.2f} processors while others were "
+        f"{'User' if one else 'Users'} {listed(idle)} used {worst.beside:.2f} processors while others were "
         f"observed, and {worst.own:.2f} in {'its' if one else 'their'} own observations: "
         f"{100 * worst.idle_share:.0f} % of the others' time was beside nobody.",
         "Go on with the same steps from t0 until STOP, also in skipped observations and after the last one.",
@@ -275,7 +275,7 @@ def host_bound(record: Record) -> Finding | None:
     return info(
         f"host-bound: the device was done {100 * lead_ns / batch_ns:.1f} % of a batch after the host had issued its "
         "last work, so this is the rate of the host.",
-        "A larger batch, --graph, --compile, or more processors for the tenant show the device's own.",
+        "A larger batch, --graph, --compile, or more processors for the user show the device's own.",
     )
 
 

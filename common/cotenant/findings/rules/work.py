@@ -288,7 +288,7 @@ def seed(record: Record) -> Finding | None:
         return None
     return warning(
         f"Asked for seed {requested}, but it ran with seed {seen}.",
-        "Let the benchmark take --seed: every tenant and every repetition has its own.",
+        "Let the benchmark take --seed: every user and every repetition has its own.",
     )
 
 

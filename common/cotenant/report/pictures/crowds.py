@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from cotenant.report.pictures.canvas import ACCENT, INK, PAPER, SOFT, axes_of, svg
 
 APART = 0.12
-"""Of launches and of a search's rounds that have one number of users: so far apart are they drawn."""
+"""Half the distance between the points of launches and of a search's rounds with one number of users."""
 
 
 @dataclass(frozen=True, slots=True)
