@@ -178,7 +178,7 @@ def runner_of(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("budget", "status", "said"),
     [
-        ("3m --dry", 0, "train.duet: 2 tenants"),
+        ("3m --dry", 0, "train.duet: 2 users"),
         pytest.param("15", 3, "B is slower than A: it has", marks=pytest.mark.slow),
     ],
     ids=["dry", "run"],

@@ -66,7 +66,7 @@ def test_suites_and_reports_need_none_of_them_and_their_commands_say_so(tmp_path
     # Each part begins with the status of the command before it.
     statuses = [int(part.split("\n")[0]) for part in (*said[1:], rest)]
     assert statuses == [0] * len(work) + [2] * (len(words) - len(work)), ended.stdout
-    assert "sums: 2 tenants" in said[0]
+    assert "sums: 2 users" in said[0]
     assert "vae" in said[1]
     assert all(command in said[3] for command in COMMANDS)
     for room, lines in need.items():

@@ -129,7 +129,7 @@ def test_a_notebook_shows_the_sentence_and_the_chart(sample: Path, tmp_path: Pat
     assert ">wlm</text>" in shown
     assert "hollow: suspect" in shown
     mixed = cotenant.load(write(tmp_path, [*beside("vae", "convnet"), *solo("vae"), *solo("convnet")]))
-    assert "each tenant&#x27;s rate over what it has alone</b><svg" in mixed._repr_html_()
+    assert "each user&#x27;s rate over what it has alone</b><svg" in mixed._repr_html_()
     assert mixed.kept is None
     assert {job.mix for job in mixed.jobs} == {"vae+convnet"}
 
@@ -173,7 +173,7 @@ def test_a_plan_is_that_of_the_command(capsys: Capture) -> None:
     assert str(made) == call(capsys, *words)[1]
     assert [slice_.tenant for slice_ in made.slices] == [0, 1, 2]
     assert made._repr_html_().startswith("<pre>")
-    for wrong, sentence in (({"share": "half"}, "'half' is not time, mps"), ({"users": 0}, "0 tenants cannot")):
+    for wrong, sentence in (({"share": "half"}, "'half' is not time, mps"), ({"users": 0}, "0 users cannot")):
         with pytest.raises(cotenant.CotenantError) as refused:
             cotenant.plan(**wrong)  # type: ignore[arg-type]
         assert sentence in str(refused.value)

@@ -73,7 +73,7 @@ def test_honest_tenants_pass_and_their_floor_is_their_rate(honest: Transcript) -
     assert found.floor == sum(found.floors)
     assert found.together == 1.0
     assert {chain.seed for chain in honest.chains} == {seed_of(honest.nonce, 0), seed_of(honest.nonce, 1)}
-    assert f"at least {found.floor:.4g} items/s of 2 tenants in 5.0 s" in summary(honest)
+    assert f"at least {found.floor:.4g} items/s of 2 users in 5.0 s" in summary(honest)
     assert read(written(honest)) == honest
     joins = [replace(chain.join, job="vae\n\x1b[2J") for chain in honest.chains]
     chains = [replace(chain, join=join) for chain, join in zip(honest.chains, joins, strict=True)]
@@ -86,8 +86,8 @@ def test_what_is_printed_has_the_claim_of_every_tenant(honest: Transcript) -> No
     first, second = honest.chains
     smaller = replace(second, join=replace(second.join, words=("--width", "1\x1b[2J")))
     lines = _lines(replace(honest, chains=[first, smaller]))
-    assert f"claimed by tenant 0: {TASK} --lr 1" in lines
-    assert f"claimed by tenant 1: {TASK} --width 1" in lines
+    assert f"claimed by user 0: {TASK} --lr 1" in lines
+    assert f"claimed by user 1: {TASK} --width 1" in lines
 
 
 def in_turn(vendor: Vendor) -> Callable[[int, int], None]:
@@ -129,7 +129,7 @@ def cheats() -> dict[str, tuple[Vendor, str, str]]:
             f"{NUMBER - 1} losses of {NUMBER} steps",
         ),
         "a late answer": (late, "late", "piece 3: the answer took 1"),
-        "tenants in turn": (turns, "in turn", "All tenants worked in"),
+        "users in turn": (turns, "in turn", "All users worked in"),
         "a changed loss": (own(lambda seed, _, nonce: losses_of(seed, nonce, scale=0.5)), "changed", "first step"),
         "computed before": (own(lambda seed, *_: losses_of(seed, bytes(32))), "changed", "first step"),
         "another seed": (own(lambda _, __, nonce: losses_of(1, nonce)), "changed", "first step"),
@@ -170,7 +170,7 @@ EDITS: dict[str, tuple[Callable[[Transcript], Transcript], set[str]]] = {
     "one nonce twice": (lambda t: edited(t, nonce=t.chains[0].exchanges[0].nonce), {"chain"}),
     "an answer before its nonce": (lambda t: edited(t, came_ns=0), {"chain"}),
     "a seed of one's own": (lambda t: replace(t, nonce=bytes(32)), {"claim"}),
-    "a tenant left out": (lambda t: replace(t, chains=t.chains[:1], replays=t.replays[:2]), {"claim"}),
+    "a user left out": (lambda t: replace(t, chains=t.chains[:1], replays=t.replays[:2]), {"claim"}),
     "pieces left out": (
         lambda t: replace(
             t,
@@ -180,7 +180,7 @@ EDITS: dict[str, tuple[Callable[[Transcript], Transcript], set[str]]] = {
         {"broken", "unchecked"},
     ),
     "nothing replayed": (lambda t: replace(t, replays=[]), {"unchecked"}),
-    "one tenant not replayed": (lambda t: replace(t, replays=t.replays[:2]), {"unchecked"}),
+    "one user not replayed": (lambda t: replace(t, replays=t.replays[:2]), {"unchecked"}),
     "nobody answered": (lambda t: replace(t, chains=[], replays=[]), {"broken"}),
     "elsewhere, as far as roundings go": (lambda t: differently(t, 1 + 1e-5), set()),
     "elsewhere, another loss": (lambda t: differently(t, 1.01), {"changed"}),
@@ -335,8 +335,8 @@ def test_a_launch_that_breaks_off_is_kept_with_the_reason(what: str) -> None:
     transcript = challenged(vendor, **({"replayer": failing} if "to replay" in what else {}))
     assert "broken" in kinds(transcript)
     words = {
-        "leaves": "Tenant 1 left",
-        "answers twice": "Tenant 1 does not speak",
+        "leaves": "User 1 left",
+        "answers twice": "User 1 does not speak",
         "fails to replay": "It does not run here.",
         "has no room to replay": "No space left.",
     }

@@ -70,7 +70,7 @@ def test_controllers_that_the_kernel_lacks_are_named(host: FakeHost) -> None:
     (host.cgroups / "cgroup.controllers").write_text("cpuset memory\n")
     said = host.setup("--dry-run")
     assert said.returncode == 0, said.stderr
-    assert "no pids controller in /sys/fs/cgroup: the number of a tenant's processes will not be" in said.stdout
+    assert "no pids controller in /sys/fs/cgroup: the number of a user's processes will not be" in said.stdout
     assert "+pids" not in said.stdout
     assert "The kernel offers no io controller in /sys/fs/cgroup: slices do without what it counts.\n" in said.stdout
 

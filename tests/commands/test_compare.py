@@ -167,7 +167,7 @@ def test_a_launch_that_failed_or_is_foreign_is_said_and_left_out(a: Path, tmp_pa
     assert status == 0
     assert "SAME" in said
     assert "foreign.json: it has no `name`; skipped." in errors
-    assert "repetition 9: tenant 0 timeout." in errors
+    assert "repetition 9: user 0 timeout." in errors
 
 
 def test_a_job_has_the_margin_of_its_own_noise(a: Path, tmp_path: Path, capsys: Capture) -> None:

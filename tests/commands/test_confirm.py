@@ -160,7 +160,7 @@ def test_a_launch_that_fails_again_is_no_passing(loose: Suites, measured: Path, 
     ended = compare(changed(measured, loose.folder / "a", times=10), measured, "--", "--no-such-flag")
     assert ended.returncode == 1
     assert "INVALID  NOT CONFIRMED by new launches" in ended.stdout
-    assert "repetition 5: tenant 0 failed." in ended.stderr
+    assert "repetition 5: user 0 failed." in ended.stderr
 
 
 def test_what_is_the_same_or_cannot_confirm_is_not_run(here: Suites, measured: Path, capsys: Capture) -> None:

@@ -57,7 +57,7 @@ TABLE = {
     "list": Shown((r"^job +cells +item ", r"^vae +1 +image "), HEAVY),
     "plan --users 4": Shown((r"^ *B +3 ", r"^memory: .* 4 x "), HEAVY),
     "doctor --quick --jobs sums.json": Shown((r"^  ok +packages +all that 1 job", r"^\d\d checks: "), HEAVY),
-    f"{SUITE} --dry": Shown((r"^sums: 2 tenants, ", r"sums\.py --repeat 8 --seed 100$"), HEAVY),
+    f"{SUITE} --dry": Shown((r"^sums: 2 users, ", r"sums\.py --repeat 8 --seed 100$"), HEAVY),
     f"{SUITE} --show": Shown((r"^sums +student +1 cell ",), HEAVY),
     SUITE: Shown((r"^1/1 sums +\w+ +\d+ s ", r"^sums  ", r"^As a page, with pictures: "), ("torch", "matplotlib")),
     "status": Shown(

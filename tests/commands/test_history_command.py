@@ -66,7 +66,7 @@ def test_what_is_not_kept_is_said(capsys: Capture, tmp_path: Path, store: Path) 
     status, said, errors = history(capsys, "add", tmp_path, "--store", store)
     assert status == 0
     assert said.startswith("1 launches added")
-    assert "wlm, repetition 0: 1 of 2 tenants have a record. Not added." in errors
+    assert "wlm, repetition 0: 1 of 2 users have a record. Not added." in errors
     assert "foreign.json: it has no `name`; skipped." in errors
     assert "without a rate 1 timeout" in history(capsys, "show", "--store", store)[1]
 

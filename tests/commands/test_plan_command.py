@@ -29,7 +29,7 @@ def test_this_host_as_a_person_sees_it(capsys: Capture) -> None:
     status, said, errors = call(capsys, "plan", "--users", 1, "--isolation", "none")
     assert (status, errors) == (0, "")
     lines = said.splitlines()
-    assert lines[2].startswith(f"1 tenant with {len(os.sched_getaffinity(0))} processor")
+    assert lines[2].startswith(f"1 user with {len(os.sched_getaffinity(0))} processor")
     assert lines[3] == "isolation none; not held: processors, nodes, memory, swap, pids"
     assert any(line.split()[:2] == ["A", "0"] for line in lines)
     assert "\x1b" not in said

@@ -58,7 +58,7 @@ def test_dry_names_what_tasks_refuse(tmp_path: Path, capsys: Capture, monkeypatc
     path.write_text(json.dumps([*jobs, job("echo.py", args={"--nonsense": ""})]))
     words = ("run", "--isolation", "none", "--users", 2, "--jobs", path, "--dry")
     status, said, errors = call(capsys, *words)
-    assert (status, said.count(": 1 tenant, ")) == (2, 8)
+    assert (status, said.count(": 1 user, ")) == (2, 8)
     assert not (tmp_path / "base").exists()
     of_jobs = dict(line.removeprefix("cotenant: ").split(": ", 1) for line in errors.splitlines())
     assert list(of_jobs) == ["lstm", "typo", "skips.c2", "acktr"]

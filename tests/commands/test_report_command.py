@@ -44,7 +44,7 @@ def test_other_programs_read_standard_output_and_people_standard_error(reports: 
     _, said, errors = run(capsys, reports, "--format", "csv")
     assert {row["job"] for row in csv.DictReader(io.StringIO(said))} == {"vae", "cart"}
     assert "torn.json: it is not JSON, or cut off; skipped." in errors
-    assert "vae, repetition 3: tenant 0 aborted." in errors
+    assert "vae, repetition 3: user 0 aborted." in errors
     assert run(capsys, reports, "--format", "md")[1].startswith("| suite |")
     content = json.loads(run(capsys, reports, "--format", "json", "--job", "v*")[1])
     assert [job["job"] for job in content["jobs"]] == ["vae"]

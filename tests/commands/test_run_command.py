@@ -46,7 +46,7 @@ def test_dry_says_exactly_what_a_run_does_and_makes_nothing(v1: Suites) -> None:
     assert not v1.cgroups()
     lines = dry.stdout.splitlines()
     assert [line for line in lines if line.startswith("job")] == [
-        f"job.c{cell}, tenant {tenant} of 2" for cell in (1, 2) for tenant in (0, 1)
+        f"job.c{cell}, user {tenant} of 2" for cell in (1, 2) for tenant in (0, 1)
     ]
     assert f"  command  {TENANTS}/echo.py --x 1 'a b' --y 2 --seed 200" in lines
     assert [line.split()[2] for line in lines if line.startswith("  slice")] == ["0", "1"] * 2
@@ -94,7 +94,7 @@ def test_devices_choose_the_twins_that_own_the_machine(loose: Suites, capsys: Ca
     words = ["run", "--isolation", "none", "--users", 2, "--jobs", loose.jobs([*jobs, job(name="b")]), "--dry"]
     for chosen in (("--name", "a"), ("--name", "a_*"), ("--name", "a*", "--name", "b")):
         dry = call(capsys, *words, "--devices", 2, *chosen)[1].splitlines()
-        launches = [line.split(":")[0] for line in dry if ": 1 tenant, " in line]
+        launches = [line.split(":")[0] for line in dry if ": 1 user, " in line]
         assert launches == ["a_all_fp32", "a_all_bf16"]
         assert [line.split()[1:5] for line in dry if line.startswith("  /")] == [
             ["--precision", precision, "--devices", "2"] for precision in ("fp32", "bf16")
@@ -125,7 +125,7 @@ def test_free_for_all_is_every_job_at_once_without_slices(loose: Suites, capsys:
     assert (status, errors) == (0, "cotenant: whole: left out of --free-for-all, as each owns the machine.\n")
     assert "3 users without slices, as everybody just starts (isolation none)" in said
     launches = [line for line in said.splitlines() if line.startswith(("free-for-all", "  /"))]
-    assert launches[0].startswith("free-for-all: 3 tenants")
+    assert launches[0].startswith("free-for-all: 3 users")
     assert [" ".join(line.split()[1:3]) for line in launches[1:]] == ["--x 1", "--x 2", "--seed 300"]
     for more, why in {
         ("--isolation", "v1"): "without slices",
@@ -143,8 +143,8 @@ def test_cells_of_more_devices_than_there_are_are_named_and_no_failure(loose: Su
     dry = call(capsys, *words, "--dry")[1].splitlines()
     assert left_out in dry
     assert [line.partition(",")[0] for line in dry if line.startswith("job.")] == [
-        "job.c1: 1 tenant",
-        "job.c2: 1 tenant",
+        "job.c1: 1 user",
+        "job.c2: 1 user",
     ]
     assert len(dry) < 12
     document = json.loads(call(capsys, *words, "--dry", "--json")[1])

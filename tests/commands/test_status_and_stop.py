@@ -130,8 +130,8 @@ def test_how_far_a_suite_is() -> None:
 
     assert lines() == ["No suite has begun in /out."]
     began, first, other = start(), launch("a"), start(uid=1)
-    assert lines(began, first) == ["s, repetition 0, in /out: 1 of 2 launches done.", "For 540 s: b, tenant 1 alone."]
-    assert lines(began, first, runs=False)[1] == "It was cut off. With --resume it goes on with b, tenant 1 alone."
+    assert lines(began, first) == ["s, repetition 0, in /out: 1 of 2 launches done.", "For 540 s: b, user 1 alone."]
+    assert lines(began, first, runs=False)[1] == "It was cut off. With --resume it goes on with b, user 1 alone."
     assert lines(began, first, other)[0] == "s, repetition 1, in /out: 0 of 2 launches done."
     again = start(resumed=True)
     assert lines(began, first, again)[0] == "s, repetition 0, in /out: 1 of 2 launches done."
@@ -140,4 +140,4 @@ def test_how_far_a_suite_is() -> None:
     anew = lines(began, first, start())
     assert anew[0] == "s, repetition 0, in /out: 0 of 2 launches done."
     anew_and_on = lines(began, first, launch("b.solo T1"), start(), first, start(resumed=True))
-    assert anew_and_on == ["s, repetition 0, in /out: 1 of 2 launches done.", "For 60 s: b, tenant 1 alone."]
+    assert anew_and_on == ["s, repetition 0, in /out: 1 of 2 launches done.", "For 60 s: b, user 1 alone."]

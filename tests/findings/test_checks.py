@@ -41,7 +41,7 @@ from machine.invented import GIB, device, machine
 
 NMS = "RuntimeError: operator torchvision::nms does not exist"
 REFUSED = Finding("not_isolated", "error", "Isolation is required.", "Run as root.")
-TIGHT = Finding("no_plan", "error", "9 tenants do not fit.", "Use fewer.")
+TIGHT = Finding("no_plan", "error", "9 users do not fit.", "Use fewer.")
 PYTHON = DeviceProcess(77, "python", 2 * GIB)
 MPS = DeviceProcess(5, "nvidia-cuda-mps-server", None)
 

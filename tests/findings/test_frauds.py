@@ -83,8 +83,8 @@ def test_a_fraud_is_invalid_and_averaged_nowhere(name: str, reports: Path, capsy
     assert rates(capsys, reports) == honest
     out, _ = said(capsys, "report", reports)
     assert "5/6 clean" in out
-    assert f"repetition 5: tenant 0 is INVALID ({', '.join(one.rule for one in fraud.findings)})" in out
-    assert f"repetition 5: tenant 0 is INVALID ({rule}" in said(capsys, "compare", reports, reports)[1]
+    assert f"repetition 5: user 0 is INVALID ({', '.join(one.rule for one in fraud.findings)})" in out
+    assert f"repetition 5: user 0 is INVALID ({rule}" in said(capsys, "compare", reports, reports)[1]
     assert f"INVALID: {rule}" in said(capsys, "mlbench-report", "--reports", reports)[0]
 
 
@@ -163,7 +163,7 @@ def test_tenants_of_different_work_have_no_sum(tmp_path: Path, capsys: pytest.Ca
         part = a_part(arguments=ARGUMENTS | {"batch_size": batch_size})
         where = {"tenant": tenant, "tenants": 2, "vcd": str(tenant)}
         write_record(tmp_path, a_launch(0, place=where, told={"part": part}), NOON)
-    assert "its tenants did different work (batch size 128 and 64)" in said(capsys, "report", tmp_path)[0]
+    assert "its users did different work (batch size 128 and 64)" in said(capsys, "report", tmp_path)[0]
 
 
 PLANTED = {

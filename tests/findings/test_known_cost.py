@@ -81,7 +81,7 @@ def test_what_was_planted_is_found_and_nothing_else(words: list[str], expected: 
         pytest.param(["--drift", "0.3"], {"drift"}, marks=pytest.mark.slow),
         (["--spike", "7", "--stall", "15", "--slow-tenant", "1"], {"outliers", "input_stall", "slow_user"}),
     ],
-    ids=["steady", "drift", "spike, stall, slow tenant"],
+    ids=["steady", "drift", "spike, stall, slow user"],
 )
 def test_through_a_real_launch(loose: Suites, words: list[str], planted_here: set[str]) -> None:
     ended = loose.run([job("planted.py", "--repeat", 22, *words)], "--users", TENANTS, "--strict")

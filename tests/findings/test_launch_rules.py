@@ -53,15 +53,15 @@ def wide(record: Record) -> Record:
     return replace(record, statistics=dataclasses.replace(record.statistics, interval=ends))
 
 
-WORK = "The tenants of this launch did different work"
+WORK = "The users of this launch did different work"
 FIRES: list[tuple[str, str, Callable[[], tuple[list[Record], list[Record]]], list[int], str]] = [
-    ("same_seed", "warning", lambda: (pair(seed=100), []), [0, 1], "Tenants 0, 1 ran with one seed (100): they read"),
+    ("same_seed", "warning", lambda: (pair(seed=100), []), [0, 1], "Users 0, 1 ran with one seed (100): they read"),
     (
         "slow_user",
         "warning",
         lambda: (pair(slower=1.25), []),
         [1],
-        "Tenant 1 ran at 0.800 times the rate of tenant 0.",
+        "User 1 ran at 0.800 times the rate of user 0.",
     ),
     ("different_work", "error", lambda: (pair(batch_size=64), []), [0, 1], f"{WORK}: batch_size 128, 64."),
     (
@@ -76,14 +76,14 @@ FIRES: list[tuple[str, str, Callable[[], tuple[list[Record], list[Record]]], lis
         "error",
         lambda: (pair(items=[3841]), []),
         [0, 1],
-        "Tenants 0 and 1 did equal work, and counted 3840 and 3841 items in an observation.",
+        "Users 0 and 1 did equal work, and counted 3840 and 3841 items in an observation.",
     ),
     (
         "different_items",
         "error",
         lambda: (pair(slower=1.65, items=[5761, 7000]), []),
         [0, 1],
-        "Tenants 0 and 1 did equal work",
+        "Users 0 and 1 did equal work",
     ),
     (
         "no_speed_up",

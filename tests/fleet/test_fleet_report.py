@@ -152,7 +152,7 @@ def test_failures_losses_and_shared_hosts(tmp_path: Path, capsys: Capture) -> No
     lines = {line.split()[0]: line for line in text[: text.index("Tested")].splitlines()}
     assert status == 1
     assert "SUSPECT" in lines["node02"]
-    assert "vae, repetition 0: tenant 0 device_out_of_memory." in lines["node02"]
+    assert "vae, repetition 0: user 0 device_out_of_memory." in lines["node02"]
     assert "lost: its process ended.; 8 launches of it are kept" in lines["node04"]
     assert "failed: No space.; no record of it came" in lines["node10"]
     assert lines["node00"].split()[-1] == "shared"
@@ -200,7 +200,7 @@ def test_a_node_is_as_fast_as_its_slowest_tenant(tmp_path: Path, capsys: Capture
     assert status == 1
     assert line.split()[:4] == ["node05", "SUSPECT", "compute", "-20.0"]
     assert ".R0.D2.json" in line
-    assert "3 tenants of Some Processor, 1 processor" in text
+    assert "3 users of Some Processor, 1 processor" in text
 
 
 @pytest.mark.slow

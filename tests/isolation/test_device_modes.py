@@ -42,7 +42,7 @@ def test_parts_of_a_device_are_equal_and_leave_room_for_contexts() -> None:
     assert made.device_share_bytes == (16 * GIB - 2 * CONTEXT_BYTES) // 2
     (finding,) = made.findings
     assert (finding.rule, finding.severity) == ("devices_shared", "info")
-    assert finding.sentence == "2 tenants share 1 device by time."
+    assert finding.sentence == "2 users share 1 device by time."
     silent = replace(device(0), memory_bytes=0)
     assert parts(2, "time", silent)[0].memory_bytes == 0
 

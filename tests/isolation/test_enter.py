@@ -164,7 +164,7 @@ def test_the_tenant_dies_with_its_runner(tmp_path: Path) -> None:
     noted = tmp_path / "pid"
     script = f"trap '' TERM; echo $$ > {noted}.part; mv {noted}.part {noted}; while :; do sleep 1; done"
     with subprocess.Popen([sys.executable, "-c", RUNNER, "/bin/sh", "-c", script]) as process:
-        eventually(lambda: numbers(noted), "the tenant's pid")
+        eventually(lambda: numbers(noted), "the user's pid")
         (pid,) = numbers(noted)
         try:
             assert not is_dead(pid)
@@ -176,10 +176,10 @@ def test_the_tenant_dies_with_its_runner(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_started_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NotIsolatedError, match="no tenant can be started: illegal environment variable name"):
+    with pytest.raises(NotIsolatedError, match="no user can be started: illegal environment variable name"):
         product.start(FREE, 0, 1, ["/bin/true"], {"A=B": "c"})
     monkeypatch.setattr(sys, "executable", "/none/python")
-    with pytest.raises(NotIsolatedError, match=r"no tenant can be started: .*'/none/python'"):
+    with pytest.raises(NotIsolatedError, match=r"no user can be started: .*'/none/python'"):
         product.start(FREE, 0, 1, ["/bin/true"], {})
 
 

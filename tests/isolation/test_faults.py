@@ -46,7 +46,7 @@ def test_a_slice_is_what_was_planned_on_an_older_kernel_too(
     assert (back.processors, back.nodes, back.memory_bytes, back.pids_max) == ("2-3", "1", LIMIT, str(PIDS_MAX))
     assert back.memory_and_swap_bytes == (None if unenforced else LIMIT)
     assert back.oom_group == (None if name == "kernel" or "memory.oom.group" in lacking else "1")
-    with pytest.raises(NotIsolatedError, match=r"the slice of tenant 0 cannot be made: .*File exists"):
+    with pytest.raises(NotIsolatedError, match=r"the slice of user 0 cannot be made: .*File exists"):
         backend.create(PLANNED)
     assert kernel.at("memory").is_dir()
     backend.close()
@@ -95,7 +95,7 @@ def test_another_answer_than_planned(either: FaultyFiles) -> None:
     assert live.changes(()) == []
     peak = either.at("memory") / ("memory.max_usage_in_bytes" if either.opened_by == "v1" else "memory.peak")
     either.put(peak, 2 * LIMIT)
-    assert live.changes(()) == [f"tenant 0 was planned with bytes of memory {LIMIT}, but has held {2 * LIMIT}"]
+    assert live.changes(()) == [f"user 0 was planned with bytes of memory {LIMIT}, but has held {2 * LIMIT}"]
 
 
 def test_a_kernel_that_rounds_down_to_its_page(kernel: FakeKernel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_a_limit_on_processes_above_is_shared_out_by_slices(v2_kernel: FakeV2) -
     backend = v2_kernel.opened()
     assert backend.create(replace(PLANNED, slices=4)).verify().pids_max == "225"
     v2_kernel.put(v2_kernel.own / "pids.max", "few")
-    with pytest.raises(NotIsolatedError, match=r"the slice of tenant 2 cannot be made: .*'few'"):
+    with pytest.raises(NotIsolatedError, match=r"the slice of user 2 cannot be made: .*'few'"):
         backend.create(slice_of(2, [5]))
 
 

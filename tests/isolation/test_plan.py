@@ -66,8 +66,8 @@ PLANS = [  # Others are in test_plan_fleet.py.
     Row("a core without its sibling", of_cores((0, 4), (5,), (2, 6)), "0,4 2,6", "processors_unused", "5"),
     Row("holes in the numbering", of_cores((2, 10), (3, 11), (6, 14), (40, 41)), "2-3,10-11 6,14,40-41"),
     Row("less for one node", machine(nodes=2, cores=16, without=(0, 1)), "2-15 16-29", "processors_unused", "30-31"),
-    Row("one tenant has everything", machine(nodes=2, cores=4), "0-7", nodes="0-1"),
-    Row("two nodes, three tenants", machine(nodes=2, cores=6), "0-3 6-9 4-5,10-11", "nodes_straddled", nodes="0 1 0-1"),
+    Row("one user has everything", machine(nodes=2, cores=4), "0-7", nodes="0-1"),
+    Row("two nodes, three users", machine(nodes=2, cores=6), "0-3 6-9 4-5,10-11", "nodes_straddled", nodes="0 1 0-1"),
     Row("splits no core", machine(cores=6, threads=2, quota=3.5), "0 1", "processor_quota processors_unused", "2-11"),
     Row("that it need not", machine(cores=6, threads=2, quota=10), "0-1,4,6-7 2-3,5,8-9", "processor_quota", "10-11"),
     Row("a quota below one processor", machine(cores=4, quota=0.5), "0", "processor_quota", "1-3"),
@@ -99,16 +99,16 @@ def test_who_gets_which_processors() -> None:
 
 def test_sentences_count_and_name() -> None:
     sentences = {
-        (machine(cores=4, threads=2), 3): "2 of 8 processors stay unused: 3 tenants get 2 each.",
-        (machine(cores=4, threads=2), 5): "2 physical cores serve more than one tenant (tenants 0-3).",
+        (machine(cores=4, threads=2), 3): "2 of 8 processors stay unused: 3 users get 2 each.",
+        (machine(cores=4, threads=2), 5): "2 physical cores serve more than one user (users 0-3).",
         (machine(nodes=2, cores=48, quota=10.0), 2): "A quota of 10 leaves 10 of 96 processors to give out.",
-        (machine(cores=4), 6): "6 tenants share 4 processors: 2 processors for every 3 of them.",
-        (machine(cores=2), 3): "3 tenants share 2 processors, all the same.",
+        (machine(cores=4), 6): "6 users share 4 processors: 2 processors for every 3 of them.",
+        (machine(cores=2), 3): "3 users share 2 processors, all the same.",
     }
     for (host, tenants), sentence in sentences.items():
         assert plan(host, tenants).findings[-1].sentence == sentence
     (finding,) = plan(machine(nodes=2, cores=4, devices=NODE_0), 4).findings
-    assert "tenants 2-3" in finding.sentence
+    assert "users 2-3" in finding.sentence
 
 
 def test_server_with_eight_devices_on_two_nodes() -> None:
@@ -169,7 +169,7 @@ def test_tenants_of_a_slice_share_its_processors_and_device_and_have_equal_parts
     # Tenants of a slice with two devices both use the first.
     made = plan(machine(cores=4, devices=tuple(map(device, range(4)))), 4, slices=2)
     assert rules(made) == ["processors_shared", "devices_shared"]
-    assert made.findings[1].sentence == "4 tenants share 4 devices in turn."
+    assert made.findings[1].sentence == "4 users share 4 devices in turn."
     assert made.findings[1].remedy == "Use no --slices for a device each."
     for users, slices, remedy in [(4, 3, "--slices 1 or 2 or 4, or --users 6"), (4, 9, "1 to 4"), (4, 0, "1 to 4")]:
         with pytest.raises(CotenantError, match=f"Use {remedy if slices == 3 else f'--slices {remedy}'}"):
@@ -200,7 +200,7 @@ def test_memory() -> None:
 def test_too_little_memory() -> None:
     with pytest.raises(CotenantError, match=r"A reserve of 1\.00 GiB does not fit 1\.00 GiB of memory\."):
         plan(machine(memory_bytes=GIB), 1)
-    with pytest.raises(CotenantError, match="leave less than 16 MiB for each of 2 tenants"):
+    with pytest.raises(CotenantError, match="leave less than 16 MiB for each of 2 users"):
         plan(machine(memory_bytes=GIB + PAGE_BYTES), 2)
     with pytest.raises(CotenantError, match="A reserve of"):
         plan(machine(), 1, reserve_bytes=-1)
@@ -252,11 +252,11 @@ def test_ranks_are_pinned_near_their_devices() -> None:
         (
             4,
             (
-                "2 last-level caches of 32 MiB each (L3) serve several tenants: "
-                "tenants 0-1 (processors 0-3); tenants 2-3 (processors 4-7)."
+                "2 last-level caches of 32 MiB each (L3) serve several users: "
+                "users 0-1 (processors 0-3); users 2-3 (processors 4-7)."
             ),
         ),
-        (3, "1 last-level cache of 32 MiB (L3) serves several tenants: tenants 1-2 (processors 4-7)."),
+        (3, "1 last-level cache of 32 MiB (L3) serves several users: users 1-2 (processors 4-7)."),
     ],
 )
 def test_last_level_caches_of_several_tenants_are_named(tenants: int, sentence: str) -> None:

@@ -17,13 +17,13 @@ GIB = 1 << 30
 
 
 CASES = """
-# eight devices on two nodes: each tenant beside its own, siblings k and k + 128 together
+# eight devices on two nodes: each user beside its own, siblings k and k + 128 together
 dgx; cpus 0-15,128-143 16-31,144-159 32-47,160-175 48-63,176-191 64-79,192-207 80-95,208-223 96-111,224-239
   112-127,240-255; nodes 0 0 0 0 1 1 1 1; devices 0 1 2 3 4 5 6 7
 # fewer users than devices: two devices each, two idle, and 42 cores do not divide a node of 64
 dgx; cpus 0-41,128-169 42-63,106-125,170-191,234-253 64-105,192-233; nodes 0 0-1 1; devices 0-1 2-3 4-5; users 3;
   unused 126-127,254-255; rules processors_unused nodes_straddled devices_idle
-# twice as many users as devices: tenants i and i + 8 share one, and both are near it
+# twice as many users as devices: users i and i + 8 share one, and both are near it
 dgx; cpus 0-7,128-135 8-15,136-143 16-23,144-151 24-31,152-159 64-71,192-199 72-79,200-207 80-87,208-215 88-95,216-223
   32-39,160-167 40-47,168-175 48-55,176-183 56-63,184-191 96-103,224-231 104-111,232-239 112-119,240-247
   120-127,248-255; nodes 0 0 0 0 1 1 1 1 0 0 0 0 1 1 1 1; devices 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7; users 16; rules
@@ -42,13 +42,13 @@ container; cpus 0-4 48-52; nodes 0 1; users 2; unused 5-47,53-95; rules processo
 # eight nodes on two sockets: a node and its device each
 nps4; cpus 0-15,128-143 16-31,144-159 32-47,160-175 48-63,176-191 64-79,192-207 80-95,208-223 96-111,224-239
   112-127,240-255; nodes 0 1 2 3 4 5 6 7; devices 0 1 2 3 4 5 6 7
-# eight nodes, four tenants: two neighbouring nodes and their devices each
+# eight nodes, four users: two neighbouring nodes and their devices each
 nps4; cpus 0-31,128-159 32-63,160-191 64-95,192-223 96-127,224-255; nodes 0-1 2-3 4-5 6-7; devices 0-1 2-3 4-5 6-7;
   users 4; rules nodes_straddled
 # seven instances of one device are seven devices
 mig; cpus 0-1,16-17 2-3,18-19 4-5,20-21 6-7,22-23 8-9,24-25 10-11,26-27 12-13,28-29; nodes 0 0 0 0 0 0 0; devices 0 0
   0 0 0 0 0; unused 14-15,30-31; rules processors_unused
-# two instances for a tenant: CUDA opens one of them, which is reported
+# two instances for a user: CUDA opens one of them, which is reported
 mig; cpus 0-4,16-20 5-9,21-25 10-14,26-30; nodes 0 0 0; devices 0 0 0; users 3; unused 15,31; rules processors_unused
   devices_idle partitions_unused
 # eight siblings side by side, and nodes numbered 0 and 8
@@ -110,5 +110,5 @@ def test_instances_are_shown_by_their_own_names_and_the_remedy_for_several_count
     shown = [visible_variables(piece.accelerators)["CUDA_VISIBLE_DEVICES"] for piece in plan(host, 7).slices]
     assert shown == [f"MIG-{i}" for i in range(7)]
     (finding,) = [finding for finding in plan(host, 3).findings if finding.rule == "partitions_unused"]
-    assert finding.sentence == "A process opens one MIG instance, and a tenant here has 2: it uses the first."
+    assert finding.sentence == "A process opens one MIG instance, and a user here has 2: it uses the first."
     assert finding.remedy == "Use --users 7 for an instance each."

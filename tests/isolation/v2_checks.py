@@ -182,11 +182,9 @@ def a_changed_slice_and_who_has_left_it_are_seen(backend: CgroupBackend, pair: P
             if target != tops[-1].parent and target != leaf:
                 assert "left that" in live.changes([])[-1]
         said = live.changes([pid])
-        assert said[0].startswith(f"tenant 0 was planned with bytes of memory {64 * MIB}, but {tops[0].parents[3]}"), (
-            said
-        )
+        assert said[0].startswith(f"user 0 was planned with bytes of memory {64 * MIB}, but {tops[0].parents[3]}"), said
         assert said[0].endswith(f" holds {1024 * MIB} now"), said
-        assert said[-1].startswith(f"tenant 0 was planned in its slice, but pid {pid} (python"), said
+        assert said[-1].startswith(f"user 0 was planned in its slice, but pid {pid} (python"), said
         assert said[-1].endswith(") of it left that"), said
         shim.process.kill()
         shim.process.wait()

@@ -67,7 +67,7 @@ def attacked(folder: Path, attack: Callable[[Path], None], deed: str = "", joine
 
     def attacker() -> None:
         try:
-            until((folder / "t1").exists, "tenant 1 has a socket")
+            until((folder / "t1").exists, "user 1 has a socket")
             attack(folder / "t1")
         finally:
             go.touch()
@@ -144,7 +144,7 @@ def user_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_a_tenant_that_connects_to_a_neighbours_socket_loses_its_own_place(tmp_path: Path) -> None:
     result = attacked(tmp_path, lambda path: None, deed=INTRUDES)
     assert outcomes(result) == ["failed", "aborted"]
-    assert "has connected to the socket of tenant 1" in result.tenants[0].message
+    assert "has connected to the socket of user 1" in result.tenants[0].message
 
 
 def test_a_second_hello_costs_the_process_that_said_it(tmp_path: Path) -> None:

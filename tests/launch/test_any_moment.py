@@ -83,7 +83,7 @@ def started(suites: Suites, *words: object, flags: tuple[object, ...] = ()) -> s
     reserve = memory - 2 * SLICE_BYTES
     jobs = [job("rogue.py", "--repeat", 8, *map(str, words))]
     runner = suites.start(jobs, "--users", 2, "--baseline", "blocks", "--reserve", reserve, *flags)
-    until(lambda: len(tenants(suites)) == 2 or runner.poll() is not None, "two tenants", seen=suites.said)
+    until(lambda: len(tenants(suites)) == 2 or runner.poll() is not None, "two users", seen=suites.said)
     assert runner.poll() is None, suites.said()
     if "--timeout" not in flags:
         until(lambda: frozen(suites) or runner.poll() is not None, "the first border", seen=suites.said)
@@ -168,7 +168,7 @@ def gone_s(suites: Suites, runner: subprocess.Popen[str]) -> float:
     if runner.poll() is None:
         until(
             lambda: not tenants(suites) and not frozen(suites),
-            "tenants are gone",
+            "users are gone",
             PROMISED_S,
             lambda: (list(map(words_of, tenants(suites))), frozen(suites)),
         )

@@ -97,12 +97,12 @@ def test_who_cannot_be_moved_ends_and_the_others_keep_their_records(
 ) -> None:
     def refused(live: UnenforcedSlice, processors: Sequence[int]) -> None:
         if live._tenant == 1:
-            raise NotIsolatedError("tenant 1 cannot be moved")
+            raise NotIsolatedError("user 1 cannot be moved")
 
     monkeypatch.setattr(UnenforcedSlice, "move", refused)
     result = turning.launch(pairs=((0, 1), (1, 2), (0, 2)))
     assert outcomes(result) == ["completed", "not_isolated", "completed"]
-    assert result.tenants[1].message == "Its schedule of pairs ended early: tenant 1 cannot be moved."
+    assert result.tenants[1].message == "Its schedule of pairs ended early: user 1 cannot be moved."
     assert 0 < len(conducted(result).passed) < conducted(result).planned
     assert all(tenant.ranks[0].record for tenant in result.tenants if tenant.outcome == "completed")
 

@@ -9,13 +9,13 @@ from tenants.suites import Suites, job
 pytestmark = pytest.mark.v1
 SENTENCES = {
     "raise-limits": [
-        r"tenant 0 was planned with bytes of memory \d+, but /\S+/memory/\S+/t0 holds \d{12,} now\.",
-        r"tenant 0 was planned with bytes of memory and swap \d+, but /\S+/memory/\S+/t0 holds \d{12,} now\.",
-        r"tenant 0 was planned with processes \d+, but /\S+/pids/\S+/t0 holds max now\.",
+        r"user 0 was planned with bytes of memory \d+, but /\S+/memory/\S+/t0 holds \d{12,} now\.",
+        r"user 0 was planned with bytes of memory and swap \d+, but /\S+/memory/\S+/t0 holds \d{12,} now\.",
+        r"user 0 was planned with processes \d+, but /\S+/pids/\S+/t0 holds max now\.",
     ],
-    "leave": [r"tenant 0 was planned in its slice, but pid \d+ \(\S+\) of it left that\."],
-    "leave-a-thread": [r"tenant 0 was planned in its slice, but pid \d+ \(\S+\) of it left that\."],
-    "leave-a-daemon": [r"tenants were planned in slices, but pid \d+ \(sleep\) lived outside\."],
+    "leave": [r"user 0 was planned in its slice, but pid \d+ \(\S+\) of it left that\."],
+    "leave-a-thread": [r"user 0 was planned in its slice, but pid \d+ \(\S+\) of it left that\."],
+    "leave-a-daemon": [r"users were planned in slices, but pid \d+ \(sleep\) lived outside\."],
     "children": [],
 }
 

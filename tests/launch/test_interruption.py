@@ -120,7 +120,7 @@ def test_who_dies_of_a_signal_that_the_runner_is_sent_a_moment_later_is_interrup
     dying = tmp_path / "dying"
 
     def signal_us() -> None:
-        until(dying.exists, "the tenant is about to die")
+        until(dying.exists, "the user is about to die")
         time.sleep(0.03)
         os.kill(os.getpid(), signal.SIGTERM)
 

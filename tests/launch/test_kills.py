@@ -40,7 +40,7 @@ def busy(suites: Suites) -> "subprocess.Popen[str]":
 @pytest.mark.parametrize("place", ["start", "observed"])
 def test_the_reaper_clears_up_after_a_killed_runner(v1: Suites, place: str) -> None:
     runner = busy(v1) if place == "observed" else v1.start([job("plain.sh", "1000")], "--users", 2)
-    until(lambda: len(v1.inhabitants()) >= 2, "tenants are in")
+    until(lambda: len(v1.inhabitants()) >= 2, "users are in")
     inside = v1.inhabitants()
     assert len(reapers(v1)) == 1
     runner.kill()

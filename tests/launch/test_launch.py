@@ -113,7 +113,7 @@ def test_a_slice_that_cannot_be_had_or_entered_ends_the_launch_at_once(
     result = launch.Launch(specs(tmp_path, "/bin/sleep", "1000", tenants=3), backend, interruption, SHORT).run()
     assert outcomes(result) == ["aborted", "not_isolated", "aborted"]
     assert result.tenants[1].message == "the kernel says no."
-    assert "Tenant 1 could not be isolated" in result.tenants[0].message
+    assert "User 1 could not be isolated" in result.tenants[0].message
     assert backend.deeds == ["removed 0"]
     backend = FakeBackend(tmp_path / "no/procs")
     result = launch.Launch(specs(tmp_path, "/bin/sleep", "1000", tenants=1), backend, interruption, SHORT).run()

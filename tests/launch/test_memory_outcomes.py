@@ -51,7 +51,7 @@ def counted(kills: int | None = 1, events: int | None = None, peak_bytes: int | 
 
 BARE = {"after": Counters(), "status": -9, "read_back": ReadBack(), "live": SimpleNamespace(entry=SliceEntry())}
 """Without a slice the direct child is known by its pid."""
-LESS = "Give it less to hold, or fewer tenants with --users."
+LESS = "Give it less to hold, or fewer users with --users."
 UNKNOWN = "the 1.00 GiB of its slice or the host's: no log says which. Try half the batch: -- --batch-size 32"
 FOUND = [
     ("its slice", tenant(), logged(OWN), "out_of_memory", "more than the 1.00 GiB of its slice"),
@@ -75,7 +75,7 @@ FOUND = [
     # Another's end for memory says nothing of a tenant whose kills are counted.
     ("uncounted", tenant(killed=0, status=-9), HostKills(outside=1), None, ""),
     ("another cgroup", tenant(killed=0, status=-9), logged("/d/4", victim="/d/4"), None, ""),
-    ("another's tenant", tenant(killed=0, status=-9), logged(None, victim="/cotenant.root/41-7/t11"), None, ""),
+    ("another's user", tenant(killed=0, status=-9), logged(None, victim="/cotenant.root/41-7/t11"), None, ""),
     ("late", tenant(after=Counters(), status=-9, reason=("timeout", "It was late.")), HostKills(2), None, ""),
 ]
 

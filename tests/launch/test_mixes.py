@@ -273,7 +273,7 @@ def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_goin
     [
         (["--mix", "vae,wlmm"], "there is no job 'wlmm'"),
         (["--mix", "vae", "--pairs", "vae"], "--mix is one launch and --pairs are several"),
-        (["--pairs", "vae,wlm", "--users", "3"], "--pairs: these launches are of two tenants"),
+        (["--pairs", "vae,wlm", "--users", "3"], "--pairs: these launches are of two users"),
         (["--mix", "vae", "--name", "vae"], "--mix names all that runs"),
         (["--mix", "vae,convnet_distributed"], "of the group 'all'"),
         (["--mix", "vae,wlm,loader", "--users", "2"], "No job is left to run"),
@@ -310,8 +310,8 @@ def test_neighbours_end_together_and_one_that_dies_takes_the_rates_of_its_mix(lo
     assert (survivor["outcome"], survivor["comparable"], dead["outcome"]) == ("completed", False, "failed")
     newest, _ = newest_in(read_records([loose.output]).frame.filter(pl.col("mix") == "bad"))
     flaws = {launch.job: launch.flaw or "" for launch in launches_in(newest)}
-    assert flaws["dying.in.bad"] == "tenant 1 failed."
-    assert flaws["slow.in.bad"].startswith("tenant 0 is INVALID (")
+    assert flaws["dying.in.bad"] == "user 1 failed."
+    assert flaws["slow.in.bad"].startswith("user 0 is INVALID (")
     assert "neighbour_lost" in flaws["slow.in.bad"]
 
 

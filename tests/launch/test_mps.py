@@ -116,7 +116,7 @@ def test_a_killed_runner_leaves_no_daemon(isolation: str, phase: str, request: p
 @pytest.mark.v1
 def test_one_killed_client_ends_alone(v1: Suites) -> None:
     runner = start(v1, repeat=100)
-    until(lambda: len(v1.inhabitants()) >= 4, "tenants are in", 60, v1.said)
+    until(lambda: len(v1.inhabitants()) >= 4, "users are in", 60, v1.said)
     victim = min(v1.inhabitants())
     until(lambda: v1.inhabitants() and _measured(v1), "measured", 60, v1.said)
     os.kill(victim, 9)

@@ -45,7 +45,7 @@ def test_the_sentence_names_what_was_wrong(spoken: ByJob) -> None:
     for name, words in {
         "late-done": "done after 2 of 6 observations",
         "connections": "connections",
-        "as-another": "hello as tenant 1, which it is not",
+        "as-another": "hello as user 1, which it is not",
         "hangs-up": "left the rendezvous before its record",
     }.items():
         assert words in spoken[name][0]["message"], name
@@ -85,4 +85,4 @@ def test_who_stands_between_a_neighbour_and_its_socket_is_seen(place: str, reque
     assert suites.run([deed], "--users", 2).returncode == 1
     failed, aborted = suites.records()
     assert (failed["outcome"], aborted["outcome"]) == ("failed", "aborted")
-    assert "has connected to the socket of tenant 1" in failed["message"]
+    assert "has connected to the socket of user 1" in failed["message"]

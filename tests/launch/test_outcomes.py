@@ -114,7 +114,7 @@ def test_a_launch_ends_for_both_tenants_with_its_reason(name: str, ended: ByJob)
     assert (first["outcome"], second["outcome"]) == (outcome, neighbours)
     assert words in first["message"]
     if neighbours == "aborted":
-        assert second["message"] == f"Tenant 0 ended before GO ({outcome}): {first['message']}"
+        assert second["message"] == f"User 0 ended before GO ({outcome}): {first['message']}"
     elif neighbours == "completed":
         errors = [finding["rule"] for finding in second["findings"] if finding["severity"] == "error"]
         assert (second["comparable"], len(second["observations"])) == (False, 6)
@@ -191,7 +191,7 @@ def test_who_needs_too_much_memory_ends_alone(v1: Suites) -> None:
         assert (len(neighbour["observations"]), neighbour["comparable"]) == (20, False)
     aborted, hog = records["before-go"]
     assert (hog["outcome"], aborted["outcome"]) == ("out_of_memory", "aborted")
-    assert "Tenant 1 ended before GO (out_of_memory)" in aborted["message"]
+    assert "User 1 ended before GO (out_of_memory)" in aborted["message"]
     assert outcomes(records["both"]) == ["out_of_memory", "failed"]
     assert "killed by SIGKILL" in records["both"][1]["message"]
     assert any(record["message"].endswith("Try half the batch: -- --batch-size 32") for record in records["py"])

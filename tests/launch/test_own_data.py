@@ -64,13 +64,13 @@ def test_what_it_lacks_is_named_and_a_set_whose_manifest_is_damaged_is_nobodys_o
 
 def test_a_set_where_no_tenant_would_see_it_is_not_made(loose: Suites) -> None:
     if not own_shm_can_be_had():
-        pytest.skip("tenants share the machine's /dev/shm here")
+        pytest.skip("users share the machine's /dev/shm here")
     place = Path("/dev/shm", loose.name)
     asked = ("--users", 1, "--isolation", "affinity")
     assert loose.run(reading(loose.folder, "mnist"), *asked, DATA_DIRECTORY=str(place)).returncode == 1
     (record,) = loose.records()
     assert record["outcome"] == "missing_data"
-    assert record["message"].startswith(f"{place} lies in /dev/shm, of which each tenant has one of its own.")
+    assert record["message"].startswith(f"{place} lies in /dev/shm, of which each user has one of its own.")
     assert not place.exists()
 
 

@@ -65,7 +65,7 @@ def test_who_is_stopped_while_its_runner_is_goes_on_without_it(tmp_path: Path) -
     quick = f"from cotenant.launch import reaper as r; r.LOOK_S, r.STOPPED_S = 0.05, 0.2; r.await_end({parts!r})"
     reaper = subprocess.Popen([sys.executable, "-c", quick], stdin=subprocess.PIPE)
     try:
-        eventually(lambda: Path(f"/proc/{tenant.pid}/comm").read_text() == "sleep\n", "a tenant")
+        eventually(lambda: Path(f"/proc/{tenant.pid}/comm").read_text() == "sleep\n", "a user")
         tenant.send_signal(signal.SIGSTOP)
         time.sleep(0.6)
         assert state(tenant.pid) == "T"

@@ -55,7 +55,7 @@ def test_killed_or_interrupted_it_goes_on_and_ends_with_every_record_once(v1: Su
         (v1.folder / f"{done}.open").touch()
         runner = v1.start(jobs, *flags, *(["--resume"] if at == "c" else []))
         for tenant in (0, 1):
-            until((v1.folder / f"{at}.{tenant}").exists, f"tenant {tenant} of {at} is there")
+            until((v1.folder / f"{at}.{tenant}").exists, f"user {tenant} of {at} is there")
         os.kill(runner.pid, number)
         runner.wait()
     (v1.folder / "c.open").touch()

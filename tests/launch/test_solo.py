@@ -31,7 +31,7 @@ def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites
     jobs = [job(args={"--number": [5, 6]}), job(name="whole", group="all")]
     ended = loose.run(jobs, "--users", 2, "--solo", "--uid", 3, "--verbose", status=0)
     assert "7 launches (4 of one user alone on the whole machine, without slices; baseline whole)" in ended.stdout
-    assert "job.c1: tenant 0 alone on the whole machine, without a slice: " in ended.stdout
+    assert "job.c1: user 0 alone on the whole machine, without a slice: " in ended.stdout
     assert [line[:15] for line in summary(loose)[:-1]] == [f"[ {at}/ 7][  /  ] " for at in range(1, 8)]
     launched = [(record["name"], record["tenant"], record["tenants"]) for record in loose.records()]
     assert launched == [
@@ -91,7 +91,7 @@ def test_tenants_share_a_processor_and_have_it_alone_for_once(loose: Suites) -> 
 def test_a_job_called_like_a_tenant_alone_is_refused_beside_it(loose: Suites) -> None:
     jobs = [job(), job(name="job.solo")]
     ended = loose.run(jobs, "--users", 2, "--solo", status=2)
-    assert "Job 'job.solo' is called like a launch of a tenant of 'job' alone. Rename one" in ended.stderr
+    assert "Job 'job.solo' is called like a launch of a user of 'job' alone. Rename one" in ended.stderr
     assert loose.run(jobs, "--users", 2, "--dry").returncode == 0
     assert loose.run(jobs, "--users", 2, "--solo", "--dry", "--name", "job.solo").returncode == 0
 
@@ -129,7 +129,7 @@ def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
     assert [record["outcome"] for record in loose.records()] == ["completed"] * 2 + ["failed"] * 2
     assert [line[:24] for line in summary(loose)[1:3]] == ["[ 2/ 3][ 1/ 1] FAILED | ", "[ 3/ 3][ 1/ 1] FAILED | "]
     assert len(list(loose.output.glob("jobs.second.solo.R0.D?.FAIL.*.json"))) == 2
-    assert "second alone, repetition 0: tenant 1 failed." in ended.stdout
+    assert "second alone, repetition 0: user 1 failed." in ended.stdout
     assert re.search(r"^second +all +- ", ended.stdout, re.MULTILINE)
 
 
@@ -152,5 +152,5 @@ def test_a_quick_baseline_is_short_and_says_so_in_its_record(loose: Suites) -> N
 @pytest.mark.slow
 def test_where_nobody_has_neighbours_a_baseline_adds_nothing(loose: Suites) -> None:
     ended = loose.run([job(), job(name="whole", group="all")], "--users", 1, "--solo", status=0)
-    assert "2 launches (--baseline whole adds none: no job here has several tenants)" in ended.stdout
+    assert "2 launches (--baseline whole adds none: no job here has several users)" in ended.stdout
     assert solo(loose) == []

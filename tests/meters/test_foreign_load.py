@@ -79,13 +79,13 @@ def test_what_slices_and_runner_did_not_use_is_foreign(host: Host) -> None:
 
 def test_slices_that_do_not_count_are_stood_for_by_the_processes_below_us(host: Host) -> None:
     own = os.getpid()
-    host.process(101, "tenant) odd", own, ticks=100)
+    host.process(101, "user) odd", own, ticks=100)
     host.process(102, "worker", 101, ticks=5)
     host.process(200, "backup", 1, ticks=7)
     meter = ForeignLoad(2)
     meter.start([CountedSlice(None)])
     # A worker has ended, and its parent has waited for it; another process has worked for 40 ticks.
-    host.process(101, "tenant) odd", own, ticks=180, waited=25)
+    host.process(101, "user) odd", own, ticks=180, waited=25)
     shutil.rmtree(host.root / "proc/102")
     host.process(200, "backup", 1, ticks=47)
     host.at(SECOND, busy_ns=140 * TICK_NS)

@@ -394,7 +394,7 @@ def test_a_finding_that_was_taken_out_is_missed(suite: Path, tmp_path: Path) -> 
     directory = tmp_path / "d"
     append_all(directory, write_all(directory, records))
     make_archive(directory, directory / "a.tar.zst", "0.1.0")
-    assert "vae, repetition 5, tenant 0: the error precision is missing." in wrong(directory / "a.tar.zst")["rules"]
+    assert "vae, repetition 5, user 0: the error precision is missing." in wrong(directory / "a.tar.zst")["rules"]
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_transcript_is_judged_with_the_records_of_its_launch(
     status, printed, _ = call(capsys, "verify", directory / "run.tar.zst")
     assert (status, printed.splitlines()[-1]) == (0, "All of it holds.")
     assert "challenge  -    1 transcript, judged anew" in printed
-    assert "items/s of 2 tenants in 5.0 s by the buyer's clock; 4 of" in printed
+    assert "items/s of 2 users in 5.0 s by the buyer's clock; 4 of" in printed
     (name,) = (path.name for path in directory.glob("*.challenge"))
     record = sorted(path.name for path in directory.glob("*.json"))[0]
 
@@ -91,15 +91,15 @@ def test_a_transcript_is_judged_with_the_records_of_its_launch(
     chains = [replace(transcript.chains[0], exchanges=cheaper), *transcript.chains[1:]]
     unlike: dict[str, tuple[dict[str, bytes | None], str]] = {
         "is not what the buyer sent, or is missing": ({name: None}, "journal"),
-        "No piece of 2 tenants was made again": ({name: written(replace(transcript, replays=[]))}, "challenge"),
+        "No piece of 2 users was made again": ({name: written(replace(transcript, replays=[]))}, "challenge"),
         "its digest does not match the answers": ({name: written(replace(transcript, chains=chains))}, "challenge"),
         "is no transcript of this version": ({name: b'{"time": "\xff"}'}, "challenge"),
         "stands in no launch of the journal": ({"s.R0.two.challenge": written(transcript)}, "journal"),
-        "the record of tenant 0 is of another tenant or seed": (
+        "the record of user 0 is of another user or seed": (
             {record: edited(directory / record, of_another_seed)},
             "challenge",
         ),
-        "no record has the end of tenant 0's chain": (
+        "no record has the end of user 0's chain": (
             {record: edited(directory / record, of_another_chain)},
             "challenge",
         ),
@@ -111,5 +111,5 @@ def test_a_transcript_is_judged_with_the_records_of_its_launch(
     journal = (directory / "cotenant.journal").read_bytes().splitlines(keepends=True)
     without = forge(directory, tmp_path, {name: None, "cotenant.journal": journal[0]})
     printed = call(capsys, "verify", without)[1]
-    both = ", ".join(f"{LAUNCH}, repetition 0, tenant {tenant}" for tenant in (0, 1))
+    both = ", ".join(f"{LAUNCH}, repetition 0, user {tenant}" for tenant in (0, 1))
     assert f"Challenged, and without a transcript here: {both}." in printed

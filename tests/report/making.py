@@ -38,7 +38,7 @@ from results.made import (
 
 FILES = tempfile.TemporaryDirectory()
 SEEN: dict[str, Any] = {"slowed_samples": None, "foreign_processes": [], "unseen_processes": 0, "hidden_processes": 0}
-BUSY = Finding("foreign_load", "warning", "While tenants were timed other work kept 3 of 8 processors busy.", "End it.")
+BUSY = Finding("foreign_load", "warning", "While users were timed other work kept 3 of 8 processors busy.", "End it.")
 
 LEVELS = (25, 50, 75, 100)
 
@@ -186,7 +186,7 @@ def everything() -> Summary:
 
 def lost(name: str, uid: int) -> list[Record]:
     """A launch whose second tenant ran out of memory."""
-    outcomes = [("aborted", "Tenant 1 ended."), ("out_of_memory", "It needed more.")]
+    outcomes = [("aborted", "User 1 ended."), ("out_of_memory", "It needed more.")]
     return [
         a_lost_record(outcome, message, {"name": name, "tenant": tenant, "vcd": str(tenant), "run_id": uid})
         for tenant, (outcome, message) in enumerate(outcomes)

@@ -146,7 +146,7 @@ def test_the_worst_warning_is_the_doubt_and_what_others_took_is_worse_than_its_e
         assert (job.verdict, job.doubt.rule, job.doubt.records) == ("suspect", rule, 2)
     assert only(launch("vae")).verdict == "clean"
     assert answer(summary_of(launch("vae", findings=(BUSY,)))).endswith(
-        "It is suspect: While tenants were timed other work kept 3 of 8 processors busy."
+        "It is suspect: While users were timed other work kept 3 of 8 processors busy."
     )
     sized = [replace(BUSY, effect=effect) for effect in (0.1, 0.2, 0.6)]
     records = [one for at, finding in enumerate(sized) for one in launch(f"j{at}", findings=(finding,))]

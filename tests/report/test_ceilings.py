@@ -101,7 +101,7 @@ UNLIKE: dict[str, list[Record]] = {
     "other host": product(place={"hostname": "node2"}),
     "other device": product(place={"machine": {"model_name": "Another Processor", "accelerators": []}}),
     "INVALID": product(load=(T0_NS, T0_NS + 10**10)),
-    "a missing tenant": product()[:1],
+    "a missing user": product()[:1],
     "alone": sliced(solo("product", part=a_part(item="FLOP"), place={"suite": "ceilings"})),
     "several ranks": product(ranks=2),
 }

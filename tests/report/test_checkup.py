@@ -11,7 +11,7 @@ from cotenant.findings import Answer, Check
 from cotenant.report.checkup import checkup_grid
 from cotenant.report.renderers import show
 
-SWAP = Finding("swap", "warning", "There are 2 GiB of swap that tenants may use.", "swapoff -a")
+SWAP = Finding("swap", "warning", "There are 2 GiB of swap that users may use.", "swapoff -a")
 ODD = Finding("device_in_use", "error", "Other processes use it: \x1b[2Jevil\nname.", "End them.")
 ANSWERS = [
     (Check("memory", "free memory", lambda facts: None), Answer("63 of 64 GiB")),
@@ -34,7 +34,7 @@ def test_every_check_has_a_line_and_every_finding_too() -> None:
         "memory",
         "  ok       free memory        63 of 64 GiB",
         "  warning  swap               2 GiB",
-        "           There are 2 GiB of swap that tenants may use. swapoff -a",
+        "           There are 2 GiB of swap that users may use. swapoff -a",
         "devices",
         "  error    foreign processes  [red]1[/red] foreign",
         "           Other processes use it: evil name. End them.",

@@ -99,7 +99,7 @@ def test_a_missing_side_is_empty_and_said_and_the_mean_over_jobs_says_of_how_man
     assert (wlm.alone, wlm.kept) == (None, None)
     assert wlm.notes == ("alone: no launch has a rate",)
     assert ("convnet_distributed", None) not in lines
-    assert "wlm alone, repetition 0: tenant 1 out_of_memory." in summary.notes
+    assert "wlm alone, repetition 0: user 1 out_of_memory." in summary.notes
     assert [loss.job for loss in summary.losses].count("wlm.solo") == 1
     assert block.kept.value == pytest.approx((vae.kept.value * convnet.kept.value) ** 0.5)
     assert block.jobs == 3
@@ -167,7 +167,7 @@ def test_alone_without_a_slice_is_no_denominator() -> None:
     line = lines_of(records)["vae", None]
     assert (line.alone, line.unsliced_kept, line.worth) == (None, None, None)
     assert line.unsliced_alone is not None
-    said = r"tenant 1 alone on the whole machine, without a slice: \S+ \(too few runs, n 1\); "
+    said = r"user 1 alone on the whole machine, without a slice: \S+ \(too few runs, n 1\); "
     assert re.search(said, printed(records, 160))
     both = lines_of([*records, *launch("vae"), *solo("vae", mean_ms=300)])["vae", None]
     assert both.alone.rate == pytest.approx(1.5 * both.unsliced_alone.rate)
@@ -178,7 +178,7 @@ def test_alone_in_another_slice_or_in_one_held_otherwise_is_no_denominator() -> 
     other = replace(ISOLATION, planned={"processors": "1-3"})
     affinity = replace(ISOLATION, backend="affinity")
     for isolations, without, reason in (
-        ((ISOLATION, other), [True, False, True], "different slices (tenant 1)"),
+        ((ISOLATION, other), [True, False, True], "different slices (user 1)"),
         ((affinity, affinity), [True, True, True], "different isolation: affinity and v1"),
     ):
         alone = [replace(record, isolation=isolations[record.tenant]) for record in solo("vae")]

@@ -103,7 +103,7 @@ def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
     assert "of what each has alone (quick baseline); least: wlm, 50 % (" in answer(summary)
     shown = text_of(mix_grid(mix_blocks(summary)))
     assert "STP 1.30" in shown
-    assert "tenant 1 (wlm)" in shown
+    assert "user 1 (wlm)" in shown
     assert " 1L " not in shown
     rows = rows_of(mix_grid(mix_blocks(summary)))
     measures = {row["measure"]: float(row["value"]) for row in rows if row["measure"]}
@@ -174,8 +174,8 @@ OTHER = {"isolation": msgspec.structs.replace(ISOLATION, backend="affinity")}
         ([*mix(TWO), *baselines("vae")], "wlm.in.vae+wlm: wlm was not measured alone: --baseline quick, or whole"),
         ([*mix(TWO, lost=1), *baselines("vae", "wlm")], "wlm.in.vae+wlm: no launch counts (failed)"),
         ([*mix(TWO), *baselines("vae"), *alone("wlm", **OTHER)], "wlm.in.vae+wlm: wlm alone: different isolation: "),
-        ([mix(TWO)[0], *baselines("vae", "wlm")], "there are records of 1 of its 2 tenants"),
-        ([*mix(TWO), *alone("vae", 1), *alone("wlm", 2)], "no repetition has all tenants together and each of their"),
+        ([mix(TWO)[0], *baselines("vae", "wlm")], "there are records of 1 of its 2 users"),
+        ([*mix(TWO), *alone("vae", 1), *alone("wlm", 2)], "no repetition has all users together and each of their"),
         (
             [*mix(TWO), *mix([*TWO, ("vae", 0.7)], 1, name="vae+wlm"), *baselines("vae", "wlm", uids=(0, 1))],
             "its launches did different work",
@@ -200,7 +200,7 @@ def test_a_tenant_that_lost_its_neighbour_has_no_rate() -> None:
         "vae.in.vae+wlm": "INVALID",
         "wlm.in.vae+wlm": "failed",
     }
-    assert any("tenant 0 is INVALID (neighbour_lost" in note for note in summary.notes)
+    assert any("user 0 is INVALID (neighbour_lost" in note for note in summary.notes)
 
 
 def test_rates_of_different_jobs_have_no_sum_no_evenness_and_no_place_among_jobs() -> None:
@@ -209,7 +209,7 @@ def test_rates_of_different_jobs_have_no_sum_no_evenness_and_no_place_among_jobs
     lines = {job.cell: job for job in summary.jobs}
     assert sorted(lines["vae"].tenants) == ["0", "2"]
     assert lines["wlm"].evenness is None, "Jain's index of a job with itself alone"
-    evenness = lines["vae"].evenness or pytest.fail("tenants 0 and 2 are equals")
+    evenness = lines["vae"].evenness or pytest.fail("users 0 and 2 are equals")
     assert evenness.worst_over_best == pytest.approx(0.75, rel=0.01)
     assert shares_of(summary) == []
     assert interference_blocks(summary) == []

@@ -310,7 +310,7 @@ def test_findings_and_jobs_lead_to_each_other() -> None:
     text = of_records([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,)), *launch("wlm", 0)])
     (place,) = re.findall(r'id="(finding\d)"[^>]*><b>foreign load<', text)
     row = re.search(rf'id="{place}".*', text)
-    assert "While tenants were timed other work kept 11 of 8 processors busy." in row[0]
+    assert "While users were timed other work kept 11 of 8 processors busy." in row[0]
     assert "kept 3 of 8" not in row[0]
     assert re.findall(r'<a href="#(job\d)">(\w+)</a>', row[0]) == [("job0", "vae"), ("job1", "ssd")]
     assert text.count(f'<small><a href="#{place}">foreign load</a></small>') == 2  # of the two verdicts

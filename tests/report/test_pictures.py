@@ -39,7 +39,7 @@ def test_thinning_keeps_the_order_statistics(n: int, most: int) -> None:
 def strips_of(rates: np.ndarray, interval: tuple[float, float] | None, observations: int | None) -> tuple[str, str]:
     """The picture of one tenant, in percent of 50k items per second on an axis of 60 to 140 %."""
     estimate = Estimate(float(np.median(rates)), interval, 0.1, 1, observations)
-    return strips({"tenant 0": ([rates], estimate)}, 50_000, (0.6, 1.4), 100, "s")
+    return strips({"user 0": ([rates], estimate)}, 50_000, (0.6, 1.4), 100, "s")
 
 
 def test_strips_of_all_jobs_have_one_axis_and_what_lies_beyond_it_is_counted() -> None:
@@ -61,7 +61,7 @@ def test_an_interval_within_a_launch_is_dotted_and_one_over_launches_shaded() ->
 
 
 def test_memory_is_a_bar_against_the_line_of_its_limit() -> None:
-    text = memory({"tenant 0": (3.0, 12.0), "tenant 1": (12.0, 12.0)}, "m")
+    text = memory({"user 0": (3.0, 12.0), "user 1": (12.0, 12.0)}, "m")
     (limit, *_) = re.findall(r'<path d="([^"]*)"[^>]*style="fill: var\(--line\)', text)
     bars = re.findall(r'<path d="([^"]*)"[^>]*style="fill: var\(--accent\)', text)
 

@@ -79,7 +79,7 @@ def test_no_rate_of_theirs_stands_in_any_other_table() -> None:
 
 def test_a_suite_ends_with_its_curve_and_a_file_has_every_digit() -> None:
     records = beside_dram()
-    assert [len(grid.rows) for grid in suite_grids(summary_of(records))] == [0], "no table of tenants without a rate"
+    assert [len(grid.rows) for grid in suite_grids(summary_of(records))] == [0], "no table of users without a rate"
     first = sense_grid(curves(records))
     assert first.fields[:5] == ("suite", "host", "job", "isolation", "resource")
     shown = text_of(first, width=120)

@@ -120,7 +120,7 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
     assert (first["baseline"], second["baseline"]) == ("whole", "")
     status, _, errors = call(capsys, "report", write(tmp_path / "none", launch("vae")), "--table", "share")
     assert status == 2
-    assert "No tenants there shared a device or a slice." in errors
+    assert "No users there shared a device or a slice." in errors
     assert sharing(share_points(rows_in(tmp_path / "none"))) is None
     single = sharing(share_points(rows_in(tmp_path / "2")))
     assert single["jobs"] == [], "one number of users is no line"

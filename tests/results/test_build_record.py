@@ -108,7 +108,7 @@ def test_rendezvous_says_who_met_whom() -> None:
 
 
 def test_a_tenant_lost_before_its_first_word_has_a_whole_record() -> None:
-    record = a_lost_record("aborted", "Tenant 1 ended before GO (failed): it did.")
+    record = a_lost_record("aborted", "User 1 ended before GO (failed): it did.")
     assert (record.completed, record.outcome, record.comparable) == (False, "aborted", False)
     assert record.train is record.train_item is record.statistics is record.rendezvous is None
     assert (record.observations, record.unique_id, record.findings) == ([], "", [])

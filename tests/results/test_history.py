@@ -233,7 +233,7 @@ def test_what_has_no_rate_says_what_became_of_it() -> None:
 
 def test_a_launch_that_still_runs_or_has_no_time_is_not_kept() -> None:
     made, (left_out,) = entries_of(table_of_records(launch(tenants=1)))
-    assert (made, left_out) == ([], "vae, repetition 0: 1 of 2 tenants have a record.")
+    assert (made, left_out) == ([], "vae, repetition 0: 1 of 2 users have a record.")
     for start in ("", "yesterday", 7):
         fields = msgspec.json.decode(encode(a_record(place={"tenants": 1}))) | {"start_time": start}
         made, (left_out,) = entries_of(table_of([Decoded(fields, "x.json")]))

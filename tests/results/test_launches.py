@@ -150,7 +150,7 @@ def test_losses_that_are_none_leave_a_launch_without_a_rate() -> None:
     tenant = pl.when(pl.col("tenant") == 1).then(3).otherwise(0).cast(pl.Int64)
     found, left_out = launches_of(frame_of(launch()).with_columns(losses_non_finite=tenant))
     assert found["vae"] == []
-    assert left_out == ["vae, repetition 0: tenant 1 has 3 losses that are not finite."]
+    assert left_out == ["vae, repetition 0: user 1 has 3 losses that are not finite."]
 
 
 def test_launches_with_another_cache_policy_are_other_work() -> None:
@@ -169,4 +169,4 @@ def test_a_table_in_pieces_says_what_a_whole_one_says() -> None:
         table = pl.concat(order, rechunk=False).with_row_index(AT)
         found = launches_in(table)
         assert found == launches_in(table.rechunk())
-        assert [one.flaw for one in found if one.run_id == 1] == ["tenant 0 failed."]
+        assert [one.flaw for one in found if one.run_id == 1] == ["user 0 failed."]

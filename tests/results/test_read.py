@@ -69,7 +69,7 @@ def test_a_record_that_was_edited_is_invalid_and_says_so(tmp_path: Path, capsys:
     for words in (["report", tmp_path], ["compare", tmp_path, tmp_path], ["export", tmp_path, "--out", exported]):
         said = main_says(capsys, *words)
         assert f"{paths[1]}: {sentence}" in said, words
-        assert "repetition 1: tenant 0 is INVALID (edited)" in said or words[0] == "export"
+        assert "repetition 1: user 0 is INVALID (edited)" in said or words[0] == "export"
     assert pl.read_csv(exported)["trust"].to_list() == ["clean", "invalid"]
     assert f"{paths[1]}: {EDITED}; skipped." in main_says(
         capsys, "export", tmp_path, "--observations", "--out", exported

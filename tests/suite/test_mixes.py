@@ -62,7 +62,7 @@ def test_flags_name_a_mix_and_every_pair_once() -> None:
     pairs = pairs_named("a,b,c,a")
     assert [mix.name for mix in pairs.apart] == ["a+a", "a+b", "a+c", "b+b", "b+c", "c+c"]
     assert pairs.labels == ("a", "b", "c", "a", "b", "c"), "who is beside itself is there twice"
-    with pytest.raises(CotenantError, match="all tenants would run 'a'"):
+    with pytest.raises(CotenantError, match="all users would run 'a'"):
         mix_named("a")
     for text in ("", " , "):
         with pytest.raises(CotenantError, match="names no job"):

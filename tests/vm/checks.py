@@ -42,7 +42,7 @@ def sliced(
 def seen_in_slices(suite: Suite, processors: list[list[int]] = CORES) -> Iterator[str]:
     """What the tenants themselves found in their cgroups: their core, its node, and limits."""
     notes = suite.notes()
-    yield from _equal("what tenants saw", [note["processors"] for note in notes], processors)
+    yield from _equal("what users saw", [note["processors"] for note in notes], processors)
     for note in notes:
         files = {name: text or "" for name, text in note["files"].items()}
         yield from _equal("cpuset.cpus.effective", _numbers(files["cpuset.cpus.effective"]), note["processors"])
@@ -115,7 +115,7 @@ def in_part(*said: str) -> Check:
 
 def _less(suite: Suite, backend: str, unenforced: list[str], said: tuple[str, ...]) -> Iterator[str]:
     yield from _equal("exit status", suite.status, 0)
-    yield from _equal("what tenants saw", [note["processors"] for note in suite.notes()], CORES)
+    yield from _equal("what users saw", [note["processors"] for note in suite.notes()], CORES)
     yield from _on_record(suite, backend, unenforced, said)
 
 
@@ -139,7 +139,7 @@ def within(cgroup: str, processors: list[int], *said: str) -> Check:
         yield from _equal("tenants", len(suite.notes()), 2)
         for note in suite.notes():
             if not (note["cgroup"] + "/").startswith(f"{cgroup}/") or not set(note["processors"]) <= set(processors):
-                yield f"a tenant was in {note['cgroup']} on {note['processors']}"
+                yield f"a user was in {note['cgroup']} on {note['processors']}"
         yield from _on_record(suite, "affinity", UNHELD, said)
 
     return check

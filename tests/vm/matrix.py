@@ -86,7 +86,7 @@ def cgroup_setup(words: str, before: str = "") -> None:
 ROOT_ROWS = (
     Row("root, delegated service", DELEGATED, sliced("v2")),
     Row(
-        "root, four tenants",
+        "root, four users",
         DELEGATED,
         sliced("v2", [[0], [1], [2], [3]], ("completed",) * 4),
         ("--users", "4", "--baseline", "none"),

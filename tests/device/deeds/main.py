@@ -33,7 +33,7 @@ class Deed(Benchmark):
         help="nothing; take all memory; die by SIGKILL; pin pages; load a kernel of another device; fail an "
         "assertion on the device; one kernel of ten seconds; thousands of empty kernels a step; copy memory",
     )
-    who: int = flag(0, help="number of the tenant that does it", least=0)
+    who: int = flag(0, help="number of the user that does it", least=0)
     mebibytes: int = flag(1024, help="how much is pinned, or taken in a step")
     after: int = flag(50, help="steps after which it dies")
 
