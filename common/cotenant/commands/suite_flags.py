@@ -124,9 +124,7 @@ def _add_timing(parser: Parser) -> None:
     add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help=longest)
     ready = "seconds a launch's users may take to be ready for GO (default 600)"
     add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help=ready)
-    narrow = (
-        "end a launch once half of every user's 95 %% interval is at most this share of its median, as 1%% or 0.01"
-    )
+    narrow = "end a launch once half of every user's 95 %% interval is at most this share of its median, as 1%% or 0.01"
     add("--until-interval", type=share, metavar="SHARE", help=narrow)
     settling = "seconds of unmeasured load before the first observation (default 3s on devices, else 0)"
     add("--settle", type=duration_or_none, metavar="S", help=settling)

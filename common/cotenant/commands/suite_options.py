@@ -262,9 +262,7 @@ def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) ->
     users: int | None = given.users
     if family := next((mix.family for mix in mixes if mix.family), ""):
         if users not in (None, 2):
-            raise CotenantError(
-                f"{family}: these launches are of two users.", "Leave out --users, or what is of two."
-            )
+            raise CotenantError(f"{family}: these launches are of two users.", "Leave out --users, or what is of two.")
         return 2
     if users is not None or not (given.free_for_all or given.mix is not None):
         return users

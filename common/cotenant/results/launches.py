@@ -257,9 +257,7 @@ def _mixed(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     values = works.group_by(key).agg(pl.col(*_SAME).cast(pl.String).fill_null("None").unique(maintain_order=True))
     differences = [
         pl.when(pl.col(name).list.len() > 1).then(
-            pl.lit(f"its users did different work ({name.replace('_', ' ')} ")
-            + pl.col(name).list.join(" and ")
-            + ")."
+            pl.lit(f"its users did different work ({name.replace('_', ' ')} ") + pl.col(name).list.join(" and ") + ")."
         )
         for name in _SAME
     ]

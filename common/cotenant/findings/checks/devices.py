@@ -100,8 +100,7 @@ def modes(facts: Facts) -> Inspection:
         )
     if mps:
         yield warning(
-            f"MPS serves devices {listed(mps)}: users of one device run at once instead of in turn, and fail "
-            "together.",
+            f"MPS serves devices {listed(mps)}: users of one device run at once instead of in turn, and fail together.",
             "echo quit | nvidia-cuda-mps-control",
             rule="mps",
         )
