@@ -188,7 +188,7 @@ has() { [[ " $1 " == *" $2 "* ]]; }
 # lacks VERB CONTROLLER: say what slices lose with one that is wanted, and not needed.
 lacks() {
     local lost='slices do without what it counts.'
-    [ "$2" != pids ] || lost="the number of a tenant's processes will not be limited."
+    [ "$2" != pids ] || lost="the number of a user's processes will not be limited."
     say "The kernel $1 $2 controller in $top: $lost"
 }
 
