@@ -114,6 +114,9 @@ def test_users_that_hold_among_themselves_may_not_beside_another_kind() -> None:
     unheld = found_on(Bucket(2.2, memory_bytes=0))
     assert (unheld.users, unheld.memory_users, unheld.pressures) == (4, None, ())
     assert "memory is not held" in unheld.untried
+    hurried = found_on(Bucket(2.2), budget_s=275.0)
+    assert (hurried.settled, hurried.pressures) == (True, ())
+    assert hurried.untried == "cpu: the budget was spent; dram: the budget was spent"
 
 
 def test_where_there_is_no_answer_it_says_why() -> None:

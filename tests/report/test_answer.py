@@ -106,6 +106,8 @@ def test_without_a_reliable_answer_that_is_said_first() -> None:
     assert wide.startswith(
         "No reliable answer yet: more launches (--uid 1, --uid 2) narrow it; typical: each user keeps"
     )
+    thrice = answer(summary_of(suite({"a": 0.9, "b": 0.95}, range(3), 0.1)))
+    assert thrice.startswith("No reliable answer yet: more launches (--uid 3, --uid 4) narrow it;")
     busy = [*suite({"a": 0.97}, [0]), *launch("b", findings=(BUSY,)), *solo("b"), *launch("c", findings=(BUSY,))]
     busy += solo("c")
     assert answer(summary_of(busy)).startswith(

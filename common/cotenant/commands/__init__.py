@@ -5,12 +5,10 @@ GROUPS = {
         "exec": "copies of your own program at once, and what each keeps",
         "capacity": "how many users this machine carries, each with enough of it",
     },
-    "before a run": {
+    "before a run, and while it runs": {
         "list": "the jobs of a suite: what each trains, on what, and how long it takes",
         "plan": "this machine, and what each user would get of it",
         "doctor": "what stands in the way of good numbers on this host",
-    },
-    "while it runs": {
         "status": "which suite runs on this machine, and how far it is",
         "stop": "interrupt it: its records stay, and --resume goes on with it",
     },

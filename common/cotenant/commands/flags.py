@@ -231,7 +231,7 @@ def add_slice_flags(parser: Parser, most: bool = False) -> None:
     add = parser.add_argument_group("slices").add_argument
     users = "the most that are tried" if most else "users (default: one per accelerator, else up to 2)"
     add("--users", type=int, metavar="N", help=users)
-    how = f"how slices are enforced: {', '.join(ISOLATIONS)}; `require` refuses to degrade"
+    how = f"{', '.join(ISOLATIONS[:-1])} or {ISOLATIONS[-1]}"
     add("--isolation", choices=ISOLATIONS, default="auto", metavar="HOW", help=how)
     add = parser.add_rare_group("slices, further").add_argument
     usual = "one per accelerator, else one" if most else "one each, as far as processors go"

@@ -11,7 +11,7 @@ from cotenant.commands.flags import Parser, add_format, at_dashes
 from cotenant.commands.output import tell
 from cotenant.commands.suite_flags import suite_parser
 
-EXIT_STATUSES = "exit status: 0 passed, 1 failed, 2 wrong usage, 3 slower, 4 not isolated, 130 stopped"
+EXIT_STATUSES = "exit: 0 passed, 1 failed, 2 wrong usage, 3 slower, 4 not isolated, 130 stopped"
 
 
 def main(argv: Sequence[str]) -> int:

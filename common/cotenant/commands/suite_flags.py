@@ -61,15 +61,13 @@ def suite_parser(
     add("--mix", metavar="NAMES", help=mixed)
     pairs = "each pair of these jobs beside each other, and alone"
     add("--pairs", metavar="NAMES", help=pairs)
-    taking_turns = "is B slower? this job with two sets of arguments, which take turns: -- A... --- B..."
+    taking_turns = "is B slower? both take turns: -- A... --- B..."
     add("--duet", metavar="NAME", help=taking_turns)
     _add_baseline(runs)
+    add("--budget", type=duration, metavar="S", help="seconds that a launch may measure")
     add("--resume", action="store_true", help="go on after the last finished launch of this --uid")
     add("--outdir", type=place, metavar="DIR", help="where records go (default $BASE/output)")
     add_slice_flags(parser)
-    measured = "seconds a launch may measure: fewer batches, then fewer observations"
-    timing = parser.add_argument_group("how it is measured")
-    timing.add_argument("--budget", type=duration, metavar="S", help=measured)
     _add_timing(parser)
     _add_jobs_further(parser)
     _add_beside(parser)
@@ -80,10 +78,7 @@ def suite_parser(
 
 def _add_baseline(runs: argparse._ArgumentGroup) -> None:
     alone = runs.add_mutually_exclusive_group()
-    kinds = (
-        "measure users alone: within launches (blocks; the default without --jobs, with --users and of mixes), "
-        "behind them as long (whole) or for seconds (quick), or not (none)"
-    )
+    kinds = "each user alone as well: blocks, quick, whole or none"
     alone.add_argument("--baseline", choices=BASELINES, metavar="KIND", help=kinds)
     whole = "the same as --baseline whole"
     alone.add_argument("--solo", action="store_const", const="whole", dest="baseline", help=whole)
@@ -114,7 +109,7 @@ def _add_images(parser: Parser) -> None:
 
 
 def _add_timing(parser: Parser) -> None:
-    add = parser.add_rare_group("how it is measured, further").add_argument
+    add = parser.add_rare_group("how it is measured").add_argument
     add("--no-nocache", action="store_true", help="accepted: no page-cache policy is the default")
     cache = "page cache of a launch's input: left alone, bypassed, dropped or read before it (default none)"
     add("--cache", choices=CACHE_POLICIES, default="none", help=cache)

@@ -208,11 +208,13 @@ class CapacityRun:
         elif users < 2:
             self._note(untried="a single user has no neighbour")
         else:
+            untried = []
             for resource in PRESSURES:
                 try:
                     self._press_on(resource, users)
                 except NoAnswerError as ended:
-                    self._note(untried=f"{resource}: {ended}")
+                    untried.append(f"{resource}: {ended}")
+            self._note(untried="; ".join(untried))
 
     def _press_on(self, resource: str, users: int) -> None:
         if not self._has_time_for(users):

@@ -231,7 +231,8 @@ def _unreliable(whole: Kept, counted: Sequence[JobShares]) -> str:
     if whole.interval is None:
         return "no reliable answer yet: measured once" if whole.n == 1 else "no reliable answer yet: too few launches"
     if whole.interval[1] - whole.interval[0] > 2 * MOST_ERROR:
-        return "no reliable answer yet: more launches (--uid 1, --uid 2) narrow it"
+        newest = max(uid for of in counted for uid in of.job.together.node)
+        return f"no reliable answer yet: more launches (--uid {newest + 1}, --uid {newest + 2}) narrow it"
     return ""
 
 
