@@ -250,8 +250,8 @@ def pace(record: Record) -> Finding | None:
         sentence = f"A batch took {shortest_ns:.3g} ns: that is the cost of a loop that does nothing."
     # Of shared processors the warm-up may have had an equal share, and this observation, for once, all.
     elif warm_up_ns > MOST_FASTER * _beside_in_warm_up(record) * batch_ns:
-        batch_us, times = batch_ns / 1e3, warm_up_ns / batch_ns
-        sentence = f"A batch took {batch_us:.4g} us, and the fastest step of the warm-up {times:.0f} times as long."
+        batch_ms, times = batch_ns / 1e6, warm_up_ns / batch_ns
+        sentence = f"A batch took {batch_ms:.3g} ms, and the fastest step of the warm-up {times:.0f} times as long."
     else:
         return None
     return severity(
