@@ -25,7 +25,7 @@ def test_its_rules(zygote: Zygote) -> None:
 
 
 def test_processes_of_one_file_share_a_device(zygote: Zygote, tmp_path: Path) -> None:
-    """What one holds the other cannot have; one that was killed holds nothing."""
+    """Memory that one process holds is missing to the other, until it is freed or its holder killed."""
     shared = {"NULL_DEVICE_SHARED": str(tmp_path / "devices"), "NULL_DEVICE_MIB": "4096"}
     ended = zygote.start(PROGRAMS / "holder.py", NULL_DEVICE_CONTEXT_MIB="500", **shared)
     contexts_mib = 2 * 500

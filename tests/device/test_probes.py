@@ -1,5 +1,5 @@
-"""What every number on a device stands on: it computes in the precision that was asked for, its clock and meters are
-right, and the measured loop costs nothing."""
+"""Probes of a device: it computes in the precision that was asked for, its clock and meters are right, and the measured
+loop costs nothing."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def rows_of(grid: Grid) -> list[dict[str, str]]:
 
 
 def text_of(*grids: Grid, width: int = 200) -> str:
-    """What a terminal of this width shows."""
+    """Return the text of grids on a terminal of this width."""
     return "\n".join(line.plain for grid in grids for line in terminal(grid, width))
 
 

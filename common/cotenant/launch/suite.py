@@ -55,7 +55,7 @@ from cotenant.nodes.member import Member
 from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.nodes.slurm import held
 from cotenant.results.journal import Challenged, Ended, Launched, now
-from cotenant.results.record import NO_BLOCKS, cell_of
+from cotenant.results.record import cell_of, why_no_blocks
 from cotenant.results.store import check_place, launch_line, prepare_directory, total_line
 from cotenant.text import listed, many, quoted
 
@@ -393,9 +393,8 @@ class SuiteRun:
         line = launch_line(position, len(self.expected), outcomes, minutes, start.commands)
         self._output.summary(line)
         self._observer.ended(records)
-        for finding in {finding.rule: finding for record in records for finding in record.findings}.values():
-            if finding.rule == NO_BLOCKS:
-                self._tell(f"{start.label}: {finding.sentence} {finding.remedy}")
+        if (why := why_no_blocks(finding for record in records for finding in record.findings)) is not None:
+            self._tell(f"{start.label}: {why.sentence} {why.remedy}")
         if unfinished := sum(tenant.unfinished for tenant in result.tenants):
             of = f"{unfinished} of {many(len(result.tenants), 'program')}"
             self._tell(f"warning: {of} had not come to an end, and --timeout ended them: the numbers stand.")
@@ -412,7 +411,7 @@ class SuiteRun:
         """Whether a launch that a baseline belongs to could not be one of blocks."""
         return any(
             cell_of(record.name, record.solo, record.mix) == start.cell.label
-            and any(finding.rule == NO_BLOCKS for finding in record.findings)
+            and why_no_blocks(record.findings) is not None
             for record in self.records
         )
 

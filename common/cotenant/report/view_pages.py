@@ -19,6 +19,7 @@ from cotenant.report.pictures.crowds import LeastOfUsers, over_users
 from cotenant.report.pictures.views import Ratio, over_dates, ratios
 from cotenant.report.renderers import Card, Section, html, simple_page
 from cotenant.report.tuning import search_grid, setting_lines
+from cotenant.stats.capacity import CrowdEstimate
 from cotenant.stats.carried import Carried
 from cotenant.stats.verdict import Verdict
 from cotenant.text import many
@@ -164,17 +165,11 @@ def capacity_page(answers: Sequence[Carried], active: float | None, lines: Seque
 def _over_users(found: Carried, name: str) -> Picture:
     _, scale, _, unit = SHOWN[found.requirement.kind]
 
-    def shown(log: float) -> float:
-        return scale * found.requirement.shown(log)
+    def point(estimate: CrowdEstimate, is_sure: bool) -> LeastOfUsers:
+        worst, *ends = (scale * found.requirement.shown(log) for log in (estimate.worst, *(estimate.interval or ())))
+        return LeastOfUsers(estimate.users, worst, ends, is_sure)
 
-    points = [
-        LeastOfUsers(each.users, shown(each.worst), None if ends is None else (low, high), is_sure)
-        for is_sure, of in ((False, found.searched), (True, found.confirmed.values()))
-        for each in of
-        for ends in [each.interval]
-        for low, high in [sorted(map(shown, ends or (0.0, 0.0)))]
-    ]
-    required = scale * found.requirement.least
-    drawn = over_users(points, required, unit.strip(), name)
+    points = [point(each, False) for each in found.searched] + [point(each, True) for each in found.confirmed.values()]
+    drawn = over_users(points, scale * found.requirement.least, unit.strip(), name)
     words = "hollow: rounds of the search; filled: launches of so many users; dashed: what each has to have"
     return Picture(Markup(drawn), f"The user that has least, {unit.strip()}, over the number of users", words)

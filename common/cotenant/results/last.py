@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cotenant.files import open_regular
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of
-from cotenant.results.record import IN_MIX, NO_BLOCKS, SOLO, Whole
+from cotenant.results.record import IN_MIX, SOLO, Whole, why_no_blocks
 from cotenant.results.store import TIME
 
 
@@ -44,7 +44,7 @@ def last_launches(records: Iterable[Decoded], suite: str) -> dict[str, LastLaunc
         except (ValueError, TypeError):  # TypeError: one has a time zone, the other has none
             continue
         peak_bytes = part_of(record.at("isolation", "counters", "memory_peak_bytes"), Whole)
-        by_blocks = record.at("blocks") is not None or any(finding.rule == NO_BLOCKS for finding in record.findings)
+        by_blocks = record.at("blocks") is not None or why_no_blocks(record.findings) is not None
         launch = LastLaunch(record.start_time, lasted.total_seconds(), _parameters(record), peak_bytes, by_blocks)
         before = newest.get(record.name, launch)
         newest[record.name] = max(before, launch, key=lambda each: (each.start, each.seconds))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
@@ -65,6 +65,11 @@ IN_MIX = ".in."
 def name_of(cell: str, solo: bool, mix: str) -> str:
     """Return the name of a record: of a tenant alone, or in a mix, no reader takes it for a launch of its job."""
     return cell + SOLO if solo else f"{cell}{IN_MIX}{mix}" if mix else cell
+
+
+def why_no_blocks(findings: Iterable[Finding]) -> Finding | None:
+    """Return the finding that says why a launch could not be one of blocks; None where it was, or was not to be."""
+    return next((finding for finding in findings if finding.rule == NO_BLOCKS), None)
 
 
 def cell_of(name: str, solo: bool, mix: str) -> str:

@@ -16,11 +16,14 @@ APART = 0.12
 
 @dataclass(frozen=True, slots=True)
 class LeastOfUsers:
-    """The value of the user that has least among so many, with its interval; `sure` is one of launches of its own."""
+    """The value of the user that has least among so many, with the ends of its interval, none of too few launches.
+
+    `sure` is one of launches of so many users.
+    """
 
     users: int
     value: float
-    interval: tuple[float, float] | None
+    ends: Sequence[float]
     sure: bool
 
 
@@ -32,13 +35,13 @@ def over_users(points: Sequence[LeastOfUsers], least: float, label: str, name: s
         drawn = [point for point in points if point.sure is sure]
         offset = APART if sure else -APART
         for point in drawn:
-            if point.interval is not None:
-                axes.plot([point.users + offset] * 2, point.interval, color=INK if sure else SOFT, linewidth=1.2)
+            if point.ends:
+                axes.plot([point.users + offset] * 2, point.ends, color=INK if sure else SOFT, linewidth=1.2)
         style: dict[str, Any] = {"color": ACCENT if sure else PAPER, "markeredgecolor": ACCENT, "markersize": 5}
         axes.plot([point.users + offset for point in drawn], [point.value for point in drawn], "o", **style)
-    ends = [end for point in points for end in (point.value, *(point.interval or ()))]
-    room = 0.06 * (max([*ends, least]) - min([*ends, least])) or 0.1 * least
-    axes.set_ylim(max(0.0, min([*ends, least]) - room), max([*ends, least]) + room)
+    shown = [least, *(value for point in points for value in (point.value, *point.ends))]
+    room = 0.06 * (max(shown) - min(shown)) or 0.1 * least
+    axes.set_ylim(max(0.0, min(shown) - room), max(shown) + room)
     axes.set_xlim(min(point.users for point in points) - 0.5, max(point.users for point in points) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, min_n_ticks=1))
     axes.yaxis.set_major_locator(MaxNLocator(5))
