@@ -117,17 +117,18 @@ def test_sides_take_turns_and_each_launches_as_often_as_it_did(monkeypatch: pyte
     """The one that begins changes from turn to turn; B had one launch more, and other numbers."""
     ran = []
 
-    class FakeRun:
+    class FakeSuite:
         starts = ()
 
         def __init__(self, options: FakeOptions, _: object) -> None:
             ran.append((options.paths.output.name, options.uid, options.jobs))
-            self.heading = self.settle = list
 
-        def run(self, *_: object) -> SuiteResult:
-            return SuiteResult()
+        def settle(self) -> None:
+            pass
 
-    monkeypatch.setattr(confirm, "SuiteRun", FakeRun)
+    monkeypatch.setattr(confirm, "PreparedSuite", FakeSuite)
+    monkeypatch.setattr(confirm, "heading", lambda _: [])
+    monkeypatch.setattr(confirm, "SuiteRun", lambda *_: SimpleNamespace(run=SuiteResult))
     monkeypatch.setattr(confirm, "launches_of", lambda _: ({}, []))
     monkeypatch.setattr(confirm, "read_records", lambda _: SimpleNamespace(frame=None))
     again = {}

@@ -16,7 +16,7 @@ import pytest
 from commands.calling import Capture, call, check_refusals
 from cotenant.commands.flags import duration, share
 from cotenant.isolation.lock import SuiteLock
-from cotenant.launch.suite import SuiteRun
+from cotenant.launch.prepared import PreparedSuite
 from tenants.suites import ROOT, Suites, job
 
 FLAGS: dict[str, str | tuple[str, ...]] = {
@@ -165,7 +165,7 @@ def test_to_go_on_with_other_work_is_refused_while_another_suite_runs(here: Suit
 
 def test_a_second_suite_at_the_same_time(here: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = SuiteLock(Path(here.environment["COTENANT_LOCK"]))
-    monkeypatch.setattr(SuiteRun, "settle", lambda run: pytest.fail("nothing begins before the lock"))
+    monkeypatch.setattr(PreparedSuite, "settle", lambda suite: pytest.fail("nothing begins before the lock"))
     with lock:
         status, _, errors = call(capsys, *words(here, "--jobs", here.jobs([job()])))
     assert status == 2

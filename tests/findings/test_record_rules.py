@@ -93,7 +93,10 @@ SPEAKING: list[tuple[str, Made]] = [
     ("code_before_program", lambda: of.begun({"PYTHONPATH": "program"}, {"/x/sitecustomize.py": ("program", "")})),
     ("code_before_program", lambda: of.begun({"PYTHONPATH": "caller"}, {"/x/usercustomize.py": ("caller", "")})),
     ("code_before_program", lambda: of.begun({"LD_LIBRARY_PATH": "caller", "PYTHONUNBUFFERED": "caller"})),
-    ("code_before_program", lambda: of.begun({}, {"/x/sitecustomize.py": ("caller", "tests/device/sitecustomize.py")})),
+    (
+        "code_before_program",
+        lambda: of.begun({}, {"/x/sitecustomize.py": ("caller", "cotenant/exec/hook/sitecustomize.py")}),
+    ),
     ("code_before_program", lambda: of.begun({}, harness="0" * 16)),
     ("code_before_program", lambda: a_record(told={"part": a_part(observed={"startup": {"/home/me/a.pth": "0"}})})),
     ("overlap", lambda: of.inside(0.98996)),

@@ -9,7 +9,7 @@ import pytest
 from cotenant.launch.allowances import Allowance
 from cotenant.launch.limits import GRACE_S, RANKS_GRACE_S, STOP_LIMIT_S, Limits, after_stop, grace, late
 from cotenant.launch.load import MeasuredLoad, expected_s
-from cotenant.launch.suite import SuiteRun
+from cotenant.launch.prepared import PreparedSuite
 from cotenant.machine.topology import discover
 from cotenant.meters.meters import Meters
 from cotenant.stats.budget import Amount
@@ -27,8 +27,8 @@ def tenant(*sent: str, **fields: Any) -> Any:
 @pytest.mark.parametrize("on_oom", ["group", "process"])
 def test_the_backend_hears_who_ends_when_memory_is_full(on_oom: str) -> None:
     words = ["--jobs", str(ROOT / "profiles/cpu.json"), "--name", "toy_reg", "--isolation", "none", "--on-oom", on_oom]
-    run = SuiteRun(options(*words, there=discover()), discover())
-    assert run.chosen.backend.oom_group == (on_oom == "group")
+    suite = PreparedSuite(options(*words, there=discover()), discover())
+    assert suite.backend.oom_group == (on_oom == "group")
 
 
 def test_those_that_are_behind_end() -> None:

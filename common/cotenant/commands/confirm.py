@@ -15,6 +15,8 @@ from cotenant.commands.suite_flags import suite_parser
 from cotenant.commands.suite_options import options_of
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.isolation.lock import SuiteLock, lock_path
+from cotenant.launch.heading import heading
+from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.facts import machine_facts
@@ -75,7 +77,7 @@ def launch_again(
     if len(places) < len(again):
         raise CotenantError(f"A and B would write into {min(places)}.", "Give each side an --outdir of its own.")
     for _, options, jobs in again.values():
-        SuiteRun(replace(options, jobs=tuple(jobs.values())), machine).check()
+        PreparedSuite(replace(options, jobs=tuple(jobs.values())), machine).check()
     with SuiteLock(lock_path()):
         made, left_out, cut_by = _launched_again(again, machine)
     return [made.get("A", a[1]), made["B"]], left_out, cut_by
@@ -92,11 +94,12 @@ def _launched_again(again: Again, machine: Machine) -> tuple[dict[str, Launches]
             if not due or cut_by is not None:
                 continue
             uid = 1 + turn + max(launch.run_id for cell in jobs for launch in side.launches[cell])
-            run = SuiteRun(replace(options, jobs=due, uid=uid), machine)
-            run.settle()
+            suite = PreparedSuite(replace(options, jobs=due, uid=uid), machine)
+            suite.settle()
             if turn == 0:
-                note("\n".join(run.heading()))
-            report = run.run(note, PlainView([Planned(start.label) for start in run.starts], note))
+                note("\n".join(heading(suite)))
+            view = PlainView([Planned(start.label) for start in suite.starts], note)
+            report = SuiteRun(suite, note, view).run()
             made[name] = launches_of(read_records([options.paths.output]).frame)
             _check_work(side, made[name][0], jobs)
             cut_by = report.interrupted

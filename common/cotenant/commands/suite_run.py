@@ -21,6 +21,8 @@ from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLO
 from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.plan import ranks_of_all
+from cotenant.launch.heading import heading
+from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine, discover
@@ -48,12 +50,12 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
         begin_on_all_nodes([sys.executable, *sys.orig_argv[1:]])
     machine = discover()
     options = options_of(given, others, machine)
-    run = SuiteRun(options, machine)
-    run.check()
-    if others and (refusals := refused(run.starts, machine)):
+    suite = PreparedSuite(options, machine)
+    suite.check()
+    if others and (refusals := refused(suite.starts, machine)):
         # What the file says is an error of its cells alone; what a person has typed ends all.
         plain = replace(options, extra=(), duet=options.duet and replace(options.duet, sides=((), ())))
-        of_file = refused(SuiteRun(plain, machine).starts, machine)
+        of_file = refused(PreparedSuite(plain, machine).starts, machine)
         typed = [sentence for sentence in refusals if sentence not in of_file]
         for sentence in typed:
             warn(sentence)
@@ -63,20 +65,20 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
         options.challenge.greet()
     # Not before: a wrong usage is answered at once, also while another suite runs.
     with SuiteLock(lock_path()):
-        return _run(run, options, given)
+        return _run(suite, given)
 
 
 def run_suite_of(given: argparse.Namespace, options_on: Callable[[Machine], Options]) -> int:
     """Run or preview the suite of these options on this machine; return the status. Raises CotenantError."""
     machine = discover()
     options = options_on(machine)
-    run = SuiteRun(options, machine)
+    suite = PreparedSuite(options, machine)
     if given.dry:
-        _print_dry(run, [], given)
+        _print_dry(suite, [], given)
         return EXIT_PASSED
-    run.check()
+    suite.check()
     with SuiteLock(lock_path()):
-        return _run(run, options, given)
+        return _run(suite, given)
 
 
 def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
@@ -92,48 +94,51 @@ def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
             lines = show_lines(options.jobs, options.mixes, len(made.slices), ranks, options.baseline, options.duet)
             tell("\n".join(lines))
         return EXIT_PASSED
-    run = SuiteRun(options, machine)
-    refusals = refused(run.starts, machine)
-    _print_dry(run, refusals, given)
+    suite = PreparedSuite(options, machine)
+    refusals = refused(suite.starts, machine)
+    _print_dry(suite, refusals, given)
     for sentence in refusals:
         warn(sentence)
     return EXIT_USAGE if refusals else EXIT_PASSED
 
 
-def _print_dry(run: SuiteRun, refusals: Sequence[str], given: argparse.Namespace) -> None:
-    backend = run.chosen.backend.name
+def _print_dry(suite: PreparedSuite, refusals: Sequence[str], given: argparse.Namespace) -> None:
+    backend = suite.backend.name
     if given.format == "json":
-        tell_document(dry_document(run.expected, backend, run.left_out, refusals))
+        tell_document(dry_document(suite.expected, backend, suite.left_out, refusals))
     elif given.verbose:
-        tell("\n".join([*run.left_out, *whole_dry_lines(run.expected, backend)]))
+        tell("\n".join([*suite.left_out, *whole_dry_lines(suite.expected, backend)]))
     else:
-        tell_folded(run.heading())
-        tell("\n".join(dry_lines(run.expected)))
+        tell_folded(heading(suite))
+        tell("\n".join(dry_lines(suite.expected)))
 
 
-def _run(run: SuiteRun, options: Options, given: argparse.Namespace) -> int:
+def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
     """Run the suite. With `--format json` standard output has the document alone, and the rest is on standard error."""
-    run.settle()
-    run.check_room()
-    whole = given.format == "json"
+    suite.settle()
+    suite.check_room()
+    options, whole = suite.options, given.format == "json"
     say = note if whole else tell
     if whole:
-        note("\n".join(run.heading()))
+        note("\n".join(heading(suite)))
     else:
-        tell_folded(run.heading())
+        tell_folded(heading(suite))
     if options.cluster is not None and options.cluster.node:
-        return _follow(run, options.cluster)
-    planned = _planned(run, options)
+        return _follow(suite, options.cluster)
+    planned = _planned(suite)
     if not options.resume:
-        for sentence in _expected(run, options, planned):
+        for sentence in _expected(suite, planned):
             say(sentence)
+    records: list[Record] = []
     try:
         with contextlib.nullcontext(PlainView(planned, note)) if whole else shown(planned) as view:
-            report = run.run(view.tell, view)
+            run = SuiteRun(suite, view.tell, view)
+            records = run.records
+            report = run.run()
     finally:
         # Also where a full disk ends it in the middle.
-        if run.records:
-            _print_results(run.records, run.before, given)
+        if records:
+            _print_results(records, suite.before, given)
             say(f"As a page, with pictures: {_report_command(options.paths.output)} --html page.html")
     if report.interrupted:
         where = f"the records so far are in {options.paths.output}"
@@ -144,38 +149,39 @@ def _run(run: SuiteRun, options: Options, given: argparse.Namespace) -> int:
     return EXIT_FAILED if failed else EXIT_SLOWER if slower else EXIT_PASSED
 
 
-def _follow(run: SuiteRun, cluster: Cluster) -> int:
+def _follow(suite: PreparedSuite, cluster: Cluster) -> int:
     """Run the part of a node that keeps no records."""
     note(f"Node {cluster.node} of {cluster.nodes}: node 0 at {cluster.endpoint} leads, and keeps the records.")
-    result = run.follow(note)
+    result = SuiteRun(suite, note).follow()
     return EXIT_INTERRUPTED if result.interrupted else EXIT_PASSED
 
 
-def _planned(run: SuiteRun, options: Options) -> list[Planned]:
+def _planned(suite: PreparedSuite) -> list[Planned]:
     """Return the launches for who watches them, with what each took last time here, else about what it will take."""
-    last = last_in(options.paths.output, options.suite.name)
-    known = [last.get(start.names[0]) for start in run.expected]
+    last = last_in(suite.paths.output, suite.options.suite.name)
+    known = [last.get(start.names[0]) for start in suite.expected]
     seconds = [
         launch.seconds if launch is not None and launch.by_blocks is start.takes_turns else None
-        for start, launch in zip(run.expected, known, strict=True)
+        for start, launch in zip(suite.expected, known, strict=True)
     ]
-    estimated = [None] * len(seconds) if all(seconds) else run.estimates_s()
+    estimated = [None] * len(seconds) if all(seconds) else suite.estimates_s()
     return [
         Planned(f"{start.cell.label} alone" if start.solo else start.label, start.solo, took or estimate, took is None)
-        for start, took, estimate in zip(run.expected, seconds, estimated, strict=True)
+        for start, took, estimate in zip(suite.expected, seconds, estimated, strict=True)
     ]
 
 
-def _expected(run: SuiteRun, options: Options, planned: Sequence[Planned]) -> Iterator[str]:
+def _expected(suite: PreparedSuite, planned: Sequence[Planned]) -> Iterator[str]:
     """Yield how long the suite will take, where that is known, and when users that share processors are ready."""
     if (expected := Progress(planned).remaining_s()) is None:
         return
     seconds, how = expected
     end = datetime.now() + timedelta(seconds=seconds)
     yield f"expected: {duration_words(seconds)}, until {end:%H:%M}, {how}"
-    if options.within_s is not None and seconds > options.within_s:
-        yield f"That is more than {duration_words(options.within_s)}: --name chooses fewer jobs."
-    if crowd := run.crowd_words():
+    within_s = suite.options.within_s
+    if within_s is not None and seconds > within_s:
+        yield f"That is more than {duration_words(within_s)}: --name chooses fewer jobs."
+    if crowd := suite.crowd_words():
         yield crowd
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cotenant.errors import IsolationError
 from cotenant.finding import Finding, warning
-from cotenant.isolation.backend import WEIGHT, Backend, Refusal
+from cotenant.isolation.backend import WEIGHT, Backend, NotIsolatedError, Refusal
 from cotenant.isolation.runs import checked_base
 from cotenant.isolation.systemd import Systemd
 from cotenant.isolation.unenforced import Affinity, NoIsolation
@@ -63,10 +64,20 @@ class Chosen:
     def settle(self) -> None:
         """Have the runner live where the backend needs it: it may begin anew, once, and not return.
 
-        Raises NotIsolatedError.
+        Raises IsolationError.
         """
         if isinstance(self.backend, Systemd) and not self.backend.inside:
-            self.backend.begin_anew()
+            with isolation_errors():
+                self.backend.begin_anew()
+
+
+@contextlib.contextmanager
+def isolation_errors() -> Iterator[None]:
+    """Turn a refusal of the kernel into a sentence. Raises IsolationError."""
+    try:
+        yield
+    except NotIsolatedError as error:
+        raise IsolationError(f"Isolation failed: {error}.", "--isolation none measures without it.") from error
 
 
 def choose_backend(requested: str, mounts: Mounts, base: str | None) -> Chosen:

@@ -10,7 +10,9 @@ from statistics import fmean
 from cotenant.errors import CotenantError
 from cotenant.launch.crowd import Crowd
 from cotenant.launch.crowd_steps import p95_rounds
+from cotenant.launch.heading import tenancy
 from cotenant.launch.needs import check_memory
+from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine
@@ -38,25 +40,25 @@ class SuiteLaunches:
         self.step, self.mode = options.slices or 1, options.share
         self._options, self._machine, self._requirement, self.tell = options, machine, requirement, tell
         self._uids: dict[str, int] = {}
-        self._run = SuiteRun(self._of_users(self.step), machine)
-        start, *others = self._run.starts
+        self._suite = PreparedSuite(self._of_users(self.step), machine)
+        start, *others = self._suite.starts
         (job,) = options.jobs
         if others or len(expand(job)) > 1:
             raise CotenantError(f"{job.name} has several cells.", "Choose a job that is one, by --name.")
         if job.group != "student":
             raise CotenantError(f"{job.name} owns the machine.", 'Choose a job of the group "student".')
-        self.label, self.tenancy = start.label, self._run.tenancy
+        self.label, self.tenancy = start.label, tenancy(self._suite)
 
     def holds_memory(self) -> bool:
         """Whether slices hold memory here."""
-        return "memory" not in self._run.chosen.backend.unenforced
+        return "memory" not in self._suite.backend.unenforced
 
     def holds(self, users: int, alone: AloneUse) -> int | None:
         """Return the memory that each of so many users has, if that is enough for it; else None."""
         options = self._of_users(users)
         try:
             made = options.plan(self._machine)
-            check_memory(options, self._machine, self._run.chosen.backend, self._run.starts)
+            check_memory(options, self._machine, self._suite.backend, self._suite.starts)
         except CotenantError:
             return None
         least = min(slice_.memory_bytes for slice_ in made.slices)
@@ -132,9 +134,9 @@ class SuiteLaunches:
         limits = replace(options.limits, budget_s=budget_s, at_least_s=0.0)
         paths = replace(options.paths, output=options.paths.output / folder)
         options = replace(options, limits=limits, paths=paths, uid=self._next_uid(folder))
-        run = SuiteRun(options, self._machine)
-        run.settle()
-        result = run.run(self.tell)
+        suite = PreparedSuite(options, self._machine)
+        suite.settle()
+        result = SuiteRun(suite, self.tell).run()
         if result.interrupted:
             raise KeyboardInterrupt(result.interrupted)
         return result.records

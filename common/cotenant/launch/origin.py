@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cotenant.checkout import CHECKOUT, SOURCE_ROOT
+from cotenant.checkout import SOURCE_ROOT
 from cotenant.confidential import is_confidential
 from cotenant.exec.settings import HOOK
 from cotenant.files import open_regular
@@ -19,8 +18,8 @@ LOADERS = ("PYTHON", "LD_")
 """The beginnings of the names that the interpreter and the dynamic linker heed (python(1), ld.so(8))."""
 STARTUP = ("sitecustomize", "usercustomize")
 """The modules that `site` imports before a program, wherever on its path they lie."""
-OWN = ((SOURCE_ROOT, "cotenant/exec/hook/sitecustomize.py"), (CHECKOUT, "tests/device/**/sitecustomize.py"))
-"""Start-up files of ours, each below a place."""
+OWN = HOOK / "sitecustomize.py"
+"""The start-up file that is ours."""
 MOST_BYTES = 1 << 20
 CALLER, PROGRAM = "caller", "program"
 
@@ -47,9 +46,9 @@ def origin_of(pid: int) -> dict[str, Any]:
 
 
 def _described(file: Path, content: bytes, path: str) -> dict[str, str]:
-    digest = _sha256(content)
-    set_by = _setter("PYTHONPATH", path, os.environ)
-    return {"sha256": digest, "set_by": set_by, "ours": _own_files().get(digest, "")}
+    digest, set_by = _sha256(content), _setter("PYTHONPATH", path, os.environ)
+    ours = OWN.relative_to(SOURCE_ROOT).as_posix() if digest == _sha256(OWN.read_bytes()) else ""
+    return {"sha256": digest, "set_by": set_by, "ours": ours}
 
 
 def _setter(name: str, value: str, caller: Mapping[str, str]) -> str:
@@ -73,13 +72,6 @@ def _startup_files(places: list[str]) -> Iterator[tuple[Path, bytes]]:
                         yield file, opened.read(MOST_BYTES)
                 except OSError:
                     continue
-
-
-@functools.cache
-def _own_files() -> dict[str, str]:
-    """Return the start-up files of this checkout, by their hash."""
-    files = [(file, place) for place, pattern in OWN for file in place.glob(pattern)]
-    return {_sha256(file.read_bytes()): file.relative_to(place).as_posix() for file, place in files}
 
 
 def _variables(pid: int) -> dict[str, str]:

@@ -18,8 +18,10 @@ from typing import Protocol
 from cotenant.errors import CotenantError
 from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS, number_behind
 from cotenant.launch.data import named_inputs
+from cotenant.launch.heading import tenancy
 from cotenant.launch.observer import Observer
 from cotenant.launch.paths import RunPaths
+from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.resume import earlier
 from cotenant.launch.start import Options, Start
 from cotenant.launch.suite import SuiteRun
@@ -80,14 +82,14 @@ class Tuner:
         """Raises CotenantError for a job that cannot be started here, or names no batch size."""
         self._options = replace(options, jobs=(job,), mixes=())
         self._machine = machine
-        run = SuiteRun(self._options, machine)
-        start, *others = run.starts
+        suite = PreparedSuite(self._options, machine)
+        start, *others = suite.starts
         size = number_behind(start.specs[0].command, *BATCH_FLAGS)
         if others or len(expand(job)) > 1:
             raise CotenantError(f"{job.name} has several cells.", "Tune a job file in which each is a job of its own.")
         if not size:
             raise CotenantError(f"{job.name} names no batch size.", f"Add {BATCH_FLAGS[0]} to its arguments.")
-        self.cell, self.command, self.tenancy = start.cell, start.command, run.tenancy
+        self.cell, self.command, self.tenancy = start.cell, start.command, tenancy(suite)
         processors = len(start.specs[0].slice.processors)
         space = Space(
             base=Setting(size),
@@ -137,14 +139,14 @@ class Tuner:
         """Return the records of a launch, from an earlier start of this search where it ended then."""
         job = with_setting(self.cell, setting, self.search.space.base)
         options = replace(self._options, jobs=(job,), uid=uid)
-        run = SuiteRun(options, self._machine)
-        before = earlier(options, run.starts, run.chosen.backend.name, self._machine.hostname)
+        suite = PreparedSuite(options, self._machine)
+        before = earlier(options, suite.starts, suite.backend.name, self._machine.hostname)
         if before is not None and before.finished:
             return before.records, None
         if before is not None:
-            run = SuiteRun(replace(options, resume=True), self._machine)
-        run.settle()
-        result = run.run(observer.tell, observer)
+            suite = PreparedSuite(replace(options, resume=True), self._machine)
+        suite.settle()
+        result = SuiteRun(suite, observer.tell, observer).run()
         return result.records, result.interrupted
 
     def _take(self, setting: Setting, records: Sequence[Record]) -> None:

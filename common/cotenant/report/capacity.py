@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row, word
 from cotenant.report.numbers import rate
@@ -18,12 +18,22 @@ ORDINALS = (
     *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh"),
     *("eighth", "ninth", "tenth", "eleventh", "twelfth"),
 )
-SHOWN: Mapping[Kind, tuple[str, float, str, str]] = {
-    "keep": ("keeps", 100.0, ".3g", " %"),
-    "rate": ("has", 1.0, ".4g", " items/s"),
-    "p95": ("takes", 1000.0, ".4g", " ms"),
+
+
+class Shown(NamedTuple):
+    """How values of a requirement are shown: the user's verb before them, what they are multiplied by, their unit."""
+
+    verb: str
+    scale: float
+    digits: str
+    unit: str
+
+
+SHOWN: Mapping[Kind, Shown] = {
+    "keep": Shown("keeps", 100.0, ".3g", " %"),
+    "rate": Shown("has", 1.0, ".4g", " items/s"),
+    "p95": Shown("takes", 1000.0, ".4g", " ms"),
 }
-"""The user's verb for each kind of requirement, and how its values are shown: their scale, digits and unit."""
 BINDING = {
     "memory": "Memory binds: it holds no more users.",
     "processors": "Processors bind: no more of them are idle.",
@@ -85,7 +95,7 @@ def _no_answer(found: Carried) -> str:
 def _has(requirement: Requirement) -> str:
     if requirement.kind == "rate":
         return f"has at least {rate(requirement.least)} items/s"
-    least = _value(requirement.least, requirement) + SHOWN[requirement.kind][-1]
+    least = _value(requirement.least, requirement) + SHOWN[requirement.kind].unit
     if requirement.kind == "p95":
         return f"makes 95 % of its steps within {least}"
     return f"keeps at least {'half' if requirement.least == 0.5 else least} of what it has alone"
@@ -124,16 +134,16 @@ def _beside(found: Carried) -> Iterator[str]:
 
 def _shown(estimate: CrowdEstimate, requirement: Requirement) -> str:
     """Return `keeps 31 % (28 to 34 %)` of the user that has least."""
-    verb, *_, unit = SHOWN[requirement.kind]
+    shown = SHOWN[requirement.kind]
     logs = (estimate.worst, *(estimate.interval or ()))
     worst, *ends = (_value(requirement.shown(log), requirement) for log in logs)
-    span = f" ({' to '.join(sorted(ends, key=float))}{unit})" if ends else ""
-    return f"{verb} {worst}{unit}{span}"
+    span = f" ({' to '.join(sorted(ends, key=float))}{shown.unit})" if ends else ""
+    return f"{shown.verb} {worst}{shown.unit}{span}"
 
 
 def _value(value: float, requirement: Requirement) -> str:
-    _, scale, digits, _ = SHOWN[requirement.kind]
-    return f"{scale * value:{digits}}"
+    shown = SHOWN[requirement.kind]
+    return f"{shown.scale * value:{shown.digits}}"
 
 
 def _count(users: int) -> str:

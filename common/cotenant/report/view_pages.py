@@ -163,13 +163,14 @@ def capacity_page(answers: Sequence[Carried], active: float | None, lines: Seque
 
 
 def _over_users(found: Carried, name: str) -> Picture:
-    _, scale, _, unit = SHOWN[found.requirement.kind]
+    shown = SHOWN[found.requirement.kind]
+    scale, unit = shown.scale, shown.unit.strip()
 
     def point(estimate: CrowdEstimate, is_sure: bool) -> LeastOfUsers:
         worst, *ends = (scale * found.requirement.shown(log) for log in (estimate.worst, *(estimate.interval or ())))
         return LeastOfUsers(estimate.users, worst, ends, is_sure)
 
     points = [point(each, False) for each in found.searched] + [point(each, True) for each in found.confirmed.values()]
-    drawn = over_users(points, scale * found.requirement.least, unit.strip(), name)
+    drawn = over_users(points, scale * found.requirement.least, unit, name)
     words = "hollow: rounds of the search; filled: launches of so many users; dashed: what each has to have"
-    return Picture(Markup(drawn), f"The user that has least, {unit.strip()}, over the number of users", words)
+    return Picture(Markup(drawn), f"The user that has least, {unit}, over the number of users", words)

@@ -1,0 +1,56 @@
+"""The lines above a run: devices, launches and what they compare, users and slices, the gravest findings."""
+
+from __future__ import annotations
+
+from cotenant.isolation.unenforced import NoIsolation
+from cotenant.launch.baseline import QUICK_KEPT_S
+from cotenant.launch.opening import device_line
+from cotenant.launch.prepared import PreparedSuite
+from cotenant.text import many
+
+
+def heading(suite: PreparedSuite) -> list[str]:
+    """Describe the run to come, in a few lines."""
+    machine, options = suite.machine, suite.options
+    grave = [finding for finding in suite.before if finding.severity != "info"]
+    strangers = any(finding.rule == "device_in_use" for finding in suite.before)
+    on_devices = device_line(suite.plan, len(suite.expected), options.memory_class, strangers)
+    launches = _launches(suite)
+    return [
+        *([on_devices] if on_devices else []),
+        f"{options.suite.name} on {machine.hostname}: {launches}, {many(len(machine.accelerators), 'accelerator')}",
+        tenancy(suite),
+        f"records: {suite.paths.output}",
+        *suite.left_out,
+        *(f"{finding.severity}: {finding.sentence} {finding.remedy}".rstrip() for finding in grave),
+    ]
+
+
+def tenancy(suite: PreparedSuite) -> str:
+    """Say how many users there are, of what slices, and who enforces them."""
+    plan, backend, asked = suite.plan, suite.backend, suite.options.isolation
+    if backend.name == NoIsolation.name:
+        return f"{many(len(plan.slices), 'user')} without slices, as everybody just starts (isolation none)"
+    if "memory" in backend.unenforced:
+        why = "no cgroups here" if asked == "auto" else f"isolation {asked}"
+        return f"{plan.processors_words}; memory NOT limited ({why}): sudo ./cgroup_setup.sh"
+    return f"{plan}, by {backend.name}"
+
+
+def _launches(suite: PreparedSuite) -> str:
+    alone = sum(start.solo for start in suite.expected)
+    launches, kind = many(len(suite.expected), "launch", "es"), suite.options.baseline
+    if kind == "none":
+        return launches
+    if any(start.takes_turns for start in suite.starts):
+        by_turns = "what each keeps is measured within them, by turns"
+        return f"{launches} (baseline blocks: {by_turns}{f'; {alone} of one user alone' if alone else ''})"
+    if not alone:
+        return f"{launches} (--baseline {kind} adds none: no job here has several users)"
+    unsliced = suite.backend.name == NoIsolation.name
+    where = "on the whole machine, without slices" if unsliced else "in its slice"
+    if suite.options.counted_by:
+        why = f"quick instead of blocks, as {suite.options.counted_by} says how much is observed"
+        return f"{launches} ({alone} of one user alone {where}; baseline {why})"
+    of_kind = kind if kind == "whole" else f"quick: {QUICK_KEPT_S:.0f} s, one for each job and kind of slice"
+    return f"{launches} ({alone} of one user alone {where}; baseline {of_kind})"

@@ -1,0 +1,98 @@
+"""Launches a start's tenants, with its inputs read and its meters held around it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.choose import isolation_errors
+from cotenant.isolation.leftovers import new_shared_files, shared_files
+from cotenant.isolation.processes import end_orphans, now_ticks
+from cotenant.launch import data
+from cotenant.launch.baseline import limits_alone
+from cotenant.launch.events import Interruption
+from cotenant.launch.launch import Launch
+from cotenant.launch.limits import Limits
+from cotenant.launch.mps import MpsDaemon
+from cotenant.launch.observer import Observer
+from cotenant.launch.outcome import LaunchResult
+from cotenant.launch.prepared import PreparedSuite
+from cotenant.launch.resources import Resources
+from cotenant.launch.start import Start
+from cotenant.machine.load import HostCounts, host_counts, since
+from cotenant.meters.meters import meters_of
+from cotenant.nodes.peers import NO_PEERS, Peers
+from cotenant.nodes.slurm import held
+from cotenant.text import listed
+
+
+class Launcher:
+    """Measures the starts of a suite, one at a time, until `interruption` is requested."""
+
+    def __init__(
+        self, suite: PreparedSuite, resources: Resources, interruption: Interruption, observer: Observer
+    ) -> None:
+        self.suite, self.resources, self.interruption, self.observer = suite, resources, interruption, observer
+
+    def measure(self, start: Start, limits: Limits, peers: Peers = NO_PEERS) -> LaunchResult:
+        """Launch a start's tenants; its meters also hold what happened around them, from the input on.
+
+        Raises IsolationError.
+        """
+        suite, reaper = self.suite, self.resources.reaper
+        options, machine, slices = suite.options, suite.machine, [spec.slice for spec in start.specs]
+        shared_before = shared_files().keys()
+        limits = limits_alone(start.baseline, limits).of_job(start.timeout_s)
+        commands = [options.image.inside(spec.command) if options.image else spec.command for spec in start.specs]
+        inputs = data.input_paths(commands, suite.paths)
+        cached = data.prepare_cache(options.cache, inputs, lambda: bool(self.interruption.requested))
+        begin_ticks = now_ticks()
+        with meters_of(machine, slices) as sampling, self.resources.output.logs() as logs, isolation_errors():
+            launch = Launch(
+                start.specs,
+                suite.backend,
+                self.interruption,
+                limits,
+                reaper.ensure,
+                sampling,
+                self.observer,
+                self._daemon(start),
+                peers,
+                logs,
+                start.takes_turns,
+                start.pairing,
+                start.crowd,
+            )
+            counts = self._counts()
+            result = launch.run()
+            meters = result.meters | {"host": since(counts, self._counts(), result.killed_outside)}
+            left_behind, changes = result.left_behind, result.changes
+            try:
+                orphans = end_orphans(self.resources.own_children | reaper.pids, begin_ticks)
+                # Whoever was in a slice has ended with it.
+                if orphans and suite.backend.location():
+                    changes += (f"users were planned in slices, but {listed(orphans.values(), 3)} lived outside",)
+            except NotIsolatedError as error:
+                left_behind = left_behind or str(error)
+        if given := held():
+            meters["slurm"] = given
+        if cached is not None:
+            meters["input"] = dataclasses.asdict(cached)
+        # Where each tenant has a /dev/shm of its own, what is new in the machine's is not theirs.
+        if not suite.isolation.own_shm and (new := new_shared_files(shared_before)):
+            meters["shm_kept"] = new
+        return dataclasses.replace(result, meters=meters, left_behind=left_behind, changes=changes)
+
+    def _daemon(self, start: Start) -> MpsDaemon | None:
+        """Return the daemon that a launch's tenants are clients of, not yet started; None where they are of none."""
+        slices = [spec.slice for spec in start.specs]
+        if not any(slice_.device_share and slice_.device_share.mode.kind == "mps" for slice_ in slices):
+            return None
+        devices = list(dict.fromkeys(device for slice_ in slices for device in slice_.accelerators))
+        shm_bytes = sum(slice_.memory_bytes for slice_ in slices) if self.suite.isolation.own_shm else 0
+        return MpsDaemon(str(self.suite.options.run), self.suite.paths.mps, devices, shm_bytes)
+
+    def _counts(self) -> HostCounts:
+        machine = self.suite.machine
+        # Siblings count what slows their core alike: the first of them stands for it.
+        return host_counts({processor.core for processor in machine.processors}, machine.nvidia_places)

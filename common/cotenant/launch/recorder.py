@@ -1,0 +1,117 @@
+"""Keeps a suite's records: makes them of launches, asks all rules, writes them down, and says so in the journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from cotenant.choices import TRANSCRIPT
+from cotenant.confidential import by_new_key, words_without
+from cotenant.errors import CotenantError
+from cotenant.finding import survived
+from cotenant.launch.baseline import limits_alone
+from cotenant.launch.limits import Limits
+from cotenant.launch.outcome import LaunchResult
+from cotenant.launch.output import Output
+from cotenant.launch.prepared import PreparedSuite
+from cotenant.launch.resume import begin
+from cotenant.launch.start import Start
+from cotenant.results.journal import Challenged, Ended, Launched, now
+from cotenant.results.record import cell_of, why_no_blocks
+
+if TYPE_CHECKING:
+    from cotenant.challenge.vendor import Buyer
+    from cotenant.results.record import Record
+
+
+class Recorder:
+    """Adds a launch's records to `records`, those of all launches so far, also of one that could not be written."""
+
+    def __init__(self, suite: PreparedSuite, output: Output, records: list[Record]) -> None:
+        self._suite, self._output, self._records = suite, output, records
+        self._started, self._conceal = datetime.now(UTC), by_new_key()
+
+    def begin(self, tell: Callable[[str], None]) -> Sequence[Start]:
+        """Write what will run, and its start into the journal; return the launches to come, fewer after `--resume`.
+
+        Raises CotenantError.
+        """
+        suite, options = self._suite, self._suite.options
+        self._output.write(f"{options.suite.name}.R{options.uid}.resolved", self._resolved())
+        progress = begin(options, suite.expected, suite.backend.name, suite.machine.hostname, self._output)
+        self._records += progress.records
+        if progress.records:
+            # It is still the run that launched these.
+            self._started = datetime.fromisoformat(progress.records[0].suite_start_time)
+        for sentence in progress.sentences:
+            tell(sentence)
+        return [start for start in suite.starts if start.key not in progress.finished]
+
+    def keep(self, start: Start, result: LaunchResult, limits: Limits) -> list[Record]:
+        """Make a launch's records, write and return them. Raises CotenantError."""
+        # Not before: the modules for numbers take their time to import, and until now nothing needed any.
+        from cotenant.findings.rules import with_findings
+        from cotenant.launch.records import SuiteFacts, parts_of, records_of
+
+        suite, options = self._suite, self._suite.options
+        policies = {"cache": options.cache, **limits_alone(start.baseline, limits).policies()}
+        findings = tuple(dict.fromkeys((*start.findings, *survived(suite.before))))
+        seen = (suite.machine_facts, suite.backend, policies, findings, self._conceal)
+        facts = SuiteFacts(options.suite.name, self._started, options.uid, *seen)
+        records: list[Record] = []
+        for part, own in parts_of(result, start):
+            records += with_findings(records_of(part, own, facts), [*self._records, *records])
+        self._records += records
+        files = self._output.keep(records, result.ended)
+        if len(files) == len(records):
+            outcomes = tuple(record.outcome for record in records)
+            host = suite.machine.hostname
+            self._journal(Launched, label=start.key, outcomes=outcomes, records=files, host=host)
+        return records
+
+    def keep_transcript(self, start: Start, buyer: Buyer, launch: str, interrupted: Callable[[], str | None]) -> str:
+        """Take the buyer's report of a launch, replays included, which takes a while; return the line to tell."""
+        try:
+            content, line = buyer.transcript(launch, interrupted)
+        except CotenantError as error:
+            return f"warning: {start.label}: no transcript of the challenge: {error}"
+        options = self._suite.options
+        name = f"{options.suite.name}.R{options.uid}.{launch}{TRANSCRIPT}"
+        self._journal(Challenged, label=start.key, files=self._output.write(name, content))
+        return line
+
+    def end(self, interrupted: str | None) -> None:
+        """Write the suite's end into the journal."""
+        self._journal(Ended, interrupted=interrupted)
+
+    def lacks_blocks(self, start: Start) -> bool:
+        """Whether a launch that a baseline belongs to could not be one of blocks."""
+        return any(
+            cell_of(record.name, record.solo, record.mix) == start.cell.label
+            and why_no_blocks(record.findings) is not None
+            for record in self._records
+        )
+
+    def _journal(self, entry: type[Launched | Challenged | Ended], **fields: Any) -> None:
+        options = self._suite.options
+        self._output.journal(entry(suite=options.suite.name, uid=options.uid, time=now(), **fields))
+
+    def _resolved(self) -> bytes:
+        """Return the suite as it runs: every cell with the command of each tenant."""
+        cells = [
+            {
+                "name": start.mix or start.cell.job.name,
+                "label": start.label,
+                "cells": [program.cell.label for program in start.programs],
+                "solo": start.solo,
+                "baseline": start.baseline,
+                "stands_for": start.stands_for,
+                "cgroup": start.cell.job.group,
+                "weight": start.cell.job.weight,
+                "tenants": [words_without(spec.command, self._conceal) for spec in start.specs],
+            }
+            for start in self._suite.expected
+        ]
+        return json.dumps(cells, indent=1).encode() + b"\n"

@@ -1,0 +1,63 @@
+"""A running suite's output, reaper, cgroups and folders: made before its first launch, undone after its last."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cotenant.isolation.choose import isolation_errors
+from cotenant.isolation.processes import adopt_orphans, await_reapers, sweep_marked
+from cotenant.launch.output import Output
+from cotenant.launch.paths import REMEDY, remove_tree
+from cotenant.launch.prepared import PreparedSuite
+from cotenant.launch.reaper import Reaper
+from cotenant.results.store import prepare_directory
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a suite holds while it runs; `own_children` are the processes that this one had before."""
+
+    output: Output
+    reaper: Reaper
+    own_children: set[int]
+
+
+def acquire(suite: PreparedSuite, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> Resources:
+    """Make them, and clear away what dead runs left; they are undone when `stack` closes. Raises CotenantError."""
+    run, paths, backend = suite.options.run, suite.paths, suite.backend
+    suite.check_room()
+    output = Output(paths.output)
+    stack.callback(output.close)
+    reaper = Reaper(str(run), backend.location(), paths.own, output.directory)
+    # First, and dismissed last: from here on nothing is made that it does not know of.
+    stack.callback(_warn, tell, reaper.dismiss)
+    # Where our parent ignores it, so would we, and nobody could say how a child of ours has ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    reaper.ensure()
+    for finding in output.put_right():
+        tell(f"warning: {finding.sentence} {finding.remedy}")
+    for directory in paths.own:
+        stack.callback(_warn, tell, functools.partial(remove_tree, directory), REMEDY)
+    prepare_directory(paths.temporary, "BASE names another place for temporary files.")
+    paths.sockets.mkdir(mode=0o700)
+    own_children = adopt_orphans()
+    with isolation_errors():
+        await_reapers()
+        # Cgroups first: a dead run's fork bomb ends with its slice, while a search by marker would be outrun.
+        backend.sweep()
+        sweep_marked()
+        for left in paths.sweep():
+            tell(f"warning: {left} {REMEDY}")
+        backend.open(run)
+    stack.callback(isolation_errors()(backend.close))
+    return Resources(output, reaper, own_children)
+
+
+def _warn(tell: Callable[[str], None], step: Callable[[], str], remedy: str = "") -> None:
+    """Do the last step of something, and tell the sentence it returns."""
+    if sentence := step():
+        tell(f"warning: {sentence} {remedy}".rstrip())
