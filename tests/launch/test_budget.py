@@ -83,7 +83,8 @@ def test_enough_ends_all_tenants_before_their_last_observation(loose: Suites) ->
     (ranks,) = records["ranks"]
     assert {len(rows) for rows in ranks["rank_observations"].values()} == {12}
     assert "has no effect here" in rules(ranks)["until_interval"]["sentence"]
-    assert "done after 2 of 6 observations" in records["early"][0]["message"]
+    # Of its two short observations the client may not have sent the second.
+    assert re.search("done after [12] of 6 observations", records["early"][0]["message"])
 
 
 @pytest.mark.slow

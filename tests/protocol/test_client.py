@@ -1,5 +1,6 @@
 """The tenant's side against a scripted runner, and its wait for t0."""
 
+import select
 import socket
 import time
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
+from cotenant.protocol.client import SEND_EVERY_NS, Rendezvous, RunnerGoneError, wait_until
 from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, Message, MessageBuffer, encode
 
 
@@ -78,6 +79,30 @@ def test_a_whole_run_in_its_order(both: tuple[Rendezvous, Runner]) -> None:
     assert tenant.stopped()
     assert tenant.record({"item": "x"}) == {"item": "x"}
     assert [message.kind for message in runner.hear(3)] == ["observation", "done", "record"]
+
+
+def test_short_observations_are_sent_together_and_before_whatever_is_said_next(
+    both: tuple[Rendezvous, Runner],
+) -> None:
+    tenant, runner = both
+    runner.hear(1)
+
+    def observe(*after_ns: int) -> None:
+        for now_ns in after_ns:
+            tenant.observation(index=0, start_ns=1, end_ns=10**12 + now_ns, items=3, data_wait_ns=0)
+
+    observe(0)
+    assert len(runner.hear(1)) == 1
+    runner.say(encode("enough"))
+    observe(1, SEND_EVERY_NS // 2, SEND_EVERY_NS - 1)
+    assert select.select([runner.connection], [], [], 0)[0] == []
+    assert not tenant.enough()
+    observe(SEND_EVERY_NS)
+    assert len(runner.hear(4)) == 4
+    assert tenant.enough()
+    observe(SEND_EVERY_NS + 1)
+    tenant.done()
+    assert [message.kind for message in runner.hear(2)] == ["observation", "done"]
 
 
 def test_a_turn_is_waited_for_and_so_is_the_end_of_all_turns(both: tuple[Rendezvous, Runner]) -> None:
