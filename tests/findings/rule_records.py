@@ -23,6 +23,12 @@ def shared(record: Record) -> Record:
     return replace(sharing, findings=findings_of(sharing))
 
 
+def on_one_device(record: Record, mode: str, sharers: int) -> Record:
+    """The same of a tenant that shares its device with others."""
+    sharing = replace(record, share=SharedDevice(mode, mode, sharers, None, None, "", None), findings=[])
+    return replace(sharing, findings=findings_of(sharing))
+
+
 def among_pairs(record: Record) -> Record:
     """The same of a pair in a launch of six tenants."""
     met = replace(record, findings=[], blocks=Blocks(9, 41, 41, 0, "freezer", 500_000, 3_000_000, residents=6))

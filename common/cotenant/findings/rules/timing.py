@@ -34,6 +34,8 @@ LATE_S = 1.0
 """From the end of an observation to its message a tenant takes milliseconds."""
 GAP_NS = 2_000_000
 """A benchmark's harness takes about a millisecond between two observations."""
+ASKS_IN_GAP = 3
+"""Times that it waits for the device there: to look at a batch, to read losses, and before the next one's clock."""
 RARE_GAPS = 0.25
 """The longest gaps are those in which the machine did something else."""
 SOME_UNTIMED, MOST_UNTIMED, MOST_WITH_RARE = 0.05, 0.2, 0.5
@@ -188,7 +190,7 @@ def impossible_observation(record: Record) -> Finding | None:
 def untimed(record: Record) -> Finding | None:
     """Time between observations that no clock has seen: work may have been moved there, to the neighbours' relief."""
     observations = kept_observations(record)
-    audits, nonces, usual_ns = audits_after(record), _nonces_after(record), GAP_NS * record.sharers
+    audits, nonces, usual_ns = audits_after(record), _nonces_after(record), _usual_gap_ns(record)
     flags, pairs = counts(record.observations, record.skip), pairwise(record.observations)
     gaps_ns = sorted(
         max(0, later.start_ns - earlier.end_ns - audits.get(after, 0) - nonces.get(after, 0) - usual_ns)
@@ -212,6 +214,14 @@ def untimed(record: Record) -> Finding | None:
         value=share,
         effect=share,
     )
+
+
+def _usual_gap_ns(record: Record) -> int:
+    """Return the time between two observations that is the harness's: of who shares a device by turns with turns of
+    the others in it."""
+    share = record.share
+    turns = 0 if share is None or share.seen != "time" else ASKS_IN_GAP * (share.sharers - 1)
+    return GAP_NS * record.sharers + turns * TIME_SLICE_NS
 
 
 @record_rule
