@@ -239,6 +239,12 @@ def test_links_lead_to_pages_and_headings() -> None:
                 assert heading in headings(there), (page.name, target, heading)
 
 
+def test_lines_are_as_wide_as_a_reader_s_window() -> None:
+    """Those of tables, of commands and of their output are as long as what they hold."""
+    prose = [(page.name, line) for page in PAGES for line in FENCE.sub("", page.read_text()).splitlines()]
+    assert [(name, line) for name, line in prose if len(line) > 160 and not line.startswith(("|", "!["))] == []
+
+
 def headings(page: Path) -> set[str]:
     """Return a page's headings as its links spell them."""
     titles = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text()), re.M)

@@ -10,6 +10,7 @@ import ast
 import inspect
 import json
 import sys
+import textwrap
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -97,7 +98,7 @@ def page_text() -> str:
     tables = {
         "TYPES": "\n".join(of_types),
         "COLUMNS": _columns(columns.COLUMNS),
-        "EQUAL": ", ".join(f"`{column.name}`" for column in columns.equal_columns().values()),
+        "EQUAL": textwrap.fill(", ".join(f"`{column.name}`" for column in columns.equal_columns().values()), 120),
         "OBSERVATIONS": _columns(columns.OBSERVATION_COLUMNS),
     }
     page = TEMPLATE.read_text(encoding="utf-8")
