@@ -1,4 +1,5 @@
-"""What each job's users keep beside each other, by blocks and by whole launches: values, spread and time of both.
+"""What each job's users keep beside each other, by blocks and by whole launches: values, spread and time of both, and
+whether the order of blocks matters.
 
 python benchmarks/run.py kept --launches 5 --work DIR [JOB ...]     the jobs of profiles/cpu.json that have neighbours
 
@@ -22,6 +23,7 @@ from statistics import fmean
 from typing import Any
 
 from suites import ROOT
+from turns import order_of_turns
 
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED
 from cotenant.machine.topology import discover
@@ -133,6 +135,7 @@ def main() -> int:
     for name in given.jobs:
         values = (list(kept[way][name].values()) for way in WAYS)
         print(row(name, *values, [seconds[way][name] for way in WAYS]))
+    print(order_of_turns(records["blocks"]))
     return 0
 
 

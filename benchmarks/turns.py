@@ -1,0 +1,76 @@
+"""The order of turns in launches by blocks: what a neighbour in time is worth, and what a thaw costs.
+
+Of the records that `benchmarks/run.py kept` makes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from statistics import fmean, median, stdev
+from typing import Any
+
+from cotenant.stats.launches import t_quantile
+
+ALL = "all"
+APART = {"1": range(1, 2), "3 to 7": range(3, 8), "9 to 25": range(9, 26)}
+"""Distances of a block of all users from one of one user alone."""
+LEAST = 6
+"""Of fewer ratios no spread is told."""
+HEAD = "\n| blocks apart | spread of together / alone from block to block | n |\n|---|---:|---:|"
+
+Json = Mapping[str, Any]
+Rates = Mapping[int, tuple[bool, float]]
+"""By a block's number, whether all users were awake in it, and the logarithm of a user's rate."""
+
+
+def order_of_turns(records: Iterable[Json]) -> str:
+    """Return a table of spreads by distance, the median over users and launches, and what a thaw costs."""
+    every = [rates_of(record) for record in records if record["blocks"] is not None and not record["solo"]]
+    rows = []
+    for words, distances in APART.items():
+        spreads = [spread for rates in every if (spread := _spread(rates, distances)) is not None]
+        rows.append(f"| {words} | {median(spreads):.3f} | {len(spreads)} |")
+    thawed = [cost for rates in every if (cost := _cost_of_thaw(rates)) is not None]
+    half = t_quantile(len(thawed) - 1) * stdev(thawed) / math.sqrt(len(thawed))
+    cost = f"{100 * fmean(thawed):.1f} % (± {100 * half:.1f} %) faster in it than one that was thawed for it"
+    sentence = f"A user that goes on into a block of all is {cost}, the mean of {len(thawed)} users and launches."
+    return "\n".join([HEAD, *rows, "", sentence])
+
+
+def rates_of(record: Json) -> Rates:
+    """Return a user's rates in blocks of which observations count."""
+    items: dict[int, float] = {}
+    seconds: dict[int, float] = {}
+    together: dict[int, bool] = {}
+    for one in record["observations"]:
+        if one["kept"]:
+            block = one["block"]
+            together[block] = one["kind"] == ALL
+            items[block] = items.get(block, 0.0) + one["items"]
+            seconds[block] = seconds.get(block, 0.0) + (one["end_ns"] - one["start_ns"]) / 1e9
+    return {block: (is_all, math.log(items[block] / seconds[block])) for block, is_all in together.items()}
+
+
+def _spread(rates: Rates, distances: Sequence[int]) -> float | None:
+    """Return the standard deviation of log(together / alone), each with the first block at one of these distances."""
+    ratios = []
+    for block, (is_all, alone) in rates.items():
+        beside = (block + sign * distance for distance, sign in product(distances, (1, -1)))
+        together = next((rates[other][1] for other in beside if other in rates and rates[other][0]), None)
+        if not is_all and together is not None:
+            ratios.append(together - alone)
+    return stdev(ratios) if len(ratios) >= LEAST else None
+
+
+def _cost_of_thaw(rates: Rates) -> float | None:
+    """Return by how much a user is faster in blocks of all behind its own than in the next ones behind another's."""
+    behind_own = {block: rate for block, (is_all, rate) in rates.items() if is_all and block - 1 in rates}
+    others = {block: rate for block, (is_all, rate) in rates.items() if is_all and block - 1 not in rates}
+    gains = []
+    for block, rate in behind_own.items():
+        near = [others[other] for other in (block - 2, block + 2) if other in others]
+        if near:
+            gains.append(rate - fmean(near))
+    return fmean(gains) if len(gains) >= LEAST else None
