@@ -114,8 +114,8 @@ def test_other_hosts_devices_and_work_are_other_series() -> None:
 def test_a_difference_of_work_is_the_series_name() -> None:
     more = WORK | {"tenants": 4}
     found = series_of([*history((4, 100.0)), *history((4, 60.0), work=more)], 0.02)
-    assert [series.label for series in found] == ["tenants 2", "tenants 4"]
-    assert "vae (tenants 4)" in text(found)
+    assert [series.label for series in found] == ["users 2", "users 4"]
+    assert "vae (users 4)" in text(found)
 
 
 def test_launches_from_before_a_column_of_work_stand_with_those_of_now() -> None:

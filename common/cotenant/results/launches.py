@@ -161,7 +161,8 @@ def changed_arguments(launches: Iterable[LaunchRecords]) -> str:
 def distinguishing_values(work: Work, works: Collection[Work]) -> str:
     """Name the values of a work that others of its job do not share: `batch size 32, device unknown`."""
     differing = [word for word, _ in work if len({dict(other).get(word) for other in works}) > 1]
-    return ", ".join(f"{word.replace('_', ' ')} {_shown(word, dict(work)[word])}" for word in differing)
+    named = {word: "users" if word == "tenants" else word.replace("_", " ") for word in differing}
+    return ", ".join(f"{name} {_shown(word, dict(work)[word])}" for word, name in named.items())
 
 
 def _shown(word: str, value: Any) -> str:

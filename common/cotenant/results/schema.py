@@ -12,7 +12,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import pairwise, starmap
 from pathlib import Path
 from typing import Any
 
@@ -98,13 +98,17 @@ def page_text() -> str:
     tables = {
         "TYPES": "\n".join(of_types),
         "COLUMNS": _columns(columns.COLUMNS),
-        "EQUAL": textwrap.fill(", ".join(f"`{column.name}`" for column in columns.equal_columns().values()), 120),
+        "EQUAL": textwrap.fill(", ".join(starmap(_equal, columns.equal_columns().items())), 120),
         "OBSERVATIONS": _columns(columns.OBSERVATION_COLUMNS),
     }
     page = TEMPLATE.read_text(encoding="utf-8")
     for name, table in tables.items():
         page = page.replace(f"@{name}@", table.rstrip("\n"))
     return page
+
+
+def _equal(word: str, column: columns.RecordColumn) -> str:
+    return f"`{word}`" if word == column.name else f"`{word}` (`{column.name}`)"
 
 
 def _columns(declared: Iterable[columns.RecordColumn]) -> str:
