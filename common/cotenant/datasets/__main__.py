@@ -27,6 +27,7 @@ from cotenant.protocol.messages import RUN_VARIABLE
 from cotenant.text import size_words
 
 _PACKAGES = {"PIL": "pillow"}
+_LOCAL = "COTENANT_DATA_FROM"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -98,29 +99,25 @@ def _requests(arguments: argparse.Namespace) -> list[SetRequest]:
     names = tuple(dict.fromkeys(arguments.names)) or (NAMES if arguments.list else ())
     if not names:
         raise CotenantError("No data set was named.", f"Name some of: {', '.join(NAMES)}.")
-    size = arguments.size or os.environ.get("DATASET_SIZE") or None
-    if size not in (None, *SIZES):
-        remedy = f"{did_you_mean(size, SIZES)} The sizes: {', '.join(SIZES)}.".strip()
-        raise CotenantError(f"There is no size '{size}' (--size, DATASET_SIZE).", remedy)
     below = os.environ.get("DATA_DIRECTORY") or Path(os.environ.get("BASE") or "workspace", "data")
-    root = Path(arguments.root or below).absolute()
+    root, size = Path(arguments.root or below).absolute(), _size(arguments.size)
     datasets = map(find_dataset, names)
     if fake:
         return [SetRequest(root, dataset, size) if size else _usual(root, dataset) for dataset in datasets]
-    mirror = arguments.mirror or os.environ.get("COTENANT_MIRROR")
-    local = arguments.local or os.environ.get("COTENANT_DATA_FROM")
-    return [
-        SetRequest(
-            root,
-            dataset,
-            size or SIZES[0],
-            # A set that has no smaller half is taken whole.
-            half if half in dataset.halves else ALL,
-            mirror=check_mirror(mirror) if mirror else None,
-            local=Path(local).absolute() if local else None,
-        )
-        for dataset in datasets
-    ]
+    named, folder = arguments.mirror or os.environ.get("COTENANT_MIRROR"), arguments.local or os.environ.get(_LOCAL)
+    mirror, local = check_mirror(named) if named else None, Path(folder).absolute() if folder else None
+    # A set that has no smaller half is taken whole.
+    halves = ((dataset, half if half in dataset.halves else ALL) for dataset in datasets)
+    return [SetRequest(root, dataset, size or SIZES[0], own, mirror, local) for dataset, own in halves]
+
+
+def _size(flag: str | None) -> str | None:
+    """Return the size that the flag names, else the environment, None where neither does. Raises CotenantError."""
+    size = flag or os.environ.get("DATASET_SIZE") or None
+    if size not in (None, *SIZES):
+        remedy = f"{did_you_mean(size, SIZES)} The sizes: {', '.join(SIZES)}.".strip()
+        raise CotenantError(f"There is no size '{size}' (--size, DATASET_SIZE).", remedy)
+    return size
 
 
 def _usual(root: Path, dataset: Dataset) -> SetRequest:
