@@ -23,6 +23,12 @@ def shared(record: Record) -> Record:
     return replace(sharing, findings=findings_of(sharing))
 
 
+def learning(record: Record) -> Record:
+    """The same of a tenant whose work follows what it has learned."""
+    observing = replace(record, observed=record.observed | {"work_learned": True}, findings=[])
+    return replace(observing, findings=findings_of(observing))
+
+
 def on_one_device(record: Record, mode: str, sharers: int) -> Record:
     """The same of a tenant that shares its device with others."""
     sharing = replace(record, share=SharedDevice(mode, mode, sharers, None, None, "", None), findings=[])

@@ -100,6 +100,7 @@ SILENT: list[tuple[str, Callable[[], tuple[list[Record], list[Record]]]]] = [
     ("same_seed", lambda: ([tenant(0)], [tenant(0)])),
     ("slow_user", lambda: (pair(slower=1.08), [])),
     ("slow_user", lambda: ([tenant(0)], [tenant(1, slower=2)])),
+    ("slow_user", lambda: (pair(slower=2, part={"observed": {"work_learned": True}}), [])),
     ("slow_user", lambda: ([tenant(0), a_lost_record("failed", "x", {"tenant": 1})], [])),
     ("different_work", lambda: (pair(data="elsewhere", report="there"), [])),
     ("different_work", lambda: ([tenant(0), a_lost_record("failed", "x", {"tenant": 1})], [])),

@@ -22,6 +22,7 @@ SENTENCES = Path(__file__).with_name("sentences.txt")
 SPEAKING: list[tuple[str, Made]] = [
     ("drift", lambda: of.numbers([500 + i for i in range(20)])),
     ("drift", lambda: of.numbers([550 - i / 100 for i in range(6000)])),
+    ("drift", lambda: of.learning(of.numbers([500 + i for i in range(20)]))),
     ("outliers", lambda: of.numbers([*of.wobbling(15), 1500, *of.wobbling(15)])),
     ("bursts", lambda: of.numbers([*of.wobbling(15), 250, 900, 250, 900, *of.wobbling(15)])),
     ("bursts", lambda: of.numbers([each * (2 if at % 4 == 3 else 1) for at, each in enumerate(of.wobbling(40))])),

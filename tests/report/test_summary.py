@@ -22,6 +22,7 @@ from cotenant.report.summary import Summary, per_tenant, scores
 from cotenant.results.targets import Target
 from golden import check_golden
 from report.making import BUSY, everything, frame, launch, summary_of
+from results.made import a_part
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -85,6 +86,12 @@ def test_verdicts_say_what_happened() -> None:
     assert losses == [("ssd", "1", 1), ("[red]odd[/red] | job", "1", 1)]
     (half,) = summary_of(launch("vae")[:1]).jobs
     assert [(job.verdict, job.node) for job in (summary.jobs[3], half)] == [("INVALID", None), ("incomplete", None)]
+
+
+def test_users_are_no_less_even_for_what_they_have_learned() -> None:
+    plain, learning = (launch("cart", part=a_part(observed=seen)) for seen in ({}, {"work_learned": True}))
+    evenness = [summary_of(records).jobs[0].evenness for records in (plain, learning)]
+    assert (evenness[0] is None, evenness[1]) == (False, None)
 
 
 def test_different_work_is_never_averaged_nor_are_hosts_and_of_one_number_the_newest_counts() -> None:

@@ -101,6 +101,7 @@ class JobSummary:
     node: Estimate | None
     tenants: Mapping[str, Estimate]
     evenness: Evenness | None
+    """None of a single tenant, and where rates differ with what was learned."""
     overlap: float | None
     launches: int
     failure: str | None
@@ -348,7 +349,7 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
         unit=next((launch.unit for launch in launches if launch.unit), ""),
         node=estimate([*side.node.values()], lone) if counted else None,
         tenants=tenants,
-        evenness=_evenness(counted),
+        evenness=None if table.frame["work_learned"].gather(members).any() else _evenness(counted),
         overlap=min((launch.overlap for launch in counted if launch.overlap is not None), default=None),
         launches=len(launches),
         failure=failure_of(launches),

@@ -184,6 +184,12 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("trust", "`clean`, `suspect` (a warning), `invalid` or `failed`", of=lambda record: ""),
     flag("comparable", "false where another tenant of the launch was lost after GO", True),
     text("unit", "what is counted: `image`, `token` ..."),
+    flag(
+        "work_learned",
+        "whether the work of a step follows what was learned, so that rates differ with the seed",
+        False,
+        at="observed.work_learned",
+    ),
     # Values that have to be equal, in the order in which a difference is named.
     text("run_class", "`base`, or `tuned`: its arguments were searched for", equal=True, word="class"),
     text("unique_id", "hash of name, source and arguments: equal for equal work", equal=True, word="benchmark"),

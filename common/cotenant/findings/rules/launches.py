@@ -10,7 +10,7 @@ from typing import Any
 
 from cotenant.finding import Finding, error, warning
 from cotenant.findings import launch_rule, record_rule
-from cotenant.findings.rules.timing import kept_observations
+from cotenant.findings.rules.timing import kept_observations, work_learned
 from cotenant.results.identity import NOT_WORK
 from cotenant.results.record import Record
 from cotenant.text import listed
@@ -127,9 +127,9 @@ def same_seed(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, 
 
 @launch_rule
 def slow_user(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
-    """A tenant that got clearly less than its neighbours in the same launch."""
+    """A tenant that got clearly less than its neighbours, which do equal work, in the same launch."""
     numbers = [record.statistics for record in launch if record.statistics is not None and not record.invalid]
-    if len(numbers) < len(launch) or len(launch) < 2:
+    if len(numbers) < len(launch) or len(launch) < 2 or any(map(work_learned, launch)):
         return {}
     slow, fast = (pick(range(len(launch)), key=lambda place: numbers[place].median) for pick in (min, max))
     worst, best = numbers[slow], numbers[fast]

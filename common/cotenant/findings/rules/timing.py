@@ -57,6 +57,11 @@ def kept_observations(record: Record) -> list[Observed]:
     return counted(record.observations, record.skip) if record.statistics is not None else []
 
 
+def work_learned(record: Record) -> bool:
+    """Whether the work of a step follows what a tenant has learned: its rate changes with that, and with the seed."""
+    return record.observed.get("work_learned") is True
+
+
 def seconds_per_item(record: Record) -> tuple[list[float], list[float]]:
     """Return the seconds an item took in each kept observation, and how many of these it was waited for."""
     times, waits = [], []
@@ -339,6 +344,12 @@ def drift(record: Record) -> Finding | None:
     trend = steadiness.drift(rates)
     if not _drifts(trend):
         return None
+    if work_learned(record):
+        return info(
+            f"The rate drifted by {100 * trend.change:+.1f} %, as the work of a step follows what was learned.",
+            "Compare launches of equal seeds.",
+            value=trend.change,
+        )
     return warning(
         f"The rate drifted by {100 * trend.change:+.1f} % over the launch (Mann-Kendall p = {trend.p:.1g}).",
         "Skip more observations (--skip) if it settles later; else look at clocks, heat and memory over time.",

@@ -42,6 +42,7 @@ class CartPole(Benchmark):
         policy = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2), nn.Softmax(dim=-1))
         self.policy = run.place(policy)
         run.uneven = True  # Only the last step of an episode learns.
+        run.observed["work_learned"] = True  # Better policies have longer episodes, with fewer updates.
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=self.lr)
         self.environment = gymnasium.make("CartPole-v1")
         self.state, _ = self.environment.reset(seed=self.seed)
