@@ -21,9 +21,13 @@ class Told(Rendezvous):
         self.said: list[tuple[str, dict[str, Any]]] = []
         self._given, self._enough, self._stops = (number, repeat), enough, stops
         self.settle_ns = 0
+        self._unsent = []
 
     def _say(self, kind: str, **fields: Any) -> None:
         self.said.append((kind, fields))
+
+    def observation(self, **fields: Any) -> None:
+        self._say("observation", **fields)
 
     def await_go(self) -> tuple[int, int, int]:
         return time.perf_counter_ns(), *self._given

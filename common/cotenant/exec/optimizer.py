@@ -40,30 +40,35 @@ class Optimizers:
         if self._is_off:
             return
         try:
-            if self._torch.cuda.is_initialized() and self._torch.cuda.is_current_stream_capturing():
+            cuda = self._torch.cuda
+            if cuda.is_initialized() and cuda.is_current_stream_capturing():
                 return
-            self._count(optimizer)
+            if self._first() is optimizer or self._takes(optimizer):
+                self._step(optimizer)
         except Exception as error:
             self._turn_off(error)
 
-    def _count(self, optimizer: Any) -> None:
-        if self._steps is None:
-            self._begin(optimizer)
-        elif self._first() is None:
-            # A model behind the first one: its optimizer goes on with the count.
-            self._first = weakref.ref(optimizer)
-        if self._steps is None:
-            return
-        if self._first() is not optimizer:
-            name = type(optimizer).__name__
-            self._others[name] = self._others.get(name, 0) + 1
-            return
+    def _step(self, optimizer: Any) -> None:
         skipped = getattr(optimizer, "found_inf", None)
         if skipped is not None:
             # A fused optimizer skips on the device: nobody waits for that before the observation ends.
             self._skipped = skipped.detach().clone() if self._skipped is None else self._skipped + skipped.detach()
         rows = 1.0 if self._rows is None else self._rows.since_last_step()
+        assert self._steps is not None
         self._steps.step(rows * self._settings.items)
+
+    def _takes(self, optimizer: Any) -> bool:
+        """Whether the steps of one that is not the first are told, from this one on: those of the first of all, and of
+        a model behind the first one, whose optimizer goes on with the count."""
+        if self._steps is None:
+            self._begin(optimizer)
+        elif self._first() is None:
+            self._first = weakref.ref(optimizer)
+        else:
+            name = type(optimizer).__name__
+            self._others[name] = self._others.get(name, 0) + 1
+            return False
+        return self._steps is not None
 
     def _begin(self, optimizer: Any) -> None:
         if any(os.environ.get(name, "0") != "0" for name in RANKS) or not self._settings.claim():
@@ -102,9 +107,13 @@ class Optimizers:
         self._first, self._others, self._is_off = _nobody, {}, False
 
     def _at_exit(self) -> None:
-        # An exception that ends the program speaks for itself, in its log and exit status.
-        if self._steps is not None and not self._is_off and not hasattr(sys, "last_type"):
-            with contextlib.suppress(Exception):
+        if self._steps is None or self._runner is None or self._is_off:
+            return
+        with contextlib.suppress(Exception):
+            # An exception that ends the program speaks for itself, in its log and exit status.
+            if hasattr(sys, "last_type"):
+                self._runner.flush()
+            else:
                 self._steps.ended()
 
     def _turn_off(self, error: Exception) -> None:

@@ -53,6 +53,7 @@ class Steps:
     def ended(self) -> None:
         """The program ends by itself: hand over its record where it was measured, else say how far it came."""
         if self._phase < DONE and self._again:
+            self._runner.flush()
             return
         if self._phase == DONE:
             self._record()

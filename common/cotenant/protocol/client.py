@@ -98,6 +98,11 @@ class Rendezvous:
             self._send(b"")
             self._sent_ns = fields["end_ns"]
 
+    def flush(self) -> None:
+        """Send the observations that are not sent yet; a process that ends without a further word has to."""
+        if self._unsent:
+            self._send(b"")
+
     def done(self) -> None:
         """Say that the last observation is made; the load goes on until STOP."""
         self._say("done")
