@@ -3,7 +3,7 @@ whether the order of blocks matters.
 
 python benchmarks/run.py kept --launches 5 --work DIR [JOB ...]     the jobs of profiles/cpu.json that have neighbours
 
-Launches of both ways by turns; an interrupted run goes on where it was. Five of all take two hours on two processors,
+Launches of both ways by turns; an interrupted run goes on where it was. Five of all take 75 minutes on two processors,
 on which nothing else may run.
 """
 
