@@ -79,7 +79,7 @@ class PreparedSuite:
 
     @functools.cached_property
     def isolation(self) -> Isolation:
-        """What the backend holds tenants to."""
+        """The limits that the backend holds tenants to."""
         return isolation_of(self.backend)
 
     @functools.cached_property

@@ -19,7 +19,7 @@ from cotenant.results.store import prepare_directory
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a suite holds while it runs; `own_children` are the processes that this one had before."""
+    """Things that a suite holds while it runs; `own_children` are the processes that this one had before."""
 
     output: Output
     reaper: Reaper

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +16,7 @@ from cotenant.report.kept import QUICKLY, percents
 from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
 from cotenant.report.summary import JobSummary, Summary
+from cotenant.report.trust import Doubt
 from cotenant.results.launches import grouped
 from cotenant.stats.evenness import UNLIKELY, Differences, differences, differences_within
 from cotenant.stats.interference import log_ratios, mean_kept, ratio
@@ -225,9 +225,9 @@ def _unreliable(whole: Kept, counted: Sequence[JobShares]) -> str:
     """Return that there is no reliable answer, why, and the remedy; "" where there is."""
     doubts = [of.job.doubt for of in counted if of.job.doubt is not None]
     if 2 * len(doubts) > len(counted):
-        (cause, _), *_ = Counter(doubt.cause for doubt in doubts).most_common(1)
+        words, _ = _by_cause(doubts)
         jobs = f"{len(doubts)} of {many(len(counted), 'job')} are suspect" if len(counted) > 1 else "it is suspect"
-        return f"no reliable answer: {jobs}, by {cause}"
+        return f"no reliable answer: {jobs}, {words}"
     if whole.interval is None:
         return "no reliable answer yet: measured once" if whole.n == 1 else "no reliable answer yet: too few launches"
     if whole.interval[1] - whole.interval[0] > 2 * MOST_ERROR:
@@ -298,13 +298,18 @@ def _trust(jobs: Sequence[JobSummary]) -> list[str]:
         return []
     if len(jobs) == 1:
         return [f"It is suspect: {doubts[0].sentence.rstrip('.') or doubts[0].rule}"]
-    cause, same = max(grouped(doubts, lambda doubt: doubt.cause).items(), key=lambda pair: len(pair[1]))
-    text = f"{len(doubts)} of {many(len(jobs), 'job')} {'are' if len(doubts) > 1 else 'is'} suspect"
-    if 2 * len(same) <= len(doubts):
-        return [f"{text}, for several reasons"]
+    words, same = _by_cause(doubts)
     effects = [doubt.effect for doubt in same if doubt.effect is not None]
     size = f", which can have moved them by {_effect(effects)}" if effects else ""
-    return [f"{text}, {'most of them ' if len(same) < len(doubts) else ''}by {cause}{size}"]
+    return [f"{len(doubts)} of {many(len(jobs), 'job')} {'are' if len(doubts) > 1 else 'is'} suspect, {words}{size}"]
+
+
+def _by_cause(doubts: Sequence[Doubt]) -> tuple[str, Sequence[Doubt]]:
+    """Return by what jobs are suspect, in words, and the doubts of that cause; of several reasons none."""
+    cause, same = max(grouped(doubts, lambda doubt: doubt.cause).items(), key=lambda pair: len(pair[1]))
+    if 2 * len(same) <= len(doubts):
+        return "for several reasons", ()
+    return f"{'most of them ' if len(same) < len(doubts) else ''}by {cause}", same
 
 
 def _effect(effects: Sequence[float]) -> str:
