@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from cotenant.bench.outcome import outcome_of
 from cotenant.bench.session import argument_table, observation_line, record_block
 from cotenant.errors import CotenantError
 from cotenant.machine.wheels import DeviceHost, wheel_for
-from cotenant.protocol.client import Rendezvous
+from cotenant.protocol.client import SEND_EVERY_NS, Rendezvous
 from cotenant.protocol.messages import SOCKET_VARIABLE, STEPS_AN_AUDIT, TENANT_VARIABLE
 from cotenant.results.schema import record_schema
 from cotenant.suite.task_source import harness_version
@@ -321,6 +322,8 @@ def test_what_the_runner_says_within_an_observation_is_heeded_behind_it(start: S
             # The warm-up, its audit, and the first step of the fourth observation.
             if Told.steps == 3 + STEPS_AN_AUDIT + 2 * 3 + 1:
                 runner.say(said)
+                # What is heard is looked for where observations are sent.
+                time.sleep(SEND_EVERY_NS / 1e9)
             return super().step(run, batch)
 
     def script(runner: Runner) -> None:
