@@ -77,6 +77,7 @@ def row(width: int, pairs: int) -> tuple[list[str], bool]:
     for _ in range(20):
         train()
     number = max(1, OBSERVATION_NS * 20 // (time.thread_time_ns() - begin_ns))
+    steps = number * OBSERVATIONS
     with tempfile.TemporaryDirectory() as folder:
         runner(Path(folder) / "s", number)
         os.environ |= {SOCKET_VARIABLE: f"{folder}/s", TENANT_VARIABLE: "0"}
@@ -86,7 +87,7 @@ def row(width: int, pairs: int) -> tuple[list[str], bool]:
             hook = lambda optimizer, args, kwargs: optimizers.stepped(optimizer)  # noqa: E731
             handle = register_optimizer_step_post_hook(hook) if is_hooked else None
             start_ns = clock_ns()
-            for _ in range(number * OBSERVATIONS):
+            for _ in range(steps):
                 train()
             took_ns = clock_ns() - start_ns
             if handle is not None:
@@ -99,12 +100,10 @@ def row(width: int, pairs: int) -> tuple[list[str], bool]:
         for clock_ns in (time.perf_counter_ns, time.thread_time_ns):
             bare, hooked = interleaved(partial(turn, False, clock_ns), partial(turn, True, clock_ns), pairs)
             found.append(median_of([without / with_ for without, with_ in zip(bare, hooked, strict=True)]))
-            step_us = median_of([float(took) for took in bare]).value / (number * OBSERVATIONS) / 1e3
+            step_us = median_of([float(took) for took in bare]).value / steps / 1e3
     cells = [f"{each.value:.4f} ({each.low:.4f} to {each.high:.4f})" for each in found]
     verdict = PROMISE.verdict(found[1].value)
-    return [f"{width}", f"{step_us:.3g}", f"{number * OBSERVATIONS}", *cells, f"{pairs}", verdict], PROMISE.kept(
-        found[1].value
-    )
+    return [f"{width}", f"{step_us:.3g}", f"{steps}", *cells, f"{pairs}", verdict], PROMISE.kept(found[1].value)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -1,5 +1,5 @@
-"""What each job's users keep beside each other, by blocks and by whole launches: values, spread and time of both, and
-whether the order of blocks matters.
+"""Measures each job's kept share by blocks and by whole launches: values, spread and time of both; and whether the
+order of blocks matters.
 
 python benchmarks/run.py kept --launches 5 --work DIR [JOB ...]     the jobs of profiles/cpu.json that have neighbours
 

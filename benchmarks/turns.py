@@ -1,4 +1,4 @@
-"""The order of turns in launches by blocks: what a neighbour in time is worth, and what a thaw costs.
+"""The order of turns in launches by blocks: the worth of a neighbour in time, and the cost of a thaw.
 
 Of the records that `benchmarks/run.py kept` makes.
 """
@@ -11,6 +11,7 @@ from itertools import product
 from statistics import fmean, median, stdev
 from typing import Any
 
+from cotenant.stats.kept import block_sums
 from cotenant.stats.launches import t_quantile
 
 ALL = "all"
@@ -26,7 +27,7 @@ Rates = Mapping[int, tuple[bool, float]]
 
 
 def order_of_turns(records: Iterable[Json]) -> str:
-    """Return a table of spreads by distance, the median over users and launches, and what a thaw costs."""
+    """Return a table of spreads by distance, the median over users and launches, and the cost of a thaw."""
     every = [rates_of(record) for record in records if record["blocks"] is not None and not record["solo"]]
     rows = []
     for words, distances in APART.items():
@@ -41,16 +42,9 @@ def order_of_turns(records: Iterable[Json]) -> str:
 
 def rates_of(record: Json) -> Rates:
     """Return a user's rates in blocks of which observations count."""
-    items: dict[int, float] = {}
-    seconds: dict[int, float] = {}
-    together: dict[int, bool] = {}
-    for one in record["observations"]:
-        if one["kept"]:
-            block = one["block"]
-            together[block] = one["kind"] == ALL
-            items[block] = items.get(block, 0.0) + one["items"]
-            seconds[block] = seconds.get(block, 0.0) + (one["end_ns"] - one["start_ns"]) / 1e9
-    return {block: (is_all, math.log(items[block] / seconds[block])) for block, is_all in together.items()}
+    kept = [one for one in record["observations"] if one["kept"]]
+    made = ((one["block"], one["kind"] != ALL, one["items"], one["end_ns"] - one["start_ns"]) for one in kept)
+    return {block.index: (not block.alone, block.log_rate) for block in block_sums(made)}
 
 
 def _spread(rates: Rates, distances: Sequence[int]) -> float | None:
