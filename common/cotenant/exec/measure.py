@@ -94,9 +94,8 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # An exception speaks for itself, in the log and the exit status.
-        if self._steps is not None and error is None:
-            self._steps.ended()
+        if self._steps is not None:
+            self._steps.ended(by_exception=error is not None)
 
     def _facts(self) -> dict[str, Any]:
         torch = sys.modules.get("torch")

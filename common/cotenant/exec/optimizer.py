@@ -107,14 +107,9 @@ class Optimizers:
         self._first, self._others, self._is_off = _nobody, {}, False
 
     def _at_exit(self) -> None:
-        if self._steps is None or self._runner is None or self._is_off:
-            return
-        with contextlib.suppress(Exception):
-            # An exception that ends the program speaks for itself, in its log and exit status.
-            if hasattr(sys, "last_type"):
-                self._runner.flush()
-            else:
-                self._steps.ended()
+        if self._steps is not None and not self._is_off:
+            with contextlib.suppress(Exception):
+                self._steps.ended(by_exception=hasattr(sys, "last_type"))
 
     def _turn_off(self, error: Exception) -> None:
         self._is_off = True

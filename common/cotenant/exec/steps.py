@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Generator
 from typing import Any
 
-from cotenant.protocol.client import Rendezvous, wait_until
+from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
 from cotenant.protocol.messages import UNSAID
 
 WARM_UP_STEPS, LEAST_STEPS = 10, 3
@@ -50,10 +51,14 @@ class Steps:
         """Whether its record is handed over."""
         return self._phase == OVER
 
-    def ended(self) -> None:
-        """The program ends by itself: hand over its record where it was measured, else say how far it came."""
-        if self._phase < DONE and self._again:
-            self._runner.flush()
+    def ended(self, by_exception: bool = False) -> None:
+        """The program ends by itself: hand over its record where it was measured, else say how far it came.
+
+        An exception speaks for itself, in the log and the exit status: then only observations are handed over.
+        """
+        if by_exception or (self._phase < DONE and self._again):
+            with contextlib.suppress(RunnerGoneError):
+                self._runner.flush()
             return
         if self._phase == DONE:
             self._record()

@@ -91,7 +91,7 @@ class Rendezvous:
     def observation(self, **fields: Any) -> None:
         """Report one observation: index, start_ns, end_ns, items, data_wait_ns; times of `time.perf_counter_ns`.
 
-        It may be sent with later ones, of the 50 ms from the last that was sent on, or with whatever is said next.
+        Short ones are sent together, every 50 ms, and before the next message.
         """
         self._unsent.append(fields)
         if fields["end_ns"] - self._sent_ns >= SEND_EVERY_NS:
