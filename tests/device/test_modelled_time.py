@@ -43,11 +43,13 @@ def observed(zygote: Zygote, scale: int, side: int, number: int, *words: object)
 
 @pytest.mark.parametrize(("graph", "launches"), [((), 2), (("--graph",), 1)], ids=["eager", "graph"])
 def test_products_take_their_modelled_time(graph: tuple[str, ...], launches: int, zygote: Zygote) -> None:
-    """A graph of two products is one launch. The host had issued all of them long before."""
+    """A graph of two products is one launch. The host had issued all of them long before.
+
+    The device's threads sleep until a kernel's modelled end: a busy host wakes them late, never early.
+    """
     seen = observed(zygote, SCALES[0], SIDE, 5, *graph)
     modelled_ns = SCALES[0] * 5 * (2 * PRODUCT_NS + (launches - 2) * LAUNCH_NS)
-    assert [one["event_ns"] for one in seen] == pytest.approx([modelled_ns] * len(seen), rel=0.01)
-    # The host is seldom late, and never early.
+    assert min(one["event_ns"] for one in seen) == pytest.approx(modelled_ns, rel=0.01)
     assert all(one["end_ns"] - one["start_ns"] >= 0.99 * modelled_ns for one in seen)
     assert min(one["issued_ns"] - one["start_ns"] for one in seen) < 0.1 * modelled_ns
 
