@@ -17,6 +17,8 @@ from cotenant.stats.launches import t_quantile
 ALL = "all"
 APART = {"1": range(1, 2), "3 to 7": range(3, 8), "9 to 25": range(9, 26)}
 """Distances of a block of all users from one of one user alone."""
+A_ROUND = 3
+"""Blocks of a round of two users: all, and each alone."""
 LEAST = 6
 """Of fewer ratios no spread is told."""
 HEAD = "\n| blocks apart | spread of together / alone from block to block | n |\n|---|---:|---:|"
@@ -64,7 +66,7 @@ def _cost_of_thaw(rates: Rates) -> float | None:
     others = {block: rate for block, (is_all, rate) in rates.items() if is_all and block - 1 not in rates}
     gains = []
     for block, rate in behind_own.items():
-        near = [others[other] for other in (block - 2, block + 2) if other in others]
+        near = [others[other] for other in (block - A_ROUND, block + A_ROUND) if other in others]
         if near:
             gains.append(rate - fmean(near))
     return fmean(gains) if len(gains) >= LEAST else None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import random
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ import numpy.typing as npt
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "common"))
 
+from cotenant.launch.schedule import ONLY, WARM_UP_ROUNDS, Schedule  # noqa: E402
 from cotenant.report.comparison import CLAIMS, Conditions, compare_launches  # noqa: E402
 from cotenant.results.launches import LaunchRecords  # noqa: E402
 from cotenant.stats.acceptance import NodeVerdict, charges  # noqa: E402
@@ -124,10 +126,17 @@ def condemned_node(draw: Draw, s: float, _: float) -> bool:
 
 
 def kept_interval(draw: Draw, s: float, r: float) -> bool:
-    """Twenty rounds of a launch by blocks, of a tenant that keeps 80 %; `s` and `r` are of its blocks in a row."""
-    speeds = rates(draw, 41, s, r)
-    blocks = [BlockSum(at, at % 2 == 1, speed * (1.0 if at % 2 else 0.8), 1.0) for at, speed in enumerate(speeds)]
-    found = kept(blocks)
+    """Twenty rounds of a launch by blocks, of one of two that keeps 80 %; `s` and `r` are of its blocks in a row."""
+    schedule = Schedule({0: 1, 1: 1}, on_devices=False, rounds=20 - WARM_UP_ROUNDS)
+    made = [*schedule.blocks(random.Random(int(draw.integers(2**32))))]
+    speeds = zip(made, rates(draw, len(made), s, r), strict=True)
+    found = kept(
+        [
+            BlockSum(block.index, block.kind == ONLY, speed * (1.0 if block.kind == ONLY else 0.8), 1.0)
+            for block, speed in speeds
+            if 0 in block.awake
+        ]
+    )
     return found is not None and found.interval is not None and found.interval[0] <= 0.8 <= found.interval[1]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from cotenant.launch.capacity import CapacityRun
-from cotenant.launch.crowd import Crowd, CrowdSchedule, values_of
+from cotenant.launch.crowd import Crowd, CrowdSchedule, blocks_in_a_round, values_of
 from cotenant.launch.schedule import ALL, ONLY, Passed
 from cotenant.stats.capacity import Requirement, Standing
 from cotenant.stats.carried import NOBODY, AloneUse, Carried, CrowdUse
@@ -149,7 +149,7 @@ def test_of_twenty_buckets_nineteen_are_right_and_none_is_off_by_more_than_one()
     assert max(map(abs, off)) <= 1, off
 
 
-def test_in_a_round_a_crowd_meets_around_each_of_its_users_alone() -> None:
+def test_in_a_round_a_crowd_meets_before_and_behind_its_users_alone() -> None:
     schedule = CrowdSchedule(dict.fromkeys(range(4), 10 * MS), False, 2, (2, 3), 1, 10**12)
     blocks = [*schedule.blocks(random.Random(1))]
     opening, rounds = blocks[: schedule.opening], blocks[schedule.opening :]
@@ -157,9 +157,10 @@ def test_in_a_round_a_crowd_meets_around_each_of_its_users_alone() -> None:
     assert [block.index for block in blocks] == list(range(len(blocks)))
     for number, users in ((1, 2), (2, 3)):
         own = [block for block in rounds if block.round == number]
-        assert [block.kind for block in own] == [ALL, ONLY] * users + [ALL]
-        assert all([*block.awake] == list(range(users)) for block in own[::2])
-        assert sorted(user for block in own[1::2] for user in block.awake) == list(range(users))
+        assert [block.kind for block in own] == [ALL, *[ONLY] * users, ALL]
+        assert [*own[0].awake] == [*own[-1].awake] == list(range(users))
+        assert sorted(user for block in own[1:-1] for user in block.awake) == list(range(users))
+        assert len(own) == blocks_in_a_round(users)
     # Three in one slice have turns: ten steps of each take three times as long.
     together, alone = (next(b.lasting_ns for b in rounds if b.round == 2 and b.kind == kind) for kind in (ALL, ONLY))
     assert together - alone > 50 * MS

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Protocol
 
-from cotenant.launch.schedule import ALL, HOME, ONLY, WARM_UP_ROUNDS, Passed, Schedule, Turn, places
+from cotenant.launch.schedule import ALL, HOME, ONLY, WARM_UP_ROUNDS, Passed, Schedule, Turn, cycles, places
 from cotenant.stats.capacity import Values
 from cotenant.stats.kept import BlockSum, block_sums, round_logs
 
@@ -40,7 +40,7 @@ class Crowd:
 @dataclass(frozen=True, slots=True)
 class CrowdSchedule(Schedule):
     """In each round as many of the tenants, from the first on, as `crowds` says are beside each other, and each of them
-    once is alone, with a block beside the others before and behind it.
+    once is alone, with blocks beside the others before and behind it.
 
     `steps_ns` are those of a tenant alone, and one of several in a slice has its turns.
     """
@@ -88,8 +88,7 @@ class CrowdSchedule(Schedule):
         if number < WARM_UP_ROUNDS:
             return []
         there = dict.fromkeys(sorted(self.steps_ns)[: self.crowds[number - WARM_UP_ROUNDS]], HOME)
-        order = chance.sample([*there], len(there))
-        return [*(turn for tenant in order for turn in ((ALL, there), (ONLY, {tenant: HOME}))), (ALL, there)]
+        return [*cycles(there, chance), (ALL, there)]
 
     def _step_ns(self, awake: Mapping[int, int]) -> int:
         in_turns = math.ceil(len(awake) / self.slices)
@@ -101,6 +100,11 @@ def opening_of(tenants: int) -> int:
     return 1 + min(2, tenants)
 
 
+def blocks_in_a_round(users: int) -> int:
+    """Return how many blocks a round of so many users beside each other has, its closing one included."""
+    return len(cycles(dict.fromkeys(range(users), HOME), random.Random(0))) + 1
+
+
 def values_of(
     crowd: Crowd, schedule: CrowdSchedule, passed: Sequence[Passed], rows: Mapping[int, Sequence[Mapping[str, Any]]]
 ) -> dict[int, float]:
@@ -110,7 +114,7 @@ def values_of(
     """
     users = schedule.crowds[-1]
     # One block before tells who was thawed in the first.
-    last = passed[-(2 * users + 1) :]
+    last = passed[-blocks_in_a_round(users) :]
     members = sorted(schedule.steps_ns)[:users]
     values = {}
     for tenant in members:

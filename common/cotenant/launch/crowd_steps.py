@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from cotenant.launch.crowd import opening_of
+from cotenant.launch.crowd import blocks_in_a_round, opening_of
 from cotenant.results.record import Nanoseconds, Record
 from cotenant.stats.capacity import Values
 from cotenant.stats.quantiles import quantile
@@ -36,5 +36,5 @@ def _steps_ns(record: Record) -> dict[int, list[int]]:
     if len(rows) == len(record.observations):
         for made, times_ns in zip(record.observations, rows, strict=True):
             if made.kept and made.kind == "all" and made.block is not None:
-                steps[(made.block - opening_of(record.tenants)) // (2 * record.tenants + 1)] += times_ns
+                steps[(made.block - opening_of(record.tenants)) // blocks_in_a_round(record.tenants)] += times_ns
     return {number: times_ns for number, times_ns in steps.items() if times_ns}

@@ -27,8 +27,7 @@ class DuetSchedule(Schedule):
 
     @property
     def round_ns(self) -> int:
-        needed_ns = sum(lasting_ns for *_, lasting_ns in self._lasting(self._turns(random.Random(0))))
-        return round((1 + MOST_STRETCH) / 2 * needed_ns)
+        return round((1 + MOST_STRETCH) / 2 * self._needed_ns())
 
     @property
     def awake_ns(self) -> int:

@@ -33,8 +33,9 @@ class Pairing:
 class PairSchedule(Schedule):
     """Two tenants meet at a time, on walks: `only a`, `a and b`, `only b`, `b and c`, `only c`, and so on.
 
-    In each round every pair meets once, between both of it alone, each of them on the slot that it has beside the
-    other: who goes on stays where it is, and who comes has the other slot.
+    In each round every pair meets once, near both of it alone, each of them on the slot that it has beside the other:
+    who goes on stays where it is, and who comes has the other slot. By chance it comes alone first: so it is thawed for
+    its turns alone as often as for its meetings.
     """
 
     pairs: tuple[Pair, ...]
@@ -65,7 +66,7 @@ class PairSchedule(Schedule):
             walk = [{tenant: slot} for tenant, slot in zip(trail, slots, strict=False)]
             turns.append((ONLY, walk[0]))
             for here, there in itertools.pairwise(walk):
-                turns += [(ALL, here | there), (ONLY, there)]
+                turns += chance.sample([(ALL, here | there), (ONLY, there)], 2)
         return turns
 
     def _first(self) -> Sequence[Turn]:

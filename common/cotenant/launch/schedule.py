@@ -1,13 +1,13 @@
 """One launch as a schedule of blocks: in each some tenants run, and the kernel holds the others still.
 
-Blocks of `all` alternate with blocks in which one tenant is awake, so that what a tenant does alone is compared with
-what it does beside the others just before and just after. Everything here is pure: who freezes and thaws is the
-conductor.
+Blocks of `all` lie between blocks in which one tenant is awake, so that what a tenant does alone is compared with what
+it does beside the others before and after. Everything here is pure: who freezes and thaws is the conductor.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,6 +17,8 @@ from typing import Literal, TypeVar
 from cotenant.stats.kept import warmed_up
 
 WANTED_ROUNDS, LEAST_ROUNDS = 20, 8
+MOST_IN_A_CYCLE = 4
+"""So many turns alone may lie between two blocks of all, whose rates are those that a launch is for."""
 WARM_UP_ROUNDS = 1
 """Rounds more than are wanted: so many may be of the warm-up."""
 MEASURED_NS = 200_000_000
@@ -86,8 +88,9 @@ NOWHERE = Place(None, "", False)
 class Schedule:
     """The rounds of a launch; `steps_ns` is the time of a step, by tenant, and `rounds` those behind the warm-up.
 
-    In each round every tenant is alone once, in an order drawn anew, with a block of all before each. The last block is
-    of all: no turn is without one behind it. Nobody rests for longer than one block.
+    In each round every tenant is alone once, in an order drawn anew, a few of them between two blocks of all. Whoever
+    ran just before a block goes on into it, which is faster than to be thawed for it: with up to four tenants that is
+    as often so of its turns alone as of the blocks of all. The last block is of all.
     """
 
     steps_ns: Mapping[int, int]
@@ -97,13 +100,14 @@ class Schedule:
     @property
     def round_ns(self) -> int:
         """How long a round takes, about that where it is drawn."""
-        return sum(lasting_ns for *_, lasting_ns in self._lasting(self._turns(_ANY)))
+        return self._needed_ns()
 
     @property
     def total_ns(self) -> int:
         """How long all blocks take, those of the warm-up included."""
-        ends = (*self._lasting(self._first()), *self._lasting(self._last()))
-        return (self.rounds + WARM_UP_ROUNDS) * self.round_ns + sum(lasting_ns for *_, lasting_ns in ends)
+        ends = (*self._first(), *self._last())
+        ends_ns = sum(self._lasting_ns(turn, None) for turn in ends)
+        return (self.rounds + WARM_UP_ROUNDS) * self.round_ns + ends_ns
 
     @property
     def awake_ns(self) -> int:
@@ -127,15 +131,18 @@ class Schedule:
 
     def blocks(self, chance: random.Random) -> Iterator[Block]:
         """Yield all blocks, in their order."""
-        rounds = ((number, self._round(number, chance)) for number in range(self.rounds + WARM_UP_ROUNDS))
-        index = itertools.count()
-        for number, turns in itertools.chain([(0, self._first())], rounds, [(self.rounds, self._last())]):
-            for kind, awake, lasting_ns in self._lasting(turns):
-                block = Block(next(index), number, kind, awake, lasting_ns)
-                if self.is_parted and block.index < self.opening:
-                    most_ns = OPENING_NS + max(self.steps_ns[tenant] for tenant in awake)
-                    block = replace(block, lasting_ns=min(lasting_ns, most_ns))
-                yield block
+        middle = ((number, self._round(number, chance)) for number in range(self.rounds + WARM_UP_ROUNDS))
+        rounds = itertools.chain([(0, self._first())], middle, [(self.rounds, self._last())])
+        turns = ((number, turn) for number, of_round in rounds for turn in of_round)
+        before: Turn | None = None
+        for index, (number, turn) in enumerate(turns):
+            kind, awake = turn
+            block = Block(index, number, kind, awake, self._lasting_ns(turn, before))
+            if self.is_parted and index < self.opening:
+                most_ns = OPENING_NS + max(self.steps_ns[tenant] for tenant in awake)
+                block = replace(block, lasting_ns=min(block.lasting_ns, most_ns))
+            yield block
+            before = turn
 
     def number(self, tenants: Sequence[int], requested: int) -> int:
         """Return how many steps make an observation of these tenants, so that enough of them lie in a block."""
@@ -159,8 +166,7 @@ class Schedule:
 
     def _turns(self, chance: random.Random) -> Sequence[Turn]:
         """Return who is awake in the blocks of any round."""
-        order = chance.sample(sorted(self.steps_ns), len(self.steps_ns))
-        return [turn for tenant in order for turn in ((ALL, self.everybody), (ONLY, {tenant: HOME}))]
+        return cycles(self.everybody, chance)
 
     def _first(self) -> Sequence[Turn]:
         """Return who is awake before the first round."""
@@ -170,19 +176,31 @@ class Schedule:
         """Return who is awake behind the last round."""
         return [(ALL, self.everybody)]
 
-    def _lasting(self, turns: Sequence[Turn]) -> Iterator[tuple[Kind, Mapping[int, int], int]]:
-        """Yield turns with what each needs: its longest leave-out, and then what is measured.
+    def _needed_ns(self) -> int:
+        """Return how long the turns of a round need, behind a round like it."""
+        turns = self._turns(_ANY)
+        return sum(self._lasting_ns(turn, before) for before, turn in zip([turns[-1], *turns], turns, strict=False))
 
-        Rounds follow each other, so that before the first turn lies one like the last; before a single one all rested.
+    def _lasting_ns(self, turn: Turn, before: Turn | None) -> int:
+        """Return the time that a turn needs behind another one: its longest leave-out, and then what is measured.
+
+        Behind none all are as if they had rested.
         """
-        for place, (kind, awake) in enumerate(turns):
-            before = turns[place - 1][1] if len(turns) > 1 else {}
-            left_out_ns = max(self.left_out_ns(tenant, before.get(tenant) != awake[tenant]) for tenant in awake)
-            yield kind, awake, left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * self._step_ns(awake))
+        awake, ran = turn[1], {} if before is None else before[1]
+        left_out_ns = max(self.left_out_ns(tenant, ran.get(tenant) != awake[tenant]) for tenant in awake)
+        return left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * self._step_ns(awake))
 
     def _step_ns(self, awake: Mapping[int, int]) -> int:
         """Return how long a step takes that each of these tenants makes beside the others."""
         return max(self.steps_ns[tenant] for tenant in awake)
+
+
+def cycles(there: Mapping[int, int], chance: random.Random) -> list[Turn]:
+    """Return turns of a round: each of those `there` alone once, behind blocks of them all, in an order drawn anew."""
+    order = chance.sample([*there], len(there))
+    parts = math.ceil(len(order) / MOST_IN_A_CYCLE)
+    alone = [[(ONLY, {tenant: there[tenant]}) for tenant in order[part::parts]] for part in range(parts)]
+    return [turn for some in alone for turn in ((ALL, there), *some)]
 
 
 Made = TypeVar("Made", bound=Schedule)
@@ -242,12 +260,25 @@ def _windows(
     passed: Sequence[Passed], tenant: int, schedule: Schedule, members: Collection[int]
 ) -> Iterator[tuple[Passed, int]]:
     """Yield the blocks that count in which a tenant ran, with the moment from which its observations do."""
-    met = [one.block.awake.keys() == {*members} for one in passed]
-    beside = [any(met[max(0, at - 1) : at + 2]) for at in range(len(met))]
+    counting = {*_beside(passed, tenant, members)}
     before = schedule.everybody
     for at, one in enumerate(passed):
         awake = one.block.awake
-        if tenant in awake and (met[at] or (beside[at] and one.block.kind == ONLY) or one.block.kind == TURN):
+        if tenant in awake and (at in counting or one.block.kind == TURN):
             thawed = before.get(tenant) != awake[tenant]
             yield one, one.start_ns + schedule.left_out_ns(tenant, thawed)
         before = awake
+
+
+def _beside(passed: Sequence[Passed], tenant: int, members: Collection[int]) -> Iterator[int]:
+    """Yield where members meet, and where a tenant is alone nearest to it in the same round, by the blocks it is in."""
+    own = [at for at, one in enumerate(passed) if tenant in one.block.awake]
+    alone: dict[int, list[int]] = defaultdict(list)
+    for place, at in enumerate(own):
+        if passed[at].block.kind == ONLY:
+            alone[passed[at].block.round].append(place)
+    for place, at in enumerate(own):
+        if passed[at].block.kind != ONLY and passed[at].block.awake.keys() == {*members}:
+            yield at
+            if turns := alone[passed[at].block.round]:
+                yield own[min(turns, key=lambda turn: abs(turn - place))]

@@ -21,10 +21,12 @@ NORMAL = 1.9599
 """No t at this confidence is below that of a normal distribution."""
 LEAST_ROUNDS = 3
 """With fewer rounds there is no interval."""
+MOST_APART = 4
+"""A turn alone is compared with blocks of all so many blocks away."""
 WARM_UP_PART = 4
 """At the most one of so many rounds is warm-up."""
-LEAST_FOR_LAG = 15
-"""With fewer rounds a correlation is noise, and correcting for it only adds to that."""
+LEAST_FOR_LAG = 8
+"""With fewer rounds a correlation is noise. Two rounds that share a block of all are alike by a sixth on any host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,8 @@ def joint(parts: Sequence[Kept]) -> Kept | None:
 def kept(blocks: Sequence[BlockSum]) -> Kept | None:
     """Return a tenant's kept share, by its blocks in the order of time; None where no turn alone has a block beside it.
 
-    Of each turn alone the mean logarithm of the rates of the blocks of all just before and just after, less that of
-    its own rate, items / time; over the rounds their mean and its t interval (`over_rounds`).
+    Of each turn alone the mean logarithm of the rates of the next blocks of all before and behind it, less that of its
+    own rate, items / time; over the rounds their mean and its t interval (`over_rounds`).
     """
     logs = list(round_logs(blocks))
     if not logs:
@@ -208,7 +210,9 @@ def _within_t(angle: float, freedom: int) -> float:
 def round_logs(blocks: Sequence[BlockSum]) -> Iterator[float]:
     """Yield the logarithm of the share that each turn alone has beside it."""
     together = {block.index: block.log_rate for block in blocks if not block.alone}
+    reach = range(1, MOST_APART + 1)
     for block in (block for block in blocks if block.alone):
-        beside = [together[index] for index in (block.index - 1, block.index + 1) if index in together]
+        nearest = (next((at for by in reach if (at := block.index + sign * by) in together), None) for sign in (-1, 1))
+        beside = [together[index] for index in nearest if index is not None]
         if beside:
             yield fmean(beside) - block.log_rate
