@@ -22,6 +22,13 @@ class Told(Rendezvous):
         self._given, self._enough, self._stops = (number, repeat), enough, stops
         self.settle_ns = 0
         self._unsent = []
+        self.warms_up_alone = False
+
+    def turn(self) -> None:
+        self._say("turn")
+
+    def turned(self) -> None:
+        self._say("turned")
 
     def _say(self, kind: str, **fields: Any) -> None:
         self.said.append((kind, fields))
@@ -44,6 +51,18 @@ class Told(Rendezvous):
 
     def fields(self, kind: str) -> list[dict[str, Any]]:
         return [fields for of, fields in self.said if of == kind]
+
+
+@pytest.mark.parametrize(("word", "turns"), [("step", ["turn", "turned"]), ("line", [])])
+def test_a_program_warms_up_in_its_turn_and_one_whose_lines_are_read_does_not_wait(word: str, turns: list[str]) -> None:
+    runner = Told()
+    runner.warms_up_alone = True
+    steps = Steps(runner, dict, word=word)
+    steps.step()
+    assert runner.kinds() == turns[:1]
+    for _ in range(WARM_UP_STEPS):
+        steps.step()
+    assert runner.kinds() == [*turns, "ready"]
 
 
 def test_a_program_warms_up_is_measured_goes_on_until_stop_and_hands_over_its_record() -> None:

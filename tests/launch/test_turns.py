@@ -1,10 +1,14 @@
-"""Who may try its algorithms on a shared device, and when: invented tenants, whose messages are lists."""
+"""Who may try its algorithms on a shared device, or warm up on shared processors, and when: invented tenants, whose
+messages are lists, and real ones."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from cotenant.launch.turns import TURN_S, Turns
 from tenants.once import once
@@ -12,12 +16,12 @@ from tenants.suites import Suites, job
 
 
 class Sharer:
-    """A tenant on these devices that has joined; `told` is what the runner has sent it."""
+    """A tenant on these devices and processors that has joined; `told` is what the runner has sent it."""
 
-    def __init__(self, index: int, *devices: str) -> None:
+    def __init__(self, index: int, *devices: str, processors: tuple[int, ...] = ()) -> None:
         accelerators = [SimpleNamespace(uuid=uuid, pci="") for uuid in devices]
         self.index, self.lost, self.ready, self.sent = index, False, False, list[str]()
-        self.spec = SimpleNamespace(slice=SimpleNamespace(accelerators=accelerators))
+        self.spec = SimpleNamespace(slice=SimpleNamespace(accelerators=accelerators, processors=processors))
         self.ranks = {0: SimpleNamespace(link=SimpleNamespace(send=self.sent.append))}
 
     def all_ranks(self, what: str) -> bool:
@@ -67,6 +71,40 @@ def test_other_devices_and_those_without_one_do_not_wait() -> None:
         turns.request(tenant)
         turns.over(tenant)
     assert told(*tenants) == [[], ["turn", "turned"], [], ["turn", "turned"]]
+
+
+def test_who_shares_processors_has_turns_and_who_has_others_does_not_wait() -> None:
+    places = (0, 1), (2, 3), (1, 2), (4, 5)
+    tenants = [Sharer(index, processors=place) for index, place in enumerate(places)]
+    turns, _ = turns_of(*tenants)
+    for tenant in (tenants[3], *tenants[:3]):
+        turns.request(tenant)
+    assert told(*tenants) == [["turn"], [], [], ["turn"]]
+    for tenant in (tenants[3], *tenants[:3]):
+        turns.over(tenant)
+    assert told(*tenants) == [["turn", "turned"]] * 4
+
+
+@pytest.mark.parametrize(("words", "turns"), [(("--duet", "job", "--users", 1, "--", "---"), 2), (("--users", 2), 0)])
+def test_the_sides_of_a_duet_warm_up_one_after_the_other(
+    words: tuple[str | int, ...], turns: int, loose: Suites, tmp_path: Path
+) -> None:
+    """Users who all run at once warm up at once, too."""
+    own_turn = (
+        "if runner.warms_up_alone:\n"
+        "    runner.turn()\n"
+        "    begin_ns = time.perf_counter_ns()\n"
+        "    time.sleep(0.2)\n"
+        f"    (Path({str(tmp_path)!r}) / tenant).write_text(str(begin_ns) + ' ' + str(time.perf_counter_ns()))\n"
+        "    runner.turned()"
+    )
+    program = tmp_path / "turner.py"
+    program.write_text(once(joined=own_turn))
+    program.chmod(0o755)
+    loose.run([job() | {"cmd": str(program), "args": {}}], *words, status=1 if turns else 0)
+    times = sorted(tuple(map(int, path.read_text().split())) for path in tmp_path.glob("[01]"))
+    assert len(times) == turns
+    assert all(before[1] <= behind[0] for before, behind in pairwise(times))
 
 
 def test_who_is_lost_or_dawdles_loses_its_turn_and_who_is_ready_needs_none() -> None:

@@ -23,6 +23,7 @@ class Alone:
     """
 
     settle_ns = 0
+    warms_up_alone = False
 
     def __init__(self, name: str, world: World) -> None:
         self._name = name

@@ -126,12 +126,16 @@ def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: W
     for finding in run.findings:
         print(finding.sentence, file=sys.stderr)
     loop = Loop(benchmark, run)
+    if run.tries_algorithms or runner.warms_up_alone:
+        runner.turn()
     if run.tries_algorithms:
         # Beside neighbours other algorithms may win than alone.
-        runner.turn()
         loop.try_out()
-        runner.turned()
+        if not runner.warms_up_alone:
+            runner.turned()
     warm_up_ns = loop.warm_up()
+    if runner.warms_up_alone:
+        runner.turned()
     if prover is not None:
         prover.save(run, loop)
     assert benchmark.skip is not None

@@ -35,6 +35,7 @@ from cotenant.machine.space import is_in_memory
 from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import Cluster
 from cotenant.procfs import format_list
+from cotenant.protocol.messages import WARM_UP_VARIABLE
 from cotenant.results.journal import read_journal
 from cotenant.results.last import last_peaks
 from cotenant.results.record import SOLO, Baseline, Side, name_of
@@ -446,14 +447,21 @@ class Resolver:
         at_rest_too = any(of is not None and of[0] in LAUNCHED for of in known)
         by_blocks = options.baseline == "blocks" and not options.counted_by and len(programs) > 1 and not at_rest_too
         takes_turns = by_blocks or options.duet is not None or options.crowd is not None
-        start = self._start(label, programs, slices, timeout_s)
+        in_parts = pairing is not None or options.duet is not None or options.crowd is not None
+        start = self._start(label, programs, slices, timeout_s, in_parts)
         return replace(start, mix=mix, takes_turns=takes_turns, pairing=pairing, crowd=options.crowd)
 
     def _start(
-        self, label: str, programs: tuple[Program, ...], slices: Sequence[Slice], timeout_s: float | None
+        self,
+        label: str,
+        programs: tuple[Program, ...],
+        slices: Sequence[Slice],
+        timeout_s: float | None,
+        in_parts: bool = False,
     ) -> Start:
+        """Return a launch; `in_parts` where its tenants do not all run at once."""
         findings = (*self._chosen.findings, *self.plans[programs[0].cell.job.group].findings)
-        specs = (self._spec(program, label, slice_) for program, slice_ in zip(programs, slices, strict=True))
+        specs = (self._spec(program, label, slice_, in_parts) for program, slice_ in zip(programs, slices, strict=True))
         return Start(label, programs, tuple(specs), findings, timeout_s=timeout_s)
 
     def _with_others(self, start: Start) -> Iterator[Start]:
@@ -488,7 +496,7 @@ class Resolver:
     def _total(self, job: Job) -> int:
         return self.ranks if job.group == "all" else self.tenants
 
-    def _spec(self, program: Program, label: str, slice_: Slice) -> TenantSpec:
+    def _spec(self, program: Program, label: str, slice_: Slice, in_parts: bool) -> TenantSpec:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
         options, paths, group = self._options, self._options.paths, cell.job.group
         place = None if options.duet is None else duet_place(slice_.tenant, options.duet.merged)
@@ -511,6 +519,7 @@ class Resolver:
             threads = len(ranks[0] if ranks else slice_.processors)
         environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
         environment |= node_variables(options.cluster, cell.nodes)
+        environment |= {WARM_UP_VARIABLE: "alone"} if in_parts else {}
         temporary = Path(variables["TEMP_DIRECTORY"])
         if foreign is not None:
             temporary = beside(socket)

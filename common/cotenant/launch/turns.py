@@ -1,10 +1,15 @@
-"""Turns of the tenants of one device: each tries its algorithms while the others are idle, as it would alone."""
+"""Turns of the tenants of one place, a device or processors, in which each does something while the others are idle.
+
+On a device each tries its algorithms, as it would alone. Tenants that will not all run at once warm up: threads of
+several that wait for each other on the same processors take a hundred times as long as those of one.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from cotenant.launch.tenant import Tenant
@@ -23,9 +28,9 @@ class _Turn:
 
 
 class Turns:
-    """Gives turns to those that ask, in their tenants' order, once all tenants of their device have asked or are ready.
+    """Gives turns to those that ask, in their tenants' order, once all tenants of their place have asked or are ready.
 
-    A tenant goes on from its own turn when all of its device have had theirs.
+    A tenant goes on from its own turn when all of its place have had theirs.
     """
 
     def __init__(self, tenants: Sequence[Tenant], now_s: Callable[[], float] = time.monotonic) -> None:
@@ -47,17 +52,19 @@ class Turns:
         """Pass on turns that have ended, also by death or dawdling."""
         if not self._turns:
             return
-        for tenants in self._by_device().values():
+        for tenants in self._by_place():
             self._look(tenants)
 
-    def _by_device(self) -> dict[str, list[Tenant]]:
-        """Return the tenants that share a device; who has none is alone."""
-        groups: dict[str, list[Tenant]] = {}
+    def _by_place(self) -> list[list[Tenant]]:
+        """Return the tenants that share a device, and of those without one the ones that share processors."""
+        groups: list[tuple[set[object], list[Tenant]]] = []
         for tenant in self._tenants:
             devices = tenant.spec.slice.accelerators
-            place = (devices[0].uuid or devices[0].pci) if devices else f"user {tenant.index}"
-            groups.setdefault(place, []).append(tenant)
-        return groups
+            place = {devices[0].uuid or devices[0].pci} if devices else {*tenant.spec.slice.processors}
+            met = [group for group in groups if group[0] & place]
+            groups = [group for group in groups if group not in met]
+            groups.append((place.union(*(at for at, _ in met)), [*chain.from_iterable(of for _, of in met), tenant]))
+        return [tenants for _, tenants in groups]
 
     def _look(self, tenants: Sequence[Tenant]) -> None:
         expected = [tenant for tenant in tenants if not tenant.lost and not tenant.all_ranks("ready")]

@@ -9,7 +9,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, Message, MessageBuffer, encode
+from cotenant.protocol.messages import (
+    SOCKET_VARIABLE,
+    TENANT_VARIABLE,
+    WARM_UP_VARIABLE,
+    Message,
+    MessageBuffer,
+    encode,
+)
 
 SPIN_NS = 2_000_000
 CHUNK_BYTES = 1 << 16
@@ -45,6 +52,8 @@ class Rendezvous:
         self._unsent: list[dict[str, Any]] = []
         """Observations to be sent with the next message."""
         self._sent_ns = 0
+        self.warms_up_alone = os.environ.get(WARM_UP_VARIABLE) == "alone"
+        """Whether it is to warm up in a turn: beside the others its steps would not take as long as they will."""
         self.settle_ns = 0
         """From GO on: how long after t0 unmeasured load comes first, the same for all tenants."""
         self._say("hello", tenant=tenant, rank=rank, world=world, elsewhere=elsewhere, pid=os.getpid())
@@ -68,11 +77,11 @@ class Rendezvous:
         self._say("ready", number=number, repeat=repeat, skip=skip, warm_up_ns=warm_up_ns)
 
     def turn(self) -> None:
-        """Block until this tenant has its device to itself, for work that may run but once. Raises RunnerGoneError."""
+        """Block until this tenant has its device, or processors, to itself. It may ask once. Raises RunnerGoneError."""
         self._say_and_hear("turn")
 
     def turned(self) -> None:
-        """End the turn; block until every tenant of the device has had its own. Raises RunnerGoneError."""
+        """End the turn; block until every tenant there has had its own. Raises RunnerGoneError."""
         self._say_and_hear("turned")
 
     def await_go(self) -> tuple[int, int, int]:
