@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cotenant.launch.crowd import Crowd, CrowdSchedule
 from cotenant.launch.duet import DUET_BUDGET_NS, DuetSchedule
@@ -17,6 +17,10 @@ from cotenant.stats.budget import Amount, fastest_ns, lasting, slowest_ns, stead
 SLACK = 4.0
 """Times the expected load for which a tenant of a mix has observations left: a warm-up is timed while neighbours come
 and go, so the end is not computed but awaited."""
+
+TOO_LONG = 5
+"""A side of a duet may have warmed up while others kept its processors busy: steps that leave no time for eight rounds
+are planned as so many times shorter, two of them to a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,8 @@ def by_blocks(
         number = schedule.number(of_cell, requested.number)
         expected = max(1, schedule.awake_ns // (number * min(steps_ns[index] for index in of_cell)))
         slack = SLACK * len(tenants) if schedule.is_parted else SLACK
+        if isinstance(schedule, DuetSchedule):
+            slack *= TOO_LONG
         least, most = (Amount(number, repeat, 0) for repeat in (expected, round(slack * expected)))
         given |= dict.fromkeys(of_cell, Allowance(least, most))
     return schedule, given
@@ -113,7 +119,9 @@ def _schedule(
     if duets:
         first, second = (frozenset(index for index, turn in duets.items() if turn == of) for of in (0, 1))
         budget_ns = DUET_BUDGET_NS if budget_s is None else round(budget_s * 1e9)
-        return within(DuetSchedule(*shape, (first, second)), budget_ns)
+        duet = DuetSchedule(*shape, (first, second))
+        shorter = {tenant: step_ns // TOO_LONG for tenant, step_ns in steps_ns.items()}
+        return within(duet, budget_ns) or within(replace(duet, steps_ns=shorter), budget_ns)
     budget_ns = budget_of(budget_s, len(tenants))
     if crowd is not None:
         users = crowd.searcher.next_users() or len(tenants)
