@@ -27,8 +27,8 @@ from cotenant.bench.outcome import outcome_of
 from cotenant.bench.session import argument_table, observation_line, record_block
 from cotenant.errors import CotenantError
 from cotenant.machine.wheels import DeviceHost, wheel_for
-from cotenant.protocol.client import SEND_EVERY_NS, Rendezvous
-from cotenant.protocol.messages import SOCKET_VARIABLE, STEPS_AN_AUDIT, TENANT_VARIABLE
+from cotenant.protocol.client import Rendezvous
+from cotenant.protocol.messages import SEND_EVERY_NS, SOCKET_VARIABLE, STEPS_AN_AUDIT, TENANT_VARIABLE
 from cotenant.results.schema import record_schema
 from cotenant.suite.task_source import harness_version
 

@@ -14,7 +14,7 @@ from cotenant.launch.records import _statement
 from cotenant.launch.rendezvous import OWN_OUTCOMES, Go, Link, Rank
 from cotenant.launch.tenant import signal_name
 from cotenant.nodes.peers import NodeResult
-from cotenant.protocol.messages import Message, ProtocolError, encode
+from cotenant.protocol.messages import SEND_EVERY_NS, Message, ProtocolError, encode
 from cotenant.stats.budget import Amount
 
 READY = Message("ready", {"number": 2, "repeat": 2, "skip": 0, "warm_up_ns": [1]})
@@ -125,6 +125,18 @@ def test_outcomes_that_a_tenant_may_report(rank: Rank) -> None:
 def test_an_exit_status_in_words() -> None:
     words = {0: "exit status 0", 3: "exit status 3", -9: "killed by SIGKILL", -40: "killed by signal 40"}
     assert {status: signal_name(status) for status in words} == words
+
+
+def test_one_that_may_be_sent_with_the_next_is_late_where_the_next_is(rank: Rank, go: Go) -> None:
+    """A short one waits for the next, which took seconds on a busy host: only a next that came late may be invented."""
+    sent_ns = go.t0_ns + 1_000_000
+    rank.take(seen(go, 0, end_ns=sent_ns), go)
+    rank.link.awaited_ns = time.perf_counter_ns()
+    rank.take(seen(go, 1, start_ns=sent_ns, end_ns=sent_ns + SEND_EVERY_NS - 1), Go(go.t0_ns, Amount(2, 3, 0)))
+    assert rank.late_ns < 0.5e9
+    next_ns = sent_ns + 2 * SEND_EVERY_NS
+    rank.take(seen(go, 2, start_ns=sent_ns + SEND_EVERY_NS, end_ns=next_ns), Go(go.t0_ns, Amount(2, 3, 0)))
+    assert rank.late_ns == rank.link.awaited_ns - next_ns
 
 
 def test_how_late_an_observation_came_is_known_by_the_looks_before(go: Go) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.protocol.client import SEND_EVERY_NS, Rendezvous, RunnerGoneError, wait_until
-from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, Message, MessageBuffer, encode
+from cotenant.protocol.client import Rendezvous, RunnerGoneError, wait_until
+from cotenant.protocol.messages import SEND_EVERY_NS, SOCKET_VARIABLE, TENANT_VARIABLE, Message, MessageBuffer, encode
 
 
 class Runner:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cotenant.protocol.messages import (
+    SEND_EVERY_NS,
     SOCKET_VARIABLE,
     TENANT_VARIABLE,
     WARM_UP_VARIABLE,
@@ -20,8 +21,6 @@ from cotenant.protocol.messages import (
 
 SPIN_NS = 2_000_000
 CHUNK_BYTES = 1 << 16
-SEND_EVERY_NS = 50_000_000
-"""Observations that are shorter are sent together: a message each takes a hundredth of the time of short ones."""
 
 
 class RunnerGoneError(ConnectionError):
