@@ -56,7 +56,7 @@ def test_tenants_observe_until_the_last_block_and_are_stopped_by_signals_without
     result = turning.launch()
     assert outcomes(result) == ["completed", "completed"]
     made = conducted(result)
-    assert (made.held_by, len(made.passed), made.unheld) == ("stopped", 17, {})
+    assert (made.held_by, len(made.passed), made.unheld) == ("stopped", 3 * (3 + 1) + 1, {})
     # They are told nothing of blocks: what is sent is what is sent in any launch, and nothing at a border.
     assert {*said} - {"audit"} == {"go number repeat settle_ns skip t0_ns", "enough", "stop"}
     assert [said.count(word) for word in ("enough", "stop")] == [2, 2]
@@ -114,7 +114,7 @@ def test_an_interval_that_is_narrow_enough_ends_the_blocks_after_a_whole_round(
     monkeypatch.setattr(schedule, "WANTED_ROUNDS", 30)
     made = conducted(turning.launch(limits=Limits(timeout_s=30, until_interval=100.0)))
     assert made.schedule.rounds > 3
-    assert len(made.passed) == 4 * (3 + 1) + 1
+    assert len(made.passed) == 3 * (3 + 1) + 1
 
 
 @pytest.mark.usefixtures("short")

@@ -59,7 +59,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     if given.free_for_all:
         given.isolation = _without_slices(given.isolation)
     duet = _duet(given, extra, suite)
-    jobs, mixes, neighbours = Launched() if duet else _launched(given, suite, len(machine.accelerators))
+    jobs, mixes, neighbours = Selected() if duet else _selected(given, suite, len(machine.accelerators))
     check_one_class(jobs)
     baseline = "none" if duet else _baseline(given, mixes)
     counted_by = _says_how_many(given, extra) if baseline == "blocks" else ""
@@ -154,7 +154,7 @@ def cluster_flags(given: argparse.Namespace) -> ClusterFlags:
     return ClusterFlags(given.launcher, given.nnodes, given.node_rank, given.rdzv_endpoint)
 
 
-class Launched(NamedTuple):
+class Selected(NamedTuple):
     """All that a suite launches; `neighbours` are those of known pressure that stand in the mixes."""
 
     jobs: tuple[Job, ...] = ()
@@ -162,7 +162,7 @@ class Launched(NamedTuple):
     neighbours: tuple[Job, ...] = ()
 
 
-def _launched(given: argparse.Namespace, suite: Suite, devices: int) -> Launched:
+def _selected(given: argparse.Namespace, suite: Suite, devices: int) -> Selected:
     """Return what is to run, all of the file or what `--mix`, `--pairs`, `--sense` or `--pressure` makes of it.
 
     `devices` are those of this host.
@@ -174,10 +174,10 @@ def _launched(given: argparse.Namespace, suite: Suite, devices: int) -> Launched
         if given.devices is not None:
             jobs = _over_devices(given.devices, suite, jobs)
         if given.free_for_all:
-            return Launched(mixes=(_all_at_once(given, jobs),))
+            return Selected(mixes=(_all_at_once(given, jobs),))
         if given.pressure:
             return _under_pressure(given, suite, jobs)
-        return Launched(jobs, tuple(entry for entry in entries if isinstance(entry, Mix)), suite.neighbours)
+        return Selected(jobs, tuple(entry for entry in entries if isinstance(entry, Mix)), suite.neighbours)
     if given.free_for_all:
         raise CotenantError(f"--free-for-all and --{flags[0]} both say what is launched.", "Leave one of them out.")
     if "mix" in flags and len(flags) > 1:
@@ -197,7 +197,7 @@ def _launched(given: argparse.Namespace, suite: Suite, devices: int) -> Launched
         mixes, neighbours = [*mixes, *sense.mixes], sense.neighbours
     with at(" and ".join(f"--{flag}" for flag in flags)):
         check_mixes_of((*suite.jobs, *neighbours), mixes)
-    return Launched((), tuple(mixes), neighbours)
+    return Selected((), tuple(mixes), neighbours)
 
 
 def _duet(given: argparse.Namespace, extra: Sequence[str], suite: Suite) -> Duet | None:
@@ -250,12 +250,12 @@ def _all_at_once(given: argparse.Namespace, jobs: Sequence[Job]) -> Mix:
     return Mix("free-for-all", tuple(labels))
 
 
-def _under_pressure(given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]) -> Launched:
+def _under_pressure(given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]) -> Selected:
     """Return no jobs, each chosen one beside each neighbour that `--pressure` asks for, and these neighbours."""
     sense = pressed([label for job in jobs for label in labels_of(job)], given.pressure, "--pressure")
     with at("--pressure"):
         check_mixes_of((*suite.jobs, *sense.neighbours), sense.mixes)
-    return Launched((), sense.mixes, sense.neighbours)
+    return Selected((), sense.mixes, sense.neighbours)
 
 
 def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) -> int | None:
