@@ -191,7 +191,7 @@ def named_least(draw: Draw, s: float, _: float) -> bool:
 
 
 UP_TO_A_THIRD = "false in 1 % where r is at most 0.3"
-"""Beyond it what tells alike values from a change would miss half of the real ones."""
+"""Beyond it a test that tells alike values from a change would miss half of the real ones."""
 CASES: Sequence[Case] = (
     Case("interval of a launch's rate (25 observations)", "covers 95 %", median_interval, correlated=True),
     Case("interval of a step's p95 (1000 steps)", "covers 95 %", slow_steps, correlated=True, draws=0.3),

@@ -54,13 +54,12 @@ def test_each_round_has_everybody_alone_once_and_at_most_four_turns_lie_between_
 @pytest.mark.parametrize("tenants", [2, 3, 4])
 def test_up_to_four_tenants_go_on_into_blocks_of_all_as_often_as_into_turns_alone(tenants: int) -> None:
     blocks = [*Schedule(dict.fromkeys(range(tenants), MS), False, 4000).blocks(random.Random(1))]
-    went_on = {kind: [0 in one.awake for one, block in pairwise(blocks) if is_of(block, kind)] for kind in (ALL, ONLY)}
+    went_on = {
+        kind: [0 in one.awake for one, block in pairwise(blocks) if block.kind == kind and 0 in block.awake]
+        for kind in (ALL, ONLY)
+    }
     parts = {kind: sum(of) / len(of) for kind, of in went_on.items()}
     assert parts == pytest.approx({ALL: 1 / tenants, ONLY: 1 / tenants}, abs=0.03)
-
-
-def is_of(block: Block, kind: str) -> bool:
-    return block.kind == kind and 0 in block.awake
 
 
 def test_the_order_is_drawn_anew_in_each_round() -> None:

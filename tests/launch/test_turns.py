@@ -1,5 +1,4 @@
-"""Who may try its algorithms on a shared device, or warm up on shared processors, and when: invented tenants, whose
-messages are lists, and real ones."""
+"""Turns on a shared device and on shared processors, of invented tenants, whose messages are lists, and real ones."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from tenants.suites import Suites, job
 
 
 class Sharer:
-    """A tenant on these devices and processors that has joined; `told` is what the runner has sent it."""
+    """A tenant on these devices and processors that has joined; `sent` has the runner's messages to it."""
 
     def __init__(self, index: int, *devices: str, processors: tuple[int, ...] = ()) -> None:
         accelerators = [SimpleNamespace(uuid=uuid, pci="") for uuid in devices]

@@ -135,7 +135,7 @@ class Machine:
         return covered, bias
 
     def launch(self, chance: np.random.Generator) -> Kept | None:
-        """Return what the first tenant keeps in one launch."""
+        """Return the share that the first tenant keeps in one launch."""
         steps_ns = dict.fromkeys(range(self.tenants), round(self.step_s * 1e9))
         schedule = Schedule(steps_ns, False, self.rounds - WARM_UP_ROUNDS)
         times: dict[int, list[float]] = {}

@@ -33,8 +33,9 @@ def _steps_ns(record: Record) -> dict[int, list[int]]:
     except msgspec.ValidationError:
         return {}
     steps: dict[int, list[int]] = defaultdict(list)
+    first, of_round = opening_of(record.tenants), blocks_in_a_round(record.tenants)
     if len(rows) == len(record.observations):
         for made, times_ns in zip(record.observations, rows, strict=True):
             if made.kept and made.kind == "all" and made.block is not None:
-                steps[(made.block - opening_of(record.tenants)) // blocks_in_a_round(record.tenants)] += times_ns
+                steps[(made.block - first) // of_round] += times_ns
     return {number: times_ns for number, times_ns in steps.items() if times_ns}

@@ -1,7 +1,7 @@
 """One launch as a schedule of blocks: in each some tenants run, and the kernel holds the others still.
 
-Blocks of `all` lie between blocks in which one tenant is awake, so that what a tenant does alone is compared with what
-it does beside the others before and after. Everything here is pure: who freezes and thaws is the conductor.
+Blocks of `all` lie between blocks in which one tenant is awake, so that its rate alone is compared with its rates
+beside the others before and after. Everything here is pure: who freezes and thaws is the conductor.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from cotenant.stats.kept import warmed_up
+from cotenant.stats.kept import MOST_APART, warmed_up
 
 WANTED_ROUNDS, LEAST_ROUNDS = 20, 8
-MOST_IN_A_CYCLE = 4
-"""So many turns alone may lie between two blocks of all, whose rates are those that a launch is for."""
 WARM_UP_ROUNDS = 1
 """Rounds more than are wanted: so many may be of the warm-up."""
 MEASURED_NS = 200_000_000
@@ -182,7 +180,7 @@ class Schedule:
         return sum(self._lasting_ns(turn, before) for before, turn in zip([turns[-1], *turns], turns, strict=False))
 
     def _lasting_ns(self, turn: Turn, before: Turn | None) -> int:
-        """Return the time that a turn needs behind another one: its longest leave-out, and then what is measured.
+        """Return the time that a turn needs behind another one: its longest leave-out, and then its measured part.
 
         Behind none all are as if they had rested.
         """
@@ -198,7 +196,7 @@ class Schedule:
 def cycles(there: Mapping[int, int], chance: random.Random) -> list[Turn]:
     """Return turns of a round: each of those `there` alone once, behind blocks of them all, in an order drawn anew."""
     order = chance.sample([*there], len(there))
-    parts = math.ceil(len(order) / MOST_IN_A_CYCLE)
+    parts = math.ceil(len(order) / MOST_APART)
     alone = [[(ONLY, {tenant: there[tenant]}) for tenant in order[part::parts]] for part in range(parts)]
     return [turn for some in alone for turn in ((ALL, there), *some)]
 

@@ -22,7 +22,7 @@ NORMAL = 1.9599
 LEAST_ROUNDS = 3
 """With fewer rounds there is no interval."""
 MOST_APART = 4
-"""A turn alone is compared with blocks of all so many blocks away."""
+"""A turn alone is compared with blocks of all so many blocks away: so many turns may lie between two of these."""
 WARM_UP_PART = 4
 """At the most one of so many rounds is warm-up."""
 LEAST_FOR_LAG = 8
