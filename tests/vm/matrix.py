@@ -7,6 +7,7 @@ The first word says which image this is. Exit status: 0 if every row holds.
 
 from __future__ import annotations
 
+import os
 import pwd
 import random
 import subprocess
@@ -181,7 +182,7 @@ def at_moments(row: Row, suite: Suite, before: set[Path]) -> Iterator[str]:
     """End a launch by blocks at so many moments; yield what is wrong, with the seed that repeats it."""
     seed, virtual = random.SystemRandom().getrandbits(32), virtualisation()
     chance, frozen, longest_s = random.Random(seed), 0, 0.0
-    for number in range(MOMENTS.get(virtual, 20)):
+    for number in range(int(os.environ.get("MOMENTS") or MOMENTS.get(virtual, 20))):
         one = Suite(f"{suite.name}.{number}", row.start, words=moments.words(row.end, chance))
         problems = [*moments.ended(one, row.end, chance, GONE_S.get(virtual, 2.0)), *nothing_left(one, before)]
         problems += [*row.check(one)]

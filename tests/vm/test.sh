@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Isolation on cgroup v2, in a virtual machine: two boots of some minutes each. `make vm-test` calls it.
 #   tests/vm/test.sh [delegated|undelegated [ROW...]]      one image, some rows by name
-# env: VENV (Python 3.11, as the guest's), VMDIR, MEM, TIMEOUT_S (of one boot), see vm.sh
+# env: VENV (Python 3.11, as the guest's), VMDIR, MEM, TIMEOUT_S (of one boot), see vm.sh; MOMENTS (of each row that ends
+#      launches at random moments: 20, or 3 where the processor is emulated and takes 20 s for each)
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 VENV=${VENV:-$here/../../.venv} TIMEOUT_S=${TIMEOUT_S:-1500}
@@ -19,7 +20,7 @@ boot() { # IMAGE ROW...
     echo "== $image"
     "$here/vm.sh" run -i "$pack" -t "$TIMEOUT_S" -- \
         "export PYTHONPATH=/guest/packages:/guest/cotenant/common PYTHONDONTWRITEBYTECODE=1;" \
-        "python3 cotenant/tests/vm/matrix.py $(printf ' %q' "$@")"
+        "MOMENTS=${MOMENTS:-} python3 cotenant/tests/vm/matrix.py $(printf ' %q' "$@")"
 }
 
 "$VENV/bin/python" "$here/pack.py" "$pack"
