@@ -27,7 +27,7 @@ LAUNCHES = 3
 HONEST = "honest"
 CHEATS = {
     "skipped": r"the losses agree up to step 1998, and the next is \S+, not \S+: a step before it was left out",
-    "late": r"User 0, piece 3: the answer took [45]\.\d+ s, where 0\.\d+ s are usual\.",
+    "late": r"User 0, piece 3: the answer took [4-9]\.\d+ s, where [012]\.\d+ s are usual\.",
     "in-turn": r"All users worked in \d+% of the time of each: at least 90% are needed\.",
     "changed": r"the loss of its first step is \S+, and \S+ by replay\.",
 }
