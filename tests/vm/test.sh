@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Isolation on cgroup v2, in a virtual machine: two boots of some minutes each. `make vm-test` calls it.
+# Isolation on cgroup v2, in a virtual machine: two boots, of half an hour where it is emulated. `make vm-test` calls it.
 #   tests/vm/test.sh [delegated|undelegated [ROW...]]      one image, some rows by name
 # env: VENV (Python 3.11, as the guest's), VMDIR, MEM, TIMEOUT_S (of one boot), see vm.sh; MOMENTS (of each row that ends
 #      launches at random moments: 20, or 3 where the processor is emulated and takes 20 s for each)
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-VENV=${VENV:-$here/../../.venv} TIMEOUT_S=${TIMEOUT_S:-1500}
+VENV=${VENV:-$here/../../.venv} TIMEOUT_S=${TIMEOUT_S:-4500}
 export MEM=${MEM:-2048} CMDLINE="loglevel=1 ${CMDLINE:-}" # The kernel tells of every process that it kills for memory.
 images=${VMDIR:-${XDG_CACHE_HOME:-$HOME/.cache}/cotenant-vm}
 pack=$(mktemp -d)
