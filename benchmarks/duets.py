@@ -1,6 +1,6 @@
 """Duets beside a neighbour that comes and goes: equal sides, and a B that does 5 % more work for an item.
 
-python benchmarks/run.py duets [--runs 10] [--seconds 60] [--users 1] [--quiet]
+python benchmarks/run.py duets [--runs 10] [--seconds 60] [--users 1] [--neighbours 1] [--name vae|sums]
 
 Equal sides are of the vae; the 5 % are of a program whose steps make 210 sums where they count 200.
 """
@@ -91,14 +91,16 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--users", type=int, default=1)
-    parser.add_argument("--quiet", action="store_true", help="without the neighbour")
+    parser.add_argument("--neighbours", type=int, default=1, help="each takes a processor for seconds, then leaves it")
+    parser.add_argument("--name", choices=[entry["name"] for entry, _ in CASES.values()], help="of one program")
     given = parser.parse_args()
-    beside = "no neighbour" if given.quiet else "a neighbour that comes and goes"
-    title = f"Duets of {given.seconds} s, {given.users} a side, beside {beside}"
+    title = f"Duets of {given.seconds} s, {given.users} a side, beside {given.neighbours} that come and go"
     table = Table("case", "B / A of each launch", "rounds", "verdicts", "promise", title=title)
     kept = True
-    with neighbours(0 if given.quiet else os.cpu_count() or 1):
-        for case in CASES:
+    with neighbours(given.neighbours):
+        for case, (entry, _) in CASES.items():
+            if given.name not in (None, entry["name"]):
+                continue
             ratios = [ratio(case, given.seconds, given.users) for _ in range(given.runs)]
             verdicts = [str(one["verdict"]) for one in ratios]
             spans = [f"{one['value']:.3f} ({one['interval'][0]:.3f}-{one['interval'][1]:.3f})" for one in ratios]
