@@ -100,7 +100,6 @@ def test_an_interrupt_ends_every_script(tmp_path, environment):
         script(tmp_path, model, body)
     walker = subprocess.Popen([tmp_path / WALKER.name], env=environment, stderr=subprocess.PIPE, text=True)
     pids = [tmp_path / "first", tmp_path / "second"]
-    assert walker.stderr is not None
     # By then all traps are set, also that of what shows the words.
     assert {walker.stderr.readline() for _ in pids} == {"[a/first] up\n", "[b/second] up\n"}
     walker.send_signal(signal.SIGINT)
@@ -206,6 +205,5 @@ def test_the_real_walk_makes_fake_sets_and_gets_real_ones(tmp_path, server, envi
     assert "[super_resolution/subpixel_convolution] bsds500 (real, validation): complete in" in done.stderr
     assert "error: The data could not be made for: image_loading/loader." in done.stderr
     manifest = read_manifest(tmp_path / "data" / "BSDS500")
-    assert manifest is not None
     assert (manifest.kind, manifest.half) == ("real", "validation")
     assert (tmp_path / "data" / "BSDS500" / "data" / "images" / "train" / "1.jpg").exists()

@@ -52,7 +52,6 @@ def test_a_made_set_is_present(tmp_path, tiny, capsys):
     assert present(root, tiny)
     assert not present(root, tiny, "full")
     written = read_manifest(root / "ImageNet")
-    assert written is not None
     assert (written.kind, written.size, written.files, written.splits) == ("fake", "small", 7, {"train": 5, "val": 2})
     assert written.bytes == sum(path.stat().st_size for path in root.rglob("*.JPEG"))
     assert sorted(path.name for path in root.iterdir()) == [".locks", "ImageNet"]
@@ -112,7 +111,6 @@ def test_full_serves_small_and_small_gives_way_to_full(tmp_path, tiny):
     fail(tmp_path, replace(tiny, version=2), after=3)
     make(tmp_path, replace(tiny, version=3))
     made = read_manifest(tmp_path / "ImageNet")
-    assert made is not None
     assert (made.size, made.version) == ("small", 3)
     assert not (tmp_path / ".making").exists()
 

@@ -69,7 +69,6 @@ def test_a_killed_maker_leaves_nothing_present_and_no_worker(tmp_path, start_pic
     assert second.returncode == 0, shown
     assert "(0 bytes there)" not in shown
     manifest = read_manifest(tmp_path / "ImageNet")
-    assert manifest is not None
     assert manifest.splits == {"train": 100, "val": 10}
     assert len(list((tmp_path / "ImageNet").rglob("*.JPEG"))) == manifest.files == 110
     assert not list(tmp_path.rglob("*.part"))
@@ -107,7 +106,6 @@ def test_two_makers_of_one_set_make_it_once(tmp_path, start_pictures):
         fcntl.flock(lock, fcntl.LOCK_EX)
         makers = [start_pictures(tmp_path, 10) for _ in range(2)]
         for maker in makers:
-            assert maker.stderr is not None
             assert maker.stderr.readline() == "imagenet: another process is at it, waiting ...\n"
         assert not (tmp_path / "ImageNet").exists()
     shown = [maker.communicate(timeout=60)[1] for maker in makers]
@@ -115,7 +113,6 @@ def test_two_makers_of_one_set_make_it_once(tmp_path, start_pictures):
     assert sum(": complete in" in words for words in shown) == 1
     assert sum(": present " in words for words in shown) == 1
     manifest = read_manifest(tmp_path / "ImageNet")
-    assert manifest is not None
     assert manifest.files == 20
 
 

@@ -63,7 +63,6 @@ def test_every_set_is_tested():
 def test_a_real_set_and_its_smaller_half(standing, name):
     folder = standing(name)
     manifest = read_manifest(folder)
-    assert manifest is not None
     assert (manifest.name, manifest.kind, manifest.half, manifest.splits) == (name, "real", "all", SPLITS[name])
     files = [path for path in folder.rglob("*") if path.is_file() and path.name != "manifest.json"]
     assert (manifest.files, manifest.bytes) == (len(files), sum(path.stat().st_size for path in files))
@@ -76,7 +75,6 @@ def test_a_real_set_and_its_smaller_half(standing, name):
         return
     folder = standing(name, "validation")
     manifest = read_manifest(folder)
-    assert manifest is not None
     assert (manifest.half, manifest.splits) == ("validation", SMALLER[name])
     links = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink()}
     assert links == set(find_dataset(name).halves["validation"].links)

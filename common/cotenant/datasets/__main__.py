@@ -150,7 +150,7 @@ def _print_list(requests: Sequence[SetRequest]) -> None:
     print(f"{'set':<10} {'small':>8} {'full':>8} {'real':>8} {'to fetch':>8}  {f'in {requests[0].root}':<30} what")
     for request in requests:
         dataset = request.dataset
-        half = dataset.halves[request.half or ALL]
+        half = request.wanted
         sizes = [dataset.sizes[size].estimated_bytes for size in SIZES] + [half.unpacked_bytes]
         columns = [
             *map(size_words, sizes),

@@ -39,7 +39,7 @@ UNASKED_BYTES = 2_000_000_000
 
 def plan(request: SetRequest) -> tuple[str, int]:
     """Return the steps to come, and the bytes that they write; raises CotenantError where that may not be."""
-    half, dataset = _half(request), request.dataset
+    half, dataset = request.wanted, request.dataset
     own, unpacked = _own_files(request)
     if unpacked is not None:
         copied_bytes = 0 if _same_disk(unpacked, request.root) else half.unpacked_bytes
@@ -62,7 +62,7 @@ def plan(request: SetRequest) -> tuple[str, int]:
 
 def fill(request: SetRequest) -> FolderManifest:
     """Lay the half out in the staging folder."""
-    half, dataset, staging = _half(request), request.dataset, request.staging
+    half, dataset, staging = request.wanted, request.dataset, request.staging
     own, unpacked = _own_files(request)
     # Files that a killed run unpacked are not taken over: its archives are kept.
     shutil.rmtree(staging)
@@ -94,16 +94,11 @@ def fill(request: SetRequest) -> FolderManifest:
 
 def clear(request: SetRequest) -> None:
     """Remove the archives; those of the set's other half stay."""
-    for archive in _half(request).archives:
+    for archive in request.wanted.archives:
         (request.arriving / archive.name).unlink(missing_ok=True)
     for folder in (request.arriving, request.arriving.parent):
         with suppress(OSError):
             folder.rmdir()
-
-
-def _half(request: SetRequest) -> Half:
-    """Return the archives of the half that is asked for."""
-    return request.dataset.halves[request.half or ALL]
 
 
 def _own_files(request: SetRequest) -> tuple[Mapping[str, Path], Path | None]:
@@ -111,7 +106,7 @@ def _own_files(request: SetRequest) -> tuple[Mapping[str, Path], Path | None]:
 
     Looked for in the person's folder, or in one below it of the set's name; a fake set is none.
     """
-    local, half = request.local, _half(request)
+    local, half = request.local, request.wanted
     if local is None:
         return {}, None
     if not local.is_dir():
@@ -171,7 +166,7 @@ def _received(request: SetRequest, archive: Archive, own: Mapping[str, Path]) ->
 
 def _laid_out(request: SetRequest, own: Mapping[str, Path]) -> dict[str, int]:
     """Unpack the archives, and return the items per split; an unverified one that proves to be wrong is removed."""
-    half, dataset, staging = _half(request), request.dataset, request.staging
+    half, dataset, staging = request.wanted, request.dataset, request.staging
     paths = [own.get(archive.name, request.arriving / archive.name) for archive in half.archives]
     try:
         unpack(paths, staging, partial(dataset.place, half), half.unpacked_bytes, dataset.name)

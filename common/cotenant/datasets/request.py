@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from cotenant.datasets.dataset import ALL, FAKE, REAL, SIZES, VALIDATION, Dataset, FolderManifest
+from cotenant.datasets.dataset import ALL, FAKE, REAL, SIZES, VALIDATION, Dataset, FolderManifest, Half
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,11 @@ class SetRequest:
     @property
     def kind(self) -> str:
         return FAKE if self.half is None else REAL
+
+    @property
+    def wanted(self) -> Half:
+        """The real set's half that is asked for."""
+        return self.dataset.halves[self.half or ALL]
 
     @property
     def folder(self) -> Path:

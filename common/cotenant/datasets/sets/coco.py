@@ -20,7 +20,6 @@ LONG, SHORT, JITTER = 640, 456, 30
 OBJECTS = 7.3
 MOST_OBJECTS = 90
 ANNOTATION_BYTES = 3200  # of one picture and its objects, measured, rounded up
-_TRAIN, _VAL = 0, 1
 _SPLITS = ("train2017", "val2017")
 _ANNOTATIONS, _PICTURE = 0, 1
 
@@ -56,10 +55,10 @@ def recipe(train: int, val: int) -> Recipe:
 
 
 def _files(train: int, val: int) -> Iterator[File]:
-    counts = ((_TRAIN, train), (_VAL, val))
-    for split, count in counts:
+    counts = (train, val)
+    for split, count in enumerate(counts):
         yield File(f"annotations/instances_{_SPLITS[split]}.json", _SPLITS[split], 0, (_ANNOTATIONS, split, count))
-    for split, count in counts:
+    for split, count in enumerate(counts):
         for index in range(count):
             identity = _identity(split, index)
             yield File(f"{_SPLITS[split]}/{_file_name(identity)}", _SPLITS[split], 1, (_PICTURE, identity))
@@ -175,7 +174,8 @@ def _joined(entries: Iterator[dict[str, Any]]) -> Iterator[bytes]:
         separator = ", "
 
 
-_OBJECTS_ARCHIVE, _TRAIN_ARCHIVE, _VAL_ARCHIVE = published("coco")
+# The annotations, the pictures of train2017, and those of val2017.
+_ARCHIVES = published("coco")
 
 
 def _paths(*splits: str) -> tuple[str, ...]:
@@ -190,12 +190,12 @@ DATASET = Dataset(
     content=content,
     halves={
         ALL: Half(
-            (_OBJECTS_ARCHIVE, _TRAIN_ARCHIVE, _VAL_ARCHIVE),
+            _ARCHIVES,
             20_605_000_000,
             _paths("train2017", "val2017"),
         ),
         VALIDATION: Half(
-            (_OBJECTS_ARCHIVE, _VAL_ARCHIVE),
+            (_ARCHIVES[0], _ARCHIVES[2]),
             835_000_000,
             _paths("val2017"),
             {"train2017": "val2017", "annotations/instances_train2017.json": "instances_val2017.json"},

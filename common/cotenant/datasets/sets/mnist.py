@@ -35,10 +35,11 @@ def recipe(train: int, test: int) -> Recipe:
 
 
 def _files(train: int, test: int) -> list[File]:
-    counts = tuple(zip(_SPLITS, (train, test), strict=True))
-    images = [File(f"{split}-{_SUFFIXES[_IMAGES]}", split, n, (_IMAGES, n)) for split, n in counts]
-    labels = [File(f"{split}-{_SUFFIXES[_LABELS]}", split, 0, (_LABELS, n)) for split, n in counts]
-    return images + labels
+    return [
+        File(f"{split}-{suffix}", split, n if kind == _IMAGES else 0, (kind, n))
+        for kind, suffix in enumerate(_SUFFIXES)
+        for split, n in zip(_SPLITS, (train, test), strict=True)
+    ]
 
 
 def content(file: File) -> Iterator[bytes]:
