@@ -1,4 +1,4 @@
-"""Small benchmarks for tests."""
+"""A small benchmark for tests, and benchmarks in the loop."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from cotenant.bench import Benchmark, Run
+from cotenant.bench.loop import Loop
 
 
 class Small(Benchmark):
@@ -32,3 +33,11 @@ class Small(Benchmark):
         loss = self.model(batch).square().mean()
         run.update(loss, self.optimizer)
         return loss
+
+
+def warmed(benchmark: Benchmark) -> tuple[Loop, Run]:
+    """Return the loop of a benchmark that has warmed up, and its run."""
+    run = Run(benchmark)
+    loop = Loop(benchmark, run)
+    loop.warm_up()
+    return loop, run

@@ -27,8 +27,13 @@ def make(**namespace: Any) -> type[Benchmark]:
     return type("Made", (Benchmark,), namespace)
 
 
-def test_the_flags_every_benchmark_has() -> None:
-    assert " ".join(declared(Benchmark)) == COMMON
+def test_the_flags_every_benchmark_has_and_class_variables_are_none() -> None:
+    class Noted(Benchmark):
+        item: ClassVar[str] = "thing"
+        ignored: ClassVar = {"--old": 1}
+        bare = 5
+
+    assert " ".join(declared(Noted)) == COMMON
 
 
 def test_a_new_default_keeps_the_spellings_and_the_help() -> None:
@@ -46,15 +51,6 @@ def test_a_new_default_keeps_the_spellings_and_the_help() -> None:
     assert Below().batch_size == 8
 
 
-def test_class_variables_are_no_flags() -> None:
-    class Noted(Benchmark):
-        item: ClassVar[str] = "thing"
-        ignored: ClassVar = {"--old": 1}
-        bare = 5
-
-    assert " ".join(declared(Noted)) == COMMON
-
-
 def test_names_that_are_taken_and_parameters_without_a_default_are_refused() -> None:
     names = dict.fromkeys(set(Record.__struct_fields__) - {"devices", "skip"}, "every record has a field of that name")
     names |= dict.fromkeys(["items", "step", "build", "batches", "item"], "the contract has something of that")
@@ -63,13 +59,6 @@ def test_names_that_are_taken_and_parameters_without_a_default_are_refused() -> 
             declared(make(__annotations__={name: int}, **{name: 1}))
     with pytest.raises(CotenantError, match=r"'depth', without a default. Write `depth: \.\.\. = <default>`"):
         declared(make(__annotations__={"depth": int}))
-
-
-def test_devices_may_be_declared_anew() -> None:
-    class Scaling(Benchmark):
-        devices: int = flag(0, "--devices", help="0 means all")
-
-    assert declared(Scaling)["devices"][1].default == 0
 
 
 class Numbers(Small):

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from bench.small import Small
+from bench.small import Small, warmed
 from cotenant.bench import Benchmark, Run, flag, saved
 from cotenant.bench.alone import Alone
 from cotenant.bench.audit import MOST_STEPS, Expected, Step
-from cotenant.bench.loop import Loop
 from cotenant.bench.world import World
 from cotenant.findings.rules import findings_of
 from cotenant.protocol.messages import STEPS_AN_AUDIT
@@ -35,8 +34,7 @@ FRAUDS: dict[str, list[str]] = {
 
 def audited(benchmark: Benchmark, observations: int = 2) -> dict[str, Any]:
     """Return what a record would hold of a run with one observation before the audit, and others after it."""
-    loop = Loop(benchmark, Run(benchmark))
-    loop.warm_up()
+    loop, _ = warmed(benchmark)
     loop.observe(3)
     loop.audit(0)
     loop.audit(1)
@@ -87,8 +85,7 @@ def test_an_observation_waits_for_every_batch_that_it_is_credited_with_also_afte
                 self.fetched += 1
                 yield torch.randn(4, 3)
 
-    loop = Loop(benchmark := Fetched(), Run(benchmark))
-    loop.warm_up()
+    loop, _ = warmed(benchmark := Fetched())
     for number in range(2):
         before = benchmark.fetched
         loop.observe(3)
@@ -149,19 +146,17 @@ def test_movement_is_that_of_the_warm_up_on_the_mean() -> None:
 def test_a_rank_that_hears_late_makes_the_audit_of_the_others_and_none_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    benchmark = Small()
-    loop = Loop(benchmark, Run(benchmark))
-    loop.warm_up()
+    loop, _ = warmed(Small())
     loop.observe(2)
     with monkeypatch.context() as others:
         others.setattr(World, "any_says", lambda *asked: True)
         loop.audit(0)
-    assert loop.auditor.audits.differences == ["other work on another rank"]
+    assert loop.auditor.differences == ["other work on another rank"]
     loop.audit(1)
     assert loop.load_until(lambda: True, lambda: 1) > 0
-    assert loop.auditor.audits.after == [1]
+    assert loop.auditor.after == [1]
     loop.load_until(lambda: True, lambda: 3)
-    assert loop.auditor.audits.after == [1, 1, 1]
+    assert loop.auditor.after == [1, 1, 1]
 
 
 def test_of_a_run_alone_every_rank_makes_equally_many_audits_also_behind_its_last_observation() -> None:
@@ -190,8 +185,7 @@ def test_weights_that_are_not_looked_at_stand_still_in_an_audit_where_they_can(
             self.model = run.place(torch.nn.Linear(3, 2))
             self.optimizer = kind(self.model.parameters(), lr=0.1)
 
-    loop = Loop(benchmark := Stepping(), Run(benchmark))
-    loop.warm_up()
+    loop, _ = warmed(benchmark := Stepping())
     before, changed = [weight.detach().clone() for weight in benchmark.model.parameters()], []
     state = {key: value.clone() for key, value in flat(benchmark.optimizer).items()}
 
@@ -201,7 +195,7 @@ def test_weights_that_are_not_looked_at_stand_still_in_an_audit_where_they_can(
     benchmark.optimizer.register_step_post_hook(seen)
     loop.audit(1)
     assert changed == STEPS_AN_AUDIT * [kind is Coupled, True]
-    assert loop.auditor.audits.differences == []
+    assert loop.auditor.differences == []
     torch.testing.assert_close(list(benchmark.model.parameters()), before, rtol=0, atol=0)
     torch.testing.assert_close(flat(benchmark.optimizer), state, rtol=0, atol=0)
     assert "step" not in vars(benchmark.optimizer)
@@ -260,8 +254,7 @@ def test_padding_that_is_counted_is_an_error_and_padded_rows_a_warning() -> None
         (Sentences, "places", [("error", "A step counts 20 items, and its batch holds 12 words that are no padding.")]),
         (Rows, "", [("warning", "40.0 % of the words of a batch are padding: its tokens are shorter than they look.")]),
     ]:
-        loop = Loop(benchmark := cls(count=count), Run(benchmark))
-        loop.warm_up()
+        loop, _ = warmed(benchmark := cls(count=count))
         seen = loop.audited() | {"item_is_row": benchmark.item_is_row}
         record = a_record(told={"part": a_part(item="token", observed=seen)})
         rules = [finding for finding in findings_of(record) if finding.rule == "padding_counted"]

@@ -16,19 +16,16 @@ import pytest
 import torch
 from torch import nn
 
-from bench.small import Small
+from bench.small import Small, warmed
 from cotenant.bench import Run, UnsupportedError, parallel, session
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.device import Device, choose_device, unseen_devices
 from cotenant.bench.facts import tenant_facts
-from cotenant.bench.loop import Loop
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 from cotenant.results.schema import record_schema
 from machine.fakehost import Board, FakeNvml, write
 from tenants.suites import ROOT, TENANTS
-
-CUDA = Device(torch.device("cuda", 0))
 
 
 def test_the_processor_where_none_is_asked_for_or_none_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,8 +105,7 @@ def losses(benchmark: Benchmark, steps: int = 5) -> list[float]:
 def test_every_device_has_its_part_of_the_batch_and_is_one_of_the_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loop = Loop(benchmark := Replicated(), run := Run(benchmark))
-    loop.warm_up()
+    loop, run = warmed(benchmark := Replicated())
     assert loop.observe(3).items == 3 * 8
     model: Any = benchmark.model
     assert (model.device_ids, set(map(tuple, model.parts))) == ([0, 1, 2, 3], {(2, 2, 2, 2)})

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from cotenant.bench import Run, loop, session
-from cotenant.bench.loop import Loop
+from bench.small import warmed
+from cotenant.bench import loop, session
 from tenants.honest import KINDS, Plain
 from tenants.lies import LIES
 
@@ -43,11 +43,6 @@ def errors_of(kind: type[Plain], folder: Path, *words: object) -> dict[str, str]
     return {one["rule"]: one["sentence"] for one in record["findings"] if one["severity"] == "error"}
 
 
-def test_there_are_many_kinds() -> None:
-    assert len(KINDS) >= 28
-    assert LIES.keys() == FOUND.keys()
-
-
 @pytest.mark.usefixtures("own_clock")
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_honest_program_passes(kind: str, tmp_path: Path) -> None:
@@ -62,7 +57,7 @@ def test_an_honest_program_passes_every_time(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own_clock")
-@pytest.mark.parametrize("kind", FOUND)
+@pytest.mark.parametrize("kind", LIES)
 def test_a_lie_is_found(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "observe", loop.observe)  # One of them puts its own there.
     rule, words = FOUND[kind]
@@ -70,7 +65,7 @@ def test_a_lie_is_found(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", FOUND)
+@pytest.mark.parametrize("kind", LIES)
 def test_a_lie_is_found_every_time(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "observe", loop.observe)
     rule, observe = FOUND[kind][0], loop.observe
@@ -81,14 +76,13 @@ def test_a_lie_is_found_every_time(kind: str, tmp_path: Path, monkeypatch: pytes
 
 def losses_of(kind: type[Plain], audits: int) -> list[Any]:
     """Return the losses of some observations, with so many audits after the first and every later one."""
-    loop = Loop(benchmark := kind(), Run(benchmark))
-    loop.warm_up()
+    loop, _ = warmed(kind())
     losses: list[Any] = []
     for number in range(4):
         losses += [loss.item() for loss in loop.observe(11).losses]
         if audits:
             loop.audit(number + 1)
-    assert len(loop.auditor.audits.after) == (4 if audits else 0)
+    assert len(loop.auditor.after) == (4 if audits else 0)
     assert all(torch.isfinite(torch.tensor(losses)))
     return losses
 

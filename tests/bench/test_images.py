@@ -134,17 +134,6 @@ def test_memory_that_ran_out_is_no_broken_image(tmp_path: Path) -> None:
     assert outcome_of(raised.value)[0] == "out_of_memory"
 
 
-def test_labels_come_along(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        jpeg(tmp_path / name / "1.jpg")
-    found = class_folders(tmp_path, REMEDY)
-    images = Images(found.paths, lambda path: torch.ones(2), REMEDY, found.labels)
-    _, labels = next(loader(images, 4, 0, 0))
-    assert sorted(labels.tolist()) == [0, 0, 1, 1]
-    assert labels.dtype == torch.int64
-
-
 pytestmark = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
 
 

@@ -20,7 +20,7 @@ import pytest
 import torch
 from torch.utils.data import Dataset
 
-from bench.small import Small
+from bench.small import Small, warmed
 from cotenant.bench import Benchmark, MissingDataError, Run, chrono, flag, session
 from cotenant.bench.arguments import parse
 from cotenant.bench.chrono import Work, observe
@@ -179,7 +179,7 @@ class Littering(Small):
         return super().step(run, batch)
 
 
-def test_the_collector_is_off_inside_and_collects_between() -> None:
+def test_the_collector_is_off_inside_and_collects_between_and_is_on_in_the_cool_down() -> None:
     benchmark = Littering()
     loop = loop_of(benchmark)
     assert len(loop.warm_up()) == len(benchmark.states) == WARM_UP_STEPS
@@ -189,9 +189,13 @@ def test_the_collector_is_off_inside_and_collects_between() -> None:
     for _ in range(2):
         benchmark.states.clear()
         benchmark.knots.clear()
-        loop.observe(5)
+        before_ns = loop.observe(5).end_ns
         assert benchmark.states == [(False, True)] * 5
         assert not any(knot() for knot in benchmark.knots)
+    benchmark.states.clear()
+    answers = iter([False, False, True])
+    assert loop.load_until(lambda: next(answers)) > before_ns
+    assert [enabled for enabled, _ in benchmark.states] == [True, True]
 
 
 def test_load_that_is_not_measured_waits_for_the_device_as_often_as_the_measured_one(
@@ -268,17 +272,6 @@ def test_kernels_that_triton_compiles_count_as_graphs_do(monkeypatch: pytest.Mon
     assert compiled_graphs() == before + 1
 
 
-def test_the_collector_is_on_in_the_cool_down() -> None:
-    benchmark = Littering()
-    loop = loop_of(benchmark)
-    loop.warm_up()
-    answers = iter([False, False, True])
-    benchmark.states.clear()
-    before_ns = loop.observe(1).end_ns
-    assert loop.load_until(lambda: next(answers)) > before_ns
-    assert [enabled for enabled, _ in benchmark.states] == [False, True, True]
-
-
 def test_a_long_warm_up_makes_no_further_step(monkeypatch: pytest.MonkeyPatch) -> None:
     now_ns = step_ns = 0
 
@@ -347,10 +340,7 @@ def test_books_of_short_steps_are_kept_on_some_batches_but_of_loaded_input(monke
 
 def test_books_are_kept_on_every_batch_once_they_count_unequally(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**9)
-    benchmark = Quick(grow=True)
-    run = Run(benchmark)
-    loop = Loop(benchmark, run)
-    loop.warm_up()
+    loop, run = warmed(Quick(grow=True))
     loop.observe(40)
     assert loop.books_every == 1
     assert [finding.rule for finding in run.findings] == ["items_estimated"]
@@ -453,11 +443,9 @@ def test_input_of_one_value() -> None:
         assert constant_input(batch) is None
     for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.uint8):
         finding = constant_input((torch.zeros(8, 4, dtype=dtype), torch.arange(8)))
-        assert finding is not None
         assert (finding.rule, finding.severity) == ("constant_input", "error")
         assert finding.sentence == "The first batch holds nothing but 0, in all 32 elements of its largest tensor."
     finding = constant_input({"x": [torch.full((8, 4), 0.5)], "y": NUMBERS[:16]})
-    assert finding is not None
     assert (finding.severity, "nothing but 0.5," in finding.sentence) == ("warning", True)
 
 
@@ -474,8 +462,7 @@ def test_the_loop_looks_at_the_first_batch_once() -> None:
 
 
 def credited(benchmark: Small, *numbers: int) -> tuple[int, int | None]:
-    loop = Loop(benchmark, Run(benchmark))
-    loop.warm_up()
+    loop, _ = warmed(benchmark)
     for number in numbers:
         loop.observe(number)
     return loop.updates, loop.promised

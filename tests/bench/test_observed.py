@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from bench.small import Small
+from bench.small import Small, warmed
 from cotenant.bench import Run, observed
 from cotenant.bench.facts import tenant_facts
 from cotenant.bench.loop import Loop
@@ -69,9 +69,7 @@ def test_making_the_batch_does_not_count() -> None:
             while True:
                 yield torch.ones(4, 500) @ torch.ones(500, 3)
 
-    benchmark = Made(precision="bf16")
-    loop = Loop(benchmark, Run(benchmark))
-    loop.warm_up()
+    loop, _ = warmed(Made(precision="bf16"))
     assert loop.auditor.dtype == "bf16"
 
 
@@ -247,10 +245,7 @@ def test_a_formula_that_does_not_fit_leaves_the_count_unsaid(
 
 
 def test_a_tenant_tells_what_one_step_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmark = Small()
-    run = Run(benchmark)
-    loop = Loop(benchmark, run)
-    loop.warm_up()
+    loop, run = warmed(Small())
     # One linear layer (3, 2) on 4 rows, forward and by the weights; the input needs no gradient.
     observed = tenant_facts(run, loop)["observed"]
     assert observed["flops_per_step"] == 2 * 2 * 4 * 3 * 2

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from bench.forked import forked
-from cotenant.bench.audit import Weights, pushes_of
+from cotenant.bench.audit import elements_of, moved_part, pushes_of
 from cotenant.bench.optimizers import fused
 from cotenant.bench.parallel import described
 from cotenant.bench.precision import Precision
@@ -51,12 +51,12 @@ def update(model: nn.Module, rank: int) -> bool:
     run: Any = type("Run", (), {})()
     run.modules, run.precision, run.benchmark, run.chosen, run.device = [model], Precision("fp32"), run, device, "cpu"
     run.frozen = set()
-    before = Weights.of([optimizer])
-    pushes = pushes_of([optimizer], before.ids)
+    before = elements_of([optimizer])
+    pushes = pushes_of([optimizer], before)
     with undone(run, [optimizer], [optimizer]):
         optimizer.step()
-        moved = Weights.of([optimizer]).moved_since(before, pushes, {})
-    return bool(moved) and Weights.of([optimizer]).moved_since(before, pushes, {}) == 0
+        part = moved_part(before, elements_of([optimizer]), pushes, {})
+    return bool(part) and moved_part(before, elements_of([optimizer]), pushes, {}) == 0
 
 
 def rank_of(rank: int, ranks: int, folder: Path) -> None:

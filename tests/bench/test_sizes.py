@@ -7,14 +7,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from bench.small import Small
+from bench.small import Small, warmed
 from cotenant.bench import Run, sizes
-from cotenant.bench.loop import Loop
-from cotenant.bench.sizes import FEW, Sizes, chosen, filled, smaller
-
-
-def of(*held: float) -> Sizes:
-    return Sizes(filled=list(held))
+from cotenant.bench.sizes import FEW, chosen, filled, smaller
 
 
 @pytest.mark.parametrize(
@@ -33,7 +28,7 @@ def of(*held: float) -> Sizes:
     ],
 )
 def test_batches_are_smaller_where_none_comes_near(before: list[float], after: list[float], found: bool) -> None:
-    assert bool(smaller(of(*before), of(*after))) == found
+    assert bool(smaller(before, after, "words")) == found
 
 
 def test_what_a_batch_is_filled_with() -> None:
@@ -59,8 +54,7 @@ def test_batches_are_looked_at_and_let_go_behind_the_clock() -> None:
         def items(self, batch: torch.Tensor) -> float:
             return 1.0
 
-    loop = Loop(benchmark := Growing(skip=0), Run(benchmark))
-    loop.warm_up()
+    loop, _ = warmed(Growing(skip=0))
     seen = [loop.observe(20) for _ in range(3)]
     assert [observation.held for observation in seen] == [[], [], []]
     told = loop.audited()["size_per_item"]

@@ -10,13 +10,10 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from bench.small import Small
+from bench.small import Small, warmed
 from cotenant.bench import Run, session
 from cotenant.bench.device import Device
-from cotenant.bench.loop import Loop
 from cotenant.bench.steps import MarkedSteps
-
-WAIT_S = 0.005
 
 
 class Serving(Small):
@@ -31,8 +28,7 @@ class Serving(Small):
 
 @pytest.mark.usefixtures("own_clock")
 def test_every_step_of_an_observation_is_timed_and_no_other() -> None:
-    loop = Loop(benchmark := Serving(), Run(benchmark))
-    loop.warm_up()
+    loop, _ = warmed(Serving())
     made = [loop.observe(number) for number in (5, 8)]
     loop.load_until(lambda: True)
     assert [len(steps) for steps in loop.steps_ns] == [5, 8]

@@ -31,8 +31,8 @@ class Alone:
         self._started = datetime.now(UTC)
         self._work: dict[str, Any] = {}
         self._report: Path | None = None
-        self._ready: tuple[int, int, int, list[int]] = (1, 1, 0, [])
-        self._ready_ns = 0
+        self._amount = (1, 1)
+        self._ready: dict[str, Any] = {"ready_ns": 0, "skip": 0, "warm_up_ns": []}
         self._t0_ns = 0
         self._observations: list[dict[str, Any]] = []
         self._of_ranks = [self._observations]
@@ -49,7 +49,8 @@ class Alone:
             prepare_directory(self._report.parent if self._report.suffix == ".json" else self._report)
 
     def ready(self, number: int, repeat: int, skip: int, warm_up_ns: list[int]) -> None:
-        self._ready, self._ready_ns = (number, repeat, skip, warm_up_ns), clock_ns()
+        self._amount, self._borders = (number, repeat), audit_borders(number, repeat)
+        self._ready = {"ready_ns": clock_ns(), "skip": skip, "warm_up_ns": warm_up_ns}
 
     def turn(self) -> None:
         """Nobody else is on the device."""
@@ -58,8 +59,7 @@ class Alone:
 
     def await_go(self) -> tuple[int, int, int]:
         self._t0_ns = clock_ns()
-        self._borders = audit_borders(self._ready[0], self._ready[1])
-        return self._t0_ns, self._ready[0], self._ready[1]
+        return self._t0_ns, *self._amount
 
     def observation(self, **fields: Any) -> None:
         self._observations.append(fields)
@@ -102,12 +102,7 @@ class Alone:
 
         observations, by_rank = observed_by_ranks(dict(enumerate(self._of_ranks)))
         statement = Statement(
-            ready_ns=self._ready_ns,
-            skip=self._ready[2],
-            warm_up_ns=self._ready[3],
-            observations=observations,
-            rank_observations=by_rank,
-            part=self._work | part,
+            **self._ready, observations=observations, rank_observations=by_rank, part=self._work | part
         )
         trained = max(self._world.size, part.get("observed", {}).get("replicas", 1))
         devices = trained if part.get("gpu") else 0

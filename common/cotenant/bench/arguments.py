@@ -24,7 +24,7 @@ from cotenant.errors import CotenantError, did_you_mean, usage_error
 from cotenant.results.record import Record
 
 # A record holds the arguments flat, beside its own fields. Every benchmark's `devices` and `skip` are also fields.
-_TAKEN = frozenset(Record.__struct_fields__) - {"devices", "skip"}
+TAKEN = frozenset(Record.__struct_fields__) - {"devices", "skip"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,10 @@ class Flag:
     positional: bool = False
     least: int = 1
     """The least value of a whole number, and of each of several."""
+
+    def spellings(self, name: str) -> tuple[str, ...]:
+        """Return the flags of the parameter of this name."""
+        return self.names or ("--" + name.replace("_", "-"),)
 
 
 def flag(default: Any, *names: str, help: str = "", least: int = 1) -> Any:  # noqa: A002
@@ -76,7 +80,7 @@ def declared(cls: type) -> dict[str, tuple[Any, Flag]]:
 def _refuse_taken(cls: type, owner: type, name: str) -> None:
     if name not in vars(owner):
         problem = "without a default"
-    elif name in _TAKEN:
+    elif name in TAKEN:
         problem = "and every record has a field of that name"
     elif any(name in vars(base) for base in owner.__mro__[1:]):
         problem = "and the contract has something of that name"
@@ -178,7 +182,7 @@ def _add(group: argparse._ArgumentGroup, name: str, kind: Any, how: Flag) -> Non
         group.add_argument(_POSITIONAL + name, nargs="?", default=None, **(options | {"metavar": name.upper()}))
         if not how.names:
             return
-    group.add_argument(*(how.names or ("--" + name.replace("_", "-"),)), dest=name, **options)
+    group.add_argument(*how.spellings(name), dest=name, **options)
 
 
 def _help(how: Flag) -> str:

@@ -132,47 +132,24 @@ def falls_short(before: Sequence[float], after: Sequence[float], tolerance: floa
     return gap > tolerance * min(before) and gap > most - min(after)
 
 
-@dataclass(slots=True)
-class Audits:
-    """The audits of a run: after how many observations each was made, its time, and the other work that it found."""
-
-    after: list[int] = field(default_factory=list)
-    cost_ns: list[int] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    differences: list[str] = field(default_factory=list)
-
-    def add(self, after: int, cost_ns: int, differences: Sequence[str]) -> None:
-        """Take down an audit, and the differences of all so far: a later one may explain an earlier one."""
-        self.after.append(after)
-        self.cost_ns.append(cost_ns)
-        self.differences = list(differences)
+Elements = dict[int, torch.Tensor]
+"""Some elements of some of the weights that optimizers step, by the id of each weight, as they are at a moment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Some elements of some of the weights that optimizers step, as they are at a moment."""
+def elements_of(optimizers: Iterable[torch.optim.Optimizer]) -> Elements:
+    return {id(weight): _some(weight).clone() for weight in sample(optimizers)}
 
-    values: list[torch.Tensor]
-    ids: list[int]
 
-    @classmethod
-    def of(cls, optimizers: Sequence[torch.optim.Optimizer]) -> Weights:
-        some = sample(optimizers)
-        return cls([_some(weight).clone() for weight in some], [id(weight) for weight in some])
+def moved_part(
+    before: Elements, now: Elements, pushes: Mapping[int, float], usual: Mapping[int, float]
+) -> float | None:
+    """Return the part that is other than `before` of those weights that were pushed as far as is `usual`.
 
-    def moved_since(self, before: Weights, pushes: Mapping[int, float], usual: Mapping[int, float]) -> float | None:
-        """Return the part that is other than `before` of those weights that were pushed as far as is `usual`.
-
-        None where none was: their gradients have faded, or the learning rate has come down.
-        """
-        earlier = dict(zip(before.ids, before.values, strict=True))
-        pushed = {weight for weight, size in pushes.items() if size > 0 and size >= FADED * usual.get(weight, 0)}
-        pairs = [
-            (values, earlier[weight])
-            for weight, values in zip(self.ids, self.values, strict=True)
-            if weight in pushed and weight in earlier
-        ]
-        return sum(not torch.equal(*pair) for pair in pairs) / len(pairs) if pairs else None
+    None where none was: their gradients have faded, or the learning rate has come down.
+    """
+    pushed = {weight for weight, size in pushes.items() if size > 0 and size >= FADED * usual.get(weight, 0)}
+    changes = [not torch.equal(now[weight], before[weight]) for weight in pushed & now.keys() & before.keys()]
+    return fmean(changes) if changes else None
 
 
 def pushes_of(optimizers: Iterable[torch.optim.Optimizer], looked_at: Iterable[int]) -> dict[int, float]:

@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 
-from cotenant.bench.audit import LONG_AUDIT_NS, MOST_STEPS, Audits, Expected, Step, Weights
+from cotenant.bench.audit import LONG_AUDIT_NS, MOST_STEPS, Elements, Expected, Step, elements_of, moved_part
 from cotenant.bench.chrono import clock_ns
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.observed import FlopCount, described, watched_updates
+from cotenant.bench.precision import weights_of
 from cotenant.bench.run import Run
-from cotenant.bench.saved import sample, undone, weights_of
+from cotenant.bench.saved import sample, undone
 from cotenant.protocol.messages import STEPS_AN_AUDIT
 
 MOST_UPDATES = 0.9
@@ -43,7 +44,12 @@ class Auditor:
         self.dtype: str | None = None
         self.described: list[dict[str, Any]] = []
         self.counted = FlopCount()
-        self.audits = Audits()
+        self.after: list[int] = []
+        """After how many observations each audit was made."""
+        self._cost_ns: list[int] = []
+        self._steps: list[Step] = []
+        """The steps of all audits."""
+        self.differences: list[str] = []
         self.optimizers: list[torch.optim.Optimizer] = []
         """Those that the first step of the warm-up stepped."""
         self.memory: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
@@ -85,26 +91,26 @@ class Auditor:
             return
         if run.world.any_says(warm_up_ns > LONG_AUDIT_NS, run.chosen):
             return
-        steps = self._steps(MOST_STEPS if run.uneven else STEPS_AN_AUDIT)
+        steps = self._audited(MOST_STEPS if run.uneven else STEPS_AN_AUDIT)
         movement = [step.moved for step in steps if step.moved is not None]
         moved = before.moved if before.moved is not None else fmean(movement) if movement else None
         self._expected = replace(before, reference=tuple(steps), moved=moved)
 
-    def moved(self, before: Weights, pushes: dict[int, float]) -> float | None:
+    def moved(self, before: Elements, pushes: dict[int, float]) -> float | None:
         """Return the part of the weights that moved since `before`; in the warm-up remember how far they are pushed.
 
         Weights that the optimizers have lost, and that are trained none the less, have not moved.
         """
-        moved = Weights.of(self.optimizers).moved_since(before, pushes, self._usual_pushes)
+        part = moved_part(before, elements_of(self.optimizers), pushes, self._usual_pushes)
         if self._warm:
             stepped = {id(weight) for weight in weights_of(self.optimizers)}
             left = sum(weight.requires_grad for each, weight in self._pushed.items() if each not in stepped)
-            return moved if moved is None else moved * (1 - left / len(self._pushed))
+            return part if part is None else part * (1 - left / len(self._pushed))
         for weight in sample(self.optimizers):
             if (size := pushes.get(id(weight))) is not None:
                 self._pushed[id(weight)] = weight
                 self._usual_pushes[id(weight)] = max(size, self._usual_pushes.get(id(weight), 0))
-        return moved
+        return part
 
     def audit(self, observations: int) -> None:
         """Make steps on the first batch, watched, and compare those of all audits with the warm-up.
@@ -113,24 +119,26 @@ class Auditor:
         not have. `observations` is how many there were before it.
         """
         run, start_ns = self._run, clock_ns()
-        self.audits.steps += self._steps(STEPS_AN_AUDIT)
-        differences = self._expected.unlike(self.audits.steps)
-        if run.world.any_says(bool(differences), run.chosen) and not differences:
-            differences = ["other work on another rank"]
+        self._steps += self._audited(STEPS_AN_AUDIT)
+        # Of all steps so far: a later one may explain an earlier one.
+        self.differences = self._expected.unlike(self._steps)
+        if run.world.any_says(bool(self.differences), run.chosen) and not self.differences:
+            self.differences = ["other work on another rank"]
         run.chosen.synchronize()
         gc.collect()
-        self.audits.add(observations, clock_ns() - start_ns, differences)
+        self.after.append(observations)
+        self._cost_ns.append(clock_ns() - start_ns)
 
-    def _steps(self, least: int) -> list[Step]:
+    def _audited(self, least: int) -> list[Step]:
         """Return the facts of some steps, which are undone: more than `least` where one missed expected work."""
         run, steps, start_ns = self._run, list[Step](), clock_ns()
         with contextlib.nullcontext() if self._benchmark.acts else undone(run, self.optimizers, self._updated):
             while len(steps) < MOST_STEPS:
-                skipped, before = run.precision.skipped, Weights.of(self.optimizers)
+                skipped, before = run.precision.skipped, elements_of(self.optimizers)
                 usual = self._usual_pushes.keys()
                 _, step, pushes = self._watched(self._batch, FlopCount())
-                moved = self.moved(before, pushes) if run.precision.skipped == skipped else None
-                steps.append(replace(step, moved=moved, trained=bool(usual & pushes.keys()) if usual else None))
+                part = self.moved(before, pushes) if run.precision.skipped == skipped else None
+                steps.append(replace(step, moved=part, trained=bool(usual & pushes.keys()) if usual else None))
                 wanted = least if all(map(self._expected.is_met_by, steps)) else MOST_STEPS
                 goes_on = len(steps) < wanted and clock_ns() - start_ns < LONG_AUDIT_NS
                 # All ranks or none, as in the warm-up.
@@ -140,7 +148,7 @@ class Auditor:
 
     def _watched(self, batch: Any, counted: FlopCount) -> tuple[torch.Tensor | None, Step, dict[int, float]]:
         """Do a step; return its loss, its facts, and how far it pushed the weights that are looked at."""
-        run, updated, looked_at = self._run, self._run.updates, Weights.of(self.optimizers).ids
+        run, updated, looked_at = self._run, self._run.updates, list(map(id, sample(self.optimizers)))
         eager = torch.compiler.set_stance("force_eager")  # In compiled code nobody sees the products.
         with self.memory(), watched_updates(run, looked_at) as seen, eager, counted:
             loss = self._step(run, batch)
@@ -169,21 +177,21 @@ class Auditor:
 
     def results(self) -> dict[str, Any]:
         """Return the part of a record on the audits."""
-        benchmark, audits = self._benchmark, self.audits
+        benchmark = self._benchmark
         return {
-            "steps": len(audits.after),
-            "watched": len(audits.steps),
-            "even": self._expected.is_even(audits.steps),
+            "steps": len(self.after),
+            "watched": len(self._steps),
+            "even": self._expected.is_even(self._steps),
             "uneven": self._run.uneven,
-            "after": audits.after,
-            "cost_ns": audits.cost_ns,
+            "after": self.after,
+            "cost_ns": self._cost_ns,
             "eager": benchmark.graph or (benchmark.compile and "compile" in self._run.heeded),
-            "differences": audits.differences,
+            "differences": self.differences,
         }
 
     def operations(self) -> dict[str, Any]:
         """Return the operations of one step, as counted on the first one and by the benchmark's own closed form."""
-        even = not self._run.uneven and self._expected.is_even(self.audits.steps)
+        even = not self._run.uneven and self._expected.is_even(self._steps)
         counted = self.counted.total if self._is_one_model and even else None
         return {
             "flops_per_step": counted,

@@ -48,11 +48,18 @@ class Device:
         return self.torch_device.type != "cpu"
 
     @property
+    def is_nvidia(self) -> bool:
+        return self.torch_device.type == "cuda" and not torch.version.hip
+
+    @property
+    def module(self) -> Any:
+        """torch's module of this kind of device."""
+        return torch.get_device_module(self.torch_device)
+
+    @property
     def name(self) -> str:
         """The accelerator's model, or `CPU`."""
-        if self.is_accelerator:
-            return str(torch.get_device_module(self.torch_device).get_device_name(self.torch_device))
-        return "CPU"
+        return str(self.module.get_device_name(self.torch_device)) if self.is_accelerator else "CPU"
 
     @property
     def alike(self) -> int:
@@ -107,7 +114,7 @@ class Device:
 
         if not self.is_accelerator:
             return one_after_the_other
-        module = torch.get_device_module(self.torch_device)
+        module = self.module
         aside, here = module.Stream(self.torch_device), module.current_stream(self.torch_device)
         aside.wait_stream(here)
 
@@ -124,8 +131,7 @@ class Device:
         """The size of the device's last-level cache; 0 where torch does not tell it."""
         if not self.is_accelerator:
             return 0
-        properties = torch.get_device_module(self.torch_device).get_device_properties(self.torch_device)
-        return int(getattr(properties, "L2_cache_size", 0))
+        return int(getattr(self.module.get_device_properties(self.torch_device), "L2_cache_size", 0))
 
     def let_segments_grow(self) -> bool:
         """Let the allocator extend its segments, which batches of many shapes do not fragment; is it told so?
@@ -133,7 +139,7 @@ class Device:
         The caller's settings stay, and so do those of drivers other than NVIDIA's. Without NVML, as in a container
         that has only the computing part of the driver, such a segment is a segmentation fault (torch 2.14).
         """
-        if self.torch_device.type != "cuda" or torch.version.hip or any(map(os.environ.get, _ALLOCATOR)):
+        if not self.is_nvidia or any(map(os.environ.get, _ALLOCATOR)):
             return False
         try:
             ctypes.CDLL("libnvidia-ml.so.1")
@@ -145,7 +151,7 @@ class Device:
     @property
     def under_mps(self) -> bool | None:
         """Does NVIDIA's MPS serve this process on its device? None where the driver does not tell."""
-        if self.torch_device.type != "cuda" or torch.version.hip:
+        if not self.is_nvidia:
             return None
         try:
             driver, value = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
@@ -157,19 +163,17 @@ class Device:
     def forget_memory(self) -> None:
         """Give back memory that the allocator keeps without need, and let the peaks begin anew."""
         if self.is_accelerator:
-            module = torch.get_device_module(self.torch_device)
-            module.empty_cache()
-            module.reset_peak_memory_stats(self.torch_device)
+            self.module.empty_cache()
+            self.module.reset_peak_memory_stats(self.torch_device)
 
     def peak_memory_bytes(self) -> dict[str, int]:
         """Return the peak of allocated and of reserved device memory; empty on a CPU."""
         if not self.is_accelerator:
             return {}
-        module = torch.get_device_module(self.torch_device)
         return {
-            "allocated_bytes": module.max_memory_allocated(self.torch_device),
-            "reserved_bytes": module.max_memory_reserved(self.torch_device),
-            "allocation_retries": module.memory_stats(self.torch_device).get("num_alloc_retries", 0),
+            "allocated_bytes": self.module.max_memory_allocated(self.torch_device),
+            "reserved_bytes": self.module.max_memory_reserved(self.torch_device),
+            "allocation_retries": self.module.memory_stats(self.torch_device).get("num_alloc_retries", 0),
         }
 
 
@@ -218,11 +222,6 @@ def choose_device(cuda: bool, local_rank: int = 0, local_size: int = 1) -> Devic
     Raises UnsupportedError, in every one of the `local_size` ranks, where they are more than the accelerators, and
     where torch sees none of those that there are: numbers of the CPU would look like theirs.
     """
-    if cuda and not torch.accelerator.is_available() and (unseen := unseen_devices(os.environ)):
-        raise UnsupportedError(
-            f"torch {torch.__version__} ({built_for(torch)}) sees no device, and {unseen}.",
-            f"{remedy(device_host(), built_for(torch))} For numbers of the processor say --no-cuda.",
-        )
     if cuda and torch.accelerator.is_available():
         ranks, count = max(local_size, local_rank + 1), torch.accelerator.device_count()
         if ranks > count:
@@ -234,6 +233,11 @@ def choose_device(cuda: bool, local_rank: int = 0, local_size: int = 1) -> Devic
         device = torch.device(torch.accelerator.current_accelerator().type, local_rank)  # type: ignore[union-attr]
         torch.accelerator.set_device_index(local_rank)
         return Device(device)
+    if cuda and (unseen := unseen_devices(os.environ)):
+        raise UnsupportedError(
+            f"torch {torch.__version__} ({built_for(torch)}) sees no device, and {unseen}.",
+            f"{remedy(device_host(), built_for(torch))} For numbers of the processor say --no-cuda.",
+        )
     return Device(torch.device("cpu"))
 
 
@@ -285,20 +289,19 @@ def drop_switches(environ: MutableMapping[str, str]) -> list[Finding]:
     ]
 
 
-def take_part(device: Device, environ: Mapping[str, str], torch_device: Any) -> dict[str, Any]:
+def take_part(device: Device, environ: Mapping[str, str]) -> dict[str, Any]:
     """Limit torch's allocator as the runner asks, and return this process's view of its device.
 
-    `torch_device` is torch's module of its kind of device. `memory_fraction` is the allocator's limit: it is
-    cooperative, as a program could lift it, and memory beside torch's is not in it. `multiprocessors` are those that
-    this process may use, `device_multiprocessors` those of the whole device or instance of MIG, whose name is `uuid`;
-    None where they are not known.
+    `memory_fraction` is the allocator's limit: it is cooperative, as a program could lift it, and memory beside torch's
+    is not in it. `multiprocessors` are those that this process may use, `device_multiprocessors` those of the whole
+    device or instance of MIG, whose name is `uuid`; None where they are not known.
     """
-    free_bytes, total_bytes = torch_device.mem_get_info(device.torch_device)
+    free_bytes, total_bytes = device.module.mem_get_info(device.torch_device)
     fraction = None
     if limit := environ.get(DEVICE_MEMORY_VARIABLE):
         fraction = min(1.0, int(limit) / total_bytes)
-        torch_device.set_per_process_memory_fraction(fraction, device.torch_device)
-    properties = torch_device.get_device_properties(device.torch_device)
+        device.module.set_per_process_memory_fraction(fraction, device.torch_device)
+    properties = device.module.get_device_properties(device.torch_device)
     version = getattr(properties, "major", 0), getattr(properties, "minor", 0)
     uuid, whole = getattr(properties, "uuid", ""), None
     if uuid:

@@ -18,16 +18,16 @@ from typing import Any
 import torch
 
 from cotenant.bench.alone import Alone
+from cotenant.bench.arguments import TAKEN
 from cotenant.bench.device import Device, choose_device
+from cotenant.bench.facts import Losses
 from cotenant.bench.session import Counterpart, argument_table, observation_line, record_block
 from cotenant.bench.stages import MultiStageChrono, Stage
 from cotenant.bench.world import World
 from cotenant.protocol.client import Rendezvous, wait_until
-from cotenant.results.record import Record
 from cotenant.suite.task_source import version_of
 
 MEASURED = "train"
-KEPT = 100
 LEAST_KEPT = 6
 """Observations that an interval of their median takes."""
 COOL_DOWN = 5
@@ -78,9 +78,7 @@ class Experiment:
         self.args: Any = None
         self._chrono: _Measured | None = None
         self._runner: Counterpart = Rendezvous.from_environment() or Alone(self.name, World())
-        self._losses: list[float] = []
-        self._epochs: list[float] = []
-        self._checked = self._non_finite = 0
+        self._losses = Losses()
         self._given: tuple[int, int] | None = None
         """`number` and `repeat` that count, once the runner has said GO."""
         self._made = 0
@@ -111,12 +109,10 @@ class Experiment:
         return self._chrono
 
     def log_batch_loss(self, value: float) -> None:
-        self._losses = [*self._losses[1 - KEPT :], float(value)]
-        self._checked += 1
-        self._non_finite += not math.isfinite(value)
+        self._losses.add([float(value)])
 
     def log_epoch_loss(self, value: float) -> None:
-        self._epochs.append(float(value))
+        self._losses.means.append(float(value))
 
     def log_metric(self, name: str, value: float) -> None:
         """Keep a number by its name; the last one counts."""
@@ -125,9 +121,7 @@ class Experiment:
     def show_eta(self, index: int, stage: Stage, message: str = "") -> None:
         """Print the line of an observation."""
         repeat = vars(self.args)["repeat"]
-        line = observation_line(
-            index, repeat, stage.avg * (repeat - index - 1), self._losses[-1] if self._losses else None
-        )
+        line = observation_line(index, repeat, stage.avg * (repeat - index - 1), self._losses.last)
         print(f"{line} | {message}" if message else line, flush=True)
 
     def meet(self) -> None:
@@ -151,9 +145,15 @@ class Experiment:
         assert self._given is not None
         number, repeat = self._given
         if not self._done:
-            items = number * self.args.batch_size
-            times = {"start_ns": start_ns, "end_ns": end_ns, "event_ns": None, "issued_ns": None}
-            self._runner.observation(index=self._made, items=float(items), data_wait_ns=0, **times)
+            self._runner.observation(
+                index=self._made,
+                start_ns=start_ns,
+                end_ns=end_ns,
+                items=float(number * self.args.batch_size),
+                data_wait_ns=0,
+                event_ns=None,
+                issued_ns=None,
+            )
             self._made += 1
             self._done = self._made == repeat or self._runner.enough()
             if self._done:
@@ -172,17 +172,13 @@ class Experiment:
         while not self._runner.stopped():
             time.sleep(POLL_S)
         numbers = {name: value for name, value in (results or {}).items() if isinstance(value, int | float)}
-        finite = [value if math.isfinite(value) else None for value in self._losses]
         record = {
             "arguments": self._arguments(),
             "number": self._given and self._given[0],
             "repeat": self._made,
             "load_end_ns": self._load_end_ns,
             "gpu": self._chosen.name if self._chosen.is_accelerator else "",
-            "batch_loss": finite,
-            "epoch_loss": [value if math.isfinite(value) else None for value in self._epochs],
-            "losses_checked": self._checked,
-            "losses_non_finite": self._non_finite,
+            **self._losses.summary(),
             "metrics": self.metrics | numbers,
             "observed": {"device": str(self._chosen.torch_device), "world_size": 1},
             "torch": {"version": str(torch.__version__)},
@@ -195,10 +191,10 @@ class Experiment:
 
     def _arguments(self) -> dict[str, Any]:
         """Return the arguments as plain values, but those whose names a record has itself."""
-        own = set(Record.__struct_fields__) - {"devices", "skip"}
-        plain = {name: value for name, value in vars(self.args).items() if name not in own and not name.startswith("_")}
         return {
-            name: value if isinstance(value, str | int | float | None) else str(value) for name, value in plain.items()
+            name: value if isinstance(value, str | int | float | None) else str(value)
+            for name, value in vars(self.args).items()
+            if name not in TAKEN and not name.startswith("_")
         }
 
 

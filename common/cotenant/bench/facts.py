@@ -28,7 +28,8 @@ class Losses:
 
     def __init__(self) -> None:
         self._recent: list[float] = []
-        self._means: list[float] = []
+        self.means: list[float] = []
+        """A mean for each observation, or for each epoch."""
         self._checked = 0
         self._non_finite = 0
 
@@ -37,27 +38,26 @@ class Losses:
         return self._recent[-1] if self._recent else None
 
     def take(self, observation: Observation) -> None:
-        if not observation.losses:
-            return
-        values = torch.stack(observation.losses).cpu().tolist()
+        if observation.losses:
+            values = torch.stack(observation.losses).cpu().tolist()
+            self.means.append(math.nan if self.add(values) else math.fsum(values) / len(values))
+
+    def add(self, values: list[float]) -> int:
+        """Take the losses of some batches, and return how many of them are not finite."""
         non_finite = sum(not math.isfinite(value) for value in values)
         self._recent = (self._recent + values)[-LOSSES_KEPT:]
-        self._means.append(math.nan if non_finite else math.fsum(values) / len(values))
         self._checked += len(values)
         self._non_finite += non_finite
+        return non_finite
 
     def summary(self) -> dict[str, Any]:
         """Return batch_loss (the last 100), epoch_loss (a mean per observation) and the findings of the check."""
         return {
-            "batch_loss": [_json(loss) for loss in self._recent],
-            "epoch_loss": [_json(loss) for loss in self._means],
+            "batch_loss": [loss if math.isfinite(loss) else None for loss in self._recent],
+            "epoch_loss": [loss if math.isfinite(loss) else None for loss in self.means],
             "losses_checked": self._checked,
             "losses_non_finite": self._non_finite,
         }
-
-
-def _json(loss: float) -> float | None:
-    return loss if math.isfinite(loss) else None
 
 
 _SPELLINGS_OF_PRECISION = ("half", "fp16", "opt_level")
@@ -73,12 +73,9 @@ def arguments_of(benchmark: BenchmarkParameters) -> dict[str, Any]:
 
 def without_effect(parsed: Parsed, run: Run) -> list[str]:
     """Return the given flags that did nothing: those the benchmark declares as such, and those nobody heeded."""
-    given = [name for name in _NOT_FOR_ALL if name in parsed.given and parsed.values[name] is not False]
-    unheeded = [name for name in given if name not in run.heeded]
-    fixed = [
-        name for name, value in run.benchmark.fixed.items() if name in parsed.given and parsed.values[name] != value
-    ]
-    return [*parsed.ignored, *(f"--{name.replace('_', '-')}" for name in (*unheeded, *fixed))]
+    names = [name for name in _NOT_FOR_ALL if name not in run.heeded and parsed.values[name] is not False]
+    names += [name for name, value in run.benchmark.fixed.items() if parsed.values[name] != value]
+    return [*parsed.ignored, *(f"--{name.replace('_', '-')}" for name in names if name in parsed.given)]
 
 
 def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:

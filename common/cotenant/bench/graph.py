@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils._pytree import tree_flatten, tree_map_only
 
 from cotenant.bench.lamb import LAMB
-from cotenant.bench.outcome import UnsupportedError, outcome_of
+from cotenant.bench.outcome import UnsupportedError, reason_of
 from cotenant.bench.run import Run
 
 Step = Callable[[Any, Any], torch.Tensor | None]
@@ -42,7 +42,7 @@ class ReplayedStep:
         if run.uneven:
             raise UnsupportedError("Steps that differ in their work cannot be replayed from one graph.", REMEDY)
         self._precision = run.precision
-        self._batch = batch if resident else tree_map(_copied, batch)
+        self._batch = batch if resident else tree_map_only(torch.Tensor, torch.Tensor.clone, batch)
         self._resident = resident
         leaves, self._form = tree_flatten(self._batch)
         self._inputs = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -62,10 +62,8 @@ class ReplayedStep:
         try:
             self._recorded = run.chosen.recorded(work)
         except RuntimeError as error:
-            if outcome_of(error)[0] != "failed":
-                raise
-            reason = str(error).partition("\n")[0].rstrip(".")
-            raise UnsupportedError(f"This step cannot be recorded in a CUDA graph: {reason}.", REMEDY) from error
+            sentence = f"This step cannot be recorded in a CUDA graph: {reason_of(error)}."
+            raise UnsupportedError(sentence, REMEDY) from error
         # Work that was counted while the step was recorded did not run.
         before = counts[-1]
         self._updates, self._stepped = self._precision.updates - before[0], self._precision.stepped - before[1]
@@ -100,10 +98,6 @@ class ReplayedStep:
         inputs = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         if inputs:
             torch._foreach_copy_(self._inputs, inputs, non_blocking=True)
-
-
-def _copied(leaf: Any) -> Any:
-    return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _likeness(leaves: Sequence[Any]) -> list[Any]:

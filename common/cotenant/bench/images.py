@@ -24,7 +24,7 @@ from torchvision.io import ImageReadMode, decode_image, decode_jpeg, read_file
 from torchvision.transforms.v2.functional import to_dtype
 
 from cotenant.bench.chrono import clock_ns
-from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of
+from cotenant.bench.outcome import MissingDataError, UnsupportedError, reason_of
 
 EXTENSIONS = (".jpeg", ".jpg", ".png")
 Read = Callable[[str], torch.Tensor]
@@ -69,10 +69,8 @@ class Images(Dataset[Any]):
         try:
             image = self._read(path)
         except _BROKEN as error:
-            if outcome_of(error)[0] != "failed":  # Memory ran out, and the file is as good as any.
-                raise
             # In one line: of an error in a loader process, the last one is shown.
-            reason = _PLACE.sub("", str(error).partition("\n")[0]).rstrip(".")
+            reason = _PLACE.sub("", reason_of(error))
             raise MissingDataError(
                 f"{path} cannot be decoded: {reason}.", f"Remove it, or move its set away first. {self._remedy}"
             ) from error
@@ -149,8 +147,7 @@ def decode(path: str) -> torch.Tensor:
 
 def crop_by_torchvision(path: str, size: int) -> torch.Tensor:
     """Return a random part of the image, flipped or not, as (3, size, size)."""
-    image = decode(path)
-    return _random_crop(image, size)
+    return _random_crop(decode(path), size)
 
 
 def _random_crop(image: torch.Tensor, size: int) -> torch.Tensor:
@@ -180,9 +177,7 @@ def crops_by_nvjpeg(files: list[torch.Tensor], size: int, device: torch.device, 
     try:
         images = decode_jpeg(files, ImageReadMode.RGB, device=device)
     except RuntimeError as error:
-        if outcome_of(error)[0] != "failed":
-            raise
-        reason = _PLACE.sub("", str(error).partition("\n")[0]).rstrip(".")
+        reason = _PLACE.sub("", reason_of(error))
         if "compiled" in reason:
             raise UnsupportedError(
                 f"torchvision cannot decode on a device: {reason}.", "Use --decoder auto."

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import torch
 
-from cotenant.bench.audit import Step, Weights, pushes_of, rows_or_none
+from cotenant.bench import compiling
+from cotenant.bench.audit import Step, elements_of, pushes_of, rows_or_none
 from cotenant.bench.auditor import Auditor
 from cotenant.bench.batches import Batches
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
-from cotenant.bench.compiling import Compiling
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.graph import ReplayedStep, refuse
 from cotenant.bench.run import Run
@@ -51,7 +51,6 @@ class Loop:
         benchmark.build(run)
         self._input = Batches(benchmark, run)
         self._sizes = ObservedSizes(benchmark)
-        self._compiling = Compiling(run)
         self._step = run.precision.around(benchmark.step)
         self._work = Work(
             batches=self._input.endless,
@@ -83,7 +82,7 @@ class Loop:
         for index in range(WARM_UP_STEPS):
             if index == 1:
                 self._make_fast()
-            before, updated, start_ns = Weights.of(auditor.optimizers), run.updates, clock_ns()
+            before, updated, start_ns = elements_of(auditor.optimizers), run.updates, clock_ns()
             batch = next(work.batches)
             if index == 0:
                 loss, first = auditor.watch_first(batch)
@@ -98,8 +97,8 @@ class Loop:
             run.chosen.synchronize()
             times_ns.append(clock_ns() - start_ns)
             updates.add(run.updates - updated)
-            self._sizes.warm_up.take(self.benchmark, batch, items)
-            if index > 0 and (moved := auditor.moved(before, pushes_of(auditor.optimizers, before.ids))) is not None:
+            self._sizes.take_first(batch, items)
+            if index > 0 and (moved := auditor.moved(before, pushes_of(auditor.optimizers, before))) is not None:
                 movement.append(moved)
             # All ranks or none: one step more on some of them would hang their collectives.
             if run.world.any_says(sum(times_ns) > LONG_WARM_UP_NS, run.chosen):
@@ -107,8 +106,17 @@ class Loop:
         auditor.expect(replace(first, updates=updates.pop() if len(updates) == 1 else 0), movement, sum(times_ns))
         self._before = (run.updates, run.precision.skipped or 0)
         if len(times_ns) < WARM_UP_STEPS:
-            run.findings.append(_short_warm_up(times_ns))
-        self._book_some(max(times_ns[1:] or times_ns), counts)
+            run.findings.append(
+                Finding(
+                    "short_warm_up",
+                    "warning",
+                    f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
+                    "Use a smaller batch, or give it the time to skip its first observations.",
+                )
+            )
+        # Of loaded input every wait counts: batches fetched ahead would make its steps look short.
+        if max(times_ns[1:] or times_ns) < SHORT_STEP_NS and len(counts) == 1 and not run.loads:
+            work.every = BOOKED_OF_SHORT
         gc.collect()
         gc.disable()
         return times_ns
@@ -116,17 +124,11 @@ class Loop:
     def _make_fast(self) -> None:
         """Compile and record the step, where that is asked for, once its first, watched one was eager."""
         if self.benchmark.compile:
-            self._compiling.settle(lambda: self._work.step(self._run, next(self._work.batches)))
+            compiling.settle(self._run, lambda: self._work.step(self._run, next(self._work.batches)))
         if self.benchmark.graph:
             first, optimizers, resident = self._input.first, self.auditor.optimizers, self._work.resident
             self._work.step = recorded = ReplayedStep(self._step, self._run, first, optimizers, resident)
             self.auditor.memory = recorded.memory
-
-    def _book_some(self, step_ns: int, counts: Collection[float]) -> None:
-        """Book one batch for several of short steps, whose items were equally many; of loaded input every wait counts:
-        batches fetched ahead would make its steps look short."""
-        if step_ns < SHORT_STEP_NS and len(counts) == 1 and not self._run.loads:
-            self._work.every = BOOKED_OF_SHORT
 
     def settle(self, until_ns: int, number: int) -> None:
         """Load the device as observations of `number` batches do, unmeasured, until this moment of the clock."""
@@ -143,7 +145,7 @@ class Loop:
         self._number = number
         work, updated = self._work, self._run.updates
         marked = MarkedSteps(work.step, work.device) if self.benchmark.serves else None
-        with self._compiling.watched():
+        with compiling.watched(self._run):
             observation = observe(work if marked is None else replace(work, step=marked), number)
         if marked is not None:
             self.steps_ns.append(marked.times_ns())
@@ -155,7 +157,14 @@ class Loop:
         gc.collect()
         if work.every > 1 and not observation.even:
             work.every = 1
-            self._run.findings.append(_items_estimated())
+            self._run.findings.append(
+                Finding(
+                    "items_estimated",
+                    "warning",
+                    "Batches did not count equally while books were kept on some of them only.",
+                    "Let every batch hold as many items, or make steps longer than a millisecond.",
+                )
+            )
         return observation
 
     def begin_anew(self, seed: int) -> Any:
@@ -178,7 +187,7 @@ class Loop:
 
         A step that acts in an environment cannot be undone: it is audited after the last observation.
         """
-        made = len(self.auditor.audits.after)
+        made = len(self.auditor.after)
         if not self.benchmark.acts and self._run.world.any_says(requested > made, self._run.chosen):
             self.auditor.audit(self._observations)
 
@@ -225,7 +234,7 @@ class Loop:
         steps = 0
         while True:
             ended = stopped()
-            while requested() > len(self.auditor.audits.after):
+            while requested() > len(self.auditor.after):
                 self.auditor.audit(self._observations)
             if ended:
                 break
@@ -241,24 +250,6 @@ class Loop:
             self._run.chosen.synchronize()
             end_ns = clock_ns()
         return end_ns
-
-
-def _items_estimated() -> Finding:
-    return Finding(
-        "items_estimated",
-        "warning",
-        "Batches did not count equally while books were kept on some of them only.",
-        "Let every batch hold as many items, or make steps longer than a millisecond.",
-    )
-
-
-def _short_warm_up(times_ns: Sequence[int]) -> Finding:
-    return Finding(
-        "short_warm_up",
-        "warning",
-        f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
-        "Use a smaller batch, or give it the time to skip its first observations.",
-    )
 
 
 def freeze_imports() -> None:

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from cotenant.bench.audit import pushes_of
-from cotenant.bench.precision import Precision
+from cotenant.bench.precision import Precision, weights_of
 from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
 
@@ -118,9 +118,8 @@ def described(optimizer: torch.optim.Optimizer, precision: Precision) -> dict[st
     `parameters`: how many numbers it trains.
     """
     sizes: Counter[torch.dtype] = Counter()
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            sizes[parameter.dtype] += parameter.numel()
+    for weight in weights_of([optimizer]):
+        sizes[weight.dtype] += weight.numel()
     stepped, masters = sizes.most_common(1)[0][0], precision.masters.get(optimizer)
     package = type(optimizer).__module__.partition(".")[0]
     return {

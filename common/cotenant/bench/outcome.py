@@ -92,6 +92,13 @@ def outcome_of(error: BaseException, batch_size: int | None = None, under_runner
     return "failed", f"{type(error).__name__}: {text}", EXIT_FAILED
 
 
+def reason_of(error: Exception) -> str:
+    """Return the first line of an error that input caused; raise one again that has another cause, as full memory."""
+    if outcome_of(error)[0] != "failed":
+        raise error
+    return str(error).partition("\n")[0].rstrip(".")
+
+
 def _half_batch(batch_size: int | None, under_runner: bool) -> str:
     if batch_size is None or batch_size < 2:
         return "Give it less to hold, or more memory."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from cotenant.bench.arguments import Flag, declared, flag
+from cotenant.bench.arguments import declared, flag
 from cotenant.bench.loader import usual_workers
 from cotenant.bench.outcome import UnsupportedError
 from cotenant.bench.precision import asked_precision
@@ -84,7 +84,10 @@ class BenchmarkParameters:
         if self.workers is None:
             self.workers = usual_workers()
         for name, (_, how) in known.items():
-            self._check_least(name, how)
+            value = getattr(self, name)
+            numbers = [number for number in (value if isinstance(value, tuple) else (value,)) if type(number) is int]
+            if numbers and min(numbers) < how.least:
+                raise CotenantError(f"{how.spellings(name)[0]} must be at least {how.least}, not {min(numbers)}.")
         if self.skip is None:
             self.skip = min(5, self.repeat // 3)
         if self.skip >= self.repeat:
@@ -92,11 +95,3 @@ class BenchmarkParameters:
                 f"--skip {self.skip} leaves none of {self.repeat} observations.",
                 "Give a --skip smaller than --repeat.",
             )
-
-    def _check_least(self, name: str, how: Flag) -> None:
-        """Raise CotenantError for a whole number, or one of several, that is too small to mean anything."""
-        value = getattr(self, name)
-        numbers = [number for number in (value if isinstance(value, tuple) else (value,)) if type(number) is int]
-        if numbers and min(numbers) < how.least:
-            spelled = how.names[0] if how.names else "--" + name.replace("_", "-")
-            raise CotenantError(f"{spelled} must be at least {how.least}, not {min(numbers)}.")

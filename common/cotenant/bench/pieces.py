@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from cotenant.bench.audit import Weights
+from cotenant.bench.audit import elements_of
 from cotenant.bench.chrono import Observation
 from cotenant.bench.loader import tensors_in
 from cotenant.bench.loop import Loop
@@ -81,7 +81,7 @@ class Pieces:
         return batch, _doubles(losses, TRIED_STEPS)
 
     def _weights(self) -> bytes:
-        return _digest(Weights.of(self._loop.auditor.optimizers).values)
+        return _digest(elements_of(self._loop.auditor.optimizers).values())
 
 
 _REMEDY = "Leave this benchmark out of the challenge (--exclude)."

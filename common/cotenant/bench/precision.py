@@ -9,14 +9,14 @@ Adam divides zero by zero.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import torch
 from torch.nn.utils.rnn import PackedSequence
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map_only
 
 from cotenant.bench.device import Device
 from cotenant.bench.outcome import UnsupportedError
@@ -120,11 +120,11 @@ class Precision:
     autocast: torch.autocast | None = None
     outside: torch.autocast | None = None
     scaler: torch.amp.GradScaler | None = None
-    masters: dict[torch.optim.Optimizer, MasterWeights] = field(default_factory=dict, compare=False)
-    updates: int = field(default=0, compare=False)
-    stepped: int = field(default=0, compare=False)
-    overflowed: torch.Tensor | None = field(default=None, compare=False)
-    watched: set[torch.optim.Optimizer] = field(default_factory=set, compare=False)
+    masters: dict[torch.optim.Optimizer, MasterWeights] = field(default_factory=dict)
+    updates: int = 0
+    stepped: int = 0
+    overflowed: torch.Tensor | None = None
+    watched: set[torch.optim.Optimizer] = field(default_factory=set)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -278,16 +278,13 @@ def _in_bf16(forward: Callable[..., Any], layers: torch.nn.RNNBase, *given: Any)
             layers.batch_first,
             layers.bidirectional,
         )
-    given = tree_map(_to_bf16, given, is_leaf=lambda one: isinstance(one, PackedSequence))
+    kinds = torch.Tensor, PackedSequence
+    given = tree_map_only(kinds, lambda one: one.to(torch.bfloat16), given, is_leaf=lambda one: isinstance(one, kinds))
     with torch.autocast("cuda", enabled=False):
         out = torch.func.functional_call(layers, weights, given)
     # They keep the copies otherwise, and with them the history of this step.
     layers._flat_weights = [getattr(layers, name) for name in layers._flat_weights_names]
     return out
-
-
-def _to_bf16(given: Any) -> Any:
-    return given.to(torch.bfloat16) if isinstance(given, (torch.Tensor, PackedSequence)) else given
 
 
 def _zero_momentum(optimizer: torch.optim.Optimizer) -> None:
@@ -303,14 +300,16 @@ def _zero_momentum(optimizer: torch.optim.Optimizer) -> None:
 
 def set_precision(name: str, device: Device) -> Precision:
     """Set torch's backends for `name` on `device`. Raises UnsupportedError where the device cannot train so."""
-    if device.torch_device.type == "cpu" and name in ("fp16", "half"):
+    kind = device.torch_device.type
+    if kind == "cpu" and name in ("fp16", "half"):
         raise UnsupportedError(
             "fp16 training on a CPU is emulated and up to 200 times slower, so it is not measured.",
             "Use --precision bf16.",
         )
-    if name == "tf32" and not _has_tf32(device):
+    if name == "tf32" and not (device.is_nvidia and torch.cuda.get_device_capability(device.torch_device) >= (8, 0)):
         raise UnsupportedError(f"{device.name} has no TF32.", "Use --precision fp32.")
-    if name == "bf16" and not _has_bf16(device):
+    # Unless told otherwise torch counts emulation, and autocast takes that for support.
+    if name == "bf16" and kind == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
         raise UnsupportedError(f"{device.name} has no bf16: torch would emulate it.", "Use --precision fp16.")
     # These two setters keep torch's older and newer switches in agreement. The newer alone would leave the older
     # ones behind, and then reading those raises, as torch.compile does.
@@ -318,7 +317,6 @@ def set_precision(name: str, device: Device) -> Precision:
     torch.backends.cudnn.allow_tf32 = name == "tf32"
     if name not in _DTYPES:
         return Precision(name)
-    kind = device.torch_device.type
     return Precision(
         name,
         autocast=torch.autocast(kind, _DTYPES[name]),
@@ -327,20 +325,9 @@ def set_precision(name: str, device: Device) -> Precision:
     )
 
 
-def _has_tf32(device: Device) -> bool:
-    if device.torch_device.type != "cuda" or torch.version.hip:
-        return False
-    return torch.cuda.get_device_capability(device.torch_device) >= (8, 0)
-
-
-def _has_bf16(device: Device) -> bool:
-    # Unless told otherwise torch counts emulation, and autocast takes that for support.
-    return device.torch_device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
-
-
 def _clip(optimizer: torch.optim.Optimizer, norm: float) -> None:
-    torch.nn.utils.clip_grad_norm_(_parameters(optimizer), norm)
+    torch.nn.utils.clip_grad_norm_(weights_of([optimizer]), norm)
 
 
-def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
-    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+def weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
+    return [weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]]

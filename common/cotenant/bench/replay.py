@@ -40,11 +40,11 @@ def benchmark_in(task: Path) -> type[Benchmark]:
     module = importlib.util.module_from_spec(spec)
     sys.modules["replayed_task"] = module
     spec.loader.exec_module(module)
-    own = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, Benchmark)]
-    made_here = [each for each in own if each.__module__ == "replayed_task"]
-    if not made_here:
+    classes = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == module.__name__]
+    own = [each for each in classes if issubclass(each, Benchmark)]
+    if not own:
         raise CotenantError(f"There is no benchmark in {task}.")
-    return made_here[-1]
+    return own[-1]
 
 
 def replays(cls: type[Benchmark], request: ReplayRequest) -> list[Replay]:
@@ -63,7 +63,6 @@ def replays(cls: type[Benchmark], request: ReplayRequest) -> list[Replay]:
     loop = Loop(benchmark, run)
     loop.warm_up()
     pieces = Pieces(run, loop)
-    made = {index: pieces.make(nonce, request.number) for index, nonce in sorted(request.nonces.items())}
     return [
         Replay(
             tenant=request.tenant,
@@ -74,7 +73,8 @@ def replays(cls: type[Benchmark], request: ReplayRequest) -> list[Replay]:
             weights=piece.weights,
             software=pieces.software(),
         )
-        for index, piece in made.items()
+        for index, nonce in sorted(request.nonces.items())
+        for piece in [pieces.make(nonce, request.number)]
     ]
 
 

@@ -61,8 +61,7 @@ class Run:
         if self.chosen.is_accelerator:
             self.findings += dropped
             self.observed["mps"] = self.chosen.under_mps
-            module = torch.get_device_module(self.device)
-            self.observed["device_share"] = take_part(self.chosen, os.environ, module)
+            self.observed["device_share"] = take_part(self.chosen, os.environ)
         else:
             settle_processor()
             if benchmark.cuda:
@@ -235,7 +234,7 @@ class Run:
         self.heeded.add("workers")
         requested, ranks = self.benchmark.workers, self.world.local_size
         assert requested is not None
-        each = self.world.share(requested)
+        each = max(1, requested // ranks) if requested else 0
         if each * ranks != requested:
             self.findings.append(
                 Finding(

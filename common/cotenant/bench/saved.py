@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from cotenant.bench.parallel import is_sharded, local
+from cotenant.bench.precision import weights_of
 from cotenant.bench.run import Run
 
 WEIGHTS, MOST_BYTES = 16, 1 << 24
@@ -51,7 +52,7 @@ class Reached:
         """Does a tensor wait for a backward that is still to come?"""
         self._frozen = run.frozen
         self._seen: set[int] = {id(run), id(run.benchmark)}
-        left: list[Any] = [*vars(run.benchmark).values(), *run.modules, *more]
+        left: list[Any] = [*vars(run.benchmark).values(), *run.modules, run.precision.overflowed, *more]
         while left:
             value = left.pop()
             if id(value) not in self._seen:
@@ -124,10 +125,10 @@ class Saved:
         owned |= {id(value) for one in reached.optimizers for state in one.state.values() for value in state.values()}
         changing = [
             tensor
-            for tensor in (*reached.tensors.values(), *_overflowed(run))
+            for tensor in reached.tensors.values()
             if id(tensor) not in still and (id(tensor) in owned or tensor.nbytes <= MOST_HELD_BYTES)
         ]
-        self._copies = [(tensor, _copied(tensor), _version(tensor)) for tensor in changing]
+        self._copies = [(tensor, local(tensor.detach()).to("cpu", copy=True), _version(tensor)) for tensor in changing]
         self._arrays = [(array, array.copy()) for array in reached.arrays if array.nbytes <= MOST_HELD_BYTES]
         self._containers = [(container, container.copy()) for container in reached.containers]
         self._objects = [(vars(each), dict(vars(each))) for each in (run.benchmark, *reached.objects)]
@@ -135,12 +136,16 @@ class Saved:
         weights = (tensor for tensor in reached.tensors.values() if tensor.is_leaf and tensor.requires_grad)
         self._gradients = [(weight, weight.grad) for weight in weights if id(weight) not in anew]
         self._restorers = [_generator(generator) for generator in reached.generators]
+        self._restorers += [partial(random.setstate, random.getstate())]
+        self._restorers += [partial(np.random.set_state, np.random.get_state())]
+        self._restorers += [partial(torch.set_rng_state, torch.get_rng_state())]
+        if run.chosen.is_accelerator:
+            module = run.chosen.module
+            self._restorers += [partial(module.set_rng_state, module.get_rng_state(run.device), run.device)]
         precision = run.precision
         self._counts = precision.updates, precision.stepped, precision.overflowed
-        self._scaler = None if precision.scaler is None else precision.scaler.state_dict()
-        self._random = random.getstate(), np.random.get_state(), torch.get_rng_state()
-        self._device = torch.get_device_module(run.device) if run.chosen.is_accelerator else None
-        self._on_device = None if self._device is None else self._device.get_rng_state(run.device)
+        if precision.scaler is not None:
+            self._restorers += [partial(precision.scaler.load_state_dict, precision.scaler.state_dict())]
 
     def set_gradients_aside(self) -> None:
         """Let gradients begin anew from here on, so that nothing is added to the gradients that wait."""
@@ -167,26 +172,11 @@ class Saved:
             restorer()
         precision = self._run.precision
         precision.updates, precision.stepped, precision.overflowed = self._counts
-        if precision.scaler is not None and self._scaler is not None:
-            precision.scaler.load_state_dict(self._scaler)
-        random.setstate(self._random[0])
-        np.random.set_state(self._random[1])
-        torch.set_rng_state(self._random[2])
-        if self._device is not None:
-            self._device.set_rng_state(self._on_device, self._run.device)
-
-
-def _copied(tensor: torch.Tensor) -> torch.Tensor:
-    return local(tensor.detach()).to("cpu", copy=True)
 
 
 def _version(tensor: torch.Tensor) -> int | None:
     """Return how often a tensor was written, which a graph that holds it remembers."""
     return None if tensor.is_inference() or is_sharded(tensor) else tensor._version
-
-
-def _overflowed(run: Run) -> list[torch.Tensor]:
-    return [] if run.precision.overflowed is None else [run.precision.overflowed]
 
 
 def _generator(generator: Any) -> Callable[[], None]:
@@ -197,10 +187,6 @@ def _generator(generator: Any) -> Callable[[], None]:
     if isinstance(generator, random.Random):
         return partial(generator.setstate, generator.getstate())
     return partial(generator.set_state, generator.get_state())
-
-
-def weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
-    return [weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]]
 
 
 def sample(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
@@ -224,25 +210,20 @@ def steps_each_alone(optimizer: torch.optim.Optimizer) -> bool:
 def stepping(optimizer: torch.optim.Optimizer, chosen: Collection[int]) -> Iterator[None]:
     """Let the optimizer step, of all its weights, those alone whose ids are chosen."""
     groups = [(group, group["params"]) for group in optimizer.param_groups]
-    # A scheduler has put a step of its own there, which counts.
-    before = vars(optimizer).get("step")
+    before = optimizer.step  # A scheduler may have put one of its own there, which counts.
 
+    @wraps(before)
     def step(*args: Any, **options: Any) -> Any:
         try:
             for group, weights in groups:
                 group["params"] = [weight for weight in weights if id(weight) in chosen]
-            return type(optimizer).step(optimizer, *args, **options) if before is None else before(*args, **options)
+            return before(*args, **options)
         finally:
             for group, weights in groups:
                 group["params"] = weights
 
-    optimizer.step = step if before is None else wraps(before)(step)  # type: ignore[method-assign]
-    try:
+    with patch.object(optimizer, "step", step):
         yield
-    finally:
-        del optimizer.step
-        if before is not None:
-            optimizer.step = before  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

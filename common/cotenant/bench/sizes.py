@@ -7,9 +7,10 @@ as many items. Looking at a batch takes longer than some steps, so that it is do
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from statistics import fmean
+from typing import Any, NamedTuple
 
 import torch
 
@@ -40,39 +41,13 @@ def bytes_of(batch: Any) -> int:
     return sum(tensor.nbytes for tensor in tensors_in(batch))
 
 
-@dataclass(slots=True)
-class Sizes:
-    """Adds up the contents of the batches that were looked at; `filled` has the amount for an item of each."""
+class Size(NamedTuple):
+    """The contents of a batch: its items, words and places for words, and how much it holds for an item."""
 
-    items: float = 0.0
-    words: int = 0
-    places: int = 0
-    batches: int = 0
-    filled: list[float] = field(default_factory=list)
-
-    def take(self, benchmark: Benchmark, batch: Any, items: float) -> None:
-        """Look at a batch that counts so many items."""
-        words, places = words_of(benchmark, batch)
-        self.batches += 1
-        self.items += items
-        self.words += words
-        self.places += places
-        if items > 0:
-            self.filled.append((words if places else filled(batch)) / items)
-
-    def __add__(self, other: Sizes) -> Sizes:
-        return Sizes(
-            self.items + other.items,
-            self.words + other.words,
-            self.places + other.places,
-            self.batches + other.batches,
-            [*self.filled, *other.filled],
-        )
-
-    @property
-    def mean(self) -> float:
-        """The mean content of an item."""
-        return sum(self.filled) / len(self.filled) if self.filled else 0.0
+    items: float
+    words: int
+    places: int
+    amount: float
 
 
 class ObservedSizes:
@@ -80,33 +55,57 @@ class ObservedSizes:
 
     def __init__(self, benchmark: Benchmark) -> None:
         self._benchmark = benchmark
-        self.warm_up = Sizes()
-        self._observed: list[Sizes] = []
+        self._warm_up: list[Size] = []
+        self._observed: list[list[Size]] = []
+
+    def take_first(self, batch: Any, items: float) -> None:
+        """Look at a batch of the warm-up, which counts so many items."""
+        self._warm_up.append(self._size(batch, items))
 
     def take(self, held: Sequence[Any], items: Callable[[Any], float]) -> None:
         """Look at the batches that an observation has held, each once."""
-        self._observed.append(Sizes())
-        for batch in {id(batch): batch for batch in held}.values():
-            self._observed[-1].take(self._benchmark, batch, items(batch))
+        different = {id(batch): batch for batch in held}.values()
+        self._observed.append([self._size(batch, items(batch)) for batch in different])
+
+    def _size(self, batch: Any, items: float) -> Size:
+        words, places = words_of(self._benchmark, batch)
+        return Size(items, words, places, (words if places else filled(batch)) / items if items > 0 else 0.0)
 
     @property
-    def _kept(self) -> Sizes:
+    def _kept(self) -> list[Size]:
         """The sizes in the observations that are kept, as far as is known here: a budget may keep more."""
         skip = min(self._benchmark.skip or 0, len(self._observed) // 3)
-        return sum(self._observed[skip:], Sizes())
+        return list(chain.from_iterable(self._observed[skip:]))
 
     def results(self) -> dict[str, Any]:
         """Return the part of a record on them: sizes, and words that are no padding where batches have any."""
         seen = self._kept
-        sizes = {"warm_up": self.warm_up.mean, "observed": seen.mean, "batches": seen.batches}
-        told = seen if seen.batches else self.warm_up
-        if not told.places:
+        told = seen or self._warm_up
+        places, words = sum(size.places for size in told), sum(size.words for size in told)
+        sizes = {"warm_up": _mean(self._warm_up), "observed": _mean(seen), "batches": len(seen)}
+        if not places:
             return {"size_per_item": sizes}
-        each = {"items_per_step": told.items / told.batches, "words_per_step": told.words / told.batches}
-        return each | {"padding": 1 - told.words / told.places, "size_per_item": sizes}
+        each = {"items_per_step": sum(size.items for size in told) / len(told), "words_per_step": words / len(told)}
+        return each | {"padding": 1 - words / places, "size_per_item": sizes}
 
     def differences(self) -> list[str]:
-        return smaller(self.warm_up, self._kept)
+        unit = "words" if any(size.places for size in self._warm_up) else "numbers"
+        return smaller(_amounts(self._warm_up), _amounts(self._kept), unit)
+
+
+def smaller(before: Sequence[float], after: Sequence[float], unit: str) -> list[str]:
+    """Return the difference of batches that all hold less than those of the warm-up, as none of one set does."""
+    if len(after) < FEW or not before or min(before) <= 0 or not falls_short(before, after, SMALLER):
+        return []
+    return [f"batches of {fmean(after):.4g} {unit} for an item, not {fmean(before):.4g}"]
+
+
+def _amounts(sizes: Iterable[Size]) -> list[float]:
+    return [size.amount for size in sizes if size.items > 0]
+
+
+def _mean(sizes: Iterable[Size]) -> float:
+    return fmean(_amounts(sizes) or [0.0])
 
 
 def words_of(benchmark: Benchmark, batch: Any) -> tuple[int, int]:
@@ -128,13 +127,3 @@ def filled(batch: Any) -> float:
     flat = largest.detach().view(-1)
     some = flat[:: max(1, flat.numel() // LOOKED_AT)]
     return largest.numel() * int(torch.count_nonzero(some)) / some.numel()
-
-
-def smaller(warm_up: Sizes, observed: Sizes) -> list[str]:
-    """Return the difference of batches that all hold less than those of the warm-up, as none of one set does."""
-    if len(observed.filled) < FEW or not warm_up.filled or min(warm_up.filled) <= 0:
-        return []
-    if not falls_short(warm_up.filled, observed.filled, SMALLER):
-        return []
-    unit = "words" if warm_up.places else "numbers"
-    return [f"batches of {observed.mean:.4g} {unit} for an item, not {warm_up.mean:.4g}"]

@@ -11,10 +11,6 @@ from statistics import fmean, pstdev
 from typing import Any
 
 
-def _nothing() -> None:
-    """Wait for no device."""
-
-
 @dataclass(slots=True)
 class Stage:
     """The seconds of one stage; the first `skip_obs` are not kept, unless there are no others."""
@@ -76,7 +72,7 @@ class MultiStageChrono:
     ) -> None:
         self.chronos: dict[str, Stage] = {}
         self.skip_obs = skip_obs
-        self.sync = sync or _nothing
+        self.sync = sync or (lambda: None)
         self.disabled = disabled
         self.name = name
 

@@ -115,10 +115,6 @@ class World:
             ) from error
         return gathered
 
-    def share(self, workers: int) -> int:
-        """Return this rank's part of a host's `workers` processes, at least one where there are any."""
-        return max(1, workers // self.local_size) if workers else 0
-
     def leave(self) -> None:
         """Part from the other ranks, where they were met."""
         if self.size > 1 and distributed.is_initialized():
