@@ -111,7 +111,6 @@ def lines() -> Iterator[Line]:
             for memory_class in MEMORY_CLASSES:
                 if memory_class in sizes.families[family].get(precision, {}):
                     size = sizes.size_of(family, precision, memory_class)
-                    assert size is not None
                     yield Line(job, precision, memory_class, size.batch_size, size.args)
 
 

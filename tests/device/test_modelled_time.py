@@ -142,8 +142,6 @@ def test_what_users_of_one_device_keep_is_what_it_gave_them(mode: str, users: in
 
     def measured() -> list[float]:
         point = shared(null, f"modelled-{mode.replace(':', '-')}-{users}", mode, users)
-        assert point.measures is not None
-        assert point.accuracy is not None
         kept = [of.value for of in point.measures.progress.values()]
         return [point.measures.stp.value, point.measures.antt.value, point.accuracy.accuracy.value, *kept]
 
@@ -156,7 +154,6 @@ def test_a_percentage_that_the_device_does_not_keep_is_exceeded(null: Host) -> N
 
     def measured() -> list[float]:
         accuracy = shared(null, "unbound", "mps:25", 2, NULL_DEVICE_UNBOUND="1").accuracy
-        assert accuracy is not None
         assert accuracy.verdict == "exceeded"
         return [accuracy.accuracy.value]
 
@@ -175,7 +172,6 @@ def test_a_flood_of_empty_kernels_takes_half_and_a_user_with_little_to_do_does_n
     def measured() -> list[float]:
         launched(null, f"beside-{name}", [product(), other], *flags)
         (block,) = mix_blocks(summarise(rows_of(null, f"beside-{name}")))
-        assert block.measures is not None
         kept = {tenant.job: tenant.progress.value for tenant in block.tenants if tenant.progress is not None}
         return [kept["product"], kept[name], block.measures.stp.value]
 

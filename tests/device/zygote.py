@@ -95,8 +95,6 @@ class Zygote:
         """Run any program so, which may leave a record as RECORD."""
         with tempfile.TemporaryDirectory() as folder:
             line = [str(word) for word in (program, *words)]
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
             self._process.stdin.write(json.dumps({"line": line, "environ": variables, "folder": folder}) + "\n")
             self._process.stdin.flush()
             status = int(self._process.stdout.readline())

@@ -44,7 +44,6 @@ def both(path: str) -> Iterator[tuple[Rendezvous, Runner]]:
         listener.listen()
         environ = {SOCKET_VARIABLE: path, TENANT_VARIABLE: "3", "RANK": "1", "WORLD_SIZE": "2"}
         tenant = Rendezvous.from_environment(environ)
-        assert tenant is not None
         runner = Runner(listener)
         yield tenant, runner
         tenant.close()

@@ -83,8 +83,6 @@ def main_of(place: str) -> Any:
     siblings = [path.stem for path in folder.glob("*.py")]
     before = {name: sys.modules.pop(name) for name in siblings if name in sys.modules}
     spec = importlib.util.spec_from_file_location(f"main_of_{place.replace('/', '_')}", folder / "main.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(folder))
     try:

@@ -35,13 +35,6 @@ def test_more_classes_than_the_model_knows(convnet: Any, tmp_path: Path, monkeyp
         benchmark.batches(run)
 
 
-def test_data_parallel_has_a_batch_per_device(convnet: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 4)
-    assert convnet.ConvNet(batch_size=8, parallel="dp").batch_size == 32
-    assert convnet.ConvNet(batch_size=8, parallel="ddp").batch_size == 8
-    assert convnet.ConvNet(batch_size=8, parallel="dp", cuda=False).batch_size == 8
-
-
 def test_ranks_meet_by_what_was_asked_or_it_is_unsupported(convnet: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = parse(convnet.ConvNet, ["--no-cuda", "--backend", "nccl"])
     run = Run(convnet.ConvNet(**parsed.values))

@@ -189,6 +189,8 @@ def test_data_parallel_holds_all_devices_in_one_process(monkeypatch: pytest.Monk
         monkeypatch.setenv("DEVICE_TOTAL", total) if total else None
         held: Any = scaling(**asked, devices=devices)
         assert (held.batch_size, held.replicas, held.devices) == (32, 4, 1)
+    monkeypatch.delenv("DEVICE_TOTAL")
+    assert scaling(**asked, cuda=False).batch_size == 8
     with pytest.raises(UnsupportedError, match="no gradients to compress"):
         scaling(**asked, gradient_compression="fp16")
     benchmark, run = built(scaling, network="squeezenet1_1", size=32, batch_size=2, parallel="fsdp")

@@ -13,6 +13,7 @@ import pytest
 import torch
 from PIL import JpegImagePlugin
 
+from bench.small import warmed
 from cotenant.bench import Run, UnsupportedError
 from cotenant.bench.loop import Loop
 from cotenant.bench.observed import FlopCount, described, watched_updates
@@ -192,9 +193,7 @@ def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypa
     if place in LSTMS:
         skip_without_lstm(precision)
     monkeypatch.setattr("cotenant.bench.loop.WARM_UP_STEPS", 1)
-    benchmark = of(place)(cuda=False, **SMALL[place], precision=precision)
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
+    loop, run = warmed(of(place)(cuda=False, **SMALL[place], precision=precision))
     # toy_lstm counts its sequences as one.
     assert loop.observe(2).items == 2 * ITEMS.get(place, SMALL[place].get("batch_size", 1))
     assert loop.auditor.dtype == precision
@@ -275,7 +274,6 @@ def test_a_task_trains_in_fp16(place: str, name: str) -> None:
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         assert all(parameter.isfinite().all() for parameter in parameters)
         assert {parameter.dtype for parameter in parameters} == {torch.float32}
-    assert run.precision.scaler is not None
     assert run.precision.scaler.get_scale() == SCALE
 
 
@@ -300,9 +298,7 @@ def test_pictures_are_read_and_counted(
     monkeypatch.setattr(JpegImagePlugin.JpegImageFile, "draft", lambda *asked: drafts.append(asked))
     parameters, shape, (low, least, largest, high) = READ[place]
     parameters = SMALL[place] | parameters | {"data": draw_pictures(tmp_path / "set"), "workers": workers}
-    benchmark = of(place)(cuda=False, **parameters)
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
+    loop, run = warmed(benchmark := of(place)(cuda=False, **parameters))
     seen = loop.observe(3)
     assert (seen.items, run.findings, drafts) == (3 * shape[0], [], [])
     assert all(loss.isfinite() for loss in seen.losses)

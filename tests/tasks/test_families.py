@@ -6,9 +6,8 @@ import time
 
 import pytest
 
-from cotenant.bench import Run
+from bench.small import warmed
 from cotenant.bench.arguments import parse
-from cotenant.bench.loop import Loop
 from cotenant.results.record import SOLO
 from cotenant.suite.cells import ON_PROCESSORS, Job, arguments, expand, precision_of, with_arguments
 from cotenant.suite.jobfile import load
@@ -43,15 +42,12 @@ def test_a_family_runs_in_seconds_without_a_device(job: Job, monkeypatch: pytest
     if family in RECURRENT:
         skip_without_lstm(precision)
     size = SIZES.size_of(family, precision, CPU)
-    assert size is not None
     words = arguments(with_arguments(cell, size.args), VALUES | {"BATCH_SIZE": str(size.batch_size)})
     cls = of(str((TASKS / job.cmd).resolve().parents[1].relative_to(TASKS)))
     if job.name in FAST:
         monkeypatch.setattr("cotenant.bench.loop.WARM_UP_STEPS", 1)
     begun_s = time.process_time()
-    benchmark = cls(**parse(cls, [*words, "--no-cuda"]).values)
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
+    loop, run = warmed(benchmark := cls(**parse(cls, [*words, "--no-cuda"]).values))
     seen = loop.observe(benchmark.number)
     assert time.process_time() - begun_s < LIMIT_S
     assert seen.items > 0

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from cotenant.bench import Run
-from cotenant.bench.loop import Loop
+from bench.small import warmed
 from tasks.loading import UNTRAINED, built, of
 
 DECODE, PREFILL = UNTRAINED
@@ -51,9 +50,7 @@ def test_prefill_gives_the_first_token_of_an_answer_and_fills_the_cache() -> Non
 
 @pytest.mark.parametrize(("place", "precision"), BOTH)
 def test_every_step_is_the_same_work_and_is_watched(place: str, precision: Any) -> None:
-    benchmark = of(place)(cuda=False, **UNTRAINED[place], precision=precision)
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
+    loop, run = warmed(benchmark := of(place)(cuda=False, **UNTRAINED[place], precision=precision))
     state = [tensor.clone() for module in run.modules for tensor in module.buffers()]
     loop.load_until(lambda: True, lambda: 2)
     tensors = [tensor for module in run.modules for tensor in module.buffers()]
@@ -72,9 +69,7 @@ def test_every_step_is_the_same_work_and_is_watched(place: str, precision: Any) 
 
 @pytest.mark.parametrize("place", UNTRAINED)
 def test_an_audit_finds_what_is_no_longer_done(place: str) -> None:
-    benchmark = of(place)(cuda=False, **UNTRAINED[place])
-    loop = Loop(benchmark, Run(benchmark))
-    loop.warm_up()
+    loop, _ = warmed(benchmark := of(place)(cuda=False, **UNTRAINED[place]))
     del benchmark.model.layers[1:]
     loop.audit(1)
     (difference,) = loop.audited()["audit"]["differences"]

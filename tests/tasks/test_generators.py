@@ -14,7 +14,6 @@ from cotenant.bench import Run
 from tasks import loading
 from tasks.loading import losses, main_of
 
-FOLDER = Path(__file__).parents[2] / "tasks/generative_adversarial_networks/dcgan/pytorch"
 TINY_DCGAN = {"batch_size": 4, "image_size": 32, "ngf": 8, "ndf": 8}
 
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from cotenant.bench import Run, UnsupportedError, pressure
+from bench.small import warmed
+from cotenant.bench import UnsupportedError, pressure
 from cotenant.bench.arguments import parse
 from cotenant.bench.auditor import Auditor
 from cotenant.bench.device import Device
-from cotenant.bench.loop import Loop
 from cotenant.bench.pressure import DevicePressure
 from cotenant.errors import CotenantError
 from tasks.loading import built, main_of, of
@@ -107,9 +107,7 @@ def test_observations_count_what_was_achieved_and_nothing_is_found(name: str) ->
     unit, parameters = PRESSURES[name]
     cls = of(f"pressure/{name}")
     assert (cls.item, parse(cls, []).values["level"]) == (unit, 100)
-    benchmark = cls(cuda=False, level=50, **({"period_ms": 5} | parameters))
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
+    loop, run = warmed(cls(cuda=False, level=50, **({"period_ms": 5} | parameters)))
     made = [loop.observe(3) for _ in range(4)]
     loop.audit(1)
     loop.load_until(lambda: True)
@@ -207,9 +205,7 @@ def test_of_a_step_that_lasts_a_time_an_audit_compares_no_operations(
     queue: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def differences() -> Any:
-        benchmark = of("pressure/sm")(cuda=False, level=1, period_ms=2, **OF_DEVICES["sm"][1])
-        loop = Loop(benchmark, Run(benchmark))
-        loop.warm_up()
+        loop, _ = warmed(benchmark := of("pressure/sm")(cuda=False, level=1, period_ms=2, **OF_DEVICES["sm"][1]))
         # In the audit nothing is owed: it works in no piece, as it did in the warm-up.
         benchmark.owed_ns = -10_000_000
         monkeypatch.setattr(benchmark, "pay", lambda start_ns: None)
@@ -244,8 +240,7 @@ def test_half_the_level_is_about_half_of_what_is_achieved(name: str) -> None:
     rates = {}
     for level in (50, 100):
         benchmark = of(f"pressure/{name}")(cuda=False, level=level, **({"period_ms": 20} | PRESSURES[name][1]))
-        loop = Loop(benchmark, Run(benchmark))
-        loop.warm_up()
+        loop, _ = warmed(benchmark)
         made = [loop.observe(15) for _ in range(8)]
         loop.load_until(lambda: True)
         # The best: whoever else is busy takes more of a neighbour that always works.

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from bench.small import warmed
 from cotenant.bench import MissingDataError, Run
-from cotenant.bench.loop import BOOKED_OF_SHORT, Loop
+from cotenant.bench.loop import BOOKED_OF_SHORT
 from cotenant.datasets.sets import ml_20m
 from tasks.loading import built, losses, main_of
 
@@ -35,14 +36,6 @@ def ratings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (file,) = ml_20m.recipe(5_000, 3, 300, 200).files()
     (folder / "ratings.csv").write_bytes(b"".join(ml_20m.content(file)))
     return folder
-
-
-def test_the_model_has_the_published_shapes(ncf: Any) -> None:
-    net = ncf.NeuMF(64, (256, 256, 128, 64))
-    assert (net.user.weight.shape, net.item.weight.shape) == ((138_493, 192), (26_744, 192))
-    assert [tuple(layer.weight.shape) for layer in net.mlp[::2]] == [(256, 256), (128, 256), (64, 128)]
-    assert net.score.weight.shape == (1, 128)
-    assert net(torch.tensor([0, 138_492]), torch.tensor([0, 26_743])).shape == (2,)
 
 
 def test_the_vendors_suite_drops_half_of_each_layer_and_forgets_soon(ncf: Any) -> None:
@@ -84,9 +77,7 @@ def test_the_resident_batch_has_one_rating_in_five_and_popular_items(ncf: Any) -
 def test_every_wait_for_the_drawing_is_booked(few: Any, ratings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 10**12)
     for data, every in ((ratings, 1), (None, BOOKED_OF_SHORT)):
-        benchmark = few.NeuralCollaborativeFiltering(cuda=False, data=data, batch_size=8)
-        loop = Loop(benchmark, run := Run(benchmark))
-        loop.warm_up()
+        loop, run = warmed(few.NeuralCollaborativeFiltering(cuda=False, data=data, batch_size=8))
         assert (loop.books_every, loop.observe(40).items, run.findings) == (every, 40 * 8, [])
 
 

@@ -49,17 +49,6 @@ def test_the_model_has_the_published_maps(ssd: Any, backbone: str, first: int) -
     assert shapes == [(first, 38, 38), (512, 19, 19), (512, 10, 10), (256, 5, 5), (256, 3, 3), (256, 1, 1)]
 
 
-def test_a_box_is_predicted_where_it_lies(ssd: Any) -> None:
-    """A head's output is flattened in the order of the default boxes: shape, row, column."""
-    boxes = ssd.boxes.default_boxes()[:, : 4 * 38 * 38].view(4, 4, 38, 38)
-    centre_x, centre_y, width, _ = boxes
-    assert (centre_x.diff(dim=2) > 0).all()
-    assert (centre_y.diff(dim=1) > 0).all()
-    assert width.flatten(1).std(dim=1).max() < 1e-6
-    torch.testing.assert_close(boxes[:, 0, 1, 2], torch.tensor([2.5 * 8, 1.5 * 8, 21, 21]) / 300)
-    torch.testing.assert_close(boxes[2:, 2, 0, 0], torch.tensor([21 * 2**0.5, 21 / 2**0.5]) / 300)
-
-
 @pytest.mark.parametrize(("pixels", "maps"), [(300, (38, 19, 10, 5, 3, 1)), (64, (8, 4, 2, 1)), (32, (4, 2, 1))])
 def test_smaller_images_have_fewer_maps_and_a_box_at_each_of_their_places(
     ssd: Any, pixels: int, maps: tuple[int, ...]

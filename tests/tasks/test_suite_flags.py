@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cotenant.bench import Benchmark, Run, UnsupportedError
-from cotenant.bench.arguments import Flag, declared, parse
+from cotenant.bench.arguments import declared, parse
 from cotenant.bench.device import Device
 from cotenant.bench.facts import arguments_of, without_effect
 from cotenant.bench.precision import set_precision
@@ -219,12 +219,6 @@ def test_what_did_nothing_is_listed_and_nothing_else(name: str, words: str, list
         benchmark.build(run)
         next(iter(benchmark.batches(run)))
     assert without_effect(parsed, run) == listed
-
-
-def spellings(name: str, how: Flag) -> list[str]:
-    """Return the flags of a parameter, the negative one of a switch included."""
-    names = how.names or ("--" + name.replace("_", "-"),)
-    return [*names, *(f"--no-{one[2:]}" for one in names if one.startswith("--"))]
 
 
 @pytest.mark.parametrize("name", ORDER)

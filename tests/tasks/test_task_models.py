@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import nn
 
+from bench.small import warmed
 from cotenant.bench import Benchmark, MissingDataError, Run, UnsupportedError, session
 from cotenant.bench.images import class_folders
-from cotenant.bench.loop import Loop
 from cotenant.datasets.sets.mnist import idx_header
 from cotenant.errors import CotenantError
 from tasks import loading
@@ -198,8 +198,7 @@ def test_loader_reads_decodes_and_normalises(workers: int, tmp_path: Path) -> No
     benchmark = benchmark_of("loader")(
         cuda=False, data=draw_pictures(tmp_path / "train"), batch_size=6, workers=workers, size=32
     )
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
+    loop, run = warmed(benchmark)
     seen = loop.observe(3)
     assert seen.items == 18
     assert 0.5 * (seen.end_ns - seen.start_ns) < seen.data_wait_ns < seen.end_ns - seen.start_ns

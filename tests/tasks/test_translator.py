@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from bench.small import warmed
 from cotenant.bench import MissingDataError, Run
-from cotenant.bench.loop import Loop
 from cotenant.datasets.sets.wmt16 import content, recipe
 from tasks import loading
 from tasks.loading import losses, main_of
@@ -61,9 +61,7 @@ def test_weights_begin_uniform(main: Any) -> None:
 
 
 def test_pairs_of_files_are_counted_and_so_are_their_tokens(main: Any, files: Path) -> None:
-    benchmark = main.Translator(cuda=False, data=files, **SMALL)
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
+    loop, run = warmed(main.Translator(cuda=False, data=files, **SMALL))
     assert (loop.observe(3).items, run.findings) == (12, [])
     assert 45 < run.metrics["tokens_per_item"] < 60
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from bench.small import warmed
 from cotenant.bench import MissingDataError, Run
-from cotenant.bench.loop import Loop
 from cotenant.datasets.dataset import File
 from cotenant.datasets.sets.wikitext import VOCABULARY, content
 from tasks import loading
@@ -39,18 +39,6 @@ def built(main: Any, **parameters: Any) -> tuple[Any, Run]:
     return loading.built(main.WordLanguageModel, **SMALL | parameters)
 
 
-@pytest.mark.parametrize("asked", ["fp16", "half"])
-def test_fp16_pads_as_bf16_does(main: Any, asked: str) -> None:
-    class Asked:
-        place = staticmethod(lambda module: module)
-        sgd = staticmethod(torch.optim.SGD)
-
-    with torch.device("meta"):
-        benchmark = main.WordLanguageModel(cuda=False, **{asked: True})
-        benchmark.build(Asked())
-    assert sum(parameter.numel() for parameter in benchmark.network.parameters()) == 48_868_544
-
-
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("real", [False, True])
@@ -59,8 +47,7 @@ def test_items_and_dtype_are_what_ran(main: Any, files: Path, model: str, precis
         skip_without_lstm(precision)
     data = files if real else None
     benchmark = main.WordLanguageModel(cuda=False, model=model, precision=precision, data=data, **SMALL)
-    loop = Loop(benchmark, run := Run(benchmark))
-    loop.warm_up()
+    loop, run = warmed(benchmark)
     seen = loop.observe(3)
     assert (seen.items, loop.auditor.dtype, run.findings) == (9, precision, [])
     assert all(loss.isfinite() for loss in seen.losses)

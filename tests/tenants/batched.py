@@ -29,6 +29,5 @@ if __name__ == "__main__":
     sums.BATCH, sums.observe = given.batch_size, observe
     held = b"x" * (given.batch_size << 20)
     runner = Batched.from_environment()
-    assert runner is not None
     runner.ignored = ("--channels-last",) if given.channels_last else ()
     sums.measure(runner, given)

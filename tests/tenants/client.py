@@ -5,8 +5,6 @@
 """
 
 import os
-import sys
-import time
 from pathlib import Path
 
 import sums
@@ -38,8 +36,5 @@ if __name__ == "__main__":
     given = parser.parse_args()
     (SHM / f"of-tenant-{os.environ['COTENANT_TENANT']}").touch()
     runner = Client.from_environment()
-    assert runner is not None
     runner.sees = given.sees
     sums.measure(runner, given)
-    time.sleep(0)
-    sys.exit(0)

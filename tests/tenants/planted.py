@@ -91,7 +91,6 @@ def measure(runner: Rendezvous, given: argparse.Namespace, planted: Sequence[Pla
 def main() -> int:
     given = flags().parse_args()
     runner = Rendezvous.from_environment()
-    assert runner is not None
     measure(runner, given, plan(given, int(os.environ["JOB_ID"])))
     return 0
 

@@ -166,14 +166,11 @@ def do(words: list[str], runner: Rogue | None) -> None:
     elif deed == "children":
         leave_children()
     elif deed == "say":
-        assert runner is not None
         runner._socket.sendall(GARBAGE[rest[0]])
     elif deed == "say-for-ever":
-        assert runner is not None
         while True:
             runner._socket.sendall(GARBAGE[rest[0]] * 4096)
     elif deed == "endless-line":
-        assert runner is not None
         while True:
             runner._socket.sendall(b"x" * 65536)
     elif deed == "connections":
@@ -183,7 +180,6 @@ def do(words: list[str], runner: Rogue | None) -> None:
         await_refusal(runner)
     elif deed == "twice":
         second = Rendezvous.from_environment()
-        assert second is not None
         try:
             second.await_go()
         except ConnectionError as error:
@@ -191,11 +187,9 @@ def do(words: list[str], runner: Rogue | None) -> None:
     elif deed == "stand-between":
         stand_between(Path(os.environ["COTENANT_SOCKET"]).with_name(rest[0]))
     elif deed == "hang-up":
-        assert runner is not None
         runner.close()
         time.sleep(3600)
     elif deed == "fail":
-        assert runner is not None
         runner.failed(rest[0], " ".join(rest[1:]))
         time.sleep(3600)
     else:
@@ -249,7 +243,6 @@ def leave_cgroups() -> None:
 
 def await_refusal(runner: Rogue | None) -> None:
     """Wait until the runner hangs up: a word said now might be read before the nonsense, and the launch go on."""
-    assert runner is not None
     with contextlib.suppress(ConnectionError):
         runner._socket.recv(1)
 

@@ -147,7 +147,7 @@ class Suites:
     def processes(self) -> list[int]:
         """Living processes that were started from here, whatever they became."""
         marker = f"{MARK}={self.name}".encode()
-        return [pid for pid in _pids() if marker in _environment(pid) and _alive(pid)]
+        return [pid for pid in _pids() if marker in _read(pid, "environ").split(b"\0") and _alive(pid)]
 
     def here(self) -> list[int]:
         """Processes that work in our folder, whatever variables they have dropped."""
@@ -201,11 +201,11 @@ def _pids() -> list[int]:
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
 
 
-def _environment(pid: int) -> set[bytes]:
+def _read(pid: int, name: str) -> bytes:
     try:
-        return set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+        return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
-        return set()
+        return b""
 
 
 def _directory(pid: int) -> Path | None:
@@ -216,10 +216,7 @@ def _directory(pid: int) -> Path | None:
 
 
 def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except OSError:
-        return False
+    return _read(pid, "stat").rpartition(b")")[2].split()[:1] not in ([], [b"Z"], [b"X"])
 
 
 def script(path: Path, *lines: str) -> Path:
@@ -242,7 +239,4 @@ def with_data(folder: Path, *lines: str, then: str = "exit 9") -> list[dict[str,
 
 
 def command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return ""
+    return _read(pid, "cmdline").replace(b"\0", b" ").decode()
