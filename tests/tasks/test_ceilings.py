@@ -1,20 +1,16 @@
-"""The ceilings: each does the work that it credits, and its profile names flags that exist."""
+"""The ceilings: each does the work that it credits."""
 
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 
 import pytest
 import torch
 
-from cotenant.bench.arguments import parse
 from cotenant.bench.loop import Loop
 from cotenant.bench.observed import FlopCount
-from tasks.loading import ROOT, TASKS, built, of
-
-PROFILE = json.loads((ROOT / "profiles/ceilings.json").read_text())
+from tasks.loading import built, of
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -64,16 +60,3 @@ def test_a_block_larger_than_the_file_is_the_file(tmp_path: Path, monkeypatch: p
     benchmark, run = built(of("ceilings/reading"), size_mib=1, batch_size=3 << 20)
     assert [len(block) for block in itertools.islice(benchmark.batches(run), 3)] == [1 << 20] * 3
     benchmark.file.close()
-
-
-@pytest.mark.parametrize("job", PROFILE, ids=[job["name"] for job in PROFILE])
-def test_the_profile_starts_what_is_there(job: dict[str, object]) -> None:
-    assert isinstance(job["cmd"], str)
-    assert isinstance(job["args"], dict)
-    script = TASKS / job["cmd"]
-    assert script.is_file()
-    lists = [value if isinstance(value, list) else [value] for value in job["args"].values()]
-    for values in itertools.product(*lists):
-        words = [word for pair in zip(job["args"], values, strict=True) for word in map(str, pair) if word]
-        found = parse(of(str(script.parents[1].relative_to(TASKS.resolve()))), words)
-        assert found.ignored == []
