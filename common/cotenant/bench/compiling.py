@@ -13,7 +13,7 @@ COMPILING_STEPS = 5
 """Other shapes and a second call of a part are compiled anew: a benchmark that still compiles then always does."""
 
 
-def settle(run: Run, step: Callable[[], object]) -> None:
+def step_until_compiled(run: Run, step: Callable[[], object]) -> None:
     """Step until nothing is compiled any more: compiling may take minutes, and is part of no time that counts."""
     for _ in range(COMPILING_STEPS):
         graphs = compiled_graphs()
@@ -24,7 +24,7 @@ def settle(run: Run, step: Callable[[], object]) -> None:
 
 
 @contextlib.contextmanager
-def watched(run: Run) -> Iterator[None]:
+def compilations_noted(run: Run) -> Iterator[None]:
     """Count the graphs that an observation compiles; any is a finding."""
     before = compiled_graphs()
     yield

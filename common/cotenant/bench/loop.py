@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from cotenant.bench import compiling
 from cotenant.bench.audit import Step, elements_of, pushes_of, rows_or_none
 from cotenant.bench.auditor import Auditor
 from cotenant.bench.batches import Batches
 from cotenant.bench.chrono import Observation, Work, clock_ns, observe
+from cotenant.bench.compiling import compilations_noted, step_until_compiled
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.graph import ReplayedStep, refuse
 from cotenant.bench.run import Run
@@ -124,7 +124,7 @@ class Loop:
     def _make_fast(self) -> None:
         """Compile and record the step, where that is asked for, once its first, watched one was eager."""
         if self.benchmark.compile:
-            compiling.settle(self._run, lambda: self._work.step(self._run, next(self._work.batches)))
+            step_until_compiled(self._run, lambda: self._work.step(self._run, next(self._work.batches)))
         if self.benchmark.graph:
             first, optimizers, resident = self._input.first, self.auditor.optimizers, self._work.resident
             self._work.step = recorded = ReplayedStep(self._step, self._run, first, optimizers, resident)
@@ -145,7 +145,7 @@ class Loop:
         self._number = number
         work, updated = self._work, self._run.updates
         marked = MarkedSteps(work.step, work.device) if self.benchmark.serves else None
-        with compiling.watched(self._run):
+        with compilations_noted(self._run):
             observation = observe(work if marked is None else replace(work, step=marked), number)
         if marked is not None:
             self.steps_ns.append(marked.times_ns())

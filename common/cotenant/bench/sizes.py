@@ -41,7 +41,7 @@ def bytes_of(batch: Any) -> int:
     return sum(tensor.nbytes for tensor in tensors_in(batch))
 
 
-class Size(NamedTuple):
+class Contents(NamedTuple):
     """The contents of a batch: its items, words and places for words, and how much it holds for an item."""
 
     items: float
@@ -55,8 +55,8 @@ class ObservedSizes:
 
     def __init__(self, benchmark: Benchmark) -> None:
         self._benchmark = benchmark
-        self._warm_up: list[Size] = []
-        self._observed: list[list[Size]] = []
+        self._warm_up: list[Contents] = []
+        self._observed: list[list[Contents]] = []
 
     def take_first(self, batch: Any, items: float) -> None:
         """Look at a batch of the warm-up, which counts so many items."""
@@ -67,12 +67,12 @@ class ObservedSizes:
         different = {id(batch): batch for batch in held}.values()
         self._observed.append([self._size(batch, items(batch)) for batch in different])
 
-    def _size(self, batch: Any, items: float) -> Size:
+    def _size(self, batch: Any, items: float) -> Contents:
         words, places = words_of(self._benchmark, batch)
-        return Size(items, words, places, (words if places else filled(batch)) / items if items > 0 else 0.0)
+        return Contents(items, words, places, (words if places else filled(batch)) / items if items > 0 else 0.0)
 
     @property
-    def _kept(self) -> list[Size]:
+    def _kept(self) -> list[Contents]:
         """The sizes in the observations that are kept, as far as is known here: a budget may keep more."""
         skip = min(self._benchmark.skip or 0, len(self._observed) // 3)
         return list(chain.from_iterable(self._observed[skip:]))
@@ -100,11 +100,11 @@ def smaller(before: Sequence[float], after: Sequence[float], unit: str) -> list[
     return [f"batches of {fmean(after):.4g} {unit} for an item, not {fmean(before):.4g}"]
 
 
-def _amounts(sizes: Iterable[Size]) -> list[float]:
+def _amounts(sizes: Iterable[Contents]) -> list[float]:
     return [size.amount for size in sizes if size.items > 0]
 
 
-def _mean(sizes: Iterable[Size]) -> float:
+def _mean(sizes: Iterable[Contents]) -> float:
     return fmean(_amounts(sizes) or [0.0])
 
 
