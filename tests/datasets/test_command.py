@@ -1,7 +1,8 @@
 """The command line: where the sets go, which size, what is printed and refused."""
 
+import os
 from types import SimpleNamespace
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -35,7 +36,7 @@ def requests(monkeypatch, host):
     return seen
 
 
-def test_where_the_sets_go(requests, monkeypatch, tmp_path):
+def test_where_the_sets_go(requests, tmp_path):
     for flags, variables, root in (
         ([], {}, f"{tmp_path}/workspace/data"),
         ([], {"BASE": "/b"}, "/b/data"),
@@ -43,28 +44,24 @@ def test_where_the_sets_go(requests, monkeypatch, tmp_path):
         ([], {"BASE": "", "DATA_DIRECTORY": ""}, f"{tmp_path}/workspace/data"),
         (["--root", "/r"], {"BASE": "/b", "DATA_DIRECTORY": "/d"}, "/r"),
     ):
-        with monkeypatch.context() as patched:
-            for name, value in variables.items():
-                patched.setenv(name, value)
+        with patch.dict(os.environ, variables):
             assert main(["mnist", *flags]) == 0
         assert str(requests.pop().root) == root
 
 
-def test_which_size(requests, host, monkeypatch):
-    for accelerators, flags, variable, size in (
-        ((), [], None, "small"),
-        ((), [], "", "small"),
-        ((), [], "full", "full"),
-        ((), ["--size", "small"], "full", "small"),
-        ((), ["--size", "full"], None, "full"),
-        (("one",), [], None, "full"),
-        (("one",), [], "", "full"),
-        (("one",), ["--size", "small"], None, "small"),
+def test_which_size(requests, host):
+    for accelerators, flags, variables, size in (
+        ((), [], {}, "small"),
+        ((), [], {"DATASET_SIZE": ""}, "small"),
+        ((), [], {"DATASET_SIZE": "full"}, "full"),
+        ((), ["--size", "small"], {"DATASET_SIZE": "full"}, "small"),
+        ((), ["--size", "full"], {}, "full"),
+        (("one",), [], {}, "full"),
+        (("one",), [], {"DATASET_SIZE": ""}, "full"),
+        (("one",), ["--size", "small"], {}, "small"),
     ):
         host.accelerators = accelerators
-        with monkeypatch.context() as patched:
-            if variable is not None:
-                patched.setenv("DATASET_SIZE", variable)
+        with patch.dict(os.environ, variables):
             assert main(["mnist", "imagenet", "mnist", *flags]) == 0
         assert [(request.dataset.name, request.size) for request in requests] == [("mnist", size), ("imagenet", size)]
         requests.clear()
@@ -87,7 +84,7 @@ def test_a_suite_makes_no_more_than_anybody_expects_beside_an_accelerator(reques
     assert sum(size for size in sizes if size <= UNASKED_BYTES) <= UNASKED_BYTES
 
 
-def test_wrong_usage_is_one_sentence(requests, capsys, monkeypatch):
+def test_wrong_usage_is_one_sentence(requests, capsys):
     sizes = "The sizes: small, full."
     fake_only = "is of use for real sets only. Set FAKE_DATASET=0, or leave it out."
     for words, variables, sentence in (
@@ -123,9 +120,7 @@ def test_wrong_usage_is_one_sentence(requests, capsys, monkeypatch):
             ),
         ),
     ):
-        with monkeypatch.context() as patched:
-            for name, value in variables.items():
-                patched.setenv(name, value)
+        with patch.dict(os.environ, variables):
             assert main(words) == 2
         assert capsys.readouterr().err == f"error: {sentence}\n"
     with pytest.raises(SystemExit, match="2"):
@@ -143,9 +138,7 @@ def test_which_real_set(requests, monkeypatch):
         ([], {"USE_VALIDATION": "1", "COTENANT_DATA_FROM": "/mine"}, ("validation", "small", None, "/mine")),
         (["--from", "/mine"], {"DATASET_SIZE": "full", "COTENANT_MIRROR": ""}, ("all", "full", None, "/mine")),
     ):
-        with monkeypatch.context() as patched:
-            for name, value in variables.items():
-                patched.setenv(name, value)
+        with patch.dict(os.environ, variables):
             assert main(["mnist", "ml_20m", "--root", "/r", *words]) == 0
         mnist, ml_20m = requests
         requests.clear()

@@ -16,7 +16,6 @@ from datasets.loopback import cut, ignoring_ranges, stalled, status
 CONTENT = bytes(range(256)) * 400  # 102,400 bytes, more than one piece of a socket
 OTHER = bytes(reversed(CONTENT))
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-PART = "file"
 
 
 @pytest.fixture(autouse=True)
@@ -184,15 +183,15 @@ def test_what_curl_is_told():
 
 
 def test_a_part_that_is_wrong_complete_or_too_long(server, folder):
-    (folder / PART).write_bytes(OTHER[:50_000])
+    (folder / "file").write_bytes(OTHER[:50_000])
     get(folder, server.url("/file"))
     assert server.ranges() == ["bytes=50000-", None]
     server.requests.clear()
-    (folder / PART).write_bytes(CONTENT)
+    (folder / "file").write_bytes(CONTENT)
     get(folder, server.url("/file"))
     assert server.requests == []
     forget(folder)
-    (folder / PART).write_bytes(CONTENT + b"more")
+    (folder / "file").write_bytes(CONTENT + b"more")
     get(folder, server.url("/file"))
     assert server.ranges() == [None]
     # Only the server knows how long it is.
@@ -200,7 +199,7 @@ def test_a_part_that_is_wrong_complete_or_too_long(server, folder):
     for kept, requests in ((CONTENT, 1), (CONTENT + b"more", 2)):
         forget(folder)
         server.requests.clear()
-        (folder / PART).write_bytes(kept)
+        (folder / "file").write_bytes(kept)
         assert get(folder, server.url("/file"), wanted=wanted).verified_by == "the md5 recorded by a library"
         assert server.ranges()[0] == f"bytes={len(kept)}-"
         assert len(server.requests) == requests
@@ -218,7 +217,7 @@ def test_a_file_url(folder, tmp_path):
     url = f"file://{tmp_path}/a%20file"
     with pytest.raises(CotenantError, match=r"\(37\) Couldn't open file .*/none"):
         get(folder, f"file://{tmp_path}/none")
-    (folder / PART).write_bytes(CONTENT[:1000])
+    (folder / "file").write_bytes(CONTENT[:1000])
     assert get(folder, url).source == url
     assert (folder / "file").read_bytes() == CONTENT
 

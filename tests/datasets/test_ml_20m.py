@@ -36,13 +36,6 @@ def test_every_user_and_every_movie_is_in_it():
     assert 7.8e8 < timestamp.min() < timestamp.max() < 1.43e9
 
 
-def test_no_user_rates_a_movie_twice_and_all_is_sorted():
-    user, movie, *_ = columns(made()).T
-    keys = user * 1e6 + movie
-    assert (np.diff(keys) > 0).all()
-    assert np.bincount(user.astype(int))[1:].min() >= 5
-
-
 def test_some_users_and_movies_have_most_of_the_ratings():
     user, movie, *_ = columns(made(ratings=60_000, users=2_000)).T
     for column, most in ((user, 0.4), (movie, 0.4)):
@@ -50,7 +43,7 @@ def test_some_users_and_movies_have_most_of_the_ratings():
         assert counts[: len(counts) // 5].sum() > most * counts.sum()
 
 
-def test_pieces_follow_each_other(monkeypatch):
+def test_pieces_follow_each_other_and_no_user_rates_a_movie_twice(monkeypatch):
     monkeypatch.setattr(ml_20m, "RATINGS_PER_PIECE", 3_000)
     (part,) = ml_20m.recipe(20_000, 5, 700, 1500).files()
     pieces = list(ml_20m.content(part))
@@ -58,6 +51,7 @@ def test_pieces_follow_each_other(monkeypatch):
     user, movie, *_ = columns(b"".join(pieces)).T
     assert len(user) == 20_000
     assert (np.diff(user * 1e6 + movie) > 0).all()
+    assert np.bincount(user.astype(int))[1:].min() >= 5
     assert len(np.unique(user)) == 700
 
 
