@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,12 @@ from tasks.loading import main_of
 from tenants.fixtures import loose
 
 __all__ = ["loose", "one_thread", "state_unchanged"]
+
+
+@pytest.fixture(scope="module")
+def main(request: pytest.FixtureRequest) -> Any:
+    """The module of the task at a test file's PLACE."""
+    return main_of(request.module.PLACE)
 
 
 @pytest.fixture

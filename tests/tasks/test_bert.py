@@ -7,15 +7,10 @@ import torch
 from torch import nn
 
 from cotenant.bench import Run
-from tasks.loading import SMALL, built, main_of
+from tasks.loading import SMALL, built
 
-BERT = "question_answering/bert"
+PLACE = "question_answering/bert"
 BASE, LARGE = (12, 768, 12, 3072), (24, 1024, 16, 4096)
-
-
-@pytest.fixture(scope="module")
-def main() -> Any:
-    return main_of(BERT)
 
 
 @pytest.mark.parametrize(("sizes", "tflop"), [(BASE, 0.212), (LARGE, 0.740)])
@@ -80,7 +75,7 @@ def test_a_position_is_the_sum_of_word_place_and_kind(main: Any) -> None:
 
 
 def test_matrices_decay_and_what_is_added_does_not(main: Any) -> None:
-    benchmark, _ = built(main.Bert, **SMALL[BERT])
+    benchmark, _ = built(main.Bert, **SMALL[PLACE])
     decayed, kept = benchmark.optimizer.param_groups
     assert (decayed["weight_decay"], kept["weight_decay"]) == (0.01, 0.0)
     named = dict(benchmark.model.named_parameters())

@@ -307,3 +307,27 @@ def test_pictures_are_read_and_counted(
     assert (list(first.shape), first.dtype) == (shape, torch.float32)
     assert low <= first.min() < least < largest < first.max() <= high
     assert not torch.equal(first, second)
+
+
+# ---- tenants differ in their seed alone: what one counts on its resident batch, all count
+
+COUNTED: dict[str, dict[str, Any]] = {
+    "natural_language_processing/rnn_translator": {"batch_size": 5, "count": "tokens"},
+    "natural_language_processing/transformer_xl": {},
+    "speech_synthesis/tacotron2": {"batch_size": 5, "frames": 40},
+    "speech_synthesis/waveglow": {},
+}
+"""Tasks whose items are no rows of the batch."""
+
+
+@pytest.mark.parametrize("place", COUNTED)
+def test_items_do_not_depend_on_the_seed(place: str) -> None:
+    items, batches = [], []
+    for seed in (100, 200):
+        benchmark, run = built(of(place), **SMALL[place] | COUNTED[place], seed=seed)
+        batches.append(next(iter(benchmark.batches(run))))
+        items.append(benchmark.items(batches[-1]))
+    assert items[0] == items[1] > 0
+    first, second = (batch if hasattr(batch, "shape") else batch[0] for batch in batches)
+    assert first.shape == second.shape
+    assert not first.equal(second)

@@ -17,7 +17,7 @@ from cotenant.bench.images import class_folders
 from cotenant.datasets.sets.mnist import idx_header
 from cotenant.errors import CotenantError
 from tasks import loading
-from tasks.loading import PLACES, benchmark_of, decodes, draw_pictures, main_of
+from tasks.loading import PLACES, SMALL, benchmark_of, decodes, draw_pictures, main_of, of
 
 
 def built(name: str, **parameters: Any) -> tuple[Benchmark, Run]:
@@ -228,3 +228,15 @@ def test_loader_needs_data() -> None:
     benchmark, run = built("loader")
     with pytest.raises(MissingDataError, match="Name a folder of images with --data"):
         benchmark.batches(run)
+
+
+def test_no_layer_of_experts_holds_the_graph_of_a_step() -> None:
+    place = "natural_language_processing/moe"
+    benchmark, run = loading.built(of(place), **SMALL[place])
+    loss = benchmark.step(run, next(iter(benchmark.batches(run))))
+    assert loss.requires_grad
+    balances = [layer.balance for layer in benchmark.routed]
+    assert not any(balance.requires_grad for balance in balances)
+    assert all(balance > 0 for balance in balances)
+    # The routers learn of it all the same.
+    assert all(layer.router.weight.grad.abs().sum() > 0 for layer in benchmark.routed)

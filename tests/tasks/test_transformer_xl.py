@@ -9,14 +9,9 @@ import torch
 
 from cotenant.bench import MissingDataError
 from cotenant.bench.observed import FlopCount
-from tasks.loading import SMALL, built, main_of
+from tasks.loading import SMALL, built
 
-XL = "natural_language_processing/transformer_xl"
-
-
-@pytest.fixture(scope="module")
-def main() -> Any:
-    return main_of(XL)
+PLACE = "natural_language_processing/transformer_xl"
 
 
 def model_of(main: Any, layers: int = 2, target: int = 5, memory: int = 3) -> Any:
@@ -29,7 +24,7 @@ def model_of(main: Any, layers: int = 2, target: int = 5, memory: int = 3) -> An
 
 @pytest.mark.parametrize(("optim", "name"), [("lamb", "LAMB"), ("adam", "Adam")])
 def test_the_base_model_has_lamb_and_the_large_one_adam(main: Any, optim: str, name: str) -> None:
-    benchmark, run = built(main.LongMemory, **SMALL[XL], optim=optim, lr=0.01)
+    benchmark, run = built(main.LongMemory, **SMALL[PLACE], optim=optim, lr=0.01)
     assert type(benchmark.optimizer).__name__ == name
     (batch,) = itertools.islice(benchmark.batches(run), 1)
     learned = [benchmark.step(run, batch).item() for _ in range(20)]
@@ -37,7 +32,7 @@ def test_the_base_model_has_lamb_and_the_large_one_adam(main: Any, optim: str, n
 
 
 def test_operations_are_those_that_are_counted(main: Any) -> None:
-    benchmark, run = built(main.LongMemory, **SMALL[XL])
+    benchmark, run = built(main.LongMemory, **SMALL[PLACE])
     batch = next(benchmark.batches(run))
     with FlopCount() as count:
         benchmark.step(run, batch)
@@ -99,7 +94,7 @@ def test_the_memory_is_what_the_layers_have_read_last(main: Any) -> None:
 
 
 def test_a_step_goes_on_from_the_step_before(main: Any) -> None:
-    benchmark, run = built(main.LongMemory, **SMALL[XL])
+    benchmark, run = built(main.LongMemory, **SMALL[PLACE])
     batch, states = next(benchmark.batches(run)), benchmark.memories.states_lbmw
     assert not states.any()
     benchmark.step(run, batch)
@@ -108,19 +103,19 @@ def test_a_step_goes_on_from_the_step_before(main: Any) -> None:
 
 
 def test_words_follow_zipfs_law_and_16_bit_pads_their_number(main: Any) -> None:
-    benchmark, run = built(main.LongMemory, **SMALL[XL] | {"words": 203, "batch_size": 500})
+    benchmark, run = built(main.LongMemory, **SMALL[PLACE] | {"words": 203, "batch_size": 500})
     words = next(benchmark.batches(run))
     assert (words.shape, words.min(), benchmark.items(words)) == ((500, 7), 0, 3000)
     assert 190 < words.max() < 203
     assert 5 < words.float().median() < 25
     assert benchmark.model.embedding.num_embeddings == 203
-    assert built(main.LongMemory, **SMALL[XL] | {"words": 203, "precision": "bf16"})[0].model_words == 208
+    assert built(main.LongMemory, **SMALL[PLACE] | {"words": 203, "precision": "bf16"})[0].model_words == 208
 
 
 def test_a_text_is_read_on_in_every_row(main: Any, tmp_path: Path) -> None:
     """25 words for 2 rows of 12, the most frequent word 0."""
     (tmp_path / "wiki.train.tokens").write_text(" ".join(["<unk>"] * 2 + [f"w{number}" for number in range(22)]) + "\n")
-    benchmark, run = built(main.LongMemory, **SMALL[XL] | {"data": tmp_path, "target": 4})
+    benchmark, run = built(main.LongMemory, **SMALL[PLACE] | {"data": tmp_path, "target": 4})
     first, second, again = itertools.islice(benchmark.batches(run), 3)
     assert (first.shape, benchmark.items(first)) == ((2, 5), 8)
     assert first.tolist() == [[0, 0, 1, 2, 3], [11, 12, 13, 14, 15]]

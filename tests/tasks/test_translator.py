@@ -13,17 +13,13 @@ from bench.small import warmed
 from cotenant.bench import MissingDataError, Run
 from cotenant.datasets.sets.wmt16 import content, recipe
 from tasks import loading
-from tasks.loading import losses, main_of
+from tasks.loading import losses
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
+PLACE = "natural_language_processing/rnn_translator"
 SMALL: dict[str, Any] = {"batch_size": 4, "hidden": 16, "words": 200, "dropout": 0.0, "lr": 0.01}
 EN, DE, LISTED = "train.tok.clean.bpe.32000.en", "train.tok.clean.bpe.32000.de", "vocab.bpe.32000"
-
-
-@pytest.fixture(scope="module")
-def main() -> Any:
-    return main_of("natural_language_processing/rnn_translator")
 
 
 @pytest.fixture

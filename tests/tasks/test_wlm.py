@@ -14,17 +14,13 @@ from cotenant.bench import MissingDataError, Run
 from cotenant.datasets.dataset import File
 from cotenant.datasets.sets.wikitext import VOCABULARY, content
 from tasks import loading
-from tasks.loading import losses, main_of, skip_without_lstm
+from tasks.loading import losses, skip_without_lstm
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 MODELS = ["GRU", "LSTM", "RNN_TANH", "RNN_RELU", "Transformer"]
+PLACE = "natural_language_processing/word_language_model"
 SMALL: dict[str, Any] = {"batch_size": 3, "words": 100, "emsize": 12, "nhid": 12, "dropout": 0.0, "bptt": 7, "lr": 2.0}
-
-
-@pytest.fixture(scope="module")
-def main() -> Any:
-    return main_of("natural_language_processing/word_language_model")
 
 
 @pytest.fixture

@@ -73,9 +73,11 @@ def arguments_of(benchmark: BenchmarkParameters) -> dict[str, Any]:
 
 def without_effect(parsed: Parsed, run: Run) -> list[str]:
     """Return the given flags that did nothing: those the benchmark declares as such, and those nobody heeded."""
-    names = [name for name in _NOT_FOR_ALL if name not in run.heeded and parsed.values[name] is not False]
-    names += [name for name, value in run.benchmark.fixed.items() if parsed.values[name] != value]
-    return [*parsed.ignored, *(f"--{name.replace('_', '-')}" for name in names if name in parsed.given)]
+    unheeded = parsed.given - run.heeded
+    names = [name for name in _NOT_FOR_ALL if name in unheeded and parsed.values[name] is not False]
+    fixed = run.benchmark.fixed.items()
+    names += [name for name, value in fixed if name in parsed.given and parsed.values[name] != value]
+    return [*parsed.ignored, *(f"--{name.replace('_', '-')}" for name in names)]
 
 
 def tenant_facts(run: Run, loop: Loop) -> dict[str, Any]:

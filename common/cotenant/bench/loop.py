@@ -134,7 +134,7 @@ class Loop:
         """Load the device as observations of `number` batches do, unmeasured, until this moment of the clock."""
         run = self._run
         # All ranks or none, as in the warm-up.
-        while clock_ns() < until_ns if run.world.size == 1 else run.world.any_says(clock_ns() < until_ns, run.chosen):
+        while run.world.any_says(clock_ns() < until_ns, run.chosen):
             for _ in range(number):
                 self._work.step(run, next(self._work.batches))
             run.chosen.synchronize()
