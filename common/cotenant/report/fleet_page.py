@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from markupsafe import Markup
-
 from cotenant.fleet.inventory import Minority
 from cotenant.fleet.judgement import ORDER, Judged, coverage
 from cotenant.report.fleet import commands, headline, inventory_grid, matrix_grid, notes, verdict_grid
@@ -25,22 +23,22 @@ def fleet_page(title: str, judged: Judged, odd: Sequence[Minority], groups: Grid
     """Return the page; `groups` is the table of two groups side by side, where they were asked for."""
     records = judged.gathered.records
     findings = [] if records is None else reported_findings(records)
-    doubt = "" if records is None else _doubt(records)
+    doubt, to_paste, tested = "" if records is None else _doubt(records), commands(judged), coverage(judged)
     return template("fleet.html.j2").render(
         title=title,
         subtitle=f"{judged.gathered.frame.height:,} records",
         answer=headline(judged),
         doubt=doubt,
         kind="bad" if not judged.accepted else "some" if doubt else "good",
-        findings=html(findings_grid(findings, {})) if findings else "",
+        findings=html(findings_grid(findings, {})),
         cards=list(_cards(judged)),
         verdicts=html(verdict_grid(judged)),
-        notes=[line for line in notes(judged) if line not in commands(judged) and line not in coverage(judged)],
-        coverage=coverage(judged),
-        commands=commands(judged),
+        notes=[line for line in notes(judged) if line not in to_paste and line not in tested],
+        coverage=tested,
+        commands=to_paste,
         matrices=[html(matrix_grid(of, judged)) for of in judged.classes],
         distributions=list(_distributions(judged)),
-        inventory=html(inventory_grid(odd)) if odd else "",
+        inventory=html(inventory_grid(odd)),
         groups=html(groups) if groups is not None else "",
         of_groups=groups.title if groups is not None else "",
     )
@@ -66,11 +64,8 @@ def _cards(judged: Judged) -> Iterator[Card]:
             named = [each.node.name for each in judged.nodes if each.verdict is verdict]
             yield Card(verdict, str(counts[verdict]), ", ".join(named[:3]) + (" ..." if len(named) > 3 else ""))
     jobs = {job for of in judged.classes for job in of.members.jobs}
-    yield Card("Tested", str(len(jobs)), f"{'job' if len(jobs) == 1 else 'jobs'} in {_classes(judged)}")
-
-
-def _classes(judged: Judged) -> str:
-    return many(len(judged.classes), "class", "es") + " of equal hardware"
+    classes = f"{many(len(judged.classes), 'class', 'es')} of equal hardware"
+    yield Card("Tested", str(len(jobs)), f"{'job' if len(jobs) == 1 else 'jobs'} in {classes}")
 
 
 def _distributions(judged: Judged) -> Iterator[Picture]:
@@ -85,4 +80,4 @@ def _distributions(judged: Judged) -> Iterator[Picture]:
             outliers = [name for name, is_low in zip(names, low[:, job], strict=True) if is_low]
             caption += f"; outliers: {', '.join(outliers[:6])}" if outliers else ""
             drawn = distribution(ratios[:, job], low[:, job], names, f"d{index}-{job}")
-            yield Picture(Markup(drawn), f"{label}{of_class}", caption)
+            yield Picture(drawn, f"{label}{of_class}", caption)

@@ -95,9 +95,7 @@ def series_of(entries: Iterable[HistoryEntry], margin: float) -> tuple[RateSerie
     series: list[RateSeries] = []
     for _, members in sorted(groups.items(), key=lambda pair: pair[0]):
         works = _by_work(members)
-        series += [
-            _series(launches, work, distinguishing_values(work, works), margin) for work, launches in works.items()
-        ]
+        series += (_series(of, work, distinguishing_values(work, works), margin) for work, of in works.items())
     return tuple(series)
 
 
@@ -201,18 +199,25 @@ LEGEND = (
 def history_grid(series: Sequence[RateSeries]) -> Grid:
     """Return a row per series, grouped by suite, host and device; changes and launches without a rate stand below."""
     groups = []
-    for (suite, host, device), members in grouped(series, lambda each: (each.suite, each.host, each.device)).items():
-        where = f"{host or 'an unnamed host'}: {device or 'unknown device'}"
+    for members in by_place(series):
+        place = members[0]
+        where = f"{place.host or 'an unnamed host'}: {place.device or 'unknown device'}"
         notes = [words for each in members for words in _below(each)]
-        groups.append(RowGroup([row(COLUMNS, each) for each in members], suite or "suite", where, notes))
+        groups.append(RowGroup([row(COLUMNS, each) for each in members], place.suite or "suite", where, notes))
     # Every launch's rate is in the document.
     document = {"schema": "cotenant-trends-1", "series": [{"n": each.n} | asdict(each) for each in series]}
     return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)] if series else [], fields=FIELDS, document=document)
 
 
+def by_place(series: Sequence[RateSeries]) -> list[list[RateSeries]]:
+    """Return the series in the groups of the view: those of one suite, host and device together."""
+    return [*grouped(series, lambda each: (each.suite, each.host, each.device)).values()]
+
+
 def _start(series: RateSeries, at: int, field: str) -> Cell:
-    start = series.starts[at] if series.starts else None
-    return Cell(_day(start), {field: None if start is None else start.isoformat()})
+    if not series.starts:
+        return Cell(values={field: None})
+    return Cell(_day(series.starts[at]), {field: series.starts[at].isoformat()})
 
 
 def _level(series: RateSeries) -> Measurement | None:
@@ -224,27 +229,23 @@ def _trend(series: RateSeries) -> Cell:
     if (trend := series.trend) is None:
         return Cell()
     low, high = trend.interval
-    values = dict(zip(TREND, (trend.ratio, low, high, trend.p), strict=True))
-    return Cell(
-        f"{change(trend.ratio)} % ({change(low)} .. {change(high)})" if trend.real else f"none (p {trend.p:.2f})",
-        values,
-    )
+    text = f"{change(trend.ratio)} % ({change(low)} .. {change(high)})" if trend.real else f"none (p {trend.p:.2f})"
+    return Cell(text, dict(zip(TREND, (trend.ratio, low, high, trend.p), strict=True)))
 
 
 def _changes(series: RateSeries) -> Cell:
-    marks = ["?" if each.provisional else "" for each in series.changes]
-    pairs = list(zip(series.changes, marks, strict=True))
-    exactly = "; ".join(f"{each.start.isoformat()} {each.ratio:.4f}{mark}" for each, mark in pairs)
-    days = "; ".join(f"{_day(each.start)} {change(each.ratio)} %{mark}" for each, mark in pairs)
-    return Cell(days, {"changes": exactly})
+    days, exactly = [], []
+    for each in series.changes:
+        mark = "?" if each.provisional else ""
+        days.append(f"{_day(each.start)} {change(each.ratio)} %{mark}")
+        exactly.append(f"{each.start.isoformat()} {each.ratio:.4f}{mark}")
+    return Cell("; ".join(days), {"changes": "; ".join(exactly)})
 
 
 COLUMNS: Sequence[Column[RateSeries]] = (
     *place_columns(lambda series: series, "suite", "host", "device"),
     Column("job", lambda series: Cell(series_name(series), {"job": series.job, "label": series.label}), left=True),
-    Column(
-        "unit", lambda series: Cell(f"{series.unit}/s" if series.unit else ABSENT, {"unit": series.unit}), left=True
-    ),
+    Column("unit", lambda each: Cell(f"{each.unit}/s" if each.unit else ABSENT, {"unit": each.unit}), left=True),
     Column("n", lambda series: Cell(str(series.n), {"n": series.n, "older": series.older})),
     Column("first", lambda series: _start(series, 0, "first")),
     Column("last", lambda series: _start(series, -1, "last")),
@@ -273,8 +274,8 @@ def sparkline(rates: Sequence[float]) -> str:
     return "".join(BARS[round((rate / high - low / high) / (1 - low / high) * (len(BARS) - 1))] for rate in shown)
 
 
-def _day(start: datetime | None) -> str:
-    return ABSENT if start is None else f"{start:%Y-%m-%d}"
+def _day(start: datetime) -> str:
+    return f"{start:%Y-%m-%d}"
 
 
 def _size_and_cause(point: RateChange) -> tuple[str, str]:

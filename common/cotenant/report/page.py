@@ -11,7 +11,7 @@ import polars as pl
 from markupsafe import Markup
 
 from cotenant.report import mlbench
-from cotenant.report.answer import MOST_HOSTS, UNNAMED, answers, sentences, shares_of
+from cotenant.report.answer import MOST_HOSTS, UNNAMED, JobShares, answers, sentences, shares_of
 from cotenant.report.beside import mix_blocks
 from cotenant.report.duets import LEGEND as OF_DUETS
 from cotenant.report.duets import duet_lines, duet_sentence, duets_grid
@@ -93,10 +93,10 @@ def page(
         cards=[*(_score_cards(against) if against else ()), *_host_cards(summary, findings)],
         missing=list(dict.fromkeys(name for score in scores for name in score.missing)),
         hosts=html(hosts_grid(summary)),
-        duets=html(duets_grid(summary.in_duets)) if duets else "",
+        duets=html(duets_grid(summary.in_duets)),
         duet_sentences=duets,
         of_duets=OF_DUETS,
-        results=html(jobs_grid(summary, against.targets if against else {}), OF_PANELS) if summary.jobs else "",
+        results=html(jobs_grid(summary, against.targets if against else {}), OF_PANELS),
         explanations=explanations(summary),
         jobs=job_cards(summary, POINTS),
         devices=html(matrix_grid(devices, device_names(devices, summary), rows)) if len(devices) > 1 else "",
@@ -108,9 +108,9 @@ def page(
         meters=_meters(summary),
         machines=machines(summary),
         first=first_steps(findings),
-        findings=html(findings_grid(findings, anchors)) if findings else "",
+        findings=html(findings_grid(findings, anchors)),
         failures=loss_sentences(lost)[:FAILURES_ON_TOP],
-        losses=html(losses_grid(lost)) if lost else "",
+        losses=html(losses_grid(lost)),
         notes=[*summary.notes, *skipped],
         failed=sum(len(rows.where(~pl.col("completed"))) for rows in everything),
         total=sum(map(len, everything)),
@@ -137,18 +137,19 @@ def _charts(summary: Summary) -> list[tuple[Picture, Picture]]:
         return []
     charts = []
     for at, (host, of_host) in enumerate(hosts.items()):
-        name = f"{host or UNNAMED}: " if len(hosts) > 1 else ""
-        pair = [_shares(of_host, width, name, at) for width in (WIDTH, NARROW)]
-        if pair[0] is not None and pair[1] is not None:
-            charts.append((pair[0], pair[1]))
+        if rows := shares_of(of_host):
+            name = f"{host or UNNAMED}: " if len(hosts) > 1 else ""
+            title, caption = _words_of_shares(rows, any(job.mix for job in of_host.jobs))
+            wide, narrow = (
+                Picture(Markup(shares_picture(rows, f"shares{at}-{width:.0f}", width)), f"{name}{title}", caption)
+                for width in (WIDTH, NARROW)
+            )
+            charts.append((wide, narrow))
     return charts
 
 
-def _shares(summary: Summary, width: float, host: str, at: int) -> Picture | None:
-    """Return the chart on top: each user's rate over its rate alone, or over an equal share."""
-    rows = shares_of(summary)
-    if not rows:
-        return None
+def _words_of_shares(rows: Sequence[JobShares], mixed: bool) -> tuple[str, str]:
+    """Return title and caption of the chart on top: each user's rate over its rate alone, or over an equal share."""
     most = max(len(row.shares) for row in rows)
     users = ", ".join(f"{mark} user {user}" for user, mark in zip(range(most), SIGNS, strict=False))
     caption = [f"{users}{' and on' if most > len(SIGNS) else ''}", "hollow: suspect"]
@@ -163,10 +164,9 @@ def _shares(summary: Summary, width: float, host: str, at: int) -> Picture | Non
     if any(row.quick for row in rows):
         caption.append(QUICK.rstrip("."))
     title = f"Each user's rate over {'what it has alone' if len(equal) < len(rows) else 'an equal share'}"
-    if any(job.mix for job in summary.jobs):
+    if mixed:
         title = f"Beside copies of its own job: {title[0].lower()}{title[1:]}"
-    picture = Markup(shares_picture(rows, f"shares{at}-{width:.0f}", width))
-    return Picture(picture, f"{host}{title}", f"{'; '.join(caption)}.")
+    return title, f"{'; '.join(caption)}."
 
 
 def headline(summary: Summary, against: str | None = None) -> str:
@@ -211,10 +211,13 @@ def _subtitle(summary: Summary) -> str:
 def _host_cards(summary: Summary, findings: Sequence[ReportedFinding]) -> Iterator[Card]:
     """Yield the cards of each host, and one on findings."""
     hosts = summary.hosts
-    for host, of_host in hosts.items() if len(hosts) <= MOST_HOSTS else ():
-        # Of several hosts the table of them side by side has the rest.
-        for card in cards(of_host)[: 1 if len(hosts) > 1 else None]:
-            yield replace(card, name=f"{card.name}, {host or UNNAMED}") if len(hosts) > 1 else card
+    if len(hosts) == 1:
+        yield from cards(summary)
+    elif len(hosts) <= MOST_HOSTS:
+        for host, of_host in hosts.items():
+            # The table of hosts side by side has the rest.
+            clean = cards(of_host)[0]
+            yield replace(clean, name=f"{clean.name}, {host or UNNAMED}")
     severities = Counter(finding.severity for finding in findings)
     errors, warnings = severities["error"], severities["warning"]
     kinds = f"{many(warnings, 'kind')} of warning" if warnings else "no warning"
@@ -244,7 +247,7 @@ def _meters(summary: Summary) -> list[Picture]:
     for index, (host, quantity, course) in enumerate(measured):
         name, unit, _ = NAMES[quantity]
         caption = f"mean {mean_of(course):.4g} {unit} over {len(course)} launches"
-        svg = Markup(picture.over_launches(course, f"m{index}"))
+        svg = picture.over_launches(course, f"m{index}")
         shown.append(Picture(svg, f"{name}, {unit}{f' ({host})' if several else ''}", caption))
     return shown
 
@@ -257,7 +260,7 @@ def _curves(curves: Curves) -> list[dict[str, Any]]:
         if drawn is not None:
             grid = scaling_grid({series: points})
             table = html(replace(grid, groups=[replace(grid.groups[0], title="")]))
-            shown.append({"title": str(series), "svg": Markup(drawn), "table": table})
+            shown.append({"title": str(series), "svg": drawn, "table": table})
     return shown
 
 
@@ -329,8 +332,7 @@ def _processors(counts: Mapping[str, Any]) -> str:
 def page_blocks(summary: Summary) -> list[tuple[Markup, Markup | None]]:
     """Return a table and a picture for each suite and host; none where nothing was measured in two ways."""
     grid = interference_grid(summary)
-    shown = []
-    for index, (group, block) in enumerate(zip(grid.groups, interference_blocks(summary), strict=True)):
-        drawn = picture.kept(block, f"k{index}")
-        shown.append((html(replace(grid, groups=[group])), None if drawn is None else Markup(drawn)))
-    return shown
+    return [
+        (html(replace(grid, groups=[group])), picture.kept(block, f"k{index}"))
+        for index, (group, block) in enumerate(zip(grid.groups, interference_blocks(summary), strict=True))
+    ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import product
 from statistics import fmean, median
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,6 +23,7 @@ from cotenant.report.problems import rule_anchors, rules_of
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.decoded import mapping_of, part_of
 from cotenant.results.drawn import DEVICE_QUANTITIES, Course, Drawn, Kind, courses_of
+from cotenant.results.launches import grouped
 from cotenant.results.read import again, drawn
 from cotenant.results.record import MOST, Number
 from cotenant.results.table import Rows
@@ -32,11 +32,6 @@ from cotenant.text import many, printable
 LEAST_POINTS = 20
 LEAST_LOOKS = 3
 """Fewer are no course: the mean says as much."""
-INTERVALS = {
-    "none": "No interval: too few launches and observations.",
-    "within": "Dotted: 95 % interval of the median of this one launch's observations, which knows of no other launch.",
-    "over": "Shaded: 95 % interval over launches.",
-}
 WHOSE: dict[Kind, str] = {"device": "devices", "tenant": "users' slices", "host": "host"}
 
 
@@ -120,13 +115,11 @@ def _facts(job: JobSummary) -> str:
 
 def _meters(tenants: Sequence[Drawn]) -> str:
     """Return the means of a device's meters while the launches that count were timed."""
-    means: dict[str, list[float]] = defaultdict(list)
-    for meter in (meter for tenant in tenants for meter in tenant.meters):
-        means[meter.quantity].append(meter.mean)
+    means = grouped((meter for tenant in tenants for meter in tenant.meters), lambda meter: meter.quantity)
     parts = []
     for quantity in filter(means.get, DEVICE_QUANTITIES):
         name, unit, scale = NAMES[quantity]
-        parts.append(f"{name.lower()} {fmean(means[quantity]) / scale:.4g} {unit}")
+        parts.append(f"{name.lower()} {fmean(meter.mean for meter in means[quantity]) / scale:.4g} {unit}")
     return f"per device: {', '.join(parts)}" if parts else ""
 
 
@@ -145,24 +138,29 @@ def _compute(job: JobSummary) -> str:
 def _strips(
     job: JobSummary, tenants: Sequence[Drawn], ends: tuple[float, float], most: int, name: str
 ) -> Picture | None:
-    rates = defaultdict(list)
-    for tenant in tenants:
-        if tenant.spans.kept.any():
-            rates[tenant.tenant].append(tenant.spans.rates)
-    if not rates:
+    launches = grouped((tenant for tenant in tenants if tenant.spans.kept.any()), lambda tenant: tenant.tenant)
+    if not launches:
         return None
-    bands = {f"user {printable(who)}": (rates[who], job.tenants[who]) for who in job.tenants if who in rates}
+    bands = {
+        f"user {printable(who)}": ([tenant.spans.rates for tenant in launches[who]], estimate)
+        for who, estimate in job.tenants.items()
+        if who in launches
+    }
     picture, notes = strips(bands, _whole(job), ends, most, name)
     kept_count = sum(int(tenant.spans.kept.sum()) for tenant in tenants)
     n = f"n = {kept_count:,} observations, {many(len(job.rates), 'launch', 'es')}."
     title = f"Observations, in % of the median user's rate, {rate(_whole(job))}"
-    return Picture(Markup(picture), title, " ".join(filter(None, (n, INTERVALS[_intervals(job)], notes))))
+    return Picture(picture, title, " ".join(filter(None, (n, _intervals(job), notes))))
 
 
-def _intervals(job: JobSummary) -> Literal["none", "within", "over"]:
-    """Return what the intervals of a job's tenants are of."""
+def _intervals(job: JobSummary) -> str:
+    """Say over what the intervals of a job's tenants go."""
     known = [estimate for estimate in job.tenants.values() if estimate.interval is not None]
-    return "none" if not known else "within" if known[0].observations is not None else "over"
+    if not known:
+        return "No interval: too few launches and observations."
+    if known[0].observations is None:
+        return "Shaded: 95 % interval over launches."
+    return "Dotted: 95 % interval of the median of this one launch's observations, which knows of no other launch."
 
 
 def _memory(launch: Rows, name: str) -> Picture | None:
@@ -179,20 +177,20 @@ def _memory(launch: Rows, name: str) -> Picture | None:
     if not held:
         return None
     caption = "bar: the most that was in use while users were timed; line: the limit of the slice"
-    return Picture(Markup(memory(held, name)), "Memory against its limit, GiB", caption)
+    return Picture(memory(held, name), "Memory against its limit, GiB", caption)
 
 
 def _timeline(launch: Rows, tenants: Sequence[Drawn], run_id: int, name: str) -> Picture | None:
     of_launch = [tenant for tenant in tenants if tenant.run_id == run_id]
-    meetings = [tenant.meeting for tenant in of_launch if tenant.meeting is not None]
     if (pair := timeline(of_launch, name)) is None:
         return None
     picture, merged = pair
+    meetings = [tenant.meeting for tenant in of_launch if tenant.meeting is not None]
     overlap = f"overlap {at_most(min(meeting.overlap for meeting in meetings))}"
     skew = f"start skew {max(meeting.start_skew_ns for meeting in meetings) / 1e6:.2f} ms"
     took = _seconds(*launch.columns("start_time", "end_time").row(0))
     caption = "; ".join(filter(None, (overlap, skew, took, merged)))
-    return Picture(Markup(picture), f"Newest launch (R{run_id})", caption)
+    return Picture(picture, f"Newest launch (R{run_id})", caption)
 
 
 def _seconds(start: str, end: str) -> str:
@@ -233,7 +231,7 @@ def _of_quantity(kind: Kind, quantity: str, courses: Sequence[Course], name: str
     parts += [f"most {most:.4g} {unit}{f' ({whose})' if len(lines) > 1 else ''}"]
     parts += [f"a look every {np.median(np.diff(at_s)):.1f} s"]
     title = quantity_name if kind == "host" else f"{quantity_name}, {WHOSE[kind]}"
-    return Picture(Markup(over_time(at_s, lines, name)), f"{title}, {unit}", "; ".join(parts))
+    return Picture(over_time(at_s, lines, name), f"{title}, {unit}", "; ".join(parts))
 
 
 def _label(course: Course) -> str:

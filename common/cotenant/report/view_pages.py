@@ -11,9 +11,8 @@ from markupsafe import Markup
 from cotenant.report import numbers
 from cotenant.report.capacity import SHOWN, capacity_grid, capacity_sentences
 from cotenant.report.comparison import CLAIMS, OF_SUITE, SuiteComparison, comparison_grid
-from cotenant.report.grid import Grid
 from cotenant.report.history import LEGEND as OF_HISTORY
-from cotenant.report.history import RateSeries, changes_words, history_grid, series_name
+from cotenant.report.history import RateSeries, by_place, changes_words, history_grid, series_name
 from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.crowds import LeastOfUsers, over_users
 from cotenant.report.pictures.views import Ratio, over_dates, ratios
@@ -44,11 +43,8 @@ def comparison_page(a: str, b: str, lines: SuiteComparison) -> str:
     """Return the page of a comparison of the places A and B."""
     grid = comparison_grid(lines)
     counts = Counter(line.verdict for line in lines.lines)
-    cards = [
-        Card(verdict, str(counts[verdict]), f"of {many(len(lines.lines), 'job')}")
-        for verdict in Verdict
-        if counts[verdict]
-    ]
+    jobs = many(len(lines.lines), "job")
+    cards = [Card(verdict, str(counts[verdict]), f"of {jobs}") for verdict in Verdict if counts[verdict]]
     drawn = [
         Ratio(line.job, result.ratio, result.interval, line.verdict, line.verdict in CLAIMS)
         for line in lines.lines
@@ -57,10 +53,10 @@ def comparison_page(a: str, b: str, lines: SuiteComparison) -> str:
     pictures = []
     if drawn:
         margin = max(line.comparison.margin for line in lines.lines if line.comparison is not None)
-        pictures = [Picture(Markup(ratios(drawn, margin, "ratios")), "B / A", f"band: margin of {100 * margin:.1f} %")]
+        pictures = [Picture(ratios(drawn, margin, "ratios"), "B / A", f"band: margin of {100 * margin:.1f} %")]
     notes = ["".join(text for text, _ in words) for words in grid.notes]
     return simple_page(
-        f"B against A: {many(len(lines.lines), 'job')}",
+        f"B against A: {jobs}",
         f"A: {a}; B: {b}",
         [*_compared(lines), f"The suite as a whole: {OF_SUITE[lines.suite_slower]}."],
         [OF_COMPARISON, *notes],
@@ -73,8 +69,7 @@ def _compared(lines: SuiteComparison) -> Iterator[str]:
     """Yield the claims in sentences, the slowest first, or that there is none."""
     claims = [(line, line.comparison) for line in lines.lines if line.verdict in CLAIMS and line.comparison is not None]
     for line, result in sorted(claims, key=lambda pair: pair[1].ratio)[:NAMED]:
-        span = f" ({numbers.ratio_interval(*result.interval)})" if result.interval else ""
-        yield f"{line.job} is {line.verdict} in B: {numbers.ratio(result.ratio)}{span} of its rate in A."
+        yield f"{line.job} is {line.verdict} in B: {_with_span(result.ratio, result.interval)} of its rate in A."
     if not claims:
         same = sum(line.verdict is Verdict.SAME for line in lines.lines)
         yield f"No job is faster or slower in B beyond chance; {same} of {many(len(lines.lines), 'job')} are the same."
@@ -89,12 +84,12 @@ def history_page(store: str, series: Sequence[RateSeries]) -> str:
     changed = [(each, change) for each in series for change in each.changes]
     changed.sort(key=lambda pair: pair[1].start, reverse=True)
     answer = [f"{series_name(each)}: {changes_words(change)}" for each, change in changed[:NAMED]]
-    sections, first = [], 0
-    for group in grid.groups:
-        members = series[first : first + len(group.rows)]
-        first += len(members)
-        pictures = [_over_dates(each, f"h{first}-{at}") for at, each in enumerate(members) if len(each.rates) > 1]
-        sections.append(Section(f"{group.title} on {group.facts}", pictures, _without_title(grid, group.title)))
+    sections = []
+    for index, (group, members) in enumerate(zip(grid.groups, by_place(series), strict=True)):
+        pictures = [_over_dates(each, f"h{index}-{at}") for at, each in enumerate(members) if len(each.rates) > 1]
+        # The heading says what the group's title does, and charts stand for its sparklines.
+        shown = html(replace(grid, groups=[replace(group, title="", facts="")]), ("",))
+        sections.append(Section(f"{group.title} on {group.facts}", pictures, shown))
     launches = sum(each.n for each in series)
     return simple_page(
         f"History of {many(len(series), 'series', '')}",
@@ -107,13 +102,7 @@ def history_page(store: str, series: Sequence[RateSeries]) -> str:
 
 def _over_dates(series: RateSeries, name: str) -> Picture:
     changes = "; ".join(changes_words(change).rstrip(".") for change in series.changes) or "no change of level"
-    return Picture(Markup(over_dates(series, name)), f"{series_name(series)}, {series.unit or 'item'}/s", changes)
-
-
-def _without_title(grid: Grid, title: str) -> Markup:
-    """Return the table of the group of this title, which a heading has said; charts stand for its sparklines."""
-    (group,) = (group for group in grid.groups if group.title == title)
-    return html(replace(grid, groups=[replace(group, title="", facts="")]), ("",))
+    return Picture(over_dates(series, name), f"{series_name(series)}, {series.unit or 'item'}/s", changes)
 
 
 # Searches
@@ -128,7 +117,7 @@ def tuning_page(title: str, searches: Mapping[str, tuple[Search, str]]) -> str:
             for line in setting_lines(search)
             if line.gain is not None
         ]
-        picture = Picture(Markup(ratios(drawn, 0.0, f"t{at}")), "Rate over that of the job as it is", "filled: taken")
+        picture = Picture(ratios(drawn, 0.0, f"t{at}"), "Rate over that of the job as it is", "filled: taken")
         grid = search_grid(search, "", unit)
         sections.append(Section(f"{name}, {unit or 'item'}/s", [picture] if drawn else [], html(grid)))
     answer = [_won(name, search) for name, (search, _) in searches.items()]
@@ -139,8 +128,11 @@ def _won(name: str, search: Search) -> str:
     won = search.gain
     if search.best == search.space.base or won is None:
         return f"{name}: the job's own setting stays."
-    span = f" ({numbers.ratio_interval(*won.interval)})" if won.interval else ""
-    return f"{name}: {search.best} has {numbers.ratio(won.rate)}{span} times the rate of the job as it is."
+    return f"{name}: {search.best} has {_with_span(won.rate, won.interval)} times the rate of the job as it is."
+
+
+def _with_span(ratio: float, interval: tuple[float, float] | None) -> str:
+    return f"{numbers.ratio(ratio)} ({numbers.ratio_interval(*interval)})" if interval else numbers.ratio(ratio)
 
 
 # Capacity
@@ -151,9 +143,10 @@ def capacity_page(answers: Sequence[Carried], active: float | None, lines: Seque
     sections = []
     for at, found in enumerate(answers):
         title = ", ".join(filter(None, (found.label, found.share)))
-        has_table = found.searched or found.confirmed
-        pictures = [_over_users(found, f"c{at}")] if has_table else []
-        sections.append(Section(title, pictures, html(capacity_grid([found])) if has_table else Markup()))
+        pictures, seen = [], Markup()
+        if found.searched or found.confirmed:
+            pictures, seen = [_over_users(found, f"c{at}")], html(capacity_grid([found]))
+        sections.append(Section(title, pictures, seen))
     if lines:
         pasted = Markup().join(Markup("<pre>{}</pre>").format(text) for text in lines)
         sections.append(Section("What keeps it so: lines to paste", [], pasted))

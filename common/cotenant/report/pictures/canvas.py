@@ -8,18 +8,21 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
+from matplotlib.ticker import MaxNLocator
 
 INK, SOFT, LINE, ACCENT, WASH, PAPER = (f"#0{n}0{n}0{n}" for n in range(1, 7))
 _PAGE = {INK: "currentColor"} | {
@@ -81,6 +84,13 @@ def bands(labels: Sequence[str], right: float = 0.12) -> Axes:
     return axes
 
 
+def ticks(axis: Axis, most: int, show: Callable[[float], str] | None = None, **places: Any) -> None:
+    """Set about so many ticks at round values, each written as `show` says; `places` are settings of MaxNLocator."""
+    axis.set_major_locator(MaxNLocator(most, **places))
+    if show is not None:
+        axis.set_major_formatter(lambda value, _: show(value))
+
+
 def beside(axes: Axes, y: float, text: str, size: float = 7) -> None:
     """Write a number to the right of the axes, at the height y."""
     axes.annotate(
@@ -121,7 +131,7 @@ drawn: ContextVar[dict[str, Axes] | None] = ContextVar("drawn", default=None)
 """Where whoever wants a page's charts for more than the page has them put, by their names."""
 
 
-def svg(axes: Axes, name: str) -> str:
+def svg(axes: Axes, name: str) -> Markup:
     """Return the axes' figure as an SVG element for a page; `name` makes its ids unique there."""
     if (kept := drawn.get()) is not None:
         kept[name] = axes
@@ -136,7 +146,7 @@ def svg(axes: Axes, name: str) -> str:
     text = re.sub(r">\s+<", "><", _OUTSIDE.sub("", stream.getvalue())).strip()
     # What stands between tags came from files: it stays as it is.
     text = _TAG.sub(lambda tag: _shown(tag[0], name), text)
-    return _EMPTY.sub("", text).replace("<svg", '<svg aria-hidden="true"', 1)
+    return Markup(_EMPTY.sub("", text).replace("<svg", '<svg aria-hidden="true"', 1))
 
 
 def _shown(tag: str, name: str) -> str:

@@ -7,11 +7,12 @@ from statistics import fmean
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
 from cotenant.report.interference import InterferenceBlock
-from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, bands, dots, svg
+from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, bands, dots, svg, ticks
 from cotenant.report.scaling import ScalingPoint
 from cotenant.results.drawn import Meter
 from cotenant.stats.kept import Kept
@@ -20,7 +21,7 @@ from cotenant.text import printable
 Values = npt.NDArray[np.float64]
 
 
-def scaling(points: Sequence[ScalingPoint], name: str) -> str | None:
+def scaling(points: Sequence[ScalingPoint], name: str) -> Markup | None:
     """Return speed-up over devices beside the ideal line; None where there is no one-device cell to be compared to."""
     known = [(point.total_devices, point.speedup) for point in points if point.speedup is not None]
     if len(known) < 2:
@@ -48,7 +49,7 @@ def scaling(points: Sequence[ScalingPoint], name: str) -> str | None:
     return svg(axes, name)
 
 
-def over_launches(launches: Sequence[Sequence[Meter]], name: str) -> str:
+def over_launches(launches: Sequence[Sequence[Meter]], name: str) -> Markup:
     """Return one quantity over launches, in the order they ran: boxes from the lowest to the highest sample of any
     device, and lines at the mean over devices."""
     axes = axes_of(1.6)
@@ -60,8 +61,8 @@ def over_launches(launches: Sequence[Sequence[Meter]], name: str) -> str:
     axes.hlines(means, numbers - 0.4, numbers + 0.4, color=INK, linewidth=1.3)
     axes.set_xlim(0.4, len(launches) + 0.6)
     axes.set_ylim(0, 1.08 * high.max() or 1)
-    axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    ticks(axes.yaxis, 4)
+    ticks(axes.xaxis, 8, integer=True)
     return svg(axes, name)
 
 
@@ -70,7 +71,7 @@ FEW = len(DASHES)
 """So many lines can be told apart, in print too: each has its own dashes."""
 
 
-def over_time(at_s: Values, lines: Mapping[str, Values], name: str) -> str:
+def over_time(at_s: Values, lines: Mapping[str, Values], name: str) -> Markup:
     """Return lines by their names, NaN where there is nothing; of more than a few lines their range and mean."""
     axes = axes_of(1.4, right=1.0)
     values = np.ma.masked_invalid(np.stack(list(lines.values())))
@@ -84,9 +85,8 @@ def over_time(at_s: Values, lines: Mapping[str, Values], name: str) -> str:
         for label, line in zip(lines, values, strict=True):
             axes.plot(at_s, line, label=label, linewidth=1.3)
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1.1), frameon=False, fontsize=7, labelcolor=INK)
-    axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} s")
+    ticks(axes.yaxis, 4)
+    ticks(axes.xaxis, 6, "{:g} s".format)
     return svg(axes, name)
 
 
@@ -94,7 +94,7 @@ LEAST_LINES = 2
 NAME_LENGTH = 14
 
 
-def kept(block: InterferenceBlock, name: str) -> str | None:
+def kept(block: InterferenceBlock, name: str) -> Markup | None:
     """Return a band per job, a line at 1; None for fewer than two jobs, which the table shows as well.
 
     None, too, where nothing ran without slices: the chart on top of the page has what is kept in them.
@@ -108,7 +108,7 @@ def kept(block: InterferenceBlock, name: str) -> str | None:
         _mark(axes, line.kept, at - 0.12, ACCENT)
         _mark(axes, line.unsliced_kept, at + 0.12, PAPER)
     axes.set_xlim(left=0)
-    axes.xaxis.set_major_locator(MaxNLocator(6))
+    ticks(axes.xaxis, 6)
     return svg(axes, name)
 
 
@@ -126,17 +126,19 @@ NAMED, LONGEST = 4, 18
 """So many outliers have their names, of so many letters at most."""
 
 
-def distribution(ratios: npt.NDArray[np.float64], low: npt.NDArray[np.bool_], names: Sequence[str], name: str) -> str:
+def distribution(
+    ratios: npt.NDArray[np.float64], low: npt.NDArray[np.bool_], names: Sequence[str], name: str
+) -> Markup:
     """Return the share of nodes (y) at or below each rate over the median (x); the lowest outliers have their names.
 
-    `ratios`, `low` (which are outliers) and `names` are of the same nodes; a node without a rate has none.
+    `ratios`, `low` (which are outliers) and `names` are of the same nodes; a node without a rate has none, and one has.
     """
     known = np.flatnonzero(np.isfinite(ratios))
     order = known[np.argsort(ratios[known])]
-    percent, shares = 100 * ratios[order], np.arange(1, len(order) + 1) / max(len(order), 1)
+    percent, shares = 100 * ratios[order], np.arange(1, len(order) + 1) / len(order)
     axes = axes_of(1.7, right=0.25, bottom=0.36)
     axes.axvline(100, color=LINE, linewidth=1.2)
-    drawn = np.unique(np.linspace(0, len(order) - 1, min(len(order), POINTS)).astype(int)) if len(order) else order
+    drawn = np.unique(np.linspace(0, len(order) - 1, min(len(order), POINTS)).astype(int))
     axes.step(percent[drawn], shares[drawn], where="post", color=ACCENT, linewidth=1.4)
     if len(order) <= POINTS:
         dots(axes, percent, shares, 3.2, edgecolor=ACCENT)
@@ -148,8 +150,6 @@ def distribution(ratios: npt.NDArray[np.float64], low: npt.NDArray[np.bool_], na
             textcoords="offset points", color=INK, size=7,
         )  # fmt: skip
     axes.set_ylim(0, 1.06)
-    axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
-    axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} %")
+    ticks(axes.yaxis, 4, lambda share: f"{100 * share:.0f} %")
+    ticks(axes.xaxis, 6, "{:g} %".format)
     return svg(axes, name)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from cotenant.report.numbers import rate
-from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, bands, beside, boxes, dots, svg
+from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, bands, beside, boxes, dots, svg, ticks
 from cotenant.report.summary import Estimate
 from cotenant.results.drawn import Drawn, Spans
 from cotenant.results.record import Meeting
@@ -40,7 +40,7 @@ def strips(
     ends: tuple[float, float],
     most: int,
     name: str,
-) -> tuple[str, str]:
+) -> tuple[Markup, str]:
     """Return the picture, and what is to be known of it: which observations are not drawn, or not at their place.
 
     `tenants` have by their labels the rates of each launch's kept observations, and what is estimated from them. Rates
@@ -62,30 +62,29 @@ def strips(
             dots(axes, np.clip(shown, *ends), heights, 2.6, edgecolor=ACCENT, alpha=0.75, clip_on=False)
             drawn, total = drawn + len(shown), total + len(rates)
             beyond += int(np.count_nonzero((shown < ends[0]) | (shown > ends[1])))
-        half = BAND_HEIGHT / 2
-        at = np.clip(estimate.rate / whole, *ends)
-        axes.vlines(at, y - half, y + half, color=INK, linewidth=1.5, clip_on=False)
-        beside(axes, y, rate(estimate.rate))
+        _level(axes, y, np.clip(estimate.rate / whole, *ends), rate(estimate.rate))
     axes.set_xlim(*ends)
-    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.4g} %")
+    ticks(axes.xaxis, 5, lambda share: f"{100 * share:.4g} %", steps=[1, 2, 2.5, 5, 10])
     thinning = f"{drawn:,} of {total:,} observations drawn, evenly over their order." if drawn < total else ""
     outside = f"{beyond:,} beyond the axis, at its end." if beyond else ""
     return svg(axes, name), f"{thinning} {outside}".strip()
 
 
-def memory(tenants: Mapping[str, tuple[float, float]], name: str) -> str:
+def _level(axes: Axes, y: int, at: float, words: str) -> None:
+    """Draw a line across a tenant's band, and its value beside it."""
+    axes.vlines(at, y - BAND_HEIGHT / 2, y + BAND_HEIGHT / 2, color=INK, linewidth=1.5, clip_on=False)
+    beside(axes, y, words)
+
+
+def memory(tenants: Mapping[str, tuple[float, float]], name: str) -> Markup:
     """Return a bullet per tenant: the most memory that its slice held, against its limit, both in GiB."""
     axes = bands(list(tenants), right=HELD)
     for y, (most, limit) in enumerate(tenants.values()):
         boxes(axes, [(0, limit)], y, BAND_HEIGHT * 0.8, facecolor=LINE)
         boxes(axes, [(0, most)], y, BAND_HEIGHT * 0.4, facecolor=ACCENT)
-        half = BAND_HEIGHT / 2
-        axes.vlines(limit, y - half, y + half, color=INK, linewidth=1.5, clip_on=False)
-        beside(axes, y, f"{most:.3g} of {limit:.3g}")
+        _level(axes, y, limit, f"{most:.3g} of {limit:.3g}")
     axes.set_xlim(0, max(limit for _, limit in tenants.values()))
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ticks(axes.xaxis, 5, "{:g}".format)
     return svg(axes, name)
 
 
@@ -103,7 +102,7 @@ STYLES: Mapping[int, dict[str, Any]] = {
 """How observations are drawn by their kind; of one in which its tenant was held still the line through it is seen."""
 
 
-def timeline(launch: Sequence[Drawn], name: str) -> tuple[str, str] | None:
+def timeline(launch: Sequence[Drawn], name: str) -> tuple[Markup, str] | None:
     """Return the picture of one launch, and a sentence on what is not drawn; None where nobody met anybody."""
     met = [(tenant, tenant.meeting) for tenant in launch if tenant.meeting is not None and len(tenant.spans.kept)]
     if not met:
@@ -122,8 +121,7 @@ def timeline(launch: Sequence[Drawn], name: str) -> tuple[str, str] | None:
         axes.annotate(
             word, (at, 1), (0, 3), ("data", "axes fraction"), "offset points", ha="center", color=SOFT, size=7
         )
-    axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} s")
+    ticks(axes.xaxis, 6, "{:g} s".format)
     return svg(axes, name), f"Each box holds up to {merged} observations." if merged > 1 else ""
 
 

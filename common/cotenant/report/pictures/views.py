@@ -9,15 +9,15 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
+from markupsafe import Markup
 
 from cotenant.report.history import RateSeries
 from cotenant.report.numbers import rate
-from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, axes_of, beside, dots, svg
+from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, axes_of, beside, dots, svg, ticks
 from cotenant.stats.launches import across_launches
 from cotenant.text import printable
 
-NAME_LENGTH = 28
+WIDTH, NAME_LENGTH = 8.0, 28
 LETTER, MARGIN, ROW = 0.066, 0.15, 0.19
 """Inches of a letter of the names, around them, and of a row."""
 BEYOND = 0.02
@@ -36,11 +36,11 @@ class Ratio:
     sure: bool = True
 
 
-def ratios(lines: Sequence[Ratio], margin: float, name: str, width: float = 8.0) -> str:
+def ratios(lines: Sequence[Ratio], margin: float, name: str) -> Markup:
     """Return a row per ratio; between 1 - `margin` and 1 + `margin` lies what counts as no difference."""
     names = [printable(line.name)[:NAME_LENGTH] for line in lines]
     left, right = (MARGIN + LETTER * max(map(len, words)) for words in (names, [line.words for line in lines]))
-    axes = axes_of(0.5 + ROW * len(lines), right=right, width=width, left=left)
+    axes = axes_of(0.5 + ROW * len(lines), right=right, width=WIDTH, left=left)
     axes.grid(visible=False, axis="y")
     ends = [end for line in lines for end in (line.value, *(line.interval or ()))]
     low = max(1 / MOST, min([*ends, 1 - 2 * margin, 0.95]) - BEYOND)
@@ -59,12 +59,11 @@ def ratios(lines: Sequence[Ratio], margin: float, name: str, width: float = 8.0)
     axes.set_xlim(low, high)
     axes.set_ylim(len(lines) - 0.4, -0.6)
     axes.set_yticks(range(len(lines)), names, color=INK)
-    axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ticks(axes.xaxis, 6, "{:g}".format, steps=[1, 2, 2.5, 5, 10])
     return svg(axes, name)
 
 
-def over_dates(series: RateSeries, name: str) -> str:
+def over_dates(series: RateSeries, name: str) -> Markup:
     """Return a series' rates over their dates: a line at each level, and one down where the level changed."""
     axes = axes_of(1.7, left=0.7)
     seconds = np.array([start.timestamp() for start in series.starts])
@@ -81,10 +80,7 @@ def over_dates(series: RateSeries, name: str) -> str:
     for change in series.changes:
         dashes = (0, (2, 2)) if change.provisional else "-"
         axes.axvline(change.start.timestamp(), color=SOFT, linewidth=1.0, linestyle=dashes)
-    axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.yaxis.set_major_formatter(lambda value, _: rate(value))
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    long = seconds[-1] - seconds[0] > 2 * 86400
-    form = "%Y-%m-%d" if long else "%m-%d %H:%M"
-    axes.xaxis.set_major_formatter(lambda value, _: datetime.fromtimestamp(value, UTC).strftime(form))
+    form = "%Y-%m-%d" if seconds[-1] - seconds[0] > 2 * 86400 else "%m-%d %H:%M"
+    ticks(axes.yaxis, 4, rate)
+    ticks(axes.xaxis, 4, lambda value: datetime.fromtimestamp(value, UTC).strftime(form))
     return svg(axes, name)
