@@ -125,10 +125,13 @@ def _apart(a: Side, b: Side) -> str:
     times = [sorted(launch.start_time for of in side.values() for launch in of if launch.start_time) for side in (a, b)]
     if not all(times):
         return ""
-    (first_a, last_a), (first_b, last_b) = ((each[0], each[-1]) for each in times)
-    if not (last_a < first_b or last_b < first_a):
+    of_a, of_b = times
+    if of_a[-1] < of_b[0]:
+        early, late = "A", "B"
+    elif of_b[-1] < of_a[0]:
+        early, late = "B", "A"
+    else:
         return ""
-    early, late = ("A", "B") if last_a < first_b else ("B", "A")
     return (
         f"All launches of {early} ran before those of {late}: if the machine changed in between, so did the rates. "
         "Launch both by turns to tell that apart."
@@ -161,12 +164,11 @@ def confirmed(first: SuiteComparison, again: SuiteComparison) -> SuiteComparison
 
 def _confirmed(first: JobComparison, new: JobComparison) -> JobComparison:
     ratio = "" if first.comparison is None else f", {first.comparison.ratio:.4f}"
-    before = f"before {first.verdict}{ratio}"
-    more = f"; {new.note}" if new.note else ""
+    note = f"CONFIRMED by new launches (before {first.verdict}{ratio}){'; ' if new.note else ''}{new.note}"
     if new.verdict is first.verdict:
-        return replace(new, note=f"CONFIRMED by new launches ({before}){more}")
+        return replace(new, note=note)
     verdict = Verdict.UNCLEAR if new.verdict in CLAIMS else new.verdict
-    return replace(new, verdict=verdict, note=f"NOT CONFIRMED by new launches ({before}){more}")
+    return replace(new, verdict=verdict, note=f"NOT {note}")
 
 
 def _alarm(lines: Sequence[JobComparison]) -> bool | None:
@@ -179,7 +181,7 @@ def _line(
     job: str, a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions, same: bool
 ) -> JobComparison:
     rates_a, rates_b = rates_of(a), rates_of(b)
-    middles = (across_launches(rates_a).rate if rates_a else None, across_launches(rates_b).rate if rates_b else None)
+    middles = middle(rates_a), middle(rates_b)
     if (reason := _incomparable(a, b, conditions, same)) is not None:
         return JobComparison(job, Verdict.INVALID, *middles, None, reason)
     assert conditions.margin is not None
@@ -188,20 +190,23 @@ def _line(
     if result.verdict is Verdict.UNCLEAR:
         more = result.launches_needed
         notes.append(f"{more} launches a side would tell" if more else TOO_CLOSE)
-    sides = {"A": a, "B": b}
-    unknown = [side for side, of in sides.items() if not all(dict(launch.work)["benchmark"] for launch in of)]
-    if unknown:
+    works = {side: [dict(launch.work) for launch in of] for side, of in (("A", a), ("B", b))}
+    if unknown := [side for side, of in works.items() if not all(work[BENCHMARK] for work in of)]:
         notes.append(f"what {' and '.join(unknown)} ran is not known")
     if _tuned(a) != _tuned(b):
-        sizes = ["-".join(sorted({str(dict(launch.work)["batch_size"]) for launch in of})) for of in sides.values()]
+        sizes = ["-".join(sorted({str(work["batch_size"]) for work in of})) for of in works.values()]
         notes.append(f"{'A' if _tuned(a) else 'B'} is tuned, batch size {sizes[0]} -> {sizes[1]}")
-    unaudited = [side for side, of in sides.items() if any(dict(launch.work).get("audited") is False for launch in of)]
-    if unaudited:
+    if unaudited := [side for side, of in works.items() if any(work.get("audited") is False for work in of)]:
         notes.append(f"{' and '.join(unaudited)} {UNAUDITED}")
-    hosts = [" and ".join(_hosts(of)) for of in sides.values()]
+    hosts = [" and ".join(_hosts(of)) for of in (a, b)]
     if hosts[0] != hosts[1] and all(hosts):
         notes.append(f"A on {hosts[0]}, B on {hosts[1]}")
     return JobComparison(job, result.verdict, *middles, result, "; ".join(notes))
+
+
+def middle(rates: Sequence[float]) -> float | None:
+    """Return the geometric mean; None of nothing."""
+    return across_launches(rates).rate if rates else None
 
 
 def _incomparable(
@@ -260,8 +265,7 @@ OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower 
 
 def comparison_grid(lines: SuiteComparison) -> Grid:
     """Return a row per job."""
-    margins = _margin_words(lines)
-    suite = f"{margins}the suite as a whole: {OF_SUITE[lines.suite_slower]}"
+    suite = f"{_margin_words(lines)}the suite as a whole: {OF_SUITE[lines.suite_slower]}"
     notes = [((lines.apart, "yellow"),)] if lines.apart else []
     document = {"schema": "cotenant-compare-1"} | asdict(lines)
     return replace(table(COLUMNS, lines.lines), notes=[*notes, ((suite, ""),)], document=document)
@@ -275,15 +279,22 @@ def _margin_words(lines: SuiteComparison) -> str:
     return "".join(f"margin {100 * margin:.1f} %; " for margin in set(of_jobs.values()))
 
 
+JUNIT = {
+    Verdict.SLOWER: ("failure", "failures"),
+    Verdict.INVALID: ("error", "errors"),
+    Verdict.UNCLEAR: ("skipped", "skipped"),
+}
+"""The element of a verdict, and the attribute that counts it."""
+
+
 def as_junit(lines: SuiteComparison) -> str:
     """A test case per job: SLOWER is a failure, INVALID an error, UNCLEAR skipped."""
     suite = ElementTree.Element("testsuite", name="cotenant compare", tests=str(len(lines.lines)))
-    tags = {Verdict.SLOWER: "failure", Verdict.INVALID: "error", Verdict.UNCLEAR: "skipped"}
-    for tag, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
-        suite.set(attribute, str(sum(tags.get(line.verdict) == tag for line in lines.lines)))
+    for verdict, (_, total) in JUNIT.items():
+        suite.set(total, str(sum(line.verdict is verdict for line in lines.lines)))
     for line in lines.lines:
         case = ElementTree.SubElement(suite, "testcase", name=printable(line.job), classname="cotenant")
-        if line.verdict in tags:
+        if line.verdict in JUNIT:
             words = "  ".join(printable(column.of(line).text) for column in COLUMNS[1:])
-            ElementTree.SubElement(case, tags[line.verdict], message=words)
+            ElementTree.SubElement(case, JUNIT[line.verdict][0], message=words)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

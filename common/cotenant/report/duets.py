@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from cotenant.report.grid import (
     RowGroup,
     Words,
     measured_columns,
+    number,
     place_columns,
     row,
     word,
@@ -101,32 +102,32 @@ def _is_merged(name: str) -> bool:
 
 def _line(rows: Sequence[Mapping[str, Any]]) -> DuetLine:
     first = rows[0]
-    sides = {side: [one for one in rows if one["duet_side"] == side] for side in ("A", "B")}
-    rates = {side: [one["rate_items_s"] for one in of if one["rate_items_s"]] for side, of in sides.items()}
+    a, b = ([one for one in rows if one["duet_side"] == side] for side in ("A", "B"))
     failure = _failure(rows)
-    known = failure in (None, INVALID) and first["duet_ratio"] is not None
-    low, high = first["duet_low"], first["duet_high"]
+    known = first if failure in (None, INVALID) and first["duet_ratio"] is not None else {}
+    low, high = known.get("duet_low"), known.get("duet_high")
     return DuetLine(
         suite=first["suite"],
         host=first["hostname"],
         duet=_name(first),
         run_id=first["run_id"],
         isolation=first["isolation"],
-        ratio=first["duet_ratio"] if known else None,
-        interval=(low, high) if known and low is not None and high is not None else None,
-        rounds=first["duet_rounds"] if known else None,
-        a=_rate_of(rates["A"], _is_merged(_name(first))),
-        b=_rate_of(rates["B"]),
+        ratio=known.get("duet_ratio"),
+        interval=None if low is None or high is None else (low, high),
+        rounds=known.get("duet_rounds"),
+        a=_rate_of(a, _is_merged(_name(first))),
+        b=_rate_of(b),
         unit=first["unit"],
         verdict=failure or first["duet_verdict"] or INVALID,
-        settled_s=first["duet_settled_s"] if known else None,
-        a_arguments=next((one["duet_arguments"] for one in sides["A"]), ""),
-        b_arguments=next((one["duet_arguments"] for one in sides["B"]), ""),
+        settled_s=known.get("duet_settled_s"),
+        a_arguments=a[0]["duet_arguments"] if a else "",
+        b_arguments=b[0]["duet_arguments"] if b else "",
     )
 
 
-def _rate_of(rates: Sequence[float], together: bool = False) -> float | None:
+def _rate_of(side: Sequence[Mapping[str, Any]], together: bool = False) -> float | None:
     """Return the mean rate of the tenants of a side, or their sum where they are `together`."""
+    rates = [one["rate_items_s"] for one in side if one["rate_items_s"]]
     if not rates:
         return None
     return sum(rates) if together else across_launches(rates).rate
@@ -146,10 +147,6 @@ def _ratio(line: DuetLine) -> Measurement | None:
     return Measurement(line.ratio, line.interval, str(line.rounds), (line.rounds,))
 
 
-def _rate(side: str, rate: float | None) -> Cell:
-    return Cell(numbers.ABSENT if rate is None else numbers.rate(rate), {side: rate})
-
-
 COLUMNS: Sequence[Column[DuetLine]] = (
     *place_columns(lambda line: line, "suite", "host", "isolation"),
     Column("duet", lambda line: word(line.duet, "duet"), left=True),
@@ -161,21 +158,17 @@ COLUMNS: Sequence[Column[DuetLine]] = (
         show=numbers.ratio,
         span=numbers.ratio_interval,
     ),
-    Column("A", lambda line: _rate("a", line.a)),
-    Column("B", lambda line: _rate("b", line.b)),
+    Column("A", lambda line: number(line.a, numbers.rate, "a")),
+    Column("B", lambda line: number(line.b, numbers.rate, "b")),
     Column("unit", lambda line: Cell(f"{line.unit or 'item'}/s", {"unit": line.unit}), left=True),
-    Column(
-        "verdict",
-        lambda line: word(line.verdict, "verdict", STYLES.get(line.verdict, "")),
-        left=True,
-    ),
+    Column("verdict", lambda line: word(line.verdict, "verdict", STYLES.get(line.verdict, "")), left=True),
 )
 
 
 def duets_grid(records: Rows) -> Grid:
     """Return a row for each launch, with its sentence below, and at the end failures and the worst findings."""
     lines = duet_lines(records)
-    rows = [row(COLUMNS, line, [*_words(line)]) for line in lines]
+    rows = [row(COLUMNS, line, _words(line)) for line in lines]
     document = {"schema": "cotenant-duet-1", "duets": [asdict(line) for line in lines]}
     below = lines_below(losses(records), (), reported_findings(records))
     return Grid(
@@ -183,9 +176,9 @@ def duets_grid(records: Rows) -> Grid:
     )
 
 
-def _words(line: DuetLine) -> Iterator[Words]:
-    yield ((f"A: {line.a_arguments or 'the job as it is'}; B: {line.b_arguments or 'the job as it is'}", "dim"),)
-    yield ((duet_sentence(line), "bold"),)
+def _words(line: DuetLine) -> list[Words]:
+    a, b = (arguments or "the job as it is" for arguments in (line.a_arguments, line.b_arguments))
+    return [((f"A: {a}; B: {b}", "dim"),), ((duet_sentence(line), "bold"),)]
 
 
 def duet_sentence(line: DuetLine) -> str:

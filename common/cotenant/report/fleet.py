@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -37,7 +37,9 @@ FIELDS = (
     "hardware", "launches", "shared",
 )  # fmt: skip
 
-Line = tuple[NodeJudgement, Grounds | None]
+ACCEPTED = Grounds(NodeVerdict.ACCEPT, "")
+Line = tuple[NodeJudgement, Grounds]
+"""A node and one thing that is held against it, ACCEPTED for nothing."""
 
 
 def fleet_grids(judged: Judged, odd: Sequence[Minority]) -> list[Grid]:
@@ -48,9 +50,9 @@ def fleet_grids(judged: Judged, odd: Sequence[Minority]) -> list[Grid]:
 def verdict_grid(judged: Judged, odd: Sequence[Minority] = ()) -> Grid:
     """Return a row for each thing that is held against a node, and, of few nodes, for each that is accepted."""
     nodes = judged.nodes
-    everyone: list[Line] = [(each, reason) for each in nodes for reason in (each.reasons or (None,))]
+    everyone: list[Line] = [(each, reason) for each in nodes for reason in (each.reasons or (ACCEPTED,))]
     rows = [
-        row(COLUMNS, line) if line[1] is not None or len(nodes) <= FEW_NODES else Row(values=dict(_values(line)))
+        row(COLUMNS, line) if line[1] is not ACCEPTED or len(nodes) <= FEW_NODES else Row(values=_values(line))
         for line in everyone
     ]
     return Grid(
@@ -62,7 +64,7 @@ def verdict_grid(judged: Judged, odd: Sequence[Minority] = ()) -> Grid:
         document={
             "schema": "cotenant-fleet-report-1",
             "accepted": judged.accepted,
-            "nodes": [dict(_values(line)) for line in everyone],
+            "nodes": [_values(line) for line in everyone],
             "inventory": [
                 {"fact": each.fact, "usual": each.usual, "value": each.value, "nodes": list(each.nodes)} for each in odd
             ],
@@ -108,33 +110,23 @@ def commands(judged: Judged) -> list[str]:
 
 def reason_words(reason: Grounds) -> str:
     """Return `SLOW compute -4.1 %`."""
-    size = "" if reason.ratio is None else f"{change(reason.ratio)} %"
-    return " ".join(filter(None, (reason.verdict, reason.what, size)))
+    return " ".join(filter(None, (reason.verdict, reason.what, _size(reason))))
 
 
-def _values(line: Line) -> Iterator[tuple[str, Value]]:
+def _size(reason: Grounds) -> str:
+    return "" if reason.ratio is None else f"{change(reason.ratio)} %"
+
+
+def _values(line: Line) -> dict[str, Value]:
     of, reason = line
-    low, high = (None, None) if reason is None or reason.interval is None else reason.interval
-    yield from zip(
-        FIELDS,
-        (
-            of.node.name, of.node.host, str(NodeVerdict.ACCEPT if reason is None else reason.verdict),
-            reason and reason.what, reason and reason.ratio, low, high, reason and reason.rounds,
-            reason and reason.runs, reason and reason.sentence, reason and reason.record, of.node.hardware,
-            of.launches, str(of.node.shared).lower(),
-        ),
-        strict=True,
+    node, (low, high) = of.node, reason.interval or (None, None)
+    grounds: tuple[Value, ...] = (
+        reason.what, reason.ratio, low, high, reason.rounds, reason.runs, reason.sentence, reason.record
     )  # fmt: skip
-
-
-def _verdict(line: Line) -> Cell:
-    verdict = NodeVerdict.ACCEPT if line[1] is None else line[1].verdict
-    return Cell(verdict, dict(_values(line)), STYLES[verdict])
-
-
-def _of_grounds(shown: Callable[[Grounds], str]) -> Callable[[Line], Cell]:
-    """Return the function that shows something of what is held against a node; nothing of one that is accepted."""
-    return lambda line: Cell("" if line[1] is None else shown(line[1]))
+    if reason is ACCEPTED:
+        grounds = (None,) * len(grounds)
+    facts = (node.hardware, of.launches, str(node.shared).lower())
+    return dict(zip(FIELDS, (node.name, node.host, str(reason.verdict), *grounds, *facts), strict=True))
 
 
 def _interval(reason: Grounds) -> str:
@@ -142,19 +134,19 @@ def _interval(reason: Grounds) -> str:
 
 
 def _reason(line: Line) -> Cell:
-    if line[1] is None:
-        return Cell("")
     sentence, record = line[1].sentence, line[1].record
     return Cell(sentence, note=record) if sentence else Cell(record)
 
 
 COLUMNS: Sequence[Column[Line]] = (
     Column("node", lambda line: Cell(line[0].node.name), left=True),
-    Column("verdict", _verdict, left=True),
-    Column("what", _of_grounds(lambda of: of.what), left=True, optional=True),
-    Column("rate", _of_grounds(lambda of: "" if of.ratio is None else f"{change(of.ratio)} %"), optional=True),
-    Column("95 % interval", _of_grounds(_interval), optional=True),
-    Column("confirmed", _of_grounds(lambda of: f"{of.rounds} of {of.runs}" if of.runs else ""), optional=True),
+    Column("verdict", lambda line: Cell(line[1].verdict, _values(line), STYLES[line[1].verdict]), left=True),
+    Column("what", lambda line: Cell(line[1].what), left=True, optional=True),
+    Column("rate", lambda line: Cell(_size(line[1])), optional=True),
+    Column("95 % interval", lambda line: Cell(_interval(line[1])), optional=True),
+    Column(
+        "confirmed", lambda line: Cell(f"{line[1].rounds} of {line[1].runs}" if line[1].runs else ""), optional=True
+    ),
     Column("launches", lambda line: Cell(str(line[0].launches))),
     Column("shared", lambda line: Cell("shared" if line[0].node.shared else ""), left=True, optional=True),
     Column("reason, and a record that shows it", _reason, left=True, optional=True, words=True),
@@ -165,19 +157,21 @@ def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
     """Return nodes by jobs of one class: each rate in % of its job's median. Of many nodes those with an outlier."""
     members, ratios = of.members, of.ratios
     low = of.screening.cells.low
-    at = list(range(len(members.nodes)))
-    worst = {each.node.name: ORDER.index(each.verdict) for each in judged.nodes}
-    marked = [n for n in at if worst[members.nodes[n].name] < len(ORDER) - 1 or low[n].any()]
-    shown = at if len(at) <= FEW_NODES else sorted(marked, key=lambda n: worst[members.nodes[n].name])[:MOST_ROWS]
+    ranks = {each.node.name: ORDER.index(each.verdict) for each in judged.nodes}
+    worst = [ranks[node.name] for node in members.nodes]
+    shown = list(range(len(worst)))
+    if len(worst) > FEW_NODES:
+        marked = [n for n in shown if worst[n] < len(ORDER) - 1 or low[n].any()]
+        shown = sorted(marked, key=worst.__getitem__)[:MOST_ROWS]
     columns: list[Column[int]] = [Column("node", lambda n: word(members.nodes[n].name), left=True)]
     columns += [
         Column(f"{job} ({judged.gathered.resources[r]})" if r >= 0 else job, partial(_cell, ratios, low, j))
         for j, (job, r) in enumerate(zip(members.jobs, members.resources, strict=True))
     ]
-    facts = f"{many(len(at), 'node')}; each rate in % of its job's median over them"
+    facts = f"{many(len(worst), 'node')}; each rate in % of its job's median over them"
     if any(node.shared for node in members.nodes):
         facts += ", shared: of neighbours on one host"
-    if len(shown) < len(at):
+    if len(shown) < len(worst):
         facts += f"; {len(shown)} with an outlier are shown"
     return Grid(columns, [RowGroup([row(columns, n) for n in shown], members.nodes[0].hardware, facts)])
 
@@ -203,15 +197,13 @@ def cells(judged: Judged) -> pl.DataFrame:
         members = of.members
         logs = np.concatenate([members.screening[None], members.rounds])
         at, node, job = np.nonzero(np.isfinite(logs))
-        frame, names = judged.gathered.frame, [node.name for node in members.nodes]
-        hosts = [node.host for node in members.nodes]
-        rows = members.at[at, node, job]
+        frame, rows = judged.gathered.frame, members.at[at, node, job]
         ratios, low = of.ratios[node, job], of.screening.cells.low[node, job]
         parts.append(
             pl.DataFrame(
                 {
-                    "node": np.array(names)[node],
-                    "host": np.array(hosts)[node],
+                    "node": np.array([each.name for each in members.nodes])[node],
+                    "host": np.array([each.host for each in members.nodes])[node],
                     "hardware": members.nodes[0].hardware,
                     "job": np.array(members.jobs)[job],
                     "resource": np.array([*judged.gathered.resources, ""])[members.resources[job]],

@@ -10,7 +10,7 @@ import numpy as np
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.fleet.gathered import Gathered
-from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_grid
+from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_grid, middle
 from cotenant.report.grid import Grid
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, grouped, rates_of
 from cotenant.stats.comparison import compare, margin_of
@@ -59,18 +59,18 @@ def groups_grid(groups: Mapping[str, Sequence[str]], gathered: Gathered) -> Grid
 
 def _line(job: str, a: Sequence[list[LaunchRecords]], b: Sequence[list[LaunchRecords]]) -> JobComparison:
     means_a, means_b = ([across_launches(rates_of(node)).rate for node in side] for side in (a, b))
-    middles = [across_launches(means).rate if means else None for means in (means_a, means_b)]
+    middles = middle(means_a), middle(means_b)
     launches = [launch for node in (*a, *b) for launch in node]
     difference = difference_of([launch.work for launch in launches], HARDWARE_AND_SOFTWARE)
     if not means_a or not means_b or difference is not None:
         why = "no node with a rate" if difference is None else difference_words(*difference)
-        return JobComparison(job, Verdict.INVALID, middles[0], middles[1], None, why)
+        return JobComparison(job, Verdict.INVALID, *middles, None, why)
     margin = margin_of(_noise([*a, *b]))
     result = compare(means_a, means_b, margin)
     note = f"margin {100 * margin:.1f} %"
     if result.verdict is Verdict.UNCLEAR and result.launches_needed:
         note += f"; {result.launches_needed} nodes a side would tell"
-    return JobComparison(job, result.verdict, middles[0], middles[1], result, note)
+    return JobComparison(job, result.verdict, *middles, result, note)
 
 
 def _noise(nodes: Sequence[list[LaunchRecords]]) -> float | None:

@@ -27,6 +27,8 @@ from cotenant.text import many
 
 Document = Mapping[str, Any]
 """The document that `plan --json` prints, or a part of it."""
+Letters = Mapping[int | None, tuple[str, Style]]
+"""Each tenant's letter, that of its part of the processors, and its colour; those of nobody under None."""
 
 WIDEST = 120
 _FRAME = 4  # a box's two borders and the spaces inside them
@@ -104,64 +106,55 @@ def _boxes(plan: Document, width: int) -> Columns:
 
     A box begins each row with its first processor. One node's memory is the machine's, which the heading has.
     """
-    boxes, parts_of, total = plan["boxes"], _parts_of(plan), _part_total(plan)
+    boxes, letters, room = plan["boxes"], _letters(plan), width - _FRAME
     several = len({box["node"] for box in boxes}) > 1
     ids = max(len(str(core["processors"][0])) for core in _cores(boxes))
     shown: list[tuple[str, list[Text]]] = []
     for box in boxes:
         where = [] if box["package"] is None else [f"socket {box['package']}"]
         where += [f"node {box['node']}", _size(box["memory_bytes"])] if several else []
-        rows = [*_core_rows(box["cores"], parts_of, total, ids, width - _FRAME)] or [Text("no processors", "dim")]
-        shown.append((", ".join(where), [*rows, *_device_lines(box["devices"], parts_of, total, width - _FRAME)]))
+        rows = [*_core_rows(box["cores"], letters, ids, room)] or [Text("no processors", "dim")]
+        shown.append((", ".join(where), [*rows, *_device_lines(box["devices"], letters, room)]))
     if homeless := plan["homeless_devices"]:
-        shown.append(("on an unknown node", _device_lines(homeless, parts_of, total, width - _FRAME)))
+        shown.append(("on an unknown node", _device_lines(homeless, letters, room)))
     widest = max(max(len(title) + 2, *(line.cell_len for line in lines)) for title, lines in shown)
+    wide = min(width, widest + _FRAME)
     panels = [
-        Panel(
-            rich_console.Group(*lines), title=title, title_align="left", box=ROUNDED, width=min(width, widest + _FRAME)
-        )
+        Panel(rich_console.Group(*lines), title=title, title_align="left", box=ROUNDED, width=wide)
         for title, lines in shown
     ]
     return Columns(panels, padding=0)
 
 
-def _parts_of(plan: Document) -> Mapping[int, int]:
-    """Return which part of the processors each tenant has."""
-    return {tenant["tenant"]: tenant["part"] for tenant in plan["tenants"]}
+def _letters(plan: Document) -> Letters:
+    parts = {tenant["tenant"]: tenant["part"] for tenant in plan["tenants"]}
+    total = len(set(parts.values()))
+    return {tenant: (name_of(part, total), style_of(part)) for tenant, part in {**parts, None: None}.items()}
 
 
-def _part_total(plan: Document) -> int:
-    return len({tenant["part"] for tenant in plan["tenants"]})
-
-
-def _core_rows(
-    cores: Sequence[Document], parts_of: Mapping[int, int], total: int, ids: int, width: int
-) -> Iterator[Text]:
+def _core_rows(cores: Sequence[Document], letters: Letters, ids: int, width: int) -> Iterator[Text]:
     """Yield rows of cores that are alike in width and kind: all of them, or a power of two, as machines count."""
     for (threads, kind), group in groupby(cores, key=lambda core: (len(core["processors"]), core["kind"])):
         alike = list(group)
         room = width - ids - len(_GAP) - (len(_GAP + kind) if kind else 0)
-        most = max(1, min(_ROW, (room + 1) // (threads * len(name_of(None, total)) + 1)))
+        most = max(1, min(_ROW, (room + 1) // (threads * len(letters[None][0]) + 1)))
         per_row = len(alike) if len(alike) <= most else 1 << (most.bit_length() - 1)
         for start in range(0, len(alike), per_row):
             row = alike[start : start + per_row]
             cells = Text(" ").join(
-                _names([parts_of[sharers[0]] if sharers else None for sharers in core["tenants"]], total)
+                Text.assemble(*(letters[sharers[0] if sharers else None] for sharers in core["tenants"]))
                 for core in row
             )
             first = str(row[0]["processors"][0]).rjust(ids)
             yield Text.assemble((first, "dim"), _GAP, cells, (f"{_GAP}{kind}" if kind else "", "dim"))
 
 
-def _device_lines(devices: Sequence[Document], parts_of: Mapping[int, int], total: int, room: int) -> list[Text]:
+def _device_lines(devices: Sequence[Document], letters: Letters, room: int) -> list[Text]:
     """Return, for each name of device, its devices with their tenants: `NVIDIA H200  0 A  1 B`."""
     lines: list[Text] = []
     for name, group in groupby(devices, key=lambda device: str(device["name"])):
         cells = Text(_GAP).join(
-            Text.assemble(
-                f"{device['label']} ",
-                _names(list(dict.fromkeys(parts_of[tenant] for tenant in device["tenants"])) or [None], total),
-            )
+            Text.assemble(f"{device['label']} ", *dict.fromkeys(letters[each] for each in device["tenants"] or [None]))
             for device in group
         )
         line = Text.assemble((name, "italic"), _GAP, cells)
@@ -171,12 +164,19 @@ def _device_lines(devices: Sequence[Document], parts_of: Mapping[int, int], tota
 
 def _tenants(plan: Document) -> Grid:
     """Return a row per tenant, and the rest."""
-    tenants = plan["tenants"]
+    tenants, letters = plan["tenants"], _letters(plan)
+
+    def letter(tenant: Document) -> Cell:
+        name, style = letters[tenant["tenant"]]
+        return Cell(name, style=str(style))
+
     columns: Sequence[Column[Document]] = (
-        Column("", lambda tenant: _letter(tenant["part"], _part_total(plan)), left=True),
+        Column("", letter, left=True),
         Column("user", lambda tenant: word(str(tenant["tenant"]))),
         Column("processors", lambda tenant: word(tenant["processors"]), left=True),
-        Column("shared by", lambda tenant: _shared(tenant["sharers"]), optional=True),
+        Column(
+            "shared by", lambda tenant: word(str(tenant["sharers"]) if tenant["sharers"] > 1 else ""), optional=True
+        ),
         Column("cores", lambda tenant: word(str(tenant["core_total"]))),
         Column("nodes", lambda tenant: word(tenant["nodes"])),
         Column("devices", lambda tenant: word(",".join(tenant["devices"]) or ABSENT)),
@@ -189,14 +189,6 @@ def _tenants(plan: Document) -> Grid:
         left = ("nobody", "", plan["processors_unused"] or ABSENT, "", ABSENT, ABSENT, idle or ABSENT, ABSENT)
         rows.append(Row({column: word(text, style="dim") for column, text in zip(columns, left, strict=True)}))
     return Grid(columns, [RowGroup(rows)])
-
-
-def _letter(part: int, total: int) -> Cell:
-    return Cell(name_of(part, total), style=str(style_of(part)))
-
-
-def _shared(sharers: int) -> Cell:
-    return word(str(sharers)) if sharers > 1 else Cell()
 
 
 def _memory(plan: Document) -> str:
@@ -226,7 +218,3 @@ def style_of(tenant: int | None) -> Style:
     if tenant is None:
         return Style(dim=True)
     return Style(color="black", bgcolor=f"color({_COLOURS[tenant % len(_COLOURS)]})")
-
-
-def _names(tenants: Iterable[int | None], total: int) -> Text:
-    return Text.assemble(*((name_of(tenant, total), style_of(tenant)) for tenant in tenants))

@@ -140,11 +140,9 @@ def verdict(records: Sequence[Record]) -> str:
         if any(record.invalid for record in records):
             return INVALID
         return SUSPECT if any(record.suspect for record in records) else CLEAN
-    if {record.outcome for record in records} <= {"completed", INTERRUPTED}:
-        return INTERRUPTED
-    # Those that were aborted ended because of another.
     ended = [record.outcome for record in records if record.outcome not in ("completed", INTERRUPTED)]
-    return next((outcome for outcome in ended if outcome != "aborted"), "aborted")
+    # Those that were aborted ended because of another.
+    return min(ended, key=lambda outcome: outcome == "aborted", default=INTERRUPTED)
 
 
 def tenant_rates(records: Sequence[Record]) -> str:
@@ -154,16 +152,13 @@ def tenant_rates(records: Sequence[Record]) -> str:
     rates = [record.statistics.median for record in counting if record.statistics]
     if not records or len(rates) < len(records):
         return ABSENT
-    if len(records) > MOST_MIXED and len({record.unit for record in records}) > 1:
-        return f"{len(records)} rates"
+    units = [printable(record.unit) for record in records]
     if len({record.unit for record in records}) > 1:
-        parts = (
-            f"{numbers.rate(each)} {printable(record.unit)}/s" for each, record in zip(rates, records, strict=True)
-        )
-        return " + ".join(parts)
-    unit = printable(records[0].unit)
+        if len(records) > MOST_MIXED:
+            return f"{len(records)} rates"
+        return " + ".join(f"{numbers.rate(each)} {unit}/s" for each, unit in zip(rates, units, strict=True))
     text = numbers.rates(rates, " + ")
-    return f"{text} {unit}/s" if unit else text
+    return f"{text} {units[0]}/s" if units[0] else text
 
 
 def duration_words(seconds: float) -> str:
@@ -173,7 +168,16 @@ def duration_words(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-class PlainView:
+class Silent:
+    """Says nothing of a launch; views say of it as much as they show."""
+
+    def _nothing(self, *values: Any, **named: Any) -> None:
+        pass
+
+    preparing = launch = building = measuring = stopping = tick = ended = _nothing
+
+
+class PlainView(Silent):
     """A suite where nothing can be drawn: a line for each launch that has ended."""
 
     def __init__(self, planned: Sequence[Planned], tell: Callable[[str], None]) -> None:
@@ -184,8 +188,3 @@ class PlainView:
 
     def ended(self, records: Sequence[Record]) -> None:
         self.tell(str(self._progress.end(records)))
-
-    def _nothing(self, *values: Any) -> None:
-        pass
-
-    preparing = building = measuring = stopping = tick = _nothing

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import fmean
-from typing import Any
 
 from rich.console import Console, Group
 from rich.text import Text
@@ -14,7 +13,7 @@ from rich.text import Text
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, Measurement, measured_columns, table, word
 from cotenant.report.live import Drawing
-from cotenant.report.progress import duration_words
+from cotenant.report.progress import Silent, duration_words
 from cotenant.report.renderers import terminal
 from cotenant.text import printable
 from cotenant.tuning.search import Search
@@ -54,9 +53,7 @@ def _gain(line: SettingLine) -> Cell:
     if line.gain is None:
         return Cell()
     interval = line.gain.interval
-    return Cell(
-        numbers.ratio(line.gain.rate), note="" if interval is None else f"({numbers.ratio_interval(*interval)})"
-    )
+    return Cell(numbers.ratio(line.gain.rate), note=f"({numbers.ratio_interval(*interval)})" if interval else "")
 
 
 COLUMNS: Sequence[Column[SettingLine]] = (
@@ -72,7 +69,7 @@ def search_grid(search: Search, name: str, unit: str) -> Grid:
     return table(COLUMNS, setting_lines(search), name, f"{unit}/s of all users together" if unit else "")
 
 
-class PlainSearch:
+class PlainSearch(Silent):
     """A search where nothing can be drawn: a line for each launch."""
 
     def __init__(self, name: str, budget_s: float, tell: Callable[[str], None]) -> None:
@@ -87,13 +84,8 @@ class PlainSearch:
         left = ends_within_s(search, self._budget_s)
         self.tell(f"{place}  {trial.setting}  {rate}  {best}; at most {duration_words(left)} more")
 
-    def _nothing(self, *values: Any) -> None:
-        pass
 
-    launch = preparing = building = measuring = stopping = tick = ended = _nothing
-
-
-class LiveSearch(Drawing):
+class LiveSearch(Drawing, Silent):
     """A search on a terminal: the table so far, the launch that runs, and by when all is done.
 
     Like `LiveView` it is only drawn when it is told something, which never happens while tenants are timed.
@@ -127,11 +119,6 @@ class LiveSearch(Drawing):
 
     def stopping(self) -> None:
         self._say("stopping")
-
-    def _nothing(self, *values: Any) -> None:
-        pass
-
-    tick = ended = _nothing
 
     def _say(self, state: str) -> None:
         self._state = state
