@@ -28,6 +28,9 @@ class Shown(NamedTuple):
     digits: str
     unit: str
 
+    def text(self, value: float) -> str:
+        return f"{self.scale * value:{self.digits}}"
+
 
 SHOWN: Mapping[Kind, Shown] = {
     "keep": Shown("keeps", 100.0, ".3g", " %"),
@@ -73,17 +76,15 @@ def _no_answer(found: Carried) -> str:
         return f"No answer: not even one user {_has(found.requirement)}."
     if found.why != NOISE:
         return f"No answer: {found.why}"
-    users, open_ = found.users, found.users + found.step
-    held = found.confirmed.get(users)
-    if users and held is not None and held.standing(found.requirement.log) is Standing.UNCLEAR:
-        open_ = users
+    least, open_ = found.requirement.log, found.users + found.step
+    held = found.confirmed.get(found.users)
+    if found.users and held is not None and held.standing(least) is Standing.UNCLEAR:
+        open_ = found.users
     estimate = found.confirmed.get(open_)
     seen = "" if estimate is None else f": the worst of them {_shown(estimate, found.requirement)}"
-    least = found.requirement.log
     tried = (*found.searched, *found.confirmed.values())
-    sure = max(
-        (each.users for each in tried if each.users < open_ and each.standing(least) is Standing.HELD), default=0
-    )
+    carried = (each.users for each in tried if each.standing(least) is Standing.HELD)
+    sure = max((users for users in carried if users < open_), default=0)
     beyond = f" {_count(sure).capitalize()} {'are' if sure > 1 else 'is'} carried beyond doubt." if sure else ""
     longer = "more than an hour" if found.missing_s is None else f"about {duration_words(found.missing_s)} more"
     return (
@@ -95,7 +96,8 @@ def _no_answer(found: Carried) -> str:
 def _has(requirement: Requirement) -> str:
     if requirement.kind == "rate":
         return f"has at least {rate(requirement.least)} items/s"
-    least = _value(requirement.least, requirement) + SHOWN[requirement.kind].unit
+    shown = SHOWN[requirement.kind]
+    least = f"{shown.text(requirement.least)}{shown.unit}"
     if requirement.kind == "p95":
         return f"makes 95 % of its steps within {least}"
     return f"keeps at least {'half' if requirement.least == 0.5 else least} of what it has alone"
@@ -136,14 +138,9 @@ def _shown(estimate: CrowdEstimate, requirement: Requirement) -> str:
     """Return `keeps 31 % (28 to 34 %)` of the user that has least."""
     shown = SHOWN[requirement.kind]
     logs = (estimate.worst, *(estimate.interval or ()))
-    worst, *ends = (_value(requirement.shown(log), requirement) for log in logs)
+    worst, *ends = (shown.text(requirement.shown(log)) for log in logs)
     span = f" ({' to '.join(sorted(ends, key=float))}{shown.unit})" if ends else ""
     return f"{shown.verb} {worst}{shown.unit}{span}"
-
-
-def _value(value: float, requirement: Requirement) -> str:
-    shown = SHOWN[requirement.kind]
-    return f"{shown.scale * value:{shown.digits}}"
 
 
 def _count(users: int) -> str:
@@ -180,18 +177,17 @@ Line = tuple[Carried, CrowdEstimate, str]
 
 
 def _least(line: Line) -> Cell:
-    found, estimate, _ = line
-    value = found.requirement.shown(estimate.worst)
-    return Cell(_value(value, found.requirement), {"least": value})
+    requirement, estimate = line[0].requirement, line[1]
+    return number(requirement.shown(estimate.worst), SHOWN[requirement.kind].text, "least")
 
 
 def _interval(line: Line) -> Cell:
-    found, estimate, _ = line
-    if estimate.interval is None:
+    requirement, interval = line[0].requirement, line[1].interval
+    if interval is None:
         return Cell("n too small")
-    ends = sorted(found.requirement.shown(log) for log in estimate.interval)
-    shown = "-".join(_value(end, found.requirement) for end in ends)
-    return Cell(shown, {"least_low": ends[0], "least_high": ends[1]})
+    low, high = sorted(map(requirement.shown, interval))
+    show = SHOWN[requirement.kind].text
+    return Cell(f"{show(low)}-{show(high)}", {"least_low": low, "least_high": high})
 
 
 COLUMNS: Sequence[Column[Line]] = (

@@ -136,8 +136,6 @@ def _recolour(figure: Figure) -> None:
 
 def _put(artist: Artist, colour: Any, put: Any) -> None:
     """Give an artist the colour of paper where it has a marker's; its transparency stays."""
-    if isinstance(colour, str) and colour == "none":
-        return
     try:
         *_, alpha = to_rgba(colour)
         marker = to_hex(colour)

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
@@ -20,6 +21,7 @@ from cotenant.report.tables import INDEX, ColumnWork, Entry, Kind, Line
 from cotenant.results.targets import System
 
 OF_SYSTEM = ("num_gpu", "watt", "price")
+REMEDY = "--foreign names a CSV or JSON file."
 UNNAMED = ""
 """The name of the first column in their newest files."""
 _DEVICES = re.compile(r"(?<![A-Za-z0-9])(\d+)x ?(?=[A-Z0-9])")
@@ -58,17 +60,17 @@ def foreign_lines(path: Path, kind: Kind, ours: Iterable[Line] = ()) -> list[Lin
 def _rows(path: Path) -> list[Row]:
     """Return the rows with their lines' numbers, or their places in a list: blank lines are no rows."""
     text = read_foreign(path)
-    if text.lstrip().startswith("["):
-        return _objects(path, text)
     try:
+        if text.lstrip().startswith("["):
+            return _objects(path, json.loads(text))
         reader = csv.reader(text.splitlines())
         # Its own line_num is that of the blank lines before a row.
         lines = [(reader.line_num, cells) for cells in reader if cells]
-    except csv.Error as error:
-        raise CotenantError(f"{path}: {error}.", "--foreign names a CSV or JSON file.") from None
-    header = [
-        INDEX if not number and name == UNNAMED else name for number, name in enumerate(lines[0][1] if lines else [])
-    ]
+    except (csv.Error, ValueError, RecursionError) as error:
+        raise CotenantError(f"{path}: {error}.", REMEDY) from None
+    header = lines[0][1] if lines else []
+    if header[:1] == [UNNAMED]:
+        header[0] = INDEX
     if INDEX not in header:
         raise CotenantError(
             f"{path} has no column {INDEX}.", f"Its header is {INDEX},{','.join(OF_SYSTEM)},<families>."
@@ -83,14 +85,10 @@ def read_foreign(path: Path) -> str:
         with open_regular(path, follow=True) as file:
             return file.read().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise CotenantError(f"{path} cannot be read: {error}.", "--foreign names a CSV or JSON file.") from None
+        raise CotenantError(f"{path} cannot be read: {error}.", REMEDY) from None
 
 
-def _objects(path: Path, text: str) -> list[Row]:
-    try:
-        objects = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CotenantError(f"{path}: {error}.", "--foreign names a CSV or JSON file.") from None
+def _objects(path: Path, objects: list[Any]) -> list[Row]:
     if not all(isinstance(row, dict) and isinstance(row.get(INDEX), str) for row in objects):
         raise CotenantError(f"{path} is no list of systems.", f'Each is an object with "{INDEX}" and its families.')
     return list(enumerate(objects, 1))

@@ -133,12 +133,11 @@ def other_devices(newest: pl.DataFrame, expected: int | None) -> list[str]:
 
     A record of a failure counts for no host: the original's has no name of one.
     """
-    of_devices = newest.filter((pl.col("group") != "all") & pl.col("completed")).group_by(
-        "hostname", maintain_order=True
-    )
+    of_devices = newest.filter(pl.col("completed") & (pl.col("group") != "all"))
+    counts = of_devices.group_by("hostname", maintain_order=True).agg(pl.col("vcd").n_unique())
     return [
         f"There are records of {count} devices{f' of {host}' if host else ''}, not of {expected}."
-        for host, count in of_devices.agg(pl.col("vcd").n_unique()).iter_rows()
+        for host, count in counts.iter_rows()
         if expected not in (None, count)
     ]
 
@@ -160,13 +159,11 @@ def scored(
     None without expected jobs. Failures are a share of all records: one is a failure whatever work it was, and so is
     what did not fail. Those of jobs that are left out are not among them, as in the original.
     """
-    lines, asked = (
-        results(counted, targets, jobs),
-        newest.filter(~pl.col("name").str.replace(r"\.c\d{1,9}$", "").is_in(left_out)),
-    )
-    failed = failures(asked)
+    lines = results(counted, targets, jobs)
     if lines.filter(_in_score(left_out)).is_empty():
         return None
+    asked = newest.filter(~pl.col("name").str.replace(r"\.c\d{1,9}$", "").is_in(left_out))
+    failed = failures(asked)
     return lines, failed, asked.height, score(lines, failures_pass(len(failed), asked.height), left_out)
 
 

@@ -73,24 +73,23 @@ SHOWN: dict[str, Callable[[Any], str]] = {
 
 def results_grid(report: Report) -> Grid:
     """Return a row per job against its target, with the work in which it differs from that of the target."""
-    works = report.works
-    work: Column[Any] = Column(
-        "other work", lambda line: word(works.get(line["job"], ""), "", "yellow"), left=True, optional=True
-    )
-    return replace(_grid(report.results.select(RESULT_FIELDS), [OF_MEANS], [work]), fields=RESULT_FIELDS)
+
+    def work(line: Mapping[str, Any]) -> Cell:
+        return Cell(report.works.get(line["job"], ""), style="yellow")
+
+    more = Column("other work", work, left=True, optional=True)
+    return replace(_grid(report.results.select(RESULT_FIELDS), [OF_MEANS], [more]), fields=RESULT_FIELDS)
 
 
 def of_works(report: Report) -> list[str]:
     """Return the sentence on jobs that did other work than their target's, if any did."""
     targets = dict(report.results.select("job", "target").drop_nulls().iter_rows())
     differ = [job for job in report.works if job in targets]
-    if not differ:
-        return []
     text = (
         f"{many(len(differ), 'job')} did other work than the target's: there perf compares two works, and so does the "
         "score. --jobs baselines runs the targets' work; --save-target makes targets of other work."
     )
-    return [text]
+    return [text] if differ else []
 
 
 def _grid(lines: pl.DataFrame, notes: Sequence[str] = (), more: Sequence[Column[Any]] = ()) -> Grid:

@@ -19,16 +19,6 @@ from cotenant.stats.interference import efficiency
 from cotenant.stats.launches import across_launches
 
 COMMENT = "#"
-COLUMNS = (
-    "model",
-    "batch_size_per_device",
-    "precision",
-    "parallelism",
-    "input",
-    "node_num",
-    "gpu_num_per_node",
-    "rate",
-)
 
 
 class _Published(msgspec.Struct, frozen=True):
@@ -44,9 +34,7 @@ class _Published(msgspec.Struct, frozen=True):
     rate: Positive
 
 
-def shipped_published() -> dict[str, Path]:
-    """Return the files that come with us by their names."""
-    return {path.stem: path for path in PUBLISHED.glob("*.csv")}
+COLUMNS = _Published.__struct_fields__
 
 
 def published_curves(path: Path) -> Curves:
@@ -54,7 +42,8 @@ def published_curves(path: Path) -> Curves:
 
     A file is CSV with COLUMNS, or the shoot-out's JSON of `1n8g` and the like by model. Raises CotenantError.
     """
-    place = path if path.exists() else shipped_published().get(str(path), path)
+    shipped = {each.stem: each for each in PUBLISHED.glob("*.csv")}
+    place = path if path.exists() else shipped.get(str(path), path)
     text = read_foreign(place)
     rows = _from_json(place, text) if text.lstrip().startswith("{") else _from_csv(place, text)
     points: dict[Series, list[_Published]] = defaultdict(list)

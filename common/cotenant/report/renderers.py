@@ -113,11 +113,6 @@ def _text(cell: Cell) -> str:
     return printable(f"{cell.text} {cell.note}")
 
 
-def _heading_of(column: Column[Any]) -> str:
-    """Return a printable heading: in a matrix it is a name from a file."""
-    return printable(column.heading)
-
-
 def _table(columns: Sequence[Column[Any]], rows: Sequence[Row], width: int) -> _Table:
     """Return the table of these columns for a width: see `Column`."""
     columns = present(columns, rows)
@@ -132,7 +127,8 @@ class _Table:
         self.headed = any(column.heading for column in columns)
         self._indent = 0 if self.headed else GAP
         widths = [
-            max(cell_len(text) for text in (_heading_of(column), *(_text(row.cell(column)) for row in rows)))
+            # Of a matrix a heading, too, is a name from a file.
+            max(cell_len(text) for text in (printable(column.heading), *(_text(row.cell(column)) for row in rows)))
             for column in columns
         ]
         ends = accumulate(own + GAP for own in widths)
@@ -146,8 +142,8 @@ class _Table:
         """Yield the lines of rows."""
         for row in rows:
             yield self._aligned(row.in_order(self.columns))
-            known = [(f"{_heading_of(column)} ".lstrip(), row.cell(column)) for column in self.below if row.has(column)]
-            parts = [Text.assemble((name, "dim"), (_text(cell), cell.style or "dim")) for name, cell in known]
+            known = [(printable(column.heading), row.cell(column)) for column in self.below if row.has(column)]
+            parts = [Text.assemble((f"{name} ".lstrip(), "dim"), (_text(of), of.style or "dim")) for name, of in known]
             if parts:
                 yield Text(" " * GAP) + Text("; ").join(parts)
             for words in row.notes:
@@ -193,9 +189,7 @@ def as_json(grid: Grid) -> str:
     return json.dumps(grid.document, indent=1, allow_nan=False, default=_moment) + "\n"
 
 
-def _moment(value: Any) -> str:
-    if not isinstance(value, datetime):
-        raise TypeError(f"no JSON is made of {type(value).__name__}")
+def _moment(value: datetime) -> str:
     return value.isoformat().replace("+00:00", "Z")
 
 

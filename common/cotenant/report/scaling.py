@@ -125,6 +125,7 @@ def few(curves: Curves) -> list[str]:
 def doubtful(curves: Curves) -> list[str]:
     """Return a sentence for each point whose efficiency, over launches of any suite runs, is not to be believed, and
     for each that ran under other conditions than the one device that it is held against."""
+    growing = [word for word in equal_columns() if word not in CONDITIONS]
     sentences = []
     for of_series in curves.values():
         single = [work for point in of_series if point.total_devices == 1 for work in _works(point)]
@@ -135,7 +136,7 @@ def doubtful(curves: Curves) -> list[str]:
                 unclear = f"It is unclear below {INTERVAL_LAUNCHES} launches on each side."
                 advice = finding.remedy if worth.interval else unclear
                 sentences.append(f"{point.job}, {point.key}: {finding.sentence} {advice}")
-            if single and (difference := difference_of([*single, *_works(point)], _growing())) is not None:
+            if single and (difference := difference_of([*single, *_works(point)], growing)) is not None:
                 apart = f"one device under other conditions ({difference_words(*difference)})"
                 sentences.append(f"{point.job}, {point.key}: its speed-up is over {apart}.")
     return sentences
@@ -143,11 +144,6 @@ def doubtful(curves: Curves) -> list[str]:
 
 def _works(point: ScalingPoint) -> list[Work]:
     return [] if point.members is None else [work_of(row) for row in point.members.frame.iter_rows(named=True)]
-
-
-def _growing() -> list[str]:
-    """Return the values in which points of a series may differ, by the words of works."""
-    return [word for word in equal_columns() if word not in CONDITIONS]
 
 
 def _place(job: JobSummary) -> tuple[Series, int, int] | None:
@@ -231,12 +227,12 @@ def _worth(name: str, heading: str, show: str) -> Sequence[Column[ScalingPoint]]
         kept: Kept | None = getattr(point, name)
         if kept is None:
             return Cell(numbers.ABSENT)
-        low, high = kept.interval or (None, None)
         if not part:
             return Cell(f"{kept.value:{show}}{'x' * (name == 'speedup')}", {name: kept.value})
-        known = point.total_devices > 1
-        ends = numbers.span(kept.interval, lambda least, most: f"{least:{show}}-{most:{show}}")
-        return Cell(ends if known else numbers.ABSENT, {f"{name}_low": low, f"{name}_high": high})
+        values = dict(zip((f"{name}_low", f"{name}_high"), kept.interval or (None, None), strict=True))
+        if point.total_devices == 1:
+            return Cell(values=values)
+        return Cell(numbers.span(kept.interval, lambda low, high: f"{low:{show}}-{high:{show}}"), values)
 
     return [Column(title, partial(cell, part), seen="screens") for part, title in enumerate((heading, "95 % interval"))]
 
