@@ -44,40 +44,32 @@ def found(users: int, shares: dict[int, float], spread: float = 0.01) -> Carried
     )
 
 
+HELD = found(4, {4: 0.55, 5: 0.45})
+
+
 def test_the_answer_says_how_many_what_each_has_and_what_the_next_one_does() -> None:
     by_memory = replace(found(12, {12: 0.6}), by_memory=True, binding="memory")
-    assert capacity_sentences(by_memory)[:2] == [
-        (
-            "Twelve users run vae at once and each keeps at least half of what it has alone (lower limits); the 13th "
-            "fails on memory."
-        ),
-        "Memory binds: it holds no more users.",
-    ]
-    held = found(4, {4: 0.55, 5: 0.45})
-    first, second = capacity_sentences(held)
-    assert first == (
-        "Four users run vae at once and each keeps at least half of what it has alone (lower limits); with the fifth "
-        "the worst keeps 45 % (44.3 to 45.7 %)."
+    assert " ".join(capacity_sentences(by_memory)) == (
+        "Twelve users run vae at once and each keeps at least half of what it has alone (lower limits); the 13th "
+        "fails on memory. Memory binds: it holds no more users."
     )
-    assert second == "Processors bind: no more of them are idle."
+    assert " ".join(capacity_sentences(HELD)) == (
+        "Four users run vae at once and each keeps at least half of what it has alone (lower limits); with the fifth "
+        "the worst keeps 45 % (44.3 to 45.7 %). Processors bind: no more of them are idle."
+    )
     rate = replace(found(1, {1: 0.9, 2: 0.3}), requirement=Requirement("rate", 0.5), binding="")
-    assert capacity_sentences(rate) == [
-        (
-            "One user runs vae and has at least 0.5000 items/s (lower limits); with the second the worst has "
-            "0.3 items/s (0.2952 to 0.3048 items/s)."
-        ),
-        (
-            "They kept 2.0 of 2 processors busy: the limit may be bandwidth, caches, a disk (--sense tells), or other "
-            "work on this machine."
-        ),
-    ]
+    assert " ".join(capacity_sentences(rate)) == (
+        "One user runs vae and has at least 0.5000 items/s (lower limits); with the second the worst has "
+        "0.3 items/s (0.2952 to 0.3048 items/s). They kept 2.0 of 2 processors busy: the limit may be bandwidth, "
+        "caches, a disk (--sense tells), or other work on this machine."
+    )
 
 
 def test_it_says_beside_whom_that_holds_and_names_a_model_a_model() -> None:
     estimate = estimates_of(launches({4: 0.3}))[4]
     beside = BesidePressure("dram", estimate, Standing.FAILED)
     held = BesidePressure("cpu", estimate, Standing.HELD)
-    text = " ".join(capacity_sentences(replace(found(4, {4: 0.55, 5: 0.45}), pressures=(held, beside)), 0.3))
+    text = " ".join(capacity_sentences(replace(HELD, pressures=(held, beside)), 0.3))
     assert "among users like these: beside one that takes all it can of dram the worst keeps 30 %" in text
     assert "It held beside a user that takes all it can of cpu." in text
     assert "Of 7 enrolled people more than 4 are active at once" in text
@@ -100,20 +92,13 @@ def test_where_there_is_no_answer_it_says_why_and_what_would_settle_it() -> None
 
 
 def test_the_table_has_a_row_for_each_number_of_users_and_the_document_the_sentences() -> None:
-    answer = found(4, {4: 0.55, 5: 0.45})
-    searched = estimates_of(launches({2: 0.9, 4: 0.5}))
-    answer = replace(answer, searched=(searched[2], searched[4]))
+    answer = replace(HELD, searched=tuple(estimates_of(launches({2: 0.9, 4: 0.5})).values()))
     (group,) = next(capacity_grids([answer], None)).groups
-    assert (group.title, group.facts) == (
-        "vae",
-        "alone 100.0 image/s; 1.50 GiB at the peak; 12 tasks; memory holds 12",
-    )
+    facts = "alone 100.0 image/s; 1.50 GiB at the peak; 12 tasks; memory holds 12"
+    assert (group.title, group.facts) == ("vae", facts)
     texts = [[cell.text for cell in row.in_order(COLUMNS)] for row in group.rows]
-    assert [(users, n, standing) for users, *_, n, standing in texts] == [
-        ("2", "3r", "held"),
-        ("4", "3L", "held"),
-        ("5", "3L", "failed"),
-    ]
+    seen = [(users, n, standing) for users, *_, n, standing in texts]
+    assert seen == [("2", "3r", "held"), ("4", "3L", "held"), ("5", "3L", "failed")]
     document = capacity_document([answer], 0.3)
     assert document["schema"] == "cotenant-capacity-1"
     assert (document["answers"][0]["users"], document["answers"][0]["enrolled"]) == (4, 7)
@@ -124,7 +109,7 @@ def test_lines_to_paste_hold_the_same_number_and_memory_and_say_who_has_read_the
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(line_checks.shutil, "which", lambda name: None)
-    lines = {each.tool: each for each in paste_lines(found(4, {4: 0.55, 5: 0.45}), machine())}
+    lines = {each.tool: each for each in paste_lines(HELD, machine())}
     assert {each.checked for each in lines.values()} == {"unchecked"}
     assert "MemoryMax=2048M\n" in lines["systemd"].text
     assert "c.JupyterHub.active_server_limit = 4\n" in lines["JupyterHub"].text
@@ -149,8 +134,7 @@ def test_a_tool_that_is_there_reads_the_lines(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_the_page_has_the_answer_a_chart_over_numbers_of_users_and_the_lines_to_paste() -> None:
-    answer = found(4, {4: 0.55, 5: 0.45})
-    answer = replace(answer, searched=tuple(estimates_of(launches({1: 1.0, 2: 0.9, 4: 0.56, 5: 0.44})).values()))
+    answer = replace(HELD, searched=tuple(estimates_of(launches({1: 1.0, 2: 0.9, 4: 0.56, 5: 0.44})).values()))
     page = capacity_page([answer], None, [str(lines) for lines in paste_lines(answer, machine(cores=2))])
     assert capacity_sentences(answer)[0] in page
     (chart,) = re.findall(r"<svg.*?</svg>", page, re.S)

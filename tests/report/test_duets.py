@@ -34,22 +34,19 @@ def duet(ratio: DuetRatio | None = SLOWER, lost: int = -1, **told: Any) -> list[
 def test_a_duet_is_a_row_with_its_sentence_and_in_no_other_table() -> None:
     summary = summary_of(duet())
     assert summary.jobs == ()
-    (line,) = duet_lines(summary.in_duets)
-    assert (line.duet, line.ratio, line.interval, line.rounds) == ("vae.duet", 0.924, (0.876, 0.974), 41)
-    assert (line.verdict, line.a_arguments, line.b_arguments) == ("SLOWER", "--batch-size 64", "--batch-size 128")
-    assert line.a is not None
-    assert line.b is not None
-    assert line.a > line.b
+    (found,) = duet_lines(summary.in_duets)
+    assert (found.duet, found.ratio, found.interval, found.rounds) == ("vae.duet", 0.924, (0.876, 0.974), 41)
+    assert (found.verdict, found.a_arguments, found.b_arguments) == ("SLOWER", "--batch-size 64", "--batch-size 128")
+    assert (found.a or 0.0) > (found.b or 0.0) > 0
     said = text_of(duets_grid(summary.in_duets))
     assert "B is slower than A: it has 92.4 % (87.6 to 97.4 %) of the rate of A, over 41 rounds of one launch." in said
     assert "A: --batch-size 64; B: --batch-size 128" in said
     assert as_csv(duets_grid(summary.in_duets)).splitlines()[1].split(",")[5:9] == ["0.924", "0.876", "0.974", "41"]
 
 
-def sentence(verdict: Verdict, settled_s: float | None = None) -> str:
-    ratio = DuetRatio(0.99, (0.95, 1.03), 20, verdict, settled_s)
-    (line,) = duet_lines(summary_of(duet(ratio)).in_duets)
-    return duet_sentence(line)
+def line(records: list[Record]) -> DuetLine:
+    (found,) = duet_lines(summary_of(records).in_duets)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -62,7 +59,7 @@ def sentence(verdict: Verdict, settled_s: float | None = None) -> str:
     ],
 )
 def test_each_verdict_is_a_sentence(verdict: Verdict, settled_s: float | None, begins: str, ends: str) -> None:
-    said = sentence(verdict, settled_s)
+    said = duet_sentence(line(duet(DuetRatio(0.99, (0.95, 1.03), 20, verdict, settled_s))))
     assert said.startswith(begins)
     assert said.endswith(ends)
 
@@ -73,16 +70,10 @@ def test_users_beside_one_process_with_all_their_work_are_another_question() -> 
         for record in duet()
         if record.tenant in (0, 1, 2)
     ]
-    (found,) = duet_lines(summary_of(records).in_duets)
-    (alike,) = duet_lines(summary_of(duet()).in_duets)
-    assert found.a == pytest.approx(2 * (alike.a or 0.0), rel=0.01)
+    found = line(records)
+    assert found.a == pytest.approx(2 * (line(duet()).a or 0.0), rel=0.01)
     said = "one process in all slices does 92.4 % (87.6 to 97.4 %) of what the users do together, over 41 rounds"
     assert duet_sentence(found) == f"Sharing wins: {said} of one launch."
-
-
-def line(records: list[Record]) -> DuetLine:
-    (found,) = duet_lines(summary_of(records).in_duets)
-    return found
 
 
 def test_what_died_is_invalid_or_counts_in_another_unit_has_no_verdict() -> None:

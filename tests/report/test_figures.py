@@ -66,9 +66,7 @@ def test_a_file_is_named_after_its_job_and_leaves_no_directory() -> None:
     assert file_name("j1t", ["vae", "../x/y"]) == "x-y-timeline"
     assert file_name("j0h2", ["vae"]) == "vae-h2"
     assert file_name("shares10", []) == "shares10"
-
-
-def test_a_job_on_two_hosts_has_charts_of_two_names() -> None:
+    # A job on two hosts has charts of two names.
     labels = [("vae", "one"), ("vae", "two"), ("wlm", "one"), ("a b", "one"), ("a/b", "one")]
     jobs: Any = [SimpleNamespace(label=label, suite="cpu", host=host) for label, host in labels]
     names = job_names(jobs)

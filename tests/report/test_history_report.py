@@ -21,21 +21,21 @@ WORK = dict(zip(FIRST_WORDS, ("abc", 128, "fp32", 1, 2, "v1", "2.14.0"), strict=
 
 
 def entry(day: int, rate: float | None = 100.0, **changes: Any) -> HistoryEntry:
-    fields: dict[str, Any] = {
-        "suite": "baselines",
-        "job": "vae",
-        "run_id": 0,
-        "host": "node1",
-        "start": NOON + timedelta(days=day),
-        "device": "Abacus",
-        "group": "student",
-        "unit": "image",
-        "outcome": "failed" if rate is None else "completed",
-        "rate": rate,
-        "work": WORK,
-        "setting": {"torch": "2.14.0", "git": f"commit{day}"},
-    }
-    return HistoryEntry(**fields | changes)
+    made = HistoryEntry(
+        suite="baselines",
+        job="vae",
+        run_id=0,
+        host="node1",
+        start=NOON + timedelta(days=day),
+        device="Abacus",
+        group="student",
+        unit="image",
+        outcome="failed" if rate is None else "completed",
+        rate=rate,
+        work=WORK,
+        setting={"torch": "2.14.0", "git": f"commit{day}"},
+    )
+    return replace(made, **changes)
 
 
 def history(*levels: tuple[int, float], **changes: Any) -> list[HistoryEntry]:
@@ -56,10 +56,8 @@ def text(found: tuple[RateSeries, ...], width: int = 200) -> str:
 
 def test_a_change_is_dated_sized_and_says_what_else_changed() -> None:
     entries = history((12, 100.0), (12, 92.0))
-    entries[12:] = [
-        replace(one, work=WORK | {"software": "2.14.1"}, setting={"torch": "2.14.1", "git": "later"})
-        for one in entries[12:]
-    ]
+    later = {"work": WORK | {"software": "2.14.1"}, "setting": {"torch": "2.14.1", "git": "later"}}
+    entries[12:] = [replace(one, **later) for one in entries[12:]]
     found = only(entries)
     (change,) = found.changes
     assert change.start == NOON + timedelta(days=12)
@@ -70,10 +68,7 @@ def test_a_change_is_dated_sized_and_says_what_else_changed() -> None:
     assert found.work["software"] == "2.14.1"
     assert "vae: 2026-03-26 -8." in text((found,))
     assert "git commit11 -> later, torch 2.14.0 -> 2.14.1" in text((found,))
-
-
-def test_a_narrow_terminal_costs_the_sparkline_and_cuts_no_number() -> None:
-    found = only(history((12, 100.0), (12, 92.0)))
+    # A narrow terminal costs the sparkline and cuts no number.
     assert sparkline(found.rates) in text((found,))
     for narrow in (text((found,), width) for width in (40, 80)):
         assert not set(BARS) & set(narrow)
@@ -99,13 +94,8 @@ def test_a_slow_decline_is_a_trend() -> None:
 
 
 def test_other_hosts_devices_and_work_are_other_series() -> None:
-    for other in (
-        {"host": "node2"},
-        {"device": "Slide rule"},
-        {"suite": "mine"},
-        {"work": WORK | {"precision": "bf16"}},
-        {"work": WORK | {"benchmark": "other source"}},
-    ):
+    works = [{"work": WORK | {"precision": "bf16"}}, {"work": WORK | {"benchmark": "other source"}}]
+    for other in ({"host": "node2"}, {"device": "Slide rule"}, {"suite": "mine"}, *works):
         found = series_of([*history((5, 100.0)), *history((5, 50.0), **other)], 0.02)
         assert [series.n for series in found] == [5, 5]
         assert {round(series.rates[0], -1) for series in found} == {100, 50}

@@ -73,26 +73,21 @@ def test_the_score_is_what_the_formula_says(rows: list[dict[str, Any]]) -> None:
     passed = mlbench.failures_pass(len(mlbench.failures(tabled(rows))), len(rows))
     assert passed == (len(rows) > 0 and failed / len(rows) <= 0.01)
     stats = table.dropna().groupby("job")["rate"].agg(["mean", "std"]).reindex(list(TARGETS))
-    targets = pd.DataFrame({job: vars_of(one) for job, one in TARGETS.items()}).T
+    targets = pd.DataFrame(
+        {job: (one.rate, one.least_share, one.most_spread) for job, one in TARGETS.items()}, ["rate", "share", "spread"]
+    ).T
     perf = stats["mean"] / targets["rate"]
     pm = float((perf >= targets["share"]).mean())
-    spread = stats["std"] / stats["mean"]
-    st_share = float((spread <= targets["spread"]).mean())
+    st_share = float((stats["std"] / stats["mean"] <= targets["spread"]).mean())
     pg = float(np.exp(np.log(perf.drop("scaling").dropna()).mean()))
     found = mlbench.score(lines, passed)
     assert found.pm == pytest.approx(pm)
     assert found.st == pytest.approx(st_share)
     assert found.missing == tuple(perf.index[perf.isna()])
-    if math.isnan(pg):
-        assert found.pg is None
-    else:
-        assert found.pg == pytest.approx(pg)
+    assert found.pg == (None if math.isnan(pg) else pytest.approx(pg))
+    if found.pg is not None:
         assert found.present_only == pytest.approx(passed * (2 * pm + st_share + 5 * pg))
     assert (found.value is None) == bool(found.missing or found.pg is None)
-
-
-def vars_of(one: Target) -> dict[str, float]:
-    return {"rate": one.rate, "share": one.least_share, "spread": one.most_spread}
 
 
 @settings(max_examples=40)
@@ -162,6 +157,8 @@ def test_rates_of_the_whole_machine_are_in_no_mean_of_devices_and_that_is_said()
         "a: 1 records of the whole machine do not count beside those of single devices."
     ]
     assert mlbench.beside_devices(tabled([whole, row("a", None)])) == []
+    devices, lines = matrix(tabled([whole, row("b", 2.0)]))
+    assert (devices, [*lines]) == (["0"], ["b"])
 
 
 def test_eight_records_of_one_repetition_are_no_four_runs() -> None:
@@ -170,12 +167,6 @@ def test_eight_records_of_one_repetition_are_no_four_runs() -> None:
     assert (len(lines), short) == (0, ["a"])
     repeated = [row("a", 100.0 + uid, uid) for uid in range(4)]
     assert mlbench.classic(tabled(repeated), {"a": TARGETS["a"]})[0]["result"].to_list() == [101.5]
-
-
-def test_rows_of_the_whole_machine_are_not_mixed_with_devices() -> None:
-    devices, lines = matrix(tabled([row("a", 1.0, vcd="0,1", group="all"), row("b", 2.0)]))
-    assert devices == ["0"]
-    assert [*lines] == ["b"]
 
 
 def test_what_is_no_number_is_a_failure_and_in_no_mean() -> None:
@@ -209,6 +200,10 @@ def test_the_originals_default_score_leaves_three_jobs_out() -> None:
     assert mlbench.score(lines, True).missing == ("dcgan_all",)
     score = mlbench.score(lines, True, mlbench.ORIGINAL_LEFT_OUT)
     assert (score.value, score.missing, score.left_out) == (pytest.approx(8), (), ("dcgan_all",))
+    rows = [*(row("a", 100.0, uid) for uid in range(3)), row("dcgan_all.c2", None), row("dcgan_all", 10.0)]
+    both = [mlbench.scored(tabled(rows), tabled(rows), TARGETS, ["a"], out) for out in ((), ("dcgan_all",))]
+    found = [(len(failed), total, score.failures_pass) for _, failed, total, score in both]
+    assert found == [(1, 5, False), (0, 3, True)], "failures of such jobs are in neither number"
 
 
 def test_another_number_of_devices_than_expected_is_named() -> None:
@@ -220,20 +215,9 @@ def test_another_number_of_devices_than_expected_is_named() -> None:
     assert mlbench.other_devices(tabled([*here, nowhere]), 3) == []
 
 
-def test_failures_of_what_the_original_leaves_out_are_in_neither_number() -> None:
-    rows = [*(row("a", 100.0, uid) for uid in range(3)), row("dcgan_all.c2", None), row("dcgan_all", 10.0)]
-    both = [mlbench.scored(tabled(rows), tabled(rows), TARGETS, ["a"], out) for out in ((), ("dcgan_all",))]
-    assert [(len(failed), total, score.failures_pass) for _, failed, total, score in both] == [
-        (1, 5, False),
-        (0, 3, True),
-    ]
-
-
 def test_one_record_in_a_hundred_may_fail() -> None:
-    passes = {
-        (failed, total): mlbench.failures_pass(failed, total) for failed, total in ((0, 0), (0, 1), (1, 100), (2, 199))
-    }
-    assert passes == {(0, 0): False, (0, 1): True, (1, 100): True, (2, 199): False}
+    passes = {(0, 0): False, (0, 1): True, (1, 100): True, (2, 199): False}
+    assert {numbers: mlbench.failures_pass(*numbers) for numbers in passes} == passes
 
 
 def test_zero_variance_and_one_launch() -> None:

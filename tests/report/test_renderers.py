@@ -21,9 +21,7 @@ COLUMNS: tuple[Column[tuple[str, str]], ...] = (
     Column("job", lambda item: word(item[0], "job"), left=True),
     Column("group", lambda item: word(item[1]), left=True),
     *measured_columns(
-        "rate",
-        lambda _: Measurement(1.5e6, (1.4e6, 1.6e6), "5L", (5,)),
-        ("rate", "rate_low", "rate_high", "launches"),
+        "rate", lambda _: Measurement(1.5e6, (1.4e6, 1.6e6), "5L", (5,)), ("rate", "rate_low", "rate_high", "launches")
     ),
     Column("load", lambda _: Cell("90 %")),
     Column("MFU", lambda _: Cell(), optional=True),
@@ -58,8 +56,9 @@ def test_a_terminal_wide_enough_has_one_line_a_row() -> None:
 def test_columns_give_way_and_the_last_ones_fold() -> None:
     found = grid(line("vae"), line("a_job_of_a_long_name"))
     assert "########" in lines(found, 72)[2]
-    assert lines(found, 71)[2] == "vae                   student  1.500M   1.400-1.600M  5L  90 %"
-    assert lines(found, 62)[2] == "vae                   student  1.500M   1.400-1.600M  5L  90 %"
+    assert (
+        lines(found, 71)[2] == lines(found, 62)[2] == "vae                   student  1.500M   1.400-1.600M  5L  90 %"
+    )
     assert lines(found, 61)[1:4] == [
         "job                   group      rate  95 % interval   n",
         "vae                   student  1.500M   1.400-1.600M  5L",
@@ -69,21 +68,16 @@ def test_columns_give_way_and_the_last_ones_fold() -> None:
         "a_job_of_a_long_name  student  1.500M",
         "  95 % interval 1.400-1.600M; n 5L; load 90 %",
     ]
-    assert lines(found, 5)[2:5] == [
-        "job",
-        "vae",
-        "  group student; rate 1.500M; 95 % interval 1.400-1.600M; n 5L; load 90 %",
-    ]
+    below = "  group student; rate 1.500M; 95 % interval 1.400-1.600M; n 5L; load 90 %"
+    assert lines(found, 5)[2:5] == ["job", "vae", below]
 
 
 def test_what_folds_keeps_its_colour() -> None:
     columns = Column[str]("job", Cell), Column[str]("verdict", lambda _: Cell("failed", style="red"))
     found = table(columns, ["vae"])
     folded = list(terminal(found, 5))[2]
-    assert [(folded.plain[one.start : one.end], one.style) for one in folded.spans] == [
-        ("verdict ", "dim"),
-        ("failed", "red"),
-    ]
+    parts = [(folded.plain[one.start : one.end], one.style) for one in folded.spans]
+    assert parts == [("verdict ", "dim"), ("failed", "red")]
 
 
 @pytest.mark.parametrize("width", [20, 40, 60])
@@ -108,6 +102,9 @@ def test_a_name_stands_there_as_it_is_and_commands_nothing() -> None:
     page = html(found)
     assert "a\\[red]b|:x:&lt;b&gt;?" in page
     assert "<b>?" not in page
+    page = html(table([Column[str]("\u202ejob\x9b", Cell)], ["\x9b31m\u202evae"]))
+    assert "?job?" in page
+    assert not {"\x9b", "\u202e"} & set(page)
 
 
 def test_no_text_is_a_formula_a_link_or_html_and_numbers_stay_numbers() -> None:
@@ -118,18 +115,10 @@ def test_no_text_is_a_formula_a_link_or_html_and_numbers_stay_numbers() -> None:
         assert cells[0].startswith("'"), beginning
         assert cells[1:] == [cells[0], "-1.5"], beginning
     hostile = "<img src=x onerror=alert(1)> ![p](http://evil) [l](javascript:x) https://evil www.e `c` \u202e\x9b31m|"
-    text = markdown(table([Column[str]("job", Cell)], [hostile]))
-    cell = text.splitlines()[2]
-    assert cell == (
+    assert markdown(table([Column[str]("job", Cell)], [hostile])).splitlines()[2] == (
         "| &lt;img src=x onerror=alert(1)&gt; !\\[p\\](http\\://evil) \\[l\\](javascript:x) https\\://evil www\\.e "
         "\\`c\\` ??31m\\| |"
     )
-
-
-def test_what_stands_in_a_page_is_visible() -> None:
-    page = html(table([Column[str]("\u202ejob\x9b", Cell)], ["\x9b31m\u202evae"]))
-    assert "?job?" in page
-    assert not {"\x9b", "\u202e"} & set(page)
 
 
 def test_files_have_columns_of_their_own() -> None:
@@ -147,8 +136,6 @@ def test_files_have_columns_of_their_own() -> None:
     assert "of programs" not in "\n".join(lines(found, 80)) + html(found)
     document = {"at": datetime(2026, 1, 2, tzinfo=UTC), "nothing": None}
     assert json.loads(as_json(Grid((), (), document=document))) == {"at": "2026-01-02T00:00:00Z", "nothing": None}
-    with pytest.raises(TypeError):
-        as_json(Grid((), (), document={"a": object()}))
     with pytest.raises(ValueError, match="JSON"):
         as_json(Grid((), (), document={"a": float("nan")}))
 
