@@ -118,10 +118,9 @@ class LiveView(Drawing):
             self.draw()
 
     def ended(self, records: Sequence[Record]) -> None:
-        line = self._progress.end(records)
+        before, verdict, after = self._progress.end(records, self.console.width)
         self._running, self._began = False, self.now()
-        before, verdict, after = line.text(self.console.width)
-        self.print(Text.assemble(before, (verdict, STYLES.get(line.verdict, "bold red")), after))
+        self.print(Text.assemble(before, (verdict, STYLES.get(verdict.rstrip(), "bold red")), after))
 
     def _say(self, state: str, counting: bool = True) -> None:
         self._state, self._counting = state, counting

@@ -34,25 +34,6 @@ class Planned:
     estimated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchLine:
-    """The line of a launch that has ended. The place and the name keep one width in a suite."""
-
-    place: str
-    name: str
-    verdict: str
-    took: str
-    rates: str
-
-    def text(self, width: int | None = None) -> tuple[str, str, str]:
-        """Return the text before the verdict, the verdict, and the text behind it; on a terminal of this width."""
-        before = f"{self.place} {shortened(self.name, self.place, width)}  "
-        return before, f"{self.verdict:<{len(SUSPECT)}}", f"  {self.took:>5}  {self.rates}"
-
-    def __str__(self) -> str:
-        return "".join(self.text()).rstrip()
-
-
 def shortened(name: str, place: str, width: int | None) -> str:
     """Return as much of a name as a terminal has room for beside two tenants' rates: of all names of a suite alike."""
     if width is None:
@@ -96,12 +77,16 @@ class Progress:
         """All tenants of the launch are ready: what it takes is known, unless nobody has timed a batch."""
         self._measured_s = None if about_s is None else self.elapsed_s + about_s
 
-    def end(self, records: Sequence[Record]) -> LaunchLine:
-        """A launch has ended with these records: return its line."""
+    def end(self, records: Sequence[Record], width: int | None = None) -> tuple[str, str, str]:
+        """A launch has ended with these records: return the text before its verdict, the verdict, the text behind it.
+
+        On a terminal of this `width` the name is shortened. The place and the name keep one width in a suite.
+        """
         seconds = self.took_s[self.position] = self.elapsed_s
         self.failed += not all(record.completed for record in records)
-        name = f"{self.name:<{self._width}}"
-        return LaunchLine(self.place, name, verdict(records), duration_words(seconds), tenant_rates(records))
+        before = f"{self.place} {shortened(f'{self.name:<{self._width}}', self.place, width)}  "
+        after = f"  {duration_words(seconds):>5}  {tenant_rates(records)}"
+        return before, f"{verdict(records):<{len(SUSPECT)}}", after
 
     @property
     def place(self) -> str:
@@ -187,4 +172,4 @@ class PlainView(Silent):
         self._progress.begin(position, job)
 
     def ended(self, records: Sequence[Record]) -> None:
-        self.tell(str(self._progress.end(records)))
+        self.tell("".join(self._progress.end(records)).rstrip())

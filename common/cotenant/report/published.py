@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -47,7 +47,8 @@ def published_curves(path: Path) -> Curves:
     text = read_foreign(place)
     rows = _from_json(place, text) if text.lstrip().startswith("{") else _from_csv(place, text)
     points: dict[Series, list[_Published]] = defaultdict(list)
-    for row in rows:
+    for number, fields in enumerate(rows, 1):
+        row = _row(place, number, fields)
         series = Series(
             row.model, row.batch_size_per_device, row.precision, row.parallelism, row.input, "image", place.name
         )
@@ -73,19 +74,19 @@ def _points(series: Series, rows: list[_Published]) -> list[ScalingPoint]:
     ]
 
 
-def _from_csv(path: Path, text: str) -> list[_Published]:
+def _from_csv(path: Path, text: str) -> Sequence[Mapping[str, object]]:
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith(COMMENT)]
     rows = list(csv.DictReader(lines))
     if not rows or tuple(rows[0]) != COLUMNS:
         raise CotenantError(f"{path} is no table of scaling.", f"Its header is {','.join(COLUMNS)}.")
-    return [_row(path, number, row) for number, row in enumerate(rows, 1)]
+    return rows
 
 
-def _from_json(path: Path, text: str) -> list[_Published]:
+def _from_json(path: Path, text: str) -> Sequence[Mapping[str, object]]:
     """Return the points of the shoot-out's form; values that it lacks are left empty."""
     try:
         models: Mapping[str, Mapping[str, Mapping[str, float]]] = json.loads(text)
-        found = [
+        return [
             {
                 "model": model,
                 "batch_size_per_device": point["batch_size_per_device"],
@@ -100,7 +101,6 @@ def _from_json(path: Path, text: str) -> list[_Published]:
         raise CotenantError(
             f"{path} is no table of scaling: {error}.", 'It is {"resnet50": {"1n8g": {"median_speed": ...}}}.'
         ) from None
-    return [_row(path, number, row) for number, row in enumerate(found, 1)]
 
 
 def _row(path: Path, number: int, row: Mapping[str, object]) -> _Published:
