@@ -28,11 +28,8 @@ def lines(times: float, **others: float) -> SuiteComparison:
     return compare_launches(a, {job: launches(one) for job, one in sides.items()}, Conditions())
 
 
-def test_flags_are_claims() -> None:
+def test_flags_are_claims_and_new_launches_alone_judge() -> None:
     assert flagged(lines(0.9, wlm=1.1, ssd=1.0, reso=1.02)) == ["vae", "wlm"]
-
-
-def test_new_launches_alone_judge() -> None:
     for before, after, verdict, note in (
         (0.9, 0.92, Verdict.SLOWER, "CONFIRMED by new launches (before SLOWER, 0.9000)"),
         (1.1, 1.2, Verdict.FASTER, "CONFIRMED by new launches (before FASTER, 1.1000)"),

@@ -141,9 +141,7 @@ def test_scaling_is_the_efficiency_of_its_largest_cell() -> None:
     (line,) = mlbench.results(tabled(rows), {"scaling": TARGETS["scaling"]}).to_dicts()
     assert (line["n"], line["mean"], line["perf_pass"]) == (3, pytest.approx(0.81), False)
     assert mlbench.measured_targets(tabled(rows), TARGETS) == {"scaling": Target(pytest.approx(0.81), 0.85, 0.02)}
-
-
-def test_scaling_is_missing_only_where_it_is_expected() -> None:
+    # It is missing only where it is expected.
     rows = [row("a", 100.0), row("b", 50.0), row("scaling.c1", 5.0, ours=True, group="all")]
     assert mlbench.results(tabled(rows), TARGETS)["job"].to_list() == ["a", "b"]
     assert mlbench.score(mlbench.results(tabled(rows), TARGETS, list(TARGETS)), True).missing == ("scaling",)

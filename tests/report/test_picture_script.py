@@ -29,11 +29,9 @@ def browser(folder: Path, *lines: str) -> str:
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     ended = run("page.html", tmp_path / "x.png", path=str(tmp_path))
-    assert ended.returncode == 2
-    assert "apt-get install chromium" in ended.stderr
+    assert (ended.returncode, "apt-get install chromium" in ended.stderr) == (2, True)
     ended = run(tmp_path / "none.html", tmp_path / "x.png", path=browser(tmp_path, "exit 0"))
-    assert ended.returncode == 2
-    assert "there is no page" in ended.stderr
+    assert (ended.returncode, "there is no page" in ended.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("kilobytes", [1, 200])

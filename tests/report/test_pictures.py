@@ -119,6 +119,8 @@ def test_of_many_lines_the_range_and_the_mean_are_drawn() -> None:
     text = over_time(*lines(FEW + 1), "t")
     assert ">line 0<" not in text
     assert text.count("fill: var(--accent)") == 1
+    many = {str(i): np.array([1.0, np.nan, 2.0]) for i in range(FEW + 1)}
+    assert "<svg" in over_time(np.arange(3.0), many, "t")
 
 
 def test_what_was_not_seen_is_a_gap() -> None:
@@ -126,6 +128,4 @@ def test_what_was_not_seen_is_a_gap() -> None:
     text = over_time(np.arange(5.0), {"x": values}, "t")
     path, _ = re.findall(r'<path d="([^"]*)"[^>]*stroke: var\(--accent\)', text)
     assert path.count("M") == 2
-    many = {str(i): np.array([1.0, np.nan, 2.0]) for i in range(FEW + 1)}
-    assert "<svg" in over_time(np.arange(3.0), many, "t")
     assert "<svg" in over_time(*lines(1, 0.0), "t"), "zero all along"

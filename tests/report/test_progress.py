@@ -87,11 +87,9 @@ def test_what_is_estimated_says_so() -> None:
 
 def test_what_follows_a_launch_without_blocks_has_its_place() -> None:
     progress = Progress([Planned("lab"), Planned("vae alone", alone=True)])
-    seen = []
-    for position, job in ((1, "lab"), (1, "wlm.solo"), (2, "vae.solo")):
+    for position, job, name in ((1, "lab", "lab"), (1, "wlm.solo", "wlm alone"), (2, "vae.solo", "vae alone")):
         progress.begin(position, job)
-        seen.append((progress.place, progress.name))
-    assert seen == [("1/2", "lab"), ("1/2", "wlm alone"), ("2/2", "vae alone")]
+        assert (progress.place, progress.name) == (f"{position}/2", name)
 
 
 def test_a_suite_that_goes_on_has_the_first_launches_behind_it() -> None:

@@ -36,7 +36,7 @@ class Drawing:
 
     def tell(self, line: str) -> None:
         """Print a line above the drawing, as it would stand in a file, but for a terminal's control sequences."""
-        self.print(Text("".join(char if char.isprintable() else "?" for char in line)))
+        self.draw(Text("".join(char if char.isprintable() else "?" for char in line)))
 
     def preparing(self, script: str) -> None:
         # Not drawn: the program writes to this terminal itself.
@@ -49,30 +49,21 @@ class Drawing:
         except OSError:
             self.lost = True
 
-    def print(self, line: Text) -> None:
-        """Print a line above the drawing."""
-        self._write(lambda: self._print(line))
-
-    def draw(self) -> None:
-        """Draw what is there now."""
-        self._write(self._refresh)
-
-    def _refresh(self) -> None:
-        self._live.start()
-        self._live.refresh()
-
-    def _print(self, line: Text) -> None:
-        with self.console:  # One write: the line, and below it the drawing as it is now.
-            if self._live.is_started:
+    def draw(self, line: Text | None = None) -> None:
+        """Draw what is there now, or print a line above the drawing."""
+        if self.lost:
+            return
+        try:
+            if line is None:
+                self._live.start()
                 self._live.refresh()
-            self.console.print(line, soft_wrap=True)
-
-    def _write(self, deed: Callable[[], None]) -> None:
-        if not self.lost:
-            try:
-                deed()
-            except OSError:
-                self.lost = True
+                return
+            with self.console:  # One write: the line, and below it the drawing as it is now.
+                if self._live.is_started:
+                    self._live.refresh()
+                self.console.print(line, soft_wrap=True)
+        except OSError:
+            self.lost = True
 
 
 class LiveView(Drawing):
@@ -120,7 +111,7 @@ class LiveView(Drawing):
     def ended(self, records: Sequence[Record]) -> None:
         before, verdict, after = self._progress.end(records, self.console.width)
         self._running, self._began = False, self.now()
-        self.print(Text.assemble(before, (verdict, STYLES.get(verdict.rstrip(), "bold red")), after))
+        self.draw(Text.assemble(before, (verdict, STYLES.get(verdict.rstrip(), "bold red")), after))
 
     def _say(self, state: str, counting: bool = True) -> None:
         self._state, self._counting = state, counting
