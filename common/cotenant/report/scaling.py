@@ -200,11 +200,15 @@ def of_one_series_grid(curves: Curves) -> Grid:
             "average_speed": fmean(point.rates),
             "batch_size_per_device": series.batch_size_per_device,
             "median_speed": median(point.rates),
-            "speedup": point.speedup and point.speedup.value,
+            "speedup": _speedup(point),
         }
         for point in points
     }
     return replace(scaling_grid(curves), document=document)
+
+
+def _speedup(point: ScalingPoint) -> float | None:
+    return None if point.speedup is None else point.speedup.value
 
 
 def _cell(point: ScalingPoint) -> Cell:
@@ -238,9 +242,7 @@ COLUMNS: Sequence[Column[ScalingPoint]] = (
     Column("gpu_num_per_node", lambda point: number(point.devices, str, "devices"), seen="files"),
     Column("batch_size_per_device", lambda point: number(point.series.batch_size_per_device, str), seen="files"),
     Column("samples/s", lambda point: number(median(point.rates), "{:.2f}".format, "median"), seen="files"),
-    Column(
-        "speedup", lambda point: number(point.speedup and point.speedup.value, "{:.2f}".format, "speedup"), seen="files"
-    ),
+    Column("speedup", lambda point: number(_speedup(point), "{:.2f}".format, "speedup"), seen="files"),
     Column("cell", _cell, left=True, seen="screens"),
     *measured_columns("geometric mean", _measured, ("geometric_mean", "low", "high"), seen="screens"),
     *_worth("speedup", "speed-up", ".2f"),
