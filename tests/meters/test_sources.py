@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +74,17 @@ def test_without_a_driver_there_is_no_nvidia_source(tmp_path: Path) -> None:
         assert source is None
 
 
-def test_an_amd_device_is_found_by_its_place() -> None:
-    smi = FakeSmi(SAYS)
+@contextmanager
+def opened(smi: FakeSmi) -> Iterator[AmdSource]:
+    """The source of the one device, of a library and a driver that are there."""
     with amd_source([INSTINCT], smi) as source:
         assert isinstance(source, AmdSource)
+        yield source
+
+
+def test_an_amd_device_is_found_by_its_place() -> None:
+    smi = FakeSmi(SAYS)
+    with opened(smi) as source:
         assert source.read() == {
             "GPU-00ff": Reading(
                 index=1,
@@ -93,11 +102,9 @@ def test_an_amd_device_is_found_by_its_place() -> None:
 
 
 def test_what_an_amd_device_does_not_tell() -> None:
-    with amd_source([INSTINCT], FakeSmi({"gpu_device_bdf": INSTINCT.pci})) as source:
-        assert isinstance(source, AmdSource)
+    with opened(FakeSmi({"gpu_device_bdf": INSTINCT.pci})) as source:
         assert source.read() == {"GPU-00ff": Reading(1)}
-    with amd_source([INSTINCT], FakeSmi({})) as source:
-        assert isinstance(source, AmdSource)
+    with opened(FakeSmi({})) as source:
         assert source.read() == {}
 
 
@@ -105,8 +112,7 @@ def slowed(*metrics: dict[str, Any], lacks: str = "") -> list[tuple[str, ...] | 
     """What one look after the other says of why the device is held down."""
     smi = FakeSmi(dict(SAYS), lacks=lacks)
     found = []
-    with amd_source([INSTINCT], smi) as source:
-        assert isinstance(source, AmdSource)
+    with opened(smi) as source:
         for one in metrics:
             smi.says["gpu_metrics_info"] = one
             found.append(source.read()["GPU-00ff"].slowed_by)
@@ -132,8 +138,7 @@ def test_why_an_amd_device_was_held_down_since_the_last_look() -> None:
 
 def reading_of(**says: Any) -> Reading:
     smi = FakeSmi(SAYS | {name.replace("__", " "): said for name, said in says.items()})
-    with amd_source([INSTINCT], smi) as source:
-        assert isinstance(source, AmdSource)
+    with opened(smi) as source:
         return source.read()["GPU-00ff"]
 
 
@@ -167,8 +172,7 @@ def test_processes_of_an_amd_device_without_what_is_asked_of_them() -> None:
 
 def test_a_library_that_lacks_a_function_says_the_rest() -> None:
     smi = FakeSmi(SAYS, lacks="amdsmi_get_gpu_process_list")
-    with amd_source([INSTINCT], smi) as source:
-        assert isinstance(source, AmdSource)
+    with opened(smi) as source:
         assert (source.read()["GPU-00ff"].load_percent, source.read()["GPU-00ff"].processes) == (93, ())
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cotenant.checkout import INSTALLED
 from cotenant.machine.cpu import clocking
-from cotenant.machine.nvidia import ask, handles, session, watts
+from cotenant.machine.nvidia import Told, devices_told, session, switched, watts
 from cotenant.machine.topology import Machine
 from cotenant.procfs import fields, format_list, read_text
 
@@ -38,22 +38,22 @@ def _devices(machine: Machine, root: Path, nvml: Any) -> list[dict[str, Any]]:
     if not (places := machine.nvidia_places):
         return []
     with session(root, nvml) as nvml:
-        return [{"index": index} | _device(nvml, handle) for index, pci, handle in handles(nvml) if pci in places]
+        return [{"index": index} | _device(told) for index, pci, told in devices_told(nvml) if pci in places]
 
 
-def _device(nvml: Any, handle: Any) -> dict[str, Any]:
-    ecc, _ = ask(nvml, (None, None), "nvmlDeviceGetEccMode", handle)
-    rows = ask(nvml, None, "nvmlDeviceGetRemappedRows", handle)
+def _device(told: Told) -> dict[str, Any]:
+    ecc, _ = told("nvmlDeviceGetEccMode", unknown=(None, None))
+    rows = told("nvmlDeviceGetRemappedRows")
     return {
-        "firmware": ask(nvml, "", "nvmlDeviceGetVbiosVersion", handle),
-        "power_limit_w": watts(ask(nvml, None, "nvmlDeviceGetPowerManagementLimit", handle)),
-        "clock_mhz": ask(nvml, None, "nvmlDeviceGetMaxClockInfo", handle, _SM_CLOCK),
-        "memory_clock_mhz": ask(nvml, None, "nvmlDeviceGetMaxClockInfo", handle, _MEMORY_CLOCK),
-        "ecc": None if ecc is None else bool(ecc),
+        "firmware": told("nvmlDeviceGetVbiosVersion", unknown=""),
+        "power_limit_w": watts(told("nvmlDeviceGetPowerManagementLimit")),
+        "clock_mhz": told("nvmlDeviceGetMaxClockInfo", _SM_CLOCK),
+        "memory_clock_mhz": told("nvmlDeviceGetMaxClockInfo", _MEMORY_CLOCK),
+        "ecc": switched(ecc),
         "remapped_rows": None if rows is None else rows[0] + rows[1],
         # The present generation falls while a device idles; the width does not.
-        "pcie_generation": ask(nvml, None, "nvmlDeviceGetMaxPcieLinkGeneration", handle),
-        "pcie_width": ask(nvml, None, "nvmlDeviceGetCurrPcieLinkWidth", handle),
+        "pcie_generation": told("nvmlDeviceGetMaxPcieLinkGeneration"),
+        "pcie_width": told("nvmlDeviceGetCurrPcieLinkWidth"),
     }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,9 @@ _PROCESSES = (
 _CORES_OF_64 = dict.fromkeys(((6, 0), (7, 0), (7, 2), (7, 5), (8, 0)), 64)
 """Compute capabilities whose multiprocessors have 64 cores for fp32; all others since Maxwell have 128 (NVIDIA, CUDA
 C++ Programming Guide, "Compute Capabilities")."""
+
+Told = Callable[..., Any]
+"""Asks a device: a function of NVML and further arguments in, the answer out; `unknown` (None) where it has none."""
 
 _Device = tuple[Accelerator, tuple[Accelerator, ...]]
 """A device as CUDA counts it, and its usable parts: itself, or its partitions."""
@@ -139,30 +143,38 @@ def ask(nvml: Any, unknown: Any, function: str, *arguments: Any) -> Any:
         return unknown
 
 
-def ask_either(nvml: Any, unknown: Any, functions: Collection[str], *arguments: Any) -> Any:
+def _told(nvml: Any, handle: Any, function: str, *arguments: Any, unknown: Any = None) -> Any:
+    return ask(nvml, unknown, function, handle, *arguments)
+
+
+def first_told(told: Told, functions: Collection[str], *arguments: Any) -> Any:
     """Return the answer of the first of these that gives one: of a call that leaves NVML, or of its successor."""
-    for function in functions:
-        if (answer := ask(nvml, None, function, *arguments)) is not None:
-            return answer
-    return unknown
+    answers = (told(function, *arguments) for function in functions)
+    return next((answer for answer in answers if answer is not None), None)
 
 
-def clock_reasons(nvml: Any, unknown: Any, handle: Any) -> Any:
+def clock_reasons(told: Told) -> Any:
     """Return NVML's bits that tell why a device's clocks are held down now."""
-    return ask_either(nvml, unknown, _REASONS, handle)
+    return first_told(told, _REASONS)
 
 
-def handles(nvml: Any) -> list[tuple[int, str, Any]]:
-    """Return index, PCI id and handle of each device, by PCI id as CUDA counts them; none without a library."""
-    devices: list[tuple[str, Any]] = []
+def switched(mode: Any) -> bool | None:
+    """Return whether a mode of NVML is on, None where the device has none."""
+    return None if mode is None else bool(mode)
+
+
+def devices_told(nvml: Any) -> list[tuple[int, str, Told]]:
+    """Return index, PCI id and answers of each device, by PCI id as CUDA counts them; none without a library."""
+    devices: list[tuple[str, Told]] = []
     for position in range(ask(nvml, 0, "nvmlDeviceGetCount") if nvml is not None else 0):
         handle = ask(nvml, None, "nvmlDeviceGetHandleByIndex", position)
-        place = ask(nvml, None, "nvmlDeviceGetPciInfo", handle)
+        told = functools.partial(_told, nvml, handle)
+        place = told("nvmlDeviceGetPciInfo")
         # One that does not answer is lost, or not ours by a device rule: CUDA does not count it either.
         if handle is not None and place is not None:
-            devices.append((_pci(place.busId), handle))
+            devices.append((_pci(place.busId), told))
     devices.sort(key=lambda device: device[0])
-    return [(index, pci, handle) for index, (pci, handle) in enumerate(devices)]
+    return [(index, pci, told) for index, (pci, told) in enumerate(devices)]
 
 
 def _pci(bus_id: str) -> str:
@@ -179,11 +191,11 @@ def nvidia_accelerators(root: Path, environ: Mapping[str, str], nvml: Any = None
             return ()
         devices: list[_Device] = []
         speeds: dict[int, int] = {}
-        for index, pci, handle in handles(nvml):
-            device = _accelerator(nvml, handle, index, pci, pci_node(root, pci), driver)
-            devices.append((device, _partitions(nvml, handle, device)))
-            cores = ask(nvml, 0, "nvmlDeviceGetNumGpuCores", handle)
-            speeds[index] = cores * ask(nvml, 0, "nvmlDeviceGetMaxClockInfo", handle, _SM_CLOCK)
+        for index, pci, told in devices_told(nvml):
+            device = _accelerator(told, index, pci, pci_node(root, pci), driver)
+            devices.append((device, _partitions(nvml, told, device)))
+            cores = told("nvmlDeviceGetNumGpuCores", unknown=0)
+            speeds[index] = cores * told("nvmlDeviceGetMaxClockInfo", _SM_CLOCK, unknown=0)
         value = environ.get("CUDA_VISIBLE_DEVICES")
         if value is not None and environ.get("CUDA_DEVICE_ORDER", "FASTEST_FIRST") == "FASTEST_FIRST":
             # So CUDA numbers them unless told otherwise; those that are equally fast stand by their PCI id.
@@ -201,15 +213,15 @@ def _visible(devices: list[_Device], value: str | None) -> tuple[Accelerator, ..
     return tuple(part for position in positions for part in devices[position][1])
 
 
-def _accelerator(nvml: Any, handle: Any, index: int, pci: str, node: int, driver: str) -> Accelerator:
-    # The first form is newer (driver 510).
-    forms = (ask(nvml, None, "nvmlDeviceGetMemoryInfo", handle, *form) for form in ((_MEMORY_WITH_RESERVED,), ()))
-    memory = next((told for told in forms if told is not None), None)
+def _accelerator(told: Told, index: int, pci: str, node: int, driver: str) -> Accelerator:
+    memory = told("nvmlDeviceGetMemoryInfo", _MEMORY_WITH_RESERVED)
+    if memory is None:  # A driver before 510 knows the older form.
+        memory = told("nvmlDeviceGetMemoryInfo")
     return Accelerator(
         index=index,
         vendor="nvidia",
-        name=ask(nvml, "NVIDIA device", "nvmlDeviceGetName", handle),
-        uuid=ask(nvml, "", "nvmlDeviceGetUUID", handle),
+        name=told("nvmlDeviceGetName", unknown="NVIDIA device"),
+        uuid=told("nvmlDeviceGetUUID", unknown=""),
         pci=pci,
         node=node,
         # A device that shares the host's memory does not answer.
@@ -218,15 +230,15 @@ def _accelerator(nvml: Any, handle: Any, index: int, pci: str, node: int, driver
     )
 
 
-def _partitions(nvml: Any, handle: Any, device: Accelerator) -> tuple[Accelerator, ...]:
+def _partitions(nvml: Any, told: Told, device: Accelerator) -> tuple[Accelerator, ...]:
     """Return the device itself, or its MIG partitions where it is cut up: then it cannot be used whole."""
-    current, _ = ask(nvml, (0, 0), "nvmlDeviceGetMigMode", handle)
+    current, _ = told("nvmlDeviceGetMigMode", unknown=(0, 0))
     if not current:
         return (device,)
-    numbers = range(ask(nvml, 0, "nvmlDeviceGetMaxMigDeviceCount", handle))
-    parts = (ask(nvml, None, "nvmlDeviceGetMigDeviceHandleByIndex", handle, number) for number in numbers)
+    numbers = range(told("nvmlDeviceGetMaxMigDeviceCount", unknown=0))
+    parts = (told("nvmlDeviceGetMigDeviceHandleByIndex", number) for number in numbers)
     return tuple(
-        _accelerator(nvml, part, device.index, device.pci, device.node, device.driver)
+        _accelerator(functools.partial(_told, nvml, part), device.index, device.pci, device.node, device.driver)
         for part in parts
         if part is not None
     )
@@ -235,7 +247,7 @@ def _partitions(nvml: Any, handle: Any, device: Accelerator) -> tuple[Accelerato
 def device_states(pci: Collection[str], root: Path = Path("/"), nvml: Any = None) -> tuple[DeviceState, ...]:
     """Return the state of the NVIDIA devices with these PCI ids; none without driver or library."""
     with session(root, nvml) as nvml:
-        return tuple(_state(nvml, root, index, handle) for index, place, handle in handles(nvml) if place in pci)
+        return tuple(_state(told, root, index) for index, place, told in devices_told(nvml) if place in pci)
 
 
 def identified(uuid: str, version: tuple[int, int], root: Path = Path("/"), nvml: Any = None) -> tuple[str, int | None]:
@@ -261,33 +273,32 @@ def slowed(pci: Collection[str], root: Path = Path("/"), nvml: Any = None) -> tu
     """Return how long each of the NVIDIA devices with these PCI ids was held down."""
     with session(root, nvml) as nvml:
         return tuple(
-            Slowed(index, _violated_ns(nvml, handle, _POWER_POLICY), _violated_ns(nvml, handle, _THERMAL_POLICY))
-            for index, place, handle in handles(nvml)
+            Slowed(index, _violated_ns(told, _POWER_POLICY), _violated_ns(told, _THERMAL_POLICY))
+            for index, place, told in devices_told(nvml)
             if place in pci
         )
 
 
-def _state(nvml: Any, root: Path, index: int, handle: Any) -> DeviceState:
-    mig, mig_pending = ask(nvml, (0, 0), "nvmlDeviceGetMigMode", handle)
-    ecc, _ = ask(nvml, (None, None), "nvmlDeviceGetEccMode", handle)
-    persistent = ask(nvml, None, "nvmlDeviceGetPersistenceMode", handle)
+def _state(told: Told, root: Path, index: int) -> DeviceState:
+    mig, mig_pending = told("nvmlDeviceGetMigMode", unknown=(0, 0))
+    ecc, _ = told("nvmlDeviceGetEccMode", unknown=(None, None))
     # Bad rows (since Ampere) or pages (before) that wait for a reset to be taken out of use.
-    rows = ask(nvml, (0, 0, 0, 0), "nvmlDeviceGetRemappedRows", handle)
-    pages = ask(nvml, 0, "nvmlDeviceGetRetiredPagesPendingStatus", handle)
+    rows = told("nvmlDeviceGetRemappedRows", unknown=(0, 0, 0, 0))
+    pages = told("nvmlDeviceGetRetiredPagesPendingStatus")
     return DeviceState(
         index=index,
-        processes=processes_on(nvml, root, handle),
-        mps=mps_daemon(root, os.environ) or bool(ask(nvml, [], MPS_PROCESSES, handle)),
+        processes=processes_on(told, root),
+        mps=mps_daemon(root, os.environ) or bool(told(MPS_PROCESSES)),
         mig=bool(mig),
         mig_pending=mig != mig_pending,
-        persistent=None if persistent is None else bool(persistent),
-        ecc=None if ecc is None else bool(ecc),
-        uncorrected_errors=ask(nvml, None, "nvmlDeviceGetTotalEccErrors", handle, _UNCORRECTED, _SINCE_REBOOT),
+        persistent=switched(told("nvmlDeviceGetPersistenceMode")),
+        ecc=switched(ecc),
+        uncorrected_errors=told("nvmlDeviceGetTotalEccErrors", _UNCORRECTED, _SINCE_REBOOT),
         repair_pending=bool(rows[2] or pages),
-        compute_mode=_COMPUTE_MODES.get(ask(nvml, -1, "nvmlDeviceGetComputeMode", handle)),
-        power_limit_w=watts(ask(nvml, None, "nvmlDeviceGetPowerManagementLimit", handle)),
-        power_default_w=watts(ask(nvml, None, "nvmlDeviceGetPowerManagementDefaultLimit", handle)),
-        slowed_by=slowdowns(clock_reasons(nvml, 0, handle)),
+        compute_mode=_COMPUTE_MODES.get(told("nvmlDeviceGetComputeMode")),
+        power_limit_w=watts(told("nvmlDeviceGetPowerManagementLimit")),
+        power_default_w=watts(told("nvmlDeviceGetPowerManagementDefaultLimit")),
+        slowed_by=slowdowns(clock_reasons(told) or 0),
     )
 
 
@@ -307,21 +318,21 @@ def slowdowns(reasons: int) -> tuple[str, ...]:
     return tuple(sorted({word for bit, word in _SLOWDOWNS.items() if reasons & bit}))
 
 
-def processes_on(nvml: Any, root: Path, handle: Any) -> tuple[DeviceProcess, ...]:
+def processes_on(told: Told, root: Path) -> tuple[DeviceProcess, ...]:
     """Return who has a context on a device, clients of MPS and of graphics included, each process once."""
     users: dict[int, DeviceProcess] = {}
     for function in _PROCESSES:
-        for process in ask(nvml, [], function, handle):
+        for process in told(function, unknown=[]):
             name = read_text(root / f"proc/{process.pid}/comm")
             users.setdefault(process.pid, DeviceProcess(process.pid, name, process.usedGpuMemory))
     return tuple(users[pid] for pid in sorted(users))
 
 
-def _violated_ns(nvml: Any, handle: Any, policy: int) -> int | None:
-    if (status := ask(nvml, None, "nvmlDeviceGetViolationStatus", handle, policy)) is not None:
+def _violated_ns(told: Told, policy: int) -> int | None:
+    if (status := told("nvmlDeviceGetViolationStatus", policy)) is not None:
         return int(status.violationTime)
     # It leaves with CUDA 14; the field counts the same nanoseconds.
-    values = ask(nvml, (), "nvmlDeviceGetFieldValues", handle, [_POLICY_FIELDS[policy]])
+    values = told("nvmlDeviceGetFieldValues", [_POLICY_FIELDS[policy]], unknown=())
     return next((int(field.value.ullVal) for field in values if field.nvmlReturn == 0), None)
 
 

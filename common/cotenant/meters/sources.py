@@ -13,10 +13,10 @@ from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.nvidia import (
     MPS_PROCESSES,
     DeviceProcess,
-    ask,
-    ask_either,
+    Told,
     clock_reasons,
-    handles,
+    devices_told,
+    first_told,
     processes_on,
     session,
     slowdowns,
@@ -35,36 +35,34 @@ class NvidiaSource:
     """Devices by their own uuid; of one that MIG divides, the whole: its parts tell nothing of this."""
 
     def __init__(self, nvml: Any, pci: Collection[str], root: Path = Path("/")) -> None:
-        self._nvml = nvml
         self._root = root
         self._devices = [
-            (ask(nvml, place, "nvmlDeviceGetUUID", handle), index, handle)
-            for index, place, handle in handles(nvml)
+            (told("nvmlDeviceGetUUID", unknown=place), index, told)
+            for index, place, told in devices_told(nvml)
             if place in pci
         ]
 
     def read(self) -> dict[str, Reading]:
-        return {uuid: self._reading(index, handle) for uuid, index, handle in self._devices}
+        return {uuid: self._reading(index, told) for uuid, index, told in self._devices}
 
-    def _reading(self, index: int, handle: Any) -> Reading:
-        nvml = self._nvml
-        load = ask(nvml, None, "nvmlDeviceGetUtilizationRates", handle)
-        memory = ask(nvml, None, "nvmlDeviceGetMemoryInfo", handle)
-        energy_mj = ask(nvml, None, "nvmlDeviceGetTotalEnergyConsumption", handle)
-        reasons = clock_reasons(nvml, None, handle)
+    def _reading(self, index: int, told: Told) -> Reading:
+        load = told("nvmlDeviceGetUtilizationRates")
+        memory = told("nvmlDeviceGetMemoryInfo")
+        energy_mj = told("nvmlDeviceGetTotalEnergyConsumption")
+        reasons = clock_reasons(told)
         return Reading(
             index=index,
             load_percent=None if load is None else load.gpu,
             memory_load_percent=None if load is None else load.memory,
             memory_used_bytes=None if memory is None else memory.used,
-            clock_mhz=ask(nvml, None, "nvmlDeviceGetClockInfo", handle, _SM_CLOCK),
-            memory_clock_mhz=ask(nvml, None, "nvmlDeviceGetClockInfo", handle, _MEMORY_CLOCK),
-            temperature_c=ask_either(nvml, None, _TEMPERATURE, handle, _CORE_SENSOR),
-            power_w=watts(ask(nvml, None, "nvmlDeviceGetPowerUsage", handle)),
+            clock_mhz=told("nvmlDeviceGetClockInfo", _SM_CLOCK),
+            memory_clock_mhz=told("nvmlDeviceGetClockInfo", _MEMORY_CLOCK),
+            temperature_c=first_told(told, _TEMPERATURE, _CORE_SENSOR),
+            power_w=watts(told("nvmlDeviceGetPowerUsage")),
             energy_j=None if energy_mj is None else energy_mj / 1000,
             slowed_by=None if reasons is None else _words(reasons),
-            processes=processes_on(nvml, self._root, handle),
-            mps_clients=None if (clients := ask(nvml, None, MPS_PROCESSES, handle)) is None else len(clients),
+            processes=processes_on(told, self._root),
+            mps_clients=None if (clients := told(MPS_PROCESSES)) is None else len(clients),
         )
 
 
