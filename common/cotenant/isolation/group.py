@@ -24,11 +24,17 @@ LOOKS = 3
 
 
 class Group:
-    """The cgroups at `directories`, which may be gone already: that is as good as empty. Messages name `place`."""
+    """The cgroups at `directories`, which may be gone already: that is as good as empty. Messages name `place`.
 
-    def __init__(self, directories: Sequence[Path], place: Path) -> None:
+    `freezer` is the file by which the kernel holds still who is inside.
+    """
+
+    _HELD: str
+    _LOOSE: str
+
+    def __init__(self, directories: Sequence[Path], place: Path, freezer: Path | None) -> None:
         self.directories = tuple(directories)
-        self._place = place
+        self._place, self._freezer = place, freezer
 
     def make(self) -> None:
         """Make every directory. Raises OSError."""
@@ -112,11 +118,11 @@ class Group:
     @property
     def can_freeze(self) -> bool:
         """Whether the kernel can hold still who is inside."""
-        raise NotImplementedError
+        return self._freezer is not None and self._freezer.exists()
 
     def freeze(self) -> None:
         """Have the kernel hold everybody inside still; `frozen` says when it does. Raises OSError."""
-        raise NotImplementedError
+        self._set_freezer(self._HELD)
 
     def frozen(self) -> bool:
         """Whether everybody inside is held still. Raises OSError."""
@@ -124,7 +130,11 @@ class Group:
 
     def thaw(self) -> None:
         """Let everybody inside go on; nothing happens where nobody was held. Raises OSError."""
-        raise NotImplementedError
+        self._set_freezer(self._LOOSE)
+
+    def _set_freezer(self, text: str) -> None:
+        assert self._freezer is not None
+        cgroupfs.write(self._freezer, text)
 
     @contextlib.contextmanager
     def _frozen(self) -> Iterator[None]:
@@ -147,45 +157,37 @@ class Group:
 
     def thaw_all(self) -> None:
         """Thaw everybody as far as that can be done, also whom a tenant has frozen in a cgroup of its own."""
-        with contextlib.suppress(OSError):
-            self.thaw()
+        if (file := self._freezer) is not None:
+            for level in cgroupfs.subtree(file.parent):
+                with contextlib.suppress(OSError):
+                    cgroupfs.write(level / file.name, self._LOOSE)
 
 
 class V1Group(Group):
     """The directories of one path in every hierarchy, `at` by controller; controllers mounted together share one."""
 
+    _HELD, _LOOSE = "FROZEN", "THAWED"
+
     def __init__(self, mounts: Mapping[str, Path], path: str) -> None:
         self.at = {name: mount / path for name, mount in mounts.items()}
-        super().__init__(sorted(set(self.at.values())), self.at.get("memory", Path(path)))
+        freezer = self.at["freezer"] / "freezer.state" if "freezer" in self.at else None
+        super().__init__(sorted(set(self.at.values())), self.at.get("memory", Path(path)), freezer)
 
     def kill_at_once(self) -> bool:
         """On a hybrid host the twin in the v2 hierarchy can."""
         return V2 in self.at and _is_killed(self.at[V2])
 
-    @property
-    def can_freeze(self) -> bool:
-        return "freezer" in self.at
-
-    def freeze(self) -> None:
-        cgroupfs.write(self.at["freezer"] / "freezer.state", "FROZEN")
-
     def frozen(self) -> bool:
-        return cgroupfs.read(self.at["freezer"] / "freezer.state") == "FROZEN"
-
-    def thaw(self) -> None:
-        cgroupfs.write(self.at["freezer"] / "freezer.state", "THAWED")
-
-    def thaw_all(self) -> None:
-        for level in cgroupfs.subtree(self.at["freezer"]):
-            with contextlib.suppress(OSError):
-                cgroupfs.write(level / "freezer.state", "THAWED")
+        return cgroupfs.read(self.at["freezer"] / "freezer.state") == self._HELD
 
 
 class V2Group(Group):
-    """The cgroup at `directory`."""
+    """The cgroup at `directory`; Linux 5.2 can freeze it."""
+
+    _HELD, _LOOSE = "1", "0"
 
     def __init__(self, directory: Path) -> None:
-        super().__init__([directory], directory)
+        super().__init__([directory], directory, directory / "cgroup.freeze")
         self.directory = directory
 
     def populated(self) -> bool:
@@ -198,19 +200,8 @@ class V2Group(Group):
     def kill_at_once(self) -> bool:
         return _is_killed(self.directory)
 
-    @property
-    def can_freeze(self) -> bool:
-        """Linux 5.2 can."""
-        return (self.directory / "cgroup.freeze").exists()
-
-    def freeze(self) -> None:
-        cgroupfs.write(self.directory / "cgroup.freeze", "1")
-
     def frozen(self) -> bool:
         return cgroupfs.field(self.directory / "cgroup.events", "frozen") == 1
-
-    def thaw(self) -> None:
-        cgroupfs.write(self.directory / "cgroup.freeze", "0")
 
 
 def kill_all(groups: Sequence[Group]) -> None:

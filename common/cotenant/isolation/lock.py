@@ -37,16 +37,12 @@ class SuiteLock:
         """Take the lock. Raises CotenantError, naming the holder's command, pid and start where there is one."""
         assert self._descriptor is None
         try:
-            descriptor = self._open()
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise CotenantError(*_refusal(_holder(descriptor))) from None
-            else:
-                self._descriptor = descriptor
-            finally:
-                if self._descriptor is None:
-                    os.close(descriptor)
+            descriptor = _opened(self._path)
+            if not _is_free(descriptor):
+                holder = _holder(descriptor)
+                os.close(descriptor)
+                raise CotenantError(*_refusal(holder))
+            self._descriptor = descriptor
         except OSError as error:
             raise CotenantError(
                 f"The lock {self._path} cannot be taken: {os.strerror(error.errno or 0)}.",
@@ -65,44 +61,49 @@ class SuiteLock:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def _open(self) -> int:
-        """Open for reading, which is enough for flock, so that another user's file serves as well.
-
-        A link is not followed, and something that is no file does not make us wait.
-        """
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        while True:
-            try:
-                return os.open(self._path, flags)
-            except FileNotFoundError:
-                pass
-            try:
-                descriptor = os.open(self._path, flags | os.O_CREAT | os.O_EXCL, 0o644)
-            except FileExistsError:
-                continue
-            # Whatever our umask: who cannot open it could not run a suite.
-            os.fchmod(descriptor, 0o644)
-            return descriptor
-
 
 def lock_holder(path: Path) -> int | None:
     """Return the process that holds a lock, 0 where it cannot be seen from here, None where nobody does.
 
     Raises CotenantError for a lock that cannot be opened.
     """
-    lock = SuiteLock(path)
     try:
-        descriptor = lock._open()
+        descriptor = _opened(path)
     except OSError as error:
         raise CotenantError(f"The lock {path} cannot be opened: {os.strerror(error.errno or 0)}.") from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return _holder(descriptor) or 0
-    else:
-        return None
+        return None if _is_free(descriptor) else _holder(descriptor) or 0
     finally:
         os.close(descriptor)
+
+
+def _opened(path: Path) -> int:
+    """Open for reading, which is enough for flock, so that another user's file serves as well.
+
+    A link is not followed, and something that is no file does not make us wait.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    while True:
+        try:
+            return os.open(path, flags)
+        except FileNotFoundError:
+            pass
+        try:
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError:
+            continue
+        # Whatever our umask: who cannot open it could not run a suite.
+        os.fchmod(descriptor, 0o644)
+        return descriptor
+
+
+def _is_free(descriptor: int) -> bool:
+    """Take the lock; return whether nobody had it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _holder(descriptor: int) -> int | None:

@@ -17,7 +17,6 @@ from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, re
 from cotenant.isolation.plan_findings import partition_findings, plan_findings, quota_findings
 from cotenant.isolation.sharing import consecutive, everything, repeated, share_cores, tenants_of_each
 from cotenant.isolation.slice import Slice
-from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
 from cotenant.text import gib, many
@@ -31,7 +30,6 @@ class Plan:
 
     slices: tuple[Slice, ...]
     unused_processors: tuple[int, ...]
-    idle_accelerators: tuple[Accelerator, ...]
     reserve_bytes: int
     findings: tuple[Finding, ...]
 
@@ -119,7 +117,7 @@ def plan(
         Slice(i, assignment[i], nodes[i], memory, devices[i], tenants, sharers, parts[i]) for i in range(tenants)
     )
     findings = tuple(plan_findings(machine, made, limit, reserve, idle))
-    return Plan(made, _unused(machine, made), idle, reserve, findings)
+    return Plan(made, _unused(machine, made), reserve, findings)
 
 
 def plan_whole(machine: Machine, reserve_bytes: int | None = None) -> Plan:
@@ -130,7 +128,7 @@ def plan_whole(machine: Machine, reserve_bytes: int | None = None) -> Plan:
     reserve = reserve_of(machine, reserve_bytes)
     whole = Slice(0, processors, nodes, equal_share(machine, [nodes], reserve), machine.accelerators)
     findings = (*quota_findings(machine, limit), *partition_findings(machine, [whole]))
-    return Plan((whole,), _unused(machine, [whole]), (), reserve, findings)
+    return Plan((whole,), _unused(machine, [whole]), reserve, findings)
 
 
 def split_ranks(machine: Machine, whole: Slice, ranks: int) -> tuple[tuple[int, ...], ...]:

@@ -80,16 +80,15 @@ def families(leaders: Mapping[int, int], run: str) -> dict[int, set[int]]:
     living = {pid: process for pid in _pids() if (process := process_of(pid)) and process.state not in "ZX"}
     living = {pid: process for pid, process in living.items() if process.start_ticks >= since_ticks}
     markers = {tenant: _markers(run, tenant) for tenant in leaders}
+    led_by = {leader: tenant for tenant, leader in leaders.items()}
 
     @functools.cache
     def tenant_of(pid: int) -> int | None:
         if pid not in living:
             return None
         with contextlib.suppress(OSError):
-            session = os.getsid(pid)
-            for tenant, leader in leaders.items():
-                if leader == session:
-                    return tenant
+            if (session := os.getsid(pid)) in led_by:
+                return led_by[session]
         environment = _environment(pid)
         marked_for = next((tenant for tenant in leaders if markers[tenant] <= environment), None)
         return tenant_of(living[pid].parent) if marked_for is None else marked_for

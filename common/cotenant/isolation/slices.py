@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import Backend, Holder, LiveSlice, NotIsolatedError, ReadBack
+from cotenant.isolation.backend import Backend, Counters, Holder, LiveSlice, NotIsolatedError, ReadBack
 from cotenant.isolation.entry import entry_of
 from cotenant.isolation.group import Group
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
+from cotenant.machine.limits import V2
 from cotenant.procfs import described, format_list, numbered, read_text, status_of
 from cotenant.text import listed
 
@@ -23,6 +24,8 @@ KEPT_BACK = 0.1
 """The part of the processes allowed to all that is for the runner and whoever else lives there."""
 PEAK_ROOM = 1.02
 """The kernel lets a process that it is killing, and itself, have a little more than the limit."""
+Throttled = tuple[int | None, int | None]
+"""Nanoseconds and times; None where nobody counts."""
 STALLS = ("cpu", "memory", "io")
 
 
@@ -31,6 +34,8 @@ class CgroupSlice(LiveSlice):
 
     cpu_weight: str
     """The weight of every new cgroup in the kernel, so that tenants of the same processors take equal time of them."""
+    counted: Mapping[str, Sequence[str]]
+    """Of counters that are one number its controller, its file, and where it is one of several there its name."""
 
     def __init__(self, group: Group, slice_: Slice, set_affinity: bool = False) -> None:
         self._group = group
@@ -61,6 +66,28 @@ class CgroupSlice(LiveSlice):
         if peak_bytes > PEAK_ROOM * limit_bytes:
             sentences.append(f"{planned} with bytes of memory {limit_bytes}, but has held {peak_bytes}")
         return sentences
+
+    def counters(self) -> Counters:
+        throttled_ns, throttled_times = self._throttled()
+        return Counters(
+            processor_ns=self.processor_ns(),
+            throttled_ns=throttled_ns,
+            throttled_times=throttled_times,
+            # On v1 a slice without a twin has no such files.
+            **stalls(self._place_of(V2)),
+            **{name: self._count(*place) for name, place in self.counted.items()},
+        )
+
+    def oom_kills(self) -> int | None:
+        return self._count(*self.counted["oom_kills"])
+
+    def _throttled(self) -> Throttled:
+        """Return how long and how often quotas held back who is inside."""
+        raise NotImplementedError
+
+    def _count(self, controller: str, file: str, name: str | None = None) -> int | None:
+        """Return the number in a file, or that beside `name`; None where it is not counted here."""
+        return count(self._place_of(controller) / file, name)
 
     def make(self) -> None:
         """Make it with every limit before anything can enter. Raises OSError, or ValueError."""
@@ -196,7 +223,7 @@ def stalls(directory: Path) -> dict[str, int]:
     return totals
 
 
-def throttled(stats: Iterable[Path], name: str, unit_ns: int) -> tuple[int | None, int | None]:
+def throttled(stats: Iterable[Path], name: str, unit_ns: int) -> Throttled:
     """Return (nanoseconds, times) that the quotas of these cgroups held their members back, from each `cpu.stat`.
 
     `name` is the field of the time, in units of `unit_ns`. A cgroup without a quota, or its controller, counts none.

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cotenant.isolation import cgroupfs, slices
-from cotenant.isolation.backend import Counters, Location, ReadBack, Refusal
+from cotenant.isolation import cgroupfs
+from cotenant.isolation.backend import Location, ReadBack, Refusal
 from cotenant.isolation.group import V1Group
 from cotenant.isolation.runs import OURS, checked_base, default_base, runs_below
 from cotenant.isolation.slice import Slice
-from cotenant.isolation.slices import CgroupBackend, CgroupSlice, pids_share
+from cotenant.isolation.slices import CgroupBackend, CgroupSlice, Throttled, pids_share, throttled
 from cotenant.machine.limits import V2
 from cotenant.procfs import format_list
 
@@ -25,6 +25,13 @@ NEEDED = ("cpuset", "memory")
 WANTED = ("cpu", "cpuacct", "freezer", "pids")
 CPU_SHARES = 1024
 """The weight of a new cgroup, and of a process outside of any, where processor time is shared out."""
+COUNTED = {
+    "memory_peak_bytes": ("memory", "memory.max_usage_in_bytes"),
+    "pids": ("pids", "pids.current"),
+    "pids_peak": ("pids", "pids.peak"),
+    "pids_refused": ("pids", "pids.events", "max"),
+    "oom_kills": ("memory", "memory.oom_control", "oom_kill"),
+}
 SETUP = "Run as root, or let ./cgroup_setup.sh make a base for you."
 
 
@@ -32,6 +39,7 @@ class V1Slice(CgroupSlice):
     """A slice in v1 cgroups: a directory in each hierarchy."""
 
     cpu_weight = str(CPU_SHARES)
+    counted = COUNTED
 
     def __init__(self, group: V1Group, slice_: Slice, quotas: Sequence[Path] = ()) -> None:
         """`quotas`: the cgroups of the controller `cpu` that hold back the slice's processes, if it has none."""
@@ -66,28 +74,11 @@ class V1Slice(CgroupSlice):
             with contextlib.suppress(PermissionError):
                 cgroupfs.write(level / "cpu.shares", str(shares))
 
-    def counters(self) -> Counters:
-        throttled_ns, throttled_times = slices.throttled(self._throttles(), "throttled_time", 1)
-        return Counters(
-            processor_ns=self.processor_ns(),
-            throttled_ns=throttled_ns,
-            throttled_times=throttled_times,
-            **(slices.stalls(self._at[V2]) if V2 in self._at else {}),
-            memory_peak_bytes=self._counted("memory", "memory.max_usage_in_bytes"),
-            pids=self._counted("pids", "pids.current"),
-            pids_peak=self._counted("pids", "pids.peak"),
-            pids_refused=self._counted("pids", "pids.events", "max"),
-            oom_kills=self.oom_kills(),
-        )
-
     def processor_ns(self) -> int | None:
-        return self._counted("cpuacct", "cpuacct.usage")
-
-    def oom_kills(self) -> int | None:
-        return self._counted("memory", "memory.oom_control", "oom_kill")
+        return self._count("cpuacct", "cpuacct.usage")
 
     def memory_used_bytes(self) -> int | None:
-        return self._counted("memory", "memory.usage_in_bytes")
+        return self._count("memory", "memory.usage_in_bytes")
 
     def _read_back(self) -> ReadBack:
         """Ask for the value in force, where the kernel can say it: a file may accept more than its parent grants."""
@@ -119,16 +110,11 @@ class V1Slice(CgroupSlice):
     def _place_of(self, controller: str) -> Path:
         return self._at.get(controller, self._at["memory"])
 
-    def _counted(self, controller: str, file: str, name: str | None = None) -> int | None:
-        """Return the number in a file, or that beside `name`; None where it is not counted here."""
-        return slices.count(self._at[controller] / file, name) if controller in self._at else None
-
-    def _throttles(self) -> Iterable[Path]:
-        """Return the `cpu.stat` of every quota on the slice: `cpu` and `cpuacct` may be mounted together."""
-        own = self._at.get("cpu", self._at.get("cpuacct"))
-        if own is not None and (own / "cpu.stat").exists():
-            return cgroupfs.above(own, "cpu.stat")
-        return [directory / "cpu.stat" for directory in self._quotas]
+    def _throttled(self) -> Throttled:
+        """Ask the `cpu.stat` of every quota on the slice: `cpu` and `cpuacct` may be mounted together."""
+        own = self._at.get("cpu", self._place_of("cpuacct"))
+        stats = [*cgroupfs.above(own, "cpu.stat")] or [directory / "cpu.stat" for directory in self._quotas]
+        return throttled(stats, "throttled_time", 1)
 
 
 class V1(CgroupBackend):
@@ -144,12 +130,7 @@ class V1(CgroupBackend):
         """
         self._base = checked_base(default_base() if base is None else base)
         self._quotas = tuple(quotas)
-        self._mounts = {name: mounts[name] for name in NEEDED if name in mounts}
-        self._mounts |= {
-            name: mounts[name] for name in WANTED if name in mounts and self._refusal(mounts[name]) is None
-        }
-        if V2 in mounts and self._admits_twins(mounts[V2]):
-            self._mounts[V2] = mounts[V2]
+        self._mounts = {name: at for name, at in mounts.items() if name in NEEDED or self._is_had(name, at)}
         memory = self._mounts.get("memory")
         holds_swap = memory is not None and (memory / "memory.memsw.limit_in_bytes").exists()
         held = {"swap": holds_swap, "pids": "pids" in self._mounts}
@@ -193,8 +174,7 @@ class V1(CgroupBackend):
 
     def thaw_run(self, run: str) -> None:
         """Let everybody in a run go on."""
-        if (group := self._group(run)).can_freeze:
-            group.thaw_all()
+        self._group(run).thaw_all()
 
     def _make_run(self, run: str) -> None:
         group = self._group(run)
@@ -234,9 +214,11 @@ class V1(CgroupBackend):
             base = base.parent
         return None if os.access(base, os.W_OK | os.X_OK) else f"{base} is not writable"
 
-    def _admits_twins(self, mount: Path) -> bool:
-        """Whether a process from anywhere may join a twin: in v2 that takes the right to write above both places."""
-        return self._refusal(mount) is None and os.access(mount / "cgroup.procs", os.W_OK)
+    def _is_had(self, name: str, mount: Path) -> bool:
+        """Whether a wanted controller can be had, or twins in v2: to join one takes the right to write above both."""
+        if name not in (*WANTED, V2) or self._refusal(mount) is not None:
+            return False
+        return name != V2 or os.access(mount / "cgroup.procs", os.W_OK)
 
 
 def _inherit_cpuset(level: Path) -> None:

@@ -11,12 +11,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
-from cotenant.isolation import cgroupfs, dmem, slices
-from cotenant.isolation.backend import Counters, Location, NotIsolatedError, ReadBack, Refusal
+from cotenant.isolation import cgroupfs, dmem
+from cotenant.isolation.backend import Location, NotIsolatedError, ReadBack, Refusal
 from cotenant.isolation.group import V2Group
 from cotenant.isolation.runs import OURS, checked_base, default_base
 from cotenant.isolation.slice import Slice
-from cotenant.isolation.slices import CgroupBackend, CgroupSlice, pids_share
+from cotenant.isolation.slices import CgroupBackend, CgroupSlice, Throttled, pids_share, throttled
 from cotenant.isolation.stopped import bind
 from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes, is_marked, systemd_runs
 from cotenant.machine.accelerators import Accelerator
@@ -35,11 +35,22 @@ CPUSETS = (
     "(./cgroup_setup.sh --install-drop-in does it.)"
 )
 
+COUNTED = {
+    "memory_peak_bytes": ("memory", "memory.peak"),
+    "pids": ("pids", "pids.current"),
+    "pids_peak": ("pids", "pids.peak"),
+    "pids_refused": ("pids", "pids.events", "max"),
+    "oom_events": ("memory", "memory.events", "oom"),
+    "oom_kills": ("memory", "memory.events", "oom_kill"),
+    "oom_group_kills": ("memory", "memory.events", "oom_group_kill"),
+}
+
 
 class V2Slice(CgroupSlice):
     """A slice in one v2 cgroup."""
 
     cpu_weight = "100"
+    counted = COUNTED
 
     def __init__(
         self,
@@ -77,32 +88,15 @@ class V2Slice(CgroupSlice):
         for region, limit_bytes in self._device_limits.items():
             self._write("dmem.max", f"{region} {limit_bytes}")
 
-    def counters(self) -> Counters:
-        at = self._directory
-        throttled_ns, throttled_times = slices.throttled(cgroupfs.above(at, "cpu.stat"), "throttled_usec", 1000)
-        return Counters(
-            processor_ns=self.processor_ns(),
-            throttled_ns=throttled_ns,
-            throttled_times=throttled_times,
-            **slices.stalls(at),
-            memory_peak_bytes=slices.count(at / "memory.peak"),
-            pids=slices.count(at / "pids.current"),
-            pids_peak=slices.count(at / "pids.peak"),
-            pids_refused=slices.count(at / "pids.events", "max"),
-            oom_events=slices.count(at / "memory.events", "oom"),
-            oom_kills=self.oom_kills(),
-            oom_group_kills=slices.count(at / "memory.events", "oom_group_kill"),
-        )
-
     def processor_ns(self) -> int | None:
-        used_us = slices.count(self._directory / "cpu.stat", "usage_usec")
+        used_us = self._count("cpu", "cpu.stat", "usage_usec")
         return None if used_us is None else used_us * 1000
 
-    def oom_kills(self) -> int | None:
-        return slices.count(self._directory / "memory.events", "oom_kill")
-
     def memory_used_bytes(self) -> int | None:
-        return slices.count(self._directory / "memory.current")
+        return self._count("memory", "memory.current")
+
+    def _throttled(self) -> Throttled:
+        return throttled(cgroupfs.above(self._directory, "cpu.stat"), "throttled_usec", 1000)
 
     def _read_back(self) -> ReadBack:
         """Ask for the value in force: a file may accept more than its parent grants."""
@@ -204,8 +198,9 @@ class V2(CgroupBackend):
     @property
     def _regions(self) -> dict[str, int]:
         """The regions of device memory that slices can limit."""
-        known = self._mount is not None and dmem.CONTROLLER in self._controllers
-        return dmem.regions(self._mount) if known and self._mount is not None else {}
+        if self._mount is None or dmem.CONTROLLER not in self._controllers:
+            return {}
+        return dmem.regions(self._mount)
 
     def holds_device_memory(self, device: Accelerator) -> bool:
         return dmem.region_of(device, self._regions) is not None
