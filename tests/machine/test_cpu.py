@@ -41,13 +41,6 @@ def test_the_settings_of_the_given_processors_only(tmp_path: Path) -> None:
     assert clocking([0, 1, 2], tmp_path).capped == (0,)
 
 
-def test_the_last_level_cache_is_the_largest(tmp_path: Path) -> None:
-    assert last_level_cache_bytes(tmp_path) is None
-    sizes = {"index0": "48K", "index1": "32K", "index2": "2048K", "index3": "33792K", "index4": "?"}
-    write(tmp_path, {f"{CPU}/cpu0/cache/{index}/size": size for index, size in sizes.items()})
-    assert last_level_cache_bytes(tmp_path) == 33 << 20
-
-
 def cached(root: Path, number: int, level: int, serves: str, kind: str = "Unified", size: str = "32768K") -> None:
     place = f"{CPU}/cpu{number}/cache/index{level if kind != 'Instruction' else 9}"
     write(root, {f"{place}/{name}": text for name, text in {"level": level, "type": kind, "size": size}.items()})
@@ -57,6 +50,7 @@ def cached(root: Path, number: int, level: int, serves: str, kind: str = "Unifie
 def test_last_level_caches_are_told_once_each_with_whom_they_serve(tmp_path: Path) -> None:
     """Two complexes of four processors with an L3 each, and one processor whose last is its own L2."""
     assert last_level_caches(range(9), tmp_path) == []
+    assert last_level_cache_bytes(tmp_path) is None
     for number in range(8):
         cached(tmp_path, number, 1, str(number), size="32K")
         cached(tmp_path, number, 4, str(number), "Instruction")
@@ -65,6 +59,7 @@ def test_last_level_caches_are_told_once_each_with_whom_they_serve(tmp_path: Pat
     first, second = Cache(3, 32 << 20, (0, 1, 2, 3)), Cache(3, 32 << 20, (4, 5, 6, 7))
     assert last_level_caches(range(9), tmp_path) == [first, second, Cache(2, None, (8,))]
     assert last_level_caches([5, 6], tmp_path) == [second]
+    assert last_level_cache_bytes(tmp_path) == 32 << 20
 
 
 def test_boost_in_both_ways_of_saying_it(tmp_path: Path) -> None:

@@ -46,12 +46,6 @@ def thermal_throttles(processors: Iterable[int], root: Path = Path("/")) -> int 
     return sum(counts) if counts else None
 
 
-def last_level_cache_bytes(root: Path = Path("/")) -> int | None:
-    """Return the size of the first processor's largest cache, None where the kernel does not say."""
-    sizes = (_kib(read_text(file)) for file in (root / _CPU / "cpu0/cache").glob("index*/size"))
-    return max((size for size in sizes if size is not None), default=None)
-
-
 @dataclass(frozen=True, slots=True)
 class Cache:
     """A cache and the logical processors that it serves; a size of None where the kernel does not say."""
@@ -78,6 +72,11 @@ def last_level_caches(processors: Iterable[int], root: Path = Path("/")) -> list
             serves = tuple(read_list(place / "shared_cpu_list")) or (number,)
             found[serves] = Cache(level, _kib(read_text(place / "size")), serves)
     return [found[serves] for serves in sorted(found)]
+
+
+def last_level_cache_bytes(root: Path = Path("/")) -> int | None:
+    """Return the size of the first processor's last cache, None where the kernel does not say."""
+    return next((cache.size_bytes for cache in last_level_caches([0], root)), None)
 
 
 def _kib(size: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,9 +70,7 @@ def cgroup_mounts(root: Path = Path("/")) -> Mounts:
 
 def memory_limit(mounts: Mounts) -> int | None:
     """Return the smallest memory limit of our own cgroup and those above it in bytes, None without one."""
-    files = [directory / "memory.limit_in_bytes" for directory in mounts.chain("memory")]
-    files += [directory / name for directory in mounts.chain(V2) for name in ("memory.max", "memory.high")]
-    limits = [read_int(file) for file in files]
+    limits = [limit for _, limit, _, _ in _memory_levels(mounts)]
     # On v1 the kernel also names the limits above the cgroups that a container is shown.
     limits += [_counted(directory).get("hierarchical_memory_limit") for directory in mounts.chain("memory")[:1]]
     # 0 would be a cgroup in which nothing can run, so a file that says so is not believed.
@@ -81,17 +79,8 @@ def memory_limit(mounts: Mounts) -> int | None:
 
 def memory_left(mounts: Mounts) -> int | None:
     """Return the bytes that the limits above us leave free, their page cache counted as free; None without a limit."""
-    levels = [
-        (directory, read_int(directory / "memory.limit_in_bytes"), "memory.usage_in_bytes", "total_")
-        for directory in mounts.chain("memory")
-    ]
-    levels += [
-        (directory, read_int(directory / name), "memory.current", "")
-        for directory in mounts.chain(V2)
-        for name in ("memory.max", "memory.high")
-    ]
     rooms = []
-    for directory, limit, usage, prefix in levels:
+    for directory, limit, usage, prefix in _memory_levels(mounts):
         used = read_int(directory / usage)
         if limit and used is not None:
             counted = _counted(directory)
@@ -100,11 +89,26 @@ def memory_left(mounts: Mounts) -> int | None:
     return min(rooms, default=None)
 
 
+def _memory_levels(mounts: Mounts) -> Iterator[tuple[Path, int | None, str, str]]:
+    """Yield each directory above us, a limit of it, its file of the bytes in use, and how names of sums begin."""
+    for directory in mounts.chain("memory"):
+        yield directory, read_int(directory / "memory.limit_in_bytes"), "memory.usage_in_bytes", "total_"
+    for directory in mounts.chain(V2):
+        for name in ("memory.max", "memory.high"):
+            yield directory, read_int(directory / name), "memory.current", ""
+
+
 def quota_processors(mounts: Mounts) -> float | None:
     """Return the smallest processor-time quota above us, in processors, None without one."""
-    quotas = [_quota_v1(directory) for directory in mounts.chain("cpu")]
-    quotas += [_quota_v2(directory) for directory in mounts.chain(V2)]
-    return min((quota for quota in quotas if quota is not None), default=None)
+    pairs = [
+        (read_int(directory / "cpu.cfs_quota_us"), read_int(directory / "cpu.cfs_period_us"))
+        for directory in mounts.chain("cpu")
+    ]
+    for directory in mounts.chain(V2):
+        quota, _, period = read_text(directory / "cpu.max").partition(" ")
+        pairs.append((to_int(quota), to_int(period)))
+    quotas = (quota / period for quota, period in pairs if quota and period and quota > 0)
+    return min(quotas, default=None)
 
 
 def _counted(directory: Path) -> dict[str, int | None]:
@@ -112,21 +116,7 @@ def _counted(directory: Path) -> dict[str, int | None]:
     return {name: to_int(value) for name, value in fields(read_text(directory / "memory.stat")).items()}
 
 
-def _quota_v1(directory: Path) -> float | None:
-    quota_us = read_int(directory / "cpu.cfs_quota_us")
-    period_us = read_int(directory / "cpu.cfs_period_us")
-    return quota_us / period_us if quota_us and period_us and quota_us > 0 else None
-
-
-def _quota_v2(directory: Path) -> float | None:
-    words = read_text(directory / "cpu.max").split()
-    if len(words) != 2:
-        return None
-    quota_us, period_us = to_int(words[0]), to_int(words[1])
-    return quota_us / period_us if quota_us and period_us else None
-
-
-def _visible(root: Path) -> Iterable[Mount]:
+def _visible(root: Path) -> list[Mount]:
     """Return the cgroup mounts; of several at one point the last, which hides the others."""
     last: dict[Path, Mount] = {}
     for mount in mounted_systems(root):

@@ -112,16 +112,15 @@ class _Device:
         }
 
     def _energy(self) -> dict[str, Any]:
-        if self.energy_from is None or self.energy_to is None:
-            return {"energy_j": None, "energy_window_s": None, "energy_lacks": "an energy counter of the device"}
-        window_s = self.energy_to[1] - self.energy_from[1]
-        if window_s < ENERGY_WINDOW_S:
-            lacks = f"a window of {ENERGY_WINDOW_S:g} s, which more observations (--repeat, --number) make"
-            return {"energy_j": None, "energy_window_s": window_s, "energy_lacks": lacks}
-        used_j = self.energy_to[0] - self.energy_from[0]
-        if used_j < 0:
-            return {"energy_j": None, "energy_window_s": window_s, "energy_lacks": "a counter that was not set back"}
-        return {"energy_j": used_j, "energy_window_s": window_s, "energy_lacks": ""}
+        used_j: float | None = None
+        window_s: float | None = None
+        lacks = "an energy counter of the device"
+        if self.energy_from is not None and self.energy_to is not None:
+            used_j, window_s = (to - since for to, since in zip(self.energy_to, self.energy_from, strict=True))
+            lacks = "a counter that was not set back" if used_j < 0 else ""
+            if window_s < ENERGY_WINDOW_S:
+                lacks = f"a window of {ENERGY_WINDOW_S:g} s, which more observations (--repeat, --number) make"
+        return {"energy_j": None if lacks else used_j, "energy_window_s": window_s, "energy_lacks": lacks}
 
 
 def stranger(pid: int) -> bool:

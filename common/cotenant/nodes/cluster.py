@@ -130,7 +130,7 @@ def _by_torchrun(flags: ClusterFlags, environ: Mapping[str, str]) -> tuple[int, 
 
 def boot_id() -> str:
     """Return the name of a running kernel: nodes of one are one machine."""
-    return read_text(Path("/proc/sys/kernel/random/boot_id")).strip()
+    return read_text(Path("/proc/sys/kernel/random/boot_id"))
 
 
 def parsed(endpoint: str) -> tuple[str, int]:
