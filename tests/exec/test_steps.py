@@ -24,6 +24,9 @@ class Told(Rendezvous):
         self._unsent = []
         self.warms_up_alone = False
 
+    def begin(self, work: dict[str, Any]) -> None:
+        self.work = work
+
     def turn(self) -> None:
         self._say("turn")
 
@@ -53,12 +56,19 @@ class Told(Rendezvous):
         return [fields for of, fields in self.said if of == kind]
 
 
+def stepped(runner: Told, count: int, **how: Any) -> Steps:
+    """Return the steps of a program that has made so many."""
+    steps = Steps(runner, "row", dict, **how)
+    for _ in range(count):
+        steps.step()
+    return steps
+
+
 @pytest.mark.parametrize(("word", "turns"), [("step", ["turn", "turned"]), ("line", [])])
 def test_a_program_warms_up_in_its_turn_and_one_whose_lines_are_read_does_not_wait(word: str, turns: list[str]) -> None:
     runner = Told()
     runner.warms_up_alone = True
-    steps = Steps(runner, dict, word=word)
-    steps.step()
+    steps = stepped(runner, 1, word=word)
     assert runner.kinds() == turns[:1]
     for _ in range(WARM_UP_STEPS):
         steps.step()
@@ -67,7 +77,8 @@ def test_a_program_warms_up_in_its_turn_and_one_whose_lines_are_read_does_not_wa
 
 def test_a_program_warms_up_is_measured_goes_on_until_stop_and_hands_over_its_record() -> None:
     runner = Told()
-    steps = Steps(runner, lambda: {"item": "row"})
+    steps = Steps(runner, "row", lambda: {"observed": {}})
+    assert runner.work == {"item": "row"}
     for _ in range(1 + WARM_UP_STEPS):
         assert runner.kinds() == []
         steps.step(2.0)
@@ -85,34 +96,28 @@ def test_a_program_warms_up_is_measured_goes_on_until_stop_and_hands_over_its_re
     steps.ended()
     assert runner.kinds() == ["ready", *["observation"] * 4, "done", "record"]
     (record,) = runner.fields("record")
-    assert record["record"]["item"] == "row"
+    assert (record["record"]["item"], record["record"]["observed"]) == ("row", {})
     assert record["record"]["load_end_ns"] > made[-1]["end_ns"]
     assert steps.count == 1 + WARM_UP_STEPS + 12 + 3
 
 
 def test_it_ends_its_observations_where_the_runner_has_enough() -> None:
     runner = Told(enough=2)
-    steps = Steps(runner, dict)
-    for _ in range(1 + WARM_UP_STEPS + 3 * 2):
-        steps.step()
+    stepped(runner, 1 + WARM_UP_STEPS + 3 * 2)
     assert runner.kinds()[-2:] == ["observation", "done"]
 
 
 def test_long_steps_are_a_short_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps_module, "LONG_WARM_UP_NS", 0)
     runner = Told()
-    steps = Steps(runner, dict)
-    for _ in range(1 + LEAST_STEPS):
-        steps.step()
+    stepped(runner, 1 + LEAST_STEPS)
     assert len(runner.fields("ready")[0]["warm_up_ns"]) == LEAST_STEPS
 
 
 def test_items_that_the_device_has_skipped_are_not_credited() -> None:
     runner = Told()
     skipped = iter([0.0] * WARM_UP_STEPS + [0.0, 2.0, 0.0, 5.0])
-    steps = Steps(runner, dict, lambda: next(skipped))
-    for _ in range(1 + WARM_UP_STEPS + 12):
-        steps.step()
+    stepped(runner, 1 + WARM_UP_STEPS + 12, border=lambda: next(skipped))
     assert [row["items"] for row in runner.fields("observation")] == [3.0, 1.0, 3.0, 0.0]
 
 
@@ -121,9 +126,7 @@ def test_items_that_the_device_has_skipped_are_not_credited() -> None:
 )
 def test_a_program_that_ends_early_says_after_how_many_steps(count: int, when: str) -> None:
     runner = Told()
-    steps = Steps(runner, dict, word="line")
-    for _ in range(count):
-        steps.step()
+    steps = stepped(runner, count, word="line")
     steps.ended()
     steps.ended()
     (failed,) = runner.fields("failed")
@@ -132,9 +135,7 @@ def test_a_program_that_ends_early_says_after_how_many_steps(count: int, when: s
 
 def test_one_that_is_started_again_says_nothing_and_goes_on_with_the_count() -> None:
     runner = Told()
-    steps = Steps(runner, dict, again=True)
-    for _ in range(WARM_UP_STEPS + 3):
-        steps.step()
+    steps = stepped(runner, WARM_UP_STEPS + 3, again=True)
     steps.ended()
     for _ in range(20):
         steps.step()
@@ -143,17 +144,14 @@ def test_one_that_is_started_again_says_nothing_and_goes_on_with_the_count() -> 
 
 def test_one_that_ends_between_done_and_stop_is_measured() -> None:
     runner = Told(stops=99)
-    steps = Steps(runner, dict)
-    for _ in range(1 + WARM_UP_STEPS + 12):
-        steps.step()
-    steps.ended()
+    stepped(runner, 1 + WARM_UP_STEPS + 12).ended()
     assert runner.kinds()[-2:] == ["done", "record"]
 
 
 @pytest.mark.parametrize(("word", "remedy"), [("step", "--item row"), ("line", "--count-line")])
 def test_what_counts_nothing_is_told_by_the_flag_that_counts(word: str, remedy: str) -> None:
     told = Told()
-    steps = Steps(told, dict, word=word)
+    steps = Steps(told, "row", dict, word=word)
     for _ in range(WARM_UP_STEPS + 1):
         steps.step(0.0)
     assert [kind for kind, _ in told.said] == ["failed"]

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from cotenant.exec.settings import Settings, address
 from cotenant.exec.steps import Steps
@@ -103,14 +102,16 @@ class Lines:
             if self._steps is None:
                 self._runner = Held(*address())
                 self._runner.group = child.pid
-                self._runner.begin({"item": self._settings.item or "line"})
-                self._steps = Steps(self._runner, self._facts, word="line", again=self._settings.again)
+                self._steps = Steps(
+                    self._runner,
+                    self._settings.item or "line",
+                    lambda: {"observed": {"counted_by": "lines"}},
+                    word="line",
+                    again=self._settings.again,
+                )
             self._steps.step(items)
         os.close(reading)
         return child.wait()
-
-    def _facts(self) -> dict[str, Any]:
-        return {"item": self._settings.item or "line", "observed": {"counted_by": "lines"}}
 
 
 def _lines(descriptor: int) -> Iterator[bytes]:

@@ -10,7 +10,7 @@ from statistics import median
 from types import TracebackType
 from typing import Any
 
-from cotenant.exec.optimizer import RANKS, wait_for_device
+from cotenant.exec.optimizer import is_first_rank, wait_for_device
 from cotenant.exec.settings import Settings, address
 from cotenant.exec.steps import Steps
 from cotenant.protocol.client import Rendezvous
@@ -52,12 +52,11 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
         self._begin_s = self._last_s = 0.0
 
     def __enter__(self) -> measure:
-        if SOCKET_VARIABLE in os.environ and all(os.environ.get(name, "0") == "0" for name in RANKS):
+        if SOCKET_VARIABLE in os.environ and is_first_rank():
             settings = Settings.from_environment() or Settings(directory=os.environ["TMPDIR"])
             if settings.claim():
                 runner = Rendezvous(*address())
-                runner.begin({"item": self._item})
-                self._steps = Steps(runner, self._facts, _border, again=settings.again)
+                self._steps = Steps(runner, self._item, self._facts, _border, again=settings.again)
                 self._steps.step()
             else:
                 print("cotenant: steps are counted already: enter measure before the first one.", file=sys.stderr)
@@ -100,4 +99,4 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
     def _facts(self) -> dict[str, Any]:
         torch = sys.modules.get("torch")
         version = {} if torch is None else {"version": str(torch.__version__)}
-        return {"item": self._item, "observed": {"counted_by": "measure"}, "torch": version}
+        return {"observed": {"counted_by": "measure"}, "torch": version}

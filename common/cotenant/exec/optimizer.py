@@ -14,8 +14,6 @@ from cotenant.exec.settings import Settings, address
 from cotenant.exec.steps import Steps
 from cotenant.protocol.client import Rendezvous
 
-RANKS = ("RANK", "LOCAL_RANK")
-
 
 class Optimizers:
     """The optimizers of this process: the first one's steps are told to the runner, the others' are counted.
@@ -71,15 +69,16 @@ class Optimizers:
         return self._steps is not None
 
     def _begin(self, optimizer: Any) -> None:
-        if any(os.environ.get(name, "0") != "0" for name in RANKS) or not self._settings.claim():
+        if not (is_first_rank() and self._settings.claim()):
             self._is_off = True
             return
         runner = Rendezvous(*address())
-        runner.begin({"item": self._settings.item or "step"})
         self._first = weakref.ref(optimizer)
         parameters = [each for group in optimizer.param_groups for each in group["params"]]
         self._device = parameters[0].device.type if parameters else "cpu"
-        self._steps = Steps(runner, self._facts, self._border, again=self._settings.again)
+        self._steps = Steps(
+            runner, self._settings.item or "step", self._facts, self._border, again=self._settings.again
+        )
         self._runner = runner
 
     def _border(self) -> float:
@@ -96,8 +95,7 @@ class Optimizers:
             "other_optimizers": self._others,
             "other_steppers": self._settings.others(),
         }
-        item, version = self._settings.item or "step", str(self._torch.__version__)
-        return {"item": item, "observed": observed, "torch": {"version": version}}
+        return {"observed": observed, "torch": {"version": str(self._torch.__version__)}}
 
     def _forget(self) -> None:
         """Know of nothing, in a child that was forked: its steps are none of its parent's."""
@@ -115,6 +113,11 @@ class Optimizers:
         self._is_off = True
         with contextlib.suppress(Exception):
             print(f"cotenant: steps are counted no longer: {error}", file=sys.stderr, flush=True)
+
+
+def is_first_rank() -> bool:
+    """Whether this process speaks for all ranks of its program."""
+    return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK"))
 
 
 def _nobody() -> None:

@@ -22,19 +22,23 @@ WARM_UP, MEASURED, DONE, OVER = range(4)
 class Steps:
     """Takes a program through the rendezvous: `step(items)` at the end of each of its steps, `ended()` at its own.
 
-    `border` waits for the device where an observation ends, and returns items that were credited and not done. `facts`
-    is asked for the program's part of its record. One that is started `again` where it ends early says nothing of that.
+    `item` names what is counted. `border` waits for the device where an observation ends, and returns items that were
+    credited and not done. `facts` is asked for the program's part of its record. One that is started `again` where it
+    ends early says nothing of that.
     """
 
     def __init__(
         self,
         runner: Rendezvous,
+        item: str,
         facts: Callable[[], dict[str, Any]],
         border: Callable[[], float] = lambda: 0.0,
         word: str = "step",
         again: bool = False,
     ) -> None:
-        self._runner, self._facts, self._border, self._word, self._again = runner, facts, border, word, again
+        self._runner, self._item, self._facts = runner, item, facts
+        self._border, self._word, self._again = border, word, again
+        runner.begin({"item": item})
         self.count = 0
         self._phase = WARM_UP
         self._load_end_ns = 0
@@ -125,4 +129,4 @@ class Steps:
 
     def _record(self) -> None:
         self._phase = OVER
-        self._runner.record({**self._facts(), "load_end_ns": self._load_end_ns})
+        self._runner.record({"item": self._item, **self._facts(), "load_end_ns": self._load_end_ns})
