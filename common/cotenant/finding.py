@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Iterable
@@ -31,25 +32,23 @@ class Finding:
     """How much it can have moved the rate at the most, relative to the rate; null where that is unknown."""
 
 
-def error(
-    sentence: str, remedy: str = "", rule: str = "", value: float | None = None, effect: float | None = None
+def _finding(
+    severity: Severity,
+    sentence: str,
+    remedy: str = "",
+    rule: str = "",
+    value: float | None = None,
+    effect: float | None = None,
 ) -> Finding:
-    """Return an error, which has the name of the rule or check that makes it where `rule` is empty."""
-    return Finding(rule, "error", sentence, remedy, value, effect)
+    return Finding(rule, severity, sentence, remedy, value, effect)
 
 
-def warning(
-    sentence: str, remedy: str = "", rule: str = "", value: float | None = None, effect: float | None = None
-) -> Finding:
-    """Return a warning, named likewise."""
-    return Finding(rule, "warning", sentence, remedy, value, effect)
-
-
-def info(
-    sentence: str, remedy: str = "", rule: str = "", value: float | None = None, effect: float | None = None
-) -> Finding:
-    """Return a finding that is no fault, named likewise."""
-    return Finding(rule, "info", sentence, remedy, value, effect)
+error = functools.partial(_finding, "error")
+"""Returns an error, which has the name of the rule or check that makes it where `rule` is empty."""
+warning = functools.partial(_finding, "warning")
+"""Returns a warning, named likewise."""
+info = functools.partial(_finding, "info")
+"""Returns a finding that is no fault, named likewise."""
 
 
 BY_BENCHMARK = "benchmark:"
