@@ -37,12 +37,10 @@ def gib(size_bytes: float) -> str:
 
 def size_words(size_bytes: int) -> str:
     """Return bytes in decimal units, as files and downloads are counted: `31 MB`, `9.6 GB`."""
-    size = float(size_bytes)
-    units = ["bytes", "kB", "MB", "GB", "TB"]
-    while size >= 999.5 and len(units) > 1:
-        size /= 1000
-        del units[0]
-    unit = units[0]
+    size, unit = float(size_bytes), "bytes"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size >= 999.5:
+            size, unit = size / 1000, larger
     return f"{size:.1f} {unit}" if size < 9.95 and unit != "bytes" else f"{size:.0f} {unit}"
 
 

@@ -37,8 +37,10 @@ def _groups_of(each: int, devices: Devices) -> Devices:
 def wanted_nodes(processors: Iterable[Processor], devices: Iterable[Devices]) -> list[int | None]:
     """Return the node that most of each tenant's devices lie on, None where no such node has processors."""
     nodes = {processor.node for processor in processors}
-    wanted: list[int | None] = []
-    for group in devices:
-        known = Counter(device.node for device in group if device.node in nodes)
-        wanted.append(min(known, key=lambda node: (-known[node], node)) if known else None)
-    return wanted
+    return [most_frequent(device.node for device in group if device.node in nodes) for group in devices]
+
+
+def most_frequent(nodes: Iterable[int]) -> int | None:
+    """Return the node that comes most often, of several the lowest; None without any."""
+    known = Counter(nodes)
+    return min(known, key=lambda node: (-known[node], node)) if known else None

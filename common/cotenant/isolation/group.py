@@ -36,6 +36,11 @@ class Group:
         self.directories = tuple(directories)
         self._place, self._freezer = place, freezer
 
+    @property
+    def _levels(self) -> list[Path]:
+        """Every cgroup with all that a tenant made below its own, the deepest first."""
+        return [level for top in self.directories for level in cgroupfs.subtree(top)]
+
     def make(self) -> None:
         """Make every directory. Raises OSError."""
         for directory in self.directories:
@@ -46,9 +51,8 @@ class Group:
 
         0 is one of another PID namespace.
         """
-        levels = [level for top in self.directories for level in cgroupfs.subtree(top)]
         try:
-            return {pid for level in levels for pid in cgroupfs.pids(level)}
+            return {pid for level in self._levels for pid in cgroupfs.pids(level)}
         except OSError as error:
             raise NotIsolatedError(f"the processes of a slice cannot be listed: {error}") from error
 
@@ -91,7 +95,7 @@ class Group:
     def remove(self) -> None:
         """Remove every directory and those below. Raises NotIsolatedError, after having tried all."""
         failures = []
-        for level in [level for top in self.directories for level in cgroupfs.subtree(top)]:
+        for level in self._levels:
             try:
                 cgroupfs.remove(level)
             except OSError as error:

@@ -77,27 +77,27 @@ def families(leaders: Mapping[int, int], run: str) -> dict[int, set[int]]:
     They are its session, those that carry its marker, and all that descend from these. One look at /proc.
     """
     since_ticks = start_ticks(os.getpid()) or 0
-    living = {pid: process for pid in _pids() if (process := process_of(pid)) and process.state not in "ZX"}
-    living = {pid: process for pid, process in living.items() if process.start_ticks >= since_ticks}
+    seen = {pid: process_of(pid) for pid in _pids()}
+    parent_of_living = {
+        pid: process.parent
+        for pid, process in seen.items()
+        if process and process.state not in "ZX" and process.start_ticks >= since_ticks
+    }
     markers = {tenant: _markers(run, tenant) for tenant in leaders}
     led_by = {leader: tenant for tenant, leader in leaders.items()}
 
     @functools.cache
     def tenant_of(pid: int) -> int | None:
-        if pid not in living:
+        if pid not in parent_of_living:
             return None
         with contextlib.suppress(OSError):
             if (session := os.getsid(pid)) in led_by:
                 return led_by[session]
         environment = _environment(pid)
         marked_for = next((tenant for tenant in leaders if markers[tenant] <= environment), None)
-        return tenant_of(living[pid].parent) if marked_for is None else marked_for
+        return tenant_of(parent_of_living[pid]) if marked_for is None else marked_for
 
-    members: dict[int, set[int]] = {tenant: set() for tenant in leaders}
-    for pid in living:
-        if (tenant := tenant_of(pid)) is not None:
-            members[tenant].add(pid)
-    return members
+    return {tenant: {pid for pid in parent_of_living if tenant_of(pid) == tenant} for tenant in leaders}
 
 
 def descent(pid: int, leaders: Mapping[int, int]) -> int | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 from typing import TypeVar
 
 from cotenant.errors import CotenantError
 from cotenant.isolation.assignment import Cpus, Merit, assign_all, cores_by_node, merit_of
+from cotenant.isolation.device_shares import most_frequent
 from cotenant.machine.topology import Processor
 from cotenant.text import many
 
@@ -50,7 +50,7 @@ def share_cores(processors: Sequence[Processor], limit: int, wanted: Wanted) -> 
         if len(groups) == 1:
             parts = [everything(processors, limit)]
         else:
-            nodes = [_most_wanted(group, wanted) for group in groups]
+            nodes = [most_frequent(node for i in group if (node := wanted[i]) is not None) for group in groups]
             parts = assign_all(processors, nodes, limit // len(groups))
         if not parts:
             continue
@@ -86,11 +86,6 @@ def _in_parts(wanted: Wanted, limit: int) -> list[list[list[int]]]:
     counts = [count for count in range(both, 0, -1) if both % count == 0]
     sizes = [len(wanted) // count for count in counts]
     return [[order[start : start + size] for start in range(0, len(order), size)] for size in sizes]
-
-
-def _most_wanted(group: Iterable[int], wanted: Wanted) -> int | None:
-    nodes = Counter(node for tenant in group if (node := wanted[tenant]) is not None)
-    return min(nodes, key=lambda node: (-nodes[node], node)) if nodes else None
 
 
 def _cpus_by_tenant(groups: Iterable[Iterable[int]], parts: Iterable[Cpus]) -> list[Cpus]:

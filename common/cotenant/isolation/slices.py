@@ -35,7 +35,7 @@ class CgroupSlice(LiveSlice):
     cpu_weight: str
     """The weight of every new cgroup in the kernel, so that tenants of the same processors take equal time of them."""
     counted: Mapping[str, Sequence[str]]
-    """Of counters that are one number its controller, its file, and where it is one of several there its name."""
+    """Counters that are one number, by name: controller, file, and where it is one of several there its name."""
 
     def __init__(self, group: Group, slice_: Slice, set_affinity: bool = False) -> None:
         self._group = group

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cotenant.isolation.processes import marked
-from cotenant.procfs import numbered, process_of, read_text, start_ticks, to_int
+from cotenant.procfs import numbered, process_of, read_text, start_ticks
 
 STILL = frozenset("TtZX")
 """The states of a thread that does nothing: stopped, traced, dead."""
@@ -81,8 +81,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 def _children(pid: int) -> list[int]:
     """Return the children of all threads of a process (proc_pid_task(5)); none where the kernel does not list them."""
     threads = (Path(f"/proc/{pid}/task/{thread}/children") for thread in numbered(Path(f"/proc/{pid}/task")))
-    numbers = (to_int(word) for file in threads for word in read_text(file).split())
-    return [number for number in numbers if number is not None]
+    return [int(word) for file in threads for word in read_text(file).split()]
 
 
 def _is_still(pid: int) -> bool:

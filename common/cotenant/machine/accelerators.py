@@ -57,15 +57,12 @@ class Accelerator:
 def visible_variables(accelerators: Sequence[Accelerator]) -> dict[str, str]:
     """Return the environment that shows one slice's accelerators only; nothing for a slice without one."""
     variables: dict[str, str] = {}
-    nvidia = [a.uuid or str(a.index) for a in accelerators if a.vendor == "nvidia"]
-    amd = [str(a.index) for a in accelerators if a.vendor == "amd"]
-    intel = [str(a.index) for a in accelerators if a.vendor == "intel"]
-    if nvidia:
-        variables |= {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(nvidia)}
-    if amd:
-        variables["ROCR_VISIBLE_DEVICES"] = ",".join(amd)
-    if intel:
-        variables["ZE_AFFINITY_MASK"] = ",".join(intel)
+    for vendor, (shown, *_) in VISIBILITY.items():
+        own = [device for device in accelerators if device.vendor == vendor]
+        if own:
+            variables[shown] = ",".join((vendor == "nvidia" and device.uuid) or str(device.index) for device in own)
+    if "CUDA_VISIBLE_DEVICES" in variables:
+        variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     return variables
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cotenant.procfs import fields, kilobytes, mounted_systems, read_text
@@ -70,15 +70,12 @@ def disks(directories: Mapping[str, Path]) -> tuple[Disk, ...]:
     """
     by_device: dict[tuple[int, bool], Disk] = {}
     for purpose, directory in directories.items():
-        path = directory
-        while not os.path.isdir(path) and path != path.parent:  # noqa: PTH112 # is_dir raises where it may not look
-            path = path.parent
+        above = (directory, *directory.parents)
+        path = next(path for path in above if os.path.isdir(path))  # noqa: PTH112 # is_dir raises where it may not look
         usage = shutil.disk_usage(path)
         if not usage.total:
             continue
         key = path.stat().st_dev, os.access(path, os.W_OK | os.X_OK)
-        first = by_device.get(key)
-        before = first.purposes if first else ()
-        place = first.path if first else path
-        by_device[key] = Disk((*before, purpose), place, usage.free, key[1])
+        first = by_device.get(key) or Disk((), path, usage.free, key[1])
+        by_device[key] = replace(first, purposes=(*first.purposes, purpose))
     return tuple(by_device.values())

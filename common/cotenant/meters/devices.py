@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
@@ -64,7 +65,7 @@ class _Device:
     spreads: dict[str, SampleSpread] = field(default_factory=lambda: {name: SampleSpread() for name in QUANTITIES})
     samples: int = 0
     idle_samples: int = 0
-    slowed: dict[str, int] = field(default_factory=dict)
+    slowed: Counter[str] = field(default_factory=Counter)
     tells_slow: bool = False
     energy_to: tuple[float, float] | None = None
     foreign: dict[int, DeviceProcess] = field(default_factory=dict)
@@ -82,8 +83,7 @@ class _Device:
             if (value := getattr(reading, name)) is not None:
                 spread.add(value)
         self.tells_slow = self.tells_slow or reading.slowed_by is not None
-        for reason in reading.slowed_by or ():
-            self.slowed[reason] = self.slowed.get(reason, 0) + 1
+        self.slowed.update(reading.slowed_by or ())
         if reading.energy_j is not None:
             self.energy_to = reading.energy_j, at_s
         self.foreign |= {user.pid: user for user in reading.processes if user.name and is_foreign(user.pid)}

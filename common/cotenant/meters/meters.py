@@ -40,13 +40,14 @@ def meters_of(
 
     `nvml`, `smi`: stand-ins for pynvml and amdsmi.
     """
+    tenants = [planned.tenant for planned in slices]
+    traffic = CacheTraffic(tenants, root)
     samplers: list[Sampler] = [
         ForeignLoad(machine.processor_total),
         MemoryLeft(root),
-        SliceMemory([planned.tenant for planned in slices]),
+        SliceMemory(tenants),
+        traffic,
     ]
-    traffic = CacheTraffic([planned.tenant for planned in slices], root)
-    samplers.append(traffic)
     absent: dict[str, str] = {}
     if _owns_packages(machine, slices):
         samplers.append(PackageEnergy(root))
@@ -57,8 +58,7 @@ def meters_of(
         for vendor in sorted({device.vendor for device in machine.accelerators}):
             source: DeviceSource | str = ""
             if vendor == "nvidia":
-                pci = {device.pci for device in machine.accelerators}
-                source = stack.enter_context(nvidia_source(pci, root, nvml)) or ""
+                source = stack.enter_context(nvidia_source(machine.nvidia_places, root, nvml)) or ""
             elif vendor == "amd":
                 source = stack.enter_context(amd_source(machine.accelerators, smi))
             if isinstance(source, str):
