@@ -38,6 +38,17 @@ def machines(draw: st.DrawFn) -> Machine:
     return replace(made, processors=marked)
 
 
+def drawn_plan(data: st.DataObject, host: Machine, tenants: int) -> tuple[Plan, Policy]:
+    """Return a plan by any policy, which is the same in whatever order processors are listed."""
+    policy: Policy = data.draw(st.sampled_from(("cores", "contiguous")))
+    mems: Mems = data.draw(st.sampled_from(("local", "all")))
+    made = plan(host, tenants, policy=policy, mems=mems)
+    shuffled = data.draw(st.permutations(host.processors))
+    assert made == plan(replace(host, processors=tuple(shuffled)), tenants, policy=policy, mems=mems)
+    memory_fits(host, made, mems)
+    return made, policy
+
+
 def fitting(host: Machine) -> int:
     usable = len(host.processors)
     return usable if host.quota_processors is None else max(1, min(usable, int(host.quota_processors)))
@@ -48,9 +59,7 @@ def fitting(host: Machine) -> int:
 def test_laws(data: st.DataObject, host: Machine) -> None:
     limit = fitting(host)
     tenants = data.draw(st.integers(1, limit))
-    policy: Policy = data.draw(st.sampled_from(("cores", "contiguous")))
-    mems: Mems = data.draw(st.sampled_from(("local", "all")))
-    made = plan(host, tenants, policy=policy, mems=mems)
+    made, policy = drawn_plan(data, host, tenants)
     given_out = [number for hand in processors(made) for number in hand]
     assert len(given_out) == len(set(given_out)) <= limit
     assert sorted((*given_out, *made.unused_processors)) == [p.id for p in host.processors]
@@ -65,9 +74,6 @@ def test_laws(data: st.DataObject, host: Machine) -> None:
     assert max(sharing, default=0) <= -(-tenants // max(len(host.accelerators), 1))
     shares = {len(piece.accelerators) for piece in made.slices}
     assert shares == {max(len(host.accelerators) // tenants, 1 if host.accelerators else 0)}
-    shuffled = data.draw(st.permutations(host.processors))
-    assert made == plan(replace(host, processors=tuple(shuffled)), tenants, policy=policy, mems=mems)
-    memory_fits(host, made, mems)
     first, *others = mixtures(host.processors, processors(made))
     assert any(other != first for other in others) == ("cores_uneven" in rules(made))
     if policy == "cores":
@@ -112,10 +118,7 @@ def test_laws_of_sharing(data: st.DataObject, host: Machine) -> None:
     """Every processor is used, by equally many tenants, and no core and, where that can be, no node by two groups."""
     limit = fitting(host)
     tenants = data.draw(st.integers(limit + 1, 4 * limit))
-    policy: Policy = data.draw(st.sampled_from(("cores", "contiguous")))
-    mems: Mems = data.draw(st.sampled_from(("local", "all")))
-    made = plan(host, tenants, policy=policy, mems=mems)
-    memory_fits(host, made, mems)
+    made, policy = drawn_plan(data, host, tenants)
     used = set(chain.from_iterable(made.parts))
     assert len(used) == sum(map(len, made.parts)) == limit
     assert sorted((*used, *made.unused_processors)) == [p.id for p in host.processors]
@@ -124,8 +127,6 @@ def test_laws_of_sharing(data: st.DataObject, host: Machine) -> None:
     assert len({len(part) for part in made.parts}) == 1
     assert 0 < made.slices[0].memory_bytes * tenants <= host.memory_bytes - made.reserve_bytes
     assert "processors_shared" in rules(made)
-    shuffled = data.draw(st.permutations(host.processors))
-    assert made == plan(replace(host, processors=tuple(shuffled)), tenants, policy=policy, mems=mems)
     if policy == "contiguous":
         return
     assert "siblings_split" not in rules(made)

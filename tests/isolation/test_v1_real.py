@@ -18,11 +18,11 @@ from cotenant.isolation.group import V1Group
 from cotenant.isolation.runs import FIRST_NAMESPACE, RunName, pid_namespace
 from cotenant.isolation.v1 import V1
 from cotenant.machine.limits import V2, cgroup_mounts
-from cotenant.procfs import parse_list, start_ticks
+from cotenant.procfs import start_ticks
 from isolation.adversaries import ADVERSARIES
 from isolation.conftest import in_its_own_namespace
-from isolation.entering import MIB, eventually, is_dead, numbers, sleeper, slice_of, started
-from isolation.v2_checks import FORKS, OF_V1_TOO, Pair, inside
+from isolation.entering import MIB, eventually, is_dead, numbers, sleeper, started
+from isolation.v2_checks import OF_V1_TOO, Pair, inside, nine_inside, two_slices
 
 pytestmark = pytest.mark.v1
 Mounts = dict[str, Path]
@@ -39,10 +39,7 @@ def opened(v1_mounts: Mounts, v1_base: str) -> Iterator[V1]:
 
 @pytest.fixture
 def pair(v1_mounts: Mounts) -> Pair:
-    """Two slices with a processor each."""
-    first, second, *_ = sorted(os.sched_getaffinity(0))
-    nodes = parse_list((v1_mounts["cpuset"] / "cpuset.mems").read_text())[:1]
-    return slice_of(0, [first], nodes=nodes), slice_of(1, [second], memory_bytes=96 * MIB, nodes=nodes)
+    return two_slices(v1_mounts["cpuset"] / "cpuset.mems")
 
 
 def directories(mounts: Mounts, path: str) -> list[Path]:
@@ -95,8 +92,7 @@ def test_counters_count_what_ran_inside(opened: V1, pair: Pair) -> None:
     assert live.counters().processor_ns == 0
     burn = "import time, sys\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ntime.sleep(1000)"
     with started(live.entry, sys.executable, "-c", burn) as shim:
-        assert shim.says() == "in"
-        shim.release()
+        shim.go()
         shim.output.readline()
         counted, used_bytes = live.counters(), live.memory_used_bytes()
     assert (counted.processor_ns or 0) >= 200_000_000
@@ -115,8 +111,7 @@ def test_kill_ends_everything(
     # Without a mount namespace its cgroups are writable.
     entry = dataclasses.replace(live.entry, shm_bytes=0)
     with started(entry, sys.executable, "-c", program, tmp_path / "pids", *tops) as shim:
-        assert shim.says() == "in"
-        shim.release()
+        shim.go()
         eventually(lambda: len(numbers(tmp_path / "pids")) == count, f"{count} processes")
         if adversary == "stopped":
             os.waitid(os.P_PID, shim.process.pid, os.WSTOPPED | os.WNOWAIT)
@@ -178,10 +173,7 @@ def test_a_twin_kills_at_once_and_counts_stalls(twinned: V1, pair: Pair, monkeyp
     live = twinned.create(pair[0])
     live.verify()
     assert len(live.entry.procs_files) == 7
-    with started(live.entry, "sh", "-c", FORKS) as shim:
-        assert shim.says() == "in"
-        shim.release()
-        eventually(lambda: len(inside(live)) == 9, "nine processes")
+    with nine_inside(live) as shim:
         monkeypatch.setattr(V1Group, "_kill_frozen", lambda self: pytest.fail("one by one"))
         monkeypatch.setattr(group, "AT_ONCE_S", 5.0)  # on a busy machine nine processes take longer than usual to end
         live.kill()
@@ -207,8 +199,7 @@ def test_without_a_freezer(v1_mounts: Mounts, v1_base: str, pair: Pair) -> None:
     live = backend.create(pair[0])
     assert live.verify().pids_max is None
     with started(live.entry, "sh", "-c", "sleep 1000 & sleep 1000") as shim:
-        assert shim.says() == "in"
-        shim.release()
+        shim.go()
         eventually(lambda: len(inside(live)) == 3, "three processes")
         live.kill()
         assert shim.result()[0] == -signal.SIGKILL

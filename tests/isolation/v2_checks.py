@@ -15,7 +15,8 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +34,7 @@ from cotenant.isolation.v2tree import LEAF  # noqa: E402
 from cotenant.machine.limits import cgroup_mounts  # noqa: E402
 from cotenant.procfs import format_list, parse_list, start_ticks  # noqa: E402
 from isolation.adversaries import MEMORY_HOG  # noqa: E402
-from isolation.entering import MIB, eventually, is_dead, slice_of, started  # noqa: E402
+from isolation.entering import MIB, Entering, eventually, is_dead, slice_of, started  # noqa: E402
 
 Pair = tuple[Slice, Slice]
 NOT_HERE = 77
@@ -45,10 +46,10 @@ MOUNTS = cgroup_mounts()
 OWN = MOUNTS.own.get("", Path("/nowhere"))
 
 
-def two_slices() -> Pair:
-    """Two slices with a processor each, on a node that they may use."""
+def two_slices(mems: Path) -> Pair:
+    """Two slices with a processor each, on a node that they may use by this file."""
     first, second, *_ = sorted(os.sched_getaffinity(0))
-    nodes = parse_list((OWN / "cpuset.mems.effective").read_text())[:1]
+    nodes = parse_list(mems.read_text())[:1]
     return slice_of(0, [first], nodes=nodes), slice_of(1, [second], memory_bytes=96 * MIB, nodes=nodes)
 
 
@@ -59,6 +60,15 @@ def run_of(backend: CgroupBackend) -> Path:
 def inside(live: CgroupSlice) -> set[int]:
     """The processes directly in a slice, in any of its hierarchies."""
     return {int(word) for file in live.entry.procs_files for word in file.read_text().split()}
+
+
+@contextmanager
+def nine_inside(live: CgroupSlice) -> Iterator[Entering]:
+    """A shell and its eight children in a slice."""
+    with started(live.entry, "sh", "-c", FORKS) as shim:
+        shim.go()
+        eventually(lambda: len(inside(live)) == 9, "nine processes")
+        yield shim
 
 
 def own_cgroup() -> str:
@@ -124,10 +134,7 @@ def everybody_inside_dies(backend: CgroupBackend, pair: Pair, kill_at_once: bool
     if not kill_at_once:
         V2Group.kill_at_once = lambda self: False
     try:
-        with started(live.entry, "sh", "-c", FORKS) as shim:
-            assert shim.says() == "in"
-            shim.release()
-            eventually(lambda: len(inside(live)) == 9, "nine processes")
+        with nine_inside(live) as shim:
             everybody = inside(live)
             live.kill()
             assert shim.result()[0] == -signal.SIGKILL
@@ -232,8 +239,7 @@ def a_frozen_slice_does_nothing_until_it_is_thawed_or_killed(backend: CgroupBack
     assert live.held_by == "freezer"
     live.thaw()
     with started(live.entry, "sh", "-c", SPIN) as spinner:
-        assert spinner.says() == "in"
-        spinner.release()
+        spinner.go()
         eventually(lambda: (live.processor_ns() or 0) > SPIN_NS // 10, "it spins")
         live.freeze()
         eventually(live.frozen, "it is frozen")
@@ -257,10 +263,7 @@ def a_frozen_slice_does_nothing_until_it_is_thawed_or_killed(backend: CgroupBack
 def a_frozen_slice_is_moved_with_every_process_and_back(backend: CgroupBackend, pair: Pair) -> None:
     home, away = (slice_.processors for slice_ in pair)
     live = backend.create(pair[0])
-    with started(live.entry, "sh", "-c", FORKS) as shim:
-        assert shim.says() == "in"
-        shim.release()
-        eventually(lambda: len(inside(live)) == 9, "a shell and its children")
+    with nine_inside(live):
         for there in (away, home):
             live.freeze()
             eventually(live.frozen, "it is frozen")
@@ -312,7 +315,7 @@ def holds(check: Callable[[CgroupBackend, Pair], None]) -> bool:
     try:
         backend.open(RunName())
         try:
-            check(backend, two_slices())
+            check(backend, two_slices(OWN / "cpuset.mems.effective"))
         finally:
             backend.close()
         assert own_cgroup() == before

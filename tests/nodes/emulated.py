@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tenants.suites import Suites
 
 _NUMBERS = itertools.count()
@@ -81,3 +83,9 @@ def nodes(folder: Path, prefixes: Sequence[Sequence[str]], host: str = "127.0.0.
             one.destroy()
             shutil.rmtree(one.short)
     assert not any(left), left
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Nodes]:
+    with nodes(tmp_path, [[], []]) as made:
+        yield made

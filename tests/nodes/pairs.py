@@ -53,6 +53,12 @@ class Pair:
         beside(lambda: member.join("jobs", LIMIT_S, never), lambda: self.coordinator.gather("jobs", LIMIT_S, never))
         return member
 
+    def begun(self) -> Member:
+        """Return a member that has joined, and begin a launch."""
+        member = self.meet()
+        self.coordinator.begin("job", 2)
+        return member
+
 
 def beside(first: Callable[[], object], second: Callable[[], object]) -> None:
     """Do the second while the first is done in another thread."""

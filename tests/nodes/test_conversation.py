@@ -82,8 +82,7 @@ def test_one_launch_from_its_key_to_its_result(pair: Pair, monkeypatch: pytest.M
 
 
 def test_a_failure_there_ends_it_here_and_one_here_ends_it_there(pair: Pair) -> None:
-    node0, node1 = pair.coordinator, pair.meet()
-    node0.begin("job", 2)
+    node0, node1 = pair.coordinator, pair.begun()
     assert node1.next_launch(never) == "job"
     node1.fail(("out_of_memory", "The slice was full."))
     node0.fail(("failed", "A rank died."))
@@ -96,8 +95,7 @@ def test_a_failure_there_ends_it_here_and_one_here_ends_it_there(pair: Pair) -> 
 
 
 def test_a_node_that_leaves_or_is_silent_is_lost(pair: Pair) -> None:
-    node0, node1 = pair.coordinator, pair.meet()
-    node0.begin("job", 2)
+    node0, node1 = pair.coordinator, pair.begun()
     (connection,) = node0.connections()
     connection._inbox.heard_s -= SILENCE_S + 1
     assert (silent := node0.hear()) is not None
@@ -109,8 +107,7 @@ def test_a_node_that_leaves_or_is_silent_is_lost(pair: Pair) -> None:
 
 
 def test_who_was_busy_between_launches_has_lost_nobody_and_in_one_has(pair: Pair) -> None:
-    node0, node1 = pair.coordinator, pair.meet()
-    node0.begin("job", 2)
+    node0, node1 = pair.coordinator, pair.begun()
     (connection,) = node1.connections()
     connection._inbox.heard_s -= SILENCE_S + 1
     assert node1.next_launch(never) == "job"
@@ -123,8 +120,7 @@ def test_who_was_busy_between_launches_has_lost_nobody_and_in_one_has(pair: Pair
 
 def test_a_node_that_ends_a_launch_too_late_takes_part_in_no_other(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cotenant.nodes.coordinator.RESULT_LIMIT_S", 0.0)
-    node0, node1 = pair.coordinator, pair.meet()
-    node0.begin("job", 2)
+    node0, node1 = pair.coordinator, pair.begun()
     (result,) = node0.results(never)
     assert (result.outcome, "did not end its launch within 0 s" in result.message) == ("node_lost", True)
     assert node1.next_launch(never) == "job"

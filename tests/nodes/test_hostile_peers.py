@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +15,11 @@ import pytest
 from cotenant.errors import CotenantError
 from cotenant.launch.limits import Limits, late
 from cotenant.protocol.messages import encode
-from nodes.emulated import Nodes, nodes
+from nodes.emulated import Nodes, two
 from nodes.pairs import LIMIT_S, RESULT, Pair, never, pair
 from tenants.suites import job, until
 
-__all__ = ["pair"]
+__all__ = ["pair", "two"]
 SOON_S, EVERY_S = 20.0, 0.1
 """Soon is far from the limits of a minute that strangers would hold us for, and from what a busy host takes."""
 BEAT = encode("beat")
@@ -186,12 +185,6 @@ def test_a_go_that_nobody_could_follow_is_none(pair: Pair, go: dict[str, int]) -
     )
     until(lambda: (end := node1.hear()) is not None and "Node 0 does not speak the protocol" in end[1], "its end")
     assert node1.go() is None
-
-
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[Nodes]:
-    with nodes(tmp_path, [[], []]) as made:
-        yield made
 
 
 @pytest.mark.slow

@@ -1,23 +1,16 @@
 """Two nodes on the loopback: one launch, one record of both, and an end for both whatever ends one."""
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from nodes.emulated import Nodes, nodes
+from nodes.emulated import Nodes, two
 from tenants.suites import ROOT, job, until
 
+__all__ = ["two"]
 pytestmark = pytest.mark.slow
 SCALING = str(ROOT / "tasks/image_classification/scaling/pytorch/run.sh")
 LIMIT_S = 240.0
-
-
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[Nodes]:
-    with nodes(tmp_path, [[], []]) as made:
-        yield made
 
 
 def test_two_nodes_are_one_launch_with_one_record(two: Nodes) -> None:
