@@ -31,7 +31,6 @@ def test_select() -> None:
 PEAKS = {
     ("Tesla V100-SXM2-16GB", "fp16"): 125,
     ("Tesla V100-PCIE-32GB", "fp32"): 14,
-    ("Tesla T4", "fp16"): 65,
     ("NVIDIA A100-SXM4-80GB", "bf16"): 312,
     ("NVIDIA A10", "bf16"): 125,
     ("NVIDIA H100 80GB HBM3", "tf32"): 494.5,
@@ -41,20 +40,15 @@ PEAKS = {
     ("NVIDIA GeForce RTX 4090", "fp32"): 82.6,
     ("AMD Instinct MI250X / MI250", "fp16"): 191.5,
     ("AMD Instinct MI60 / MI50", "fp32"): 14.7,
-    ("AMD Instinct MI300X", "bf16"): 1307.4,
     ("NVIDIA GH200 480GB", "bf16"): 989.5,
     ("NVIDIA H800", "tf32"): 494.5,
     ("NVIDIA H800 PCIe", "bf16"): 756.5,
     ("NVIDIA H20", "bf16"): 148,
     ("NVIDIA H20-3e", "tf32"): 74,
-    ("NVIDIA B200", "bf16"): 2250,
     ("NVIDIA GB200", "bf16"): 2500,
     ("NVIDIA L40", "bf16"): 181.05,
     ("NVIDIA L40S", "bf16"): 362,
     ("NVIDIA RTX 6000 Ada Generation", "fp16"): 364.25,
-    ("AMD Instinct MI210", "bf16"): 181,
-    ("AMD Instinct MI325X", "tf32"): 653.7,
-    ("AMD Instinct MI355X", "bf16"): 2516.6,
 }
 UNKNOWN = {
     "fp32": (

@@ -67,6 +67,7 @@ def test_without_driver_or_library_there_are_none(tmp_path: Path, monkeypatch: p
     nvml = FakeNvml(BOARDS, starts=False)
     assert nvidia_accelerators(tmp_path, {}, nvml) == ()
     assert nvml.calls == ["init"]
+    assert (device_states(PCI, tmp_path, nvml), slowed(PCI, tmp_path, nvml)) == ((), ())
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(BOARDS))
     assert nvidia_accelerators(tmp_path, {}) == ()
     write(tmp_path, {"proc/driver/nvidia/version": "NVRM version"})
@@ -123,11 +124,6 @@ PCI = ("0000:3b:00.0", "0000:18:00.0")
 
 def states(root: Path, *boards: Board) -> tuple[DeviceState, ...]:
     return device_states(PCI, root, FakeNvml(boards))
-
-
-def test_without_a_driver_there_is_no_state(tmp_path: Path) -> None:
-    assert device_states(PCI, tmp_path) == ()
-    assert slowed(PCI, tmp_path, FakeNvml([Board("", BUSES[0])], starts=False)) == ()
 
 
 def test_devices_count_as_cuda_does_and_only_the_callers_are_asked(tmp_path: Path) -> None:
@@ -196,8 +192,3 @@ def test_processes_each_once_with_the_names_that_can_be_seen(tmp_path: Path) -> 
     (state,) = states(tmp_path, Board("", BUSES[0], running=((42, None), (41, 7)), served=((41, 7),)))
     assert state.processes == (DeviceProcess(41, "python", 7), DeviceProcess(42, "", None))
     assert state.mps
-
-
-def test_how_long_clocks_were_held_down(tmp_path: Path) -> None:
-    nvml = FakeNvml([Board("", BUSES[0], slowed_ns=(5, 6)), Board("", BUSES[1], slowed_ns=None)])
-    assert slowed(PCI, tmp_path, nvml) == (Slowed(0, None, None), Slowed(1, 5, 6))

@@ -5,9 +5,7 @@ from pathlib import Path
 
 from cotenant.machine.topology import NumaNode, Processor, discover
 from machine import fleet
-from machine.fakehost import Board, FakeNvml, mount, node, processors, write
-
-CG = "sys/fs/cgroup"
+from machine.fakehost import Board, FakeNvml, node, processors, write
 
 
 def test_two_sockets_with_siblings(tmp_path: Path) -> None:
@@ -89,25 +87,6 @@ def test_directories_stand_in_for_the_online_list_and_other_architectures_name_t
     machine = discover(tmp_path, environ={})
     assert [processor.id for processor in machine.processors] == [0, 3]
     assert machine.model_name == "POWER9, altivec supported"
-
-
-def test_limits_above_us_bound_memory_and_processors(tmp_path: Path) -> None:
-    processors(tmp_path, [(n,) for n in range(96)])
-    write(
-        tmp_path,
-        {
-            "proc/meminfo": "MemTotal: 16777216 kB",
-            "proc/self/cgroup": "0::/outer/inner",
-            "proc/self/mountinfo": mount("/sys/fs/cgroup", "cgroup2", "x"),
-            f"{CG}/outer/memory.max": 3 << 30,
-            f"{CG}/outer/inner/memory.max": 5 << 30,
-            f"{CG}/outer/inner/cpu.max": "1000000 100000",
-        },
-    )
-    machine = discover(tmp_path, environ={})
-    assert machine.memory_bytes == 3 << 30
-    assert machine.quota_processors == 10.0
-    assert len(machine.processors) == 96
 
 
 def test_kinds_of_core_where_there_are_several(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from cotenant.machine.nvidia import DeviceProcess
 from cotenant.meters import sources
 from cotenant.meters.devices import Reading
 from cotenant.meters.sources import AmdSource, amd_source, nvidia_source
-from machine.fakehost import ANSWERS, Board, write
+from machine.fakehost import ANSWERS, write
 from meters.seen import METERED, FakeSmi, MeteredBoard, MeteredNvml
 
 BUS, PCI = "00000000:3B:00.0", "0000:3b:00.0"
@@ -65,13 +65,6 @@ def test_the_temperature_of_older_bindings(tmp_path: Path) -> None:
     with nvidia_source([PCI], tmp_path, nvml) as source:
         assert source is not None
         assert source.read()[""].temperature_c == 61
-
-
-def test_without_a_driver_there_is_no_nvidia_source(tmp_path: Path) -> None:
-    with nvidia_source([PCI], tmp_path) as source:
-        assert source is None
-    with nvidia_source([PCI], tmp_path, MeteredNvml([Board("", BUS)], starts=False)) as source:
-        assert source is None
 
 
 @contextmanager
@@ -168,12 +161,6 @@ def test_processes_of_an_amd_device_without_what_is_asked_of_them() -> None:
     assert reading_of(gpu_process_list=[{"name": "python"}]).processes == ()
     unreadable = {"pid": 8, "name": "N/A", "mem": "N/A"}
     assert reading_of(gpu_process_list=[unreadable]).processes == (DeviceProcess(8, "", None),)
-
-
-def test_a_library_that_lacks_a_function_says_the_rest() -> None:
-    smi = FakeSmi(SAYS, lacks="amdsmi_get_gpu_process_list")
-    with opened(smi) as source:
-        assert (source.read()["GPU-00ff"].load_percent, source.read()["GPU-00ff"].processes) == (93, ())
 
 
 def test_without_its_driver_or_a_library_that_can_be_imported_there_is_no_amd_source(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import psutil
-
 from cotenant.isolation.backend import LiveSlice
-from cotenant.machine.load import processes, processor_seconds, spent
+from cotenant.machine.load import Times, processes, processor_seconds, spent
 from cotenant.meters.sampler import Look
 
 
@@ -43,7 +41,8 @@ class ForeignLoad:
     def start(self, slices: Sequence[LiveSlice]) -> None:
         self._slices, self._most = slices, None
         # First who is there, which takes its time, then the counters.
-        self._processes, family = processes(), _family()
+        self._processes = processes()
+        family = _family(self._processes)
         self._family, self._family_s = family.keys(), sum(family.values())
         self._first = self._last = self._read()
 
@@ -58,7 +57,8 @@ class ForeignLoad:
 
     def result(self) -> dict[str, Any]:
         first, last = self._first, self._last
-        after, family = processes(), _family()
+        after = processes()
+        family = _family(after)
         if last.processor_s <= first.processor_s or last.at_s <= first.at_s:
             return {}
         load = _foreign(first, last)
@@ -105,16 +105,12 @@ def _processors(busy_s: float, elapsed_s: float) -> float:
     return max(0.0, busy_s / elapsed_s)
 
 
-def _family() -> dict[int, float]:
+def _family(seen: Mapping[int, Times]) -> dict[int, float]:
     """Return the processor seconds of this process and of all below it, by their pids.
 
     Those of ended processes are in them: who waits for a child inherits its times.
     """
-    seconds: dict[int, float] = {}
-    with contextlib.suppress(OSError):
-        runner = psutil.Process()
-        for process in (runner, *runner.children(recursive=True)):
-            with contextlib.suppress(psutil.Error):
-                times = process.cpu_times()
-                seconds[process.pid] = times.user + times.system + times.children_user + times.children_system
-    return seconds
+    ours = {os.getpid()}
+    while below := {pid for pid, times in seen.items() if times.parent in ours} - ours:
+        ours |= below
+    return {pid: times.used_s + times.waited_s for pid, times in seen.items() if pid in ours}
