@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from cotenant.procfs import fields
+
 REMOVE_WAIT_S = 2.0
 READ_BYTES = 1 << 16
 GONE = (errno.ENOENT, errno.ENODEV)
@@ -43,11 +45,8 @@ def read_or_none(path: Path) -> str | None:
 
 def field(path: Path, name: str) -> int | None:
     """Return the number beside `name` in a file of `name value` lines, or None where it is not there."""
-    for line in (read_or_none(path) or "").splitlines():
-        key, _, value = line.partition(" ")
-        if key == name:
-            return int(value)
-    return None
+    value = fields(read_or_none(path) or "").get(name)
+    return None if value is None else int(value)
 
 
 def pids(directory: Path) -> list[int]:

@@ -71,16 +71,16 @@ def _place_findings(machine: Machine, slices: Sequence[Slice]) -> Iterator[Findi
     for slice_ in slices:
         for processor in slice_.processors:
             parts_of[by_id[processor].core].add(slice_.processors)
-    cut = [cpus for cpus in parts_of.values() if len(cpus) > 1]
-    if split := [{slice_.tenant for slice_ in slices if slice_.processors in cpus} for cpus in cut]:
+    if cut := [cpus for cpus in parts_of.values() if len(cpus) > 1]:
+        sharing = (slice_.tenant for cpus in cut for slice_ in slices if slice_.processors in cpus)
         yield warning(
-            f"{len(split)} physical cores serve more than one user ({_tenants(set().union(*split))}).",
+            f"{len(cut)} physical cores serve more than one user ({_tenants(sharing)}).",
             "Use fewer --users, and not --plan contiguous.",
             rule="siblings_split",
         )
     yield from _mixture_findings(machine, slices)
-    nodes_of = {slice_.tenant: {by_id[p].node for p in slice_.processors} for slice_ in slices}
-    if len(slices) > 1 and (straddling := [tenant for tenant, nodes in nodes_of.items() if len(nodes) > 1]):
+    straddling = [slice_.tenant for slice_ in slices if len({by_id[p].node for p in slice_.processors}) > 1]
+    if straddling and len(slices) > 1:
         yield warning(
             f"The processors of {_tenants(straddling)} lie on more than one NUMA node.",
             "Choose --users as a multiple of the number of nodes.",
