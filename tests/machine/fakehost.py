@@ -106,7 +106,6 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "Name": lambda board: board.name,
     "UUID": lambda board: board.uuid,
     "MemoryInfo": lambda board, version=0: SimpleNamespace(total=known(board.memory), reserved=board.reserved),
-    "Attributes": lambda board: SimpleNamespace(multiprocessorCount=board.cores // 128),
     "MigMode": mig_mode,
     "MaxMigDeviceCount": lambda board: 7,
     "MigDeviceHandleByIndex": lambda board, number: known(dict(enumerate(board.parts)).get(number)),
@@ -157,12 +156,6 @@ class FakeNvml:
         if self.boards[index].lost:
             raise NVMLError("GPU is lost")
         return self.boards[index]
-
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Board:  # noqa: N802
-        board = next((board for board in self.boards if board.uuid == uuid), None)
-        if board is None:
-            raise NVMLError("Not Found")
-        return board
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         try:

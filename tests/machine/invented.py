@@ -42,8 +42,8 @@ def machine(
     )
 
 
-def of_cores(*cores: tuple[int, ...], memory_bytes: int = 64 * GIB) -> Machine:
+def of_cores(*cores: tuple[int, ...]) -> Machine:
     """A machine of one node with exactly these cores."""
     processors = sorted((Processor(number, min(core), 0, 0) for core in cores for number in core), key=lambda p: p.id)
-    nodes = (NumaNode(0, memory_bytes),)
-    return Machine("invented", tuple(processors), len(processors), nodes, memory_bytes, None, (), "invented")
+    nodes = (NumaNode(0, 64 * GIB),)
+    return Machine("invented", tuple(processors), len(processors), nodes, 64 * GIB, None, (), "invented")

@@ -12,10 +12,10 @@ from cotenant.machine.kernel_log import KernelLog, MemoryKill, parse_kill
 SLICE = "/cotenant.root/41-7/t0"
 
 
-def record(constraint: str, nodemask: str, limited: str, victim: str = SLICE, allowed: str = "0-1") -> str:
+def record(constraint: str, nodemask: str, limited: str, allowed: str = "0-1") -> str:
     return (
         f"6,423,1072543948,-;oom-kill:constraint=CONSTRAINT_{constraint},nodemask={nodemask},cpuset=t0,"
-        f"mems_allowed={allowed},{limited},task_memcg={victim},task=python3,pid=4527,uid=0\n SUBSYSTEM=none\n"
+        f"mems_allowed={allowed},{limited},task_memcg={SLICE},task=python3,pid=4527,uid=0\n SUBSYSTEM=none\n"
     )
 
 

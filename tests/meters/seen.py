@@ -75,7 +75,6 @@ class FakeSmi:
     An exception in `says` is raised. A version of the library that `lacks` a function has no such name.
     """
 
-    AmdSmiException = SmiError
     AmdSmiTemperatureType = SimpleNamespace(HOTSPOT="hotspot")
     AmdSmiTemperatureMetric = SimpleNamespace(CURRENT="current")
     AmdSmiMemoryType = SimpleNamespace(VRAM="vram")

@@ -15,9 +15,9 @@ from machine.fakehost import write
 ZONES = "sys/class/powercap"
 
 
-def zone(root: Path, number: int, name: str, energy_uj: object, range_uj: int = 1000) -> None:
+def zone(root: Path, number: int, name: str, energy_uj: object) -> None:
     place = f"{ZONES}/intel-rapl:{number}"
-    write(root, {f"{place}/name": name, f"{place}/max_energy_range_uj": range_uj, f"{place}/energy_uj": energy_uj})
+    write(root, {f"{place}/name": name, f"{place}/max_energy_range_uj": 1000, f"{place}/energy_uj": energy_uj})
 
 
 @settings(max_examples=25, deadline=None)

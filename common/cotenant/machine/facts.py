@@ -19,25 +19,25 @@ from cotenant.procfs import fields, format_list, read_text
 _SM_CLOCK, _MEMORY_CLOCK = 1, 2
 
 
-def inventory(machine: Machine, root: Path = Path("/"), nvml: Any = None) -> dict[str, Any]:
+def inventory(machine: Machine) -> dict[str, Any]:
     """Return the host's firmware and how its clocks are governed, and `devices`: the same of each NVIDIA device.
 
-    None, or "", is a fact that nobody tells. `nvml`: a stand-in for pynvml.
+    None, or "", is a fact that nobody tells.
     """
-    clocks = clocking([processor.id for processor in machine.processors], root)
+    clocks = clocking([processor.id for processor in machine.processors])
     return {
-        "firmware": read_text(root / "sys/class/dmi/id/bios_version"),
-        "microcode": read_text(root / "sys/devices/system/cpu/cpu0/microcode/version"),
+        "firmware": read_text(Path("/sys/class/dmi/id/bios_version")),
+        "microcode": read_text(Path("/sys/devices/system/cpu/cpu0/microcode/version")),
         "governor": ", ".join(clocks.governors),
         "boost": clocks.boost,
-        "devices": _devices(machine, root, nvml),
+        "devices": _devices(machine),
     }
 
 
-def _devices(machine: Machine, root: Path, nvml: Any) -> list[dict[str, Any]]:
+def _devices(machine: Machine) -> list[dict[str, Any]]:
     if not (places := machine.nvidia_places):
         return []
-    with session(root, nvml) as nvml:
+    with session(Path("/")) as nvml:
         return [{"index": index} | _device(told) for index, pci, told in devices_told(nvml) if pci in places]
 
 

@@ -250,14 +250,14 @@ def device_states(pci: Collection[str], root: Path = Path("/"), nvml: Any = None
         return tuple(_state(told, root, index) for index, place, told in devices_told(nvml) if place in pci)
 
 
-def identified(uuid: str, version: tuple[int, int], root: Path = Path("/"), nvml: Any = None) -> tuple[str, int | None]:
+def identified(uuid: str, version: tuple[int, int]) -> tuple[str, int | None]:
     """Return the driver's name of the device that CUDA calls `uuid`, and how many multiprocessors it has.
 
     Under MIG CUDA gives the instance's: that is the device then. They are all of its multiprocessors, whatever MPS
     leaves a process of them; None if unknown. `version` is its compute capability.
     """
     whole, instance = f"GPU-{uuid}", f"MIG-{uuid}"
-    with session(root, nvml) as nvml:
+    with session(Path("/")) as nvml:
         if nvml is None:
             return whole, None
         if (handle := ask(nvml, None, "nvmlDeviceGetHandleByUUID", whole)) is not None:

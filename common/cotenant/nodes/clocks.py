@@ -29,11 +29,13 @@ class Offset:
         return Offset(self.ns, self.error_ns + abs(later.ns - self.ns))
 
 
-def offset_of(round_trip: Callable[[], tuple[int, int, int]], count: int = ROUND_TRIPS) -> Offset:
-    """Return the offset of the smallest of `count` round trips.
+def offset_of(round_trip: Callable[[], tuple[int, int, int]]) -> Offset:
+    """Return the offset of the smallest of ROUND_TRIPS round trips.
 
     `round_trip` returns when it was sent and when its answer came, by our clock in ns, with the time between them that
     the other host's clock showed: (sent, theirs, received).
     """
-    sent_ns, theirs_ns, received_ns = min((round_trip() for _ in range(count)), key=lambda trip: trip[2] - trip[0])
+    sent_ns, theirs_ns, received_ns = min(
+        (round_trip() for _ in range(ROUND_TRIPS)), key=lambda trip: trip[2] - trip[0]
+    )
     return Offset(theirs_ns - (sent_ns + received_ns) // 2, (received_ns - sent_ns + 1) // 2)
