@@ -50,7 +50,7 @@ def cgroup_mounts(root: Path = Path("/")) -> Mounts:
     own: dict[str, Path] = {}
     chains: dict[str, tuple[Path, ...]] = {}
     for controller, path in own_cgroups(root).items():
-        candidates = [m for m in visible if _serves(m, controller)]
+        candidates = [m for m in visible if (m.kind == "cgroup2" if controller == V2 else controller in m.options)]
         if not candidates:
             continue
         parts = _parts(path)
@@ -123,10 +123,6 @@ def _visible(root: Path) -> list[Mount]:
         last.pop(mount.point, None)
         last[mount.point] = mount
     return [mount for mount in last.values() if mount.kind in ("cgroup", "cgroup2")]
-
-
-def _serves(mount: Mount, controller: str) -> bool:
-    return mount.kind == "cgroup2" if controller == V2 else controller in mount.options
 
 
 def _parts(path: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -64,18 +65,15 @@ def meters_of(
             if isinstance(source, str):
                 absent["devices"] = LIBRARIES[vendor] + (f" (here {source})" if source else "")
             else:
-                samplers.append(DeviceLoad(source, sharers=_device_sharers(slices)))
+                # Those on a device's instances of MIG are on the device, too.
+                on_devices = ({device.index for device in planned.accelerators} for planned in slices)
+                samplers.append(DeviceLoad(source, sharers=Counter(chain.from_iterable(on_devices))))
         yield Meters(samplers, absent)
 
 
 def _owns_packages(machine: Machine, slices: Sequence[Slice]) -> bool:
     """One slice with every processor that is online: then nobody else's work is in the packages' energy."""
     return len(slices) == 1 and len(slices[0].processors) == machine.processor_total
-
-
-def _device_sharers(slices: Sequence[Slice]) -> Counter[int]:
-    """Return how many tenants are on each device, those on its instances of MIG included."""
-    return Counter(index for slice_ in slices for index in {device.index for device in slice_.accelerators})
 
 
 LEAST_INTERVAL_NS = 500_000_000

@@ -116,6 +116,11 @@ class AmdSource:
         energy = _mapping(lambda: smi.amdsmi_get_energy_count(handle))
         core = _mapping(lambda: smi.amdsmi_get_clock_info(handle, smi.AmdSmiClkType.GFX))
         memory = _mapping(lambda: smi.amdsmi_get_clock_info(handle, smi.AmdSmiClkType.MEM))
+        hotspot = _ask(
+            lambda: smi.amdsmi_get_temp_metric(
+                handle, smi.AmdSmiTemperatureType.HOTSPOT, smi.AmdSmiTemperatureMetric.CURRENT
+            )
+        )
         ticks, tick_uj = _number(energy, "energy_accumulator", "power"), _number(energy, "counter_resolution")
         return Reading(
             index=index,
@@ -124,7 +129,7 @@ class AmdSource:
             memory_used_bytes=_finite(_ask(lambda: smi.amdsmi_get_gpu_memory_usage(handle, smi.AmdSmiMemoryType.VRAM))),
             clock_mhz=_number(core, "clk", "cur_clk"),
             memory_clock_mhz=_number(memory, "clk", "cur_clk"),
-            temperature_c=_finite(_ask(lambda: smi.amdsmi_get_temp_metric(handle, *_hotspot(smi)))),
+            temperature_c=_finite(hotspot),
             power_w=_number(power, "current_socket_power", "average_socket_power"),
             energy_j=None if ticks is None or tick_uj is None else ticks * tick_uj / 1e6,
             slowed_by=self._slowed_by(index, handle),
@@ -190,10 +195,6 @@ def _finite(value: Any) -> float | None:
 def _percent(answer: Mapping[str, Any], name: str) -> float | None:
     value = _number(answer, name)
     return value if value is not None and 0 <= value <= 100 else None
-
-
-def _hotspot(smi: Any) -> tuple[Any, Any]:
-    return smi.AmdSmiTemperatureType.HOTSPOT, smi.AmdSmiTemperatureMetric.CURRENT
 
 
 def _process(user: Mapping[str, Any]) -> DeviceProcess:
