@@ -23,7 +23,6 @@ from cotenant.results.history import (
     add_to_history,
     entries_of,
     entry_of,
-    line_of,
     read_history,
 )
 from cotenant.results.record import encode
@@ -64,7 +63,7 @@ def numbers(path: Path) -> list[int]:
 
 def test_a_line_of_version_1_stays_readable() -> None:
     """Not to be changed with the code: histories are kept for years."""
-    assert line_of(entry(3)) == LINE
+    assert msgspec.json.encode(entry(3)) == LINE
     assert entry_of(LINE) == entry(3)
 
 
@@ -124,7 +123,7 @@ def test_a_torn_last_line_spoils_nothing_but_itself_and_one_that_lacks_its_end_c
 def test_whatever_the_file_holds_what_is_whole_is_read(parts: list[bytes | int], cut: int) -> None:
     """Lines of ours among bytes of anybody, cut off anywhere near the end; then two more are added."""
     ours = [part for part in parts if isinstance(part, int)]
-    lines = [line_of(entry(part)) if isinstance(part, int) else part.replace(b"\n", b"") for part in parts]
+    lines = [msgspec.json.encode(entry(part)) if isinstance(part, int) else part.replace(b"\n", b"") for part in parts]
     whole = b"".join(line + b"\n" for line in lines)
     content = whole[: max(0, len(whole) - cut)]
     with tempfile.TemporaryDirectory() as folder:
@@ -133,7 +132,7 @@ def test_whatever_the_file_holds_what_is_whole_is_read(parts: list[bytes | int],
         history = read_history(path)
         found = [one.run_id for one in history.entries]
         # A line that lost no more than its end is whole.
-        survivors = [number for number in ours if line_of(entry(number)) in content]
+        survivors = [number for number in ours if msgspec.json.encode(entry(number)) in content]
         assert found == list(dict.fromkeys(survivors))
         assert len(found) + len(history.damaged) <= len(content.split(b"\n"))
         assert add_to_history(path, [entry(7), entry(8)])[0] == 2
@@ -200,8 +199,8 @@ def test_a_launch_is_one_entry_with_the_rate_of_the_node_and_its_device_once() -
     assert (made.job, made.host, made.device, made.unit) == ("vae", "node1", "Some Processor", "example")
     assert (made.start, made.work["tenants"], made.work["cache"]) == (NOON, 2, "drop")
     assert "device" not in made.work
-    assert b'"cache":"drop"' in line_of(made)
-    assert entry_of(line_of(made)) == made
+    assert b'"cache":"drop"' in msgspec.json.encode(made)
+    assert entry_of(msgspec.json.encode(made)) == made
     for changes in ({"rate": None}, {"outcome": "failed"}):
         with pytest.raises(ValueError, match="a rate of"):
             msgspec.structs.replace(made, **changes)
@@ -265,5 +264,5 @@ def test_whatever_a_record_says_its_entry_is_read_as_it_was_written(changes: dic
     found, unkept = entries_of(table_of([Decoded(fields, "x.json")]))
     assert len(found) + len(unkept) == 1
     for one in found:
-        assert entry_of(line_of(one)) == one
-        assert one.identity == entry_of(line_of(one)).identity
+        assert entry_of(msgspec.json.encode(one)) == one
+        assert one.identity == entry_of(msgspec.json.encode(one)).identity

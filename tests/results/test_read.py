@@ -19,7 +19,7 @@ from cotenant.results.journal import FILE, Launched, append
 from cotenant.results.launches import launches_of
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
-from cotenant.results.record_files import planned_jobs, read_file, records_in
+from cotenant.results.record_files import planned_jobs, records_in
 from cotenant.results.store import write_record
 from results.made import NOON, a_record, hashes
 
@@ -151,7 +151,7 @@ def test_a_failure_of_the_original_is_a_record(tmp_path: Path) -> None:
         known = {"name": name, "outcome": "failed", "run_id": 3, "vcd": "1", "ours": False, "rate_items_s": None}
         assert {column: row[column] for column in known} == known
     assert newest_in(read_records([tmp_path]).frame)[0].height == 3
-    (skipped,) = read_file(write(tmp_path / "y.json", '{"completed": false, "name": null}'))
+    (skipped,) = records_in([write(tmp_path / "y.json", '{"completed": false, "name": null}')])
     assert isinstance(skipped, Skipped)
 
 
@@ -203,7 +203,7 @@ def test_what_comes_before_the_damage_is_kept_and_what_is_no_record_is_named_wit
         ('{"a":' * 100_000, 0, "it is not JSON, or cut off"),
         ("9" * 10_000, 0, "it holds a number that is none"),
     ):
-        *before, skipped = read_file(write(path, text))
+        *before, skipped = records_in([write(path, text)])
         assert [record.fields["name"] for record in before] == ["vae"] * records
         assert skipped == Skipped(str(path), reason)
 

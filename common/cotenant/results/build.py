@@ -76,7 +76,7 @@ class TenantPart(msgspec.Struct, frozen=True):
     torch: dict[str, Any] = {}
     findings: list[Finding] = []
 
-    def given_arguments(self, seen: Amount | None = None) -> dict[str, Any]:
+    def given_arguments(self, seen: Amount | None) -> dict[str, Any]:
         """Return the arguments as they were carried out: `number` and `repeat` as this program says.
 
         Where it only names them among its arguments, they are those that its runner has `seen`. Of several ranks, and
@@ -312,22 +312,20 @@ def _gpu(place: Placement, part: TenantPart) -> tuple[str, list[Finding]]:
 
     One that names a device which its slice has not is not believed, which is a finding. A benchmark alone has no slice.
     """
-    planned = place.isolation.planned.get("accelerators")
+    planned, processor = place.isolation.planned.get("accelerators"), str(place.machine.get("model_name", ""))
     if planned is None:
-        return part.gpu or str(place.machine.get("model_name", "")), []
-    owned = [device["name"] for device in place.machine.get("accelerators", []) if device["uuid"] in planned]
-    processor = str(place.machine.get("model_name", ""))
-    if part.gpu and not any(_alike(part.gpu, str(name)) for name in owned):
+        return part.gpu or processor, []
+    owned = [str(device["name"]) for device in place.machine.get("accelerators", []) if device["uuid"] in planned]
+    if part.gpu and not any(_alike(part.gpu, name) for name in owned):
         finding = Finding(
             "foreign_device",
             "error",
             f"It says that it ran on {part.gpu}, and its slice has {listed(owned) or 'no device'}.",
             "Leave `gpu` out of what a program says where it ran on the processor; --cuda of ours asks for a device.",
         )
-        return str(owned[0]) if owned else processor, [finding]
-    if part.gpu or (owned and part.observed.get("device") != "cpu"):
-        return part.gpu or str(owned[0]), []
-    return processor, []
+        return owned[0] if owned else processor, [finding]
+    on_device = owned and part.observed.get("device") != "cpu"
+    return part.gpu or (owned[0] if on_device else processor), []
 
 
 def _alike(said: str, known: str) -> bool:

@@ -93,10 +93,16 @@ def flag(name: str, meaning: str, default: bool | None = None, **more: Any) -> R
     return RecordColumn(name, bool, meaning, default=default, **more)
 
 
-def _bound(at: str, end: int) -> Callable[[Decoded], Any]:
-    """Take one end of the interval that stands there: 0 the lower one, 1 the upper."""
+def measured(name: str, meaning: str, at: str = "", **more: Any) -> RecordColumn:
+    """Return a number that is known only of a tenant that completed, and has a rate."""
+    return number(name, meaning, at, measured=True, **more)
+
+
+def ends(low: str, high: str, at: str, meaning: str, upper: str = "upper end", **more: Any) -> Iterator[RecordColumn]:
+    """Yield the columns of both ends of the interval that stands there."""
     keys = at.split(".")
-    return lambda record: next(iter(list_of(record.at(*keys))[end:]), None)
+    for end, (name, said) in enumerate(((low, meaning), (high, upper))):
+        yield number(name, said, of=lambda record, end=end: next(iter(list_of(record.at(*keys))[end:]), None), **more)
 
 
 def _rules(*severities: Severity) -> Callable[[Decoded], str]:
@@ -247,34 +253,23 @@ COLUMNS: tuple[RecordColumn, ...] = (
     ),
     text("gpu", "model of the device, without one of the processor", equal=True, word="device"),
     # Its outcome.
-    number(
+    measured(
         "rate_items_s",
         "median rate of the kept observations; of the original's records their mean",
         "statistics.median|train_item.avg",
-        measured=True,
     ),
-    number(
+    *ends(
         "interval_low_items_s",
+        "interval_high_items_s",
+        "statistics.interval",
         "lower end of the median's exact 95 % interval",
-        of=_bound("statistics.interval", 0),
+        "its upper end",
         measured=True,
     ),
-    number("interval_high_items_s", "its upper end", of=_bound("statistics.interval", 1), measured=True),
-    number(
-        "robust_spread",
-        "1.4826 MAD / median of the rates",
-        "statistics.robust_spread",
-        check=not_negative,
-        measured=True,
-    ),
-    number(
-        "rate_mean_items_s",
-        "items over the mean time, as in the original (`train_item.avg`)",
-        "train_item.avg",
-        measured=True,
-    ),
-    number("rate_min_items_s", "the same of the slowest observation", "train_item.min", measured=True),
-    number("rate_max_items_s", "and of the fastest", "train_item.max", measured=True),
+    measured("robust_spread", "1.4826 MAD / median of the rates", "statistics.robust_spread", check=not_negative),
+    measured("rate_mean_items_s", "items over the mean time, as in the original (`train_item.avg`)", "train_item.avg"),
+    measured("rate_min_items_s", "the same of the slowest observation", "train_item.min"),
+    measured("rate_max_items_s", "and of the fastest", "train_item.max"),
     whole("n", "kept observations", "statistics.n|train.count"),
     number("mean_s", "mean seconds of an observation", "train.avg"),
     number("observed_s", "seconds inside its observations, kept or not, across no border of blocks", of=_observed_s),
@@ -286,39 +281,33 @@ COLUMNS: tuple[RecordColumn, ...] = (
         check=not_negative,
     ),
     number("sd_s", "their standard deviation (the population's)", "train.sd", check=not_negative),
-    number(
-        "tflops",
-        "counted operations per second of the median observation, in 10^12",
-        "meters.compute.tflops",
-        measured=True,
-    ),
-    number("mfu", "its share of the device's peak by the datasheet", "meters.compute.mfu", measured=True),
+    measured("tflops", "counted operations per second of the median observation, in 10^12", "meters.compute.tflops"),
+    measured("mfu", "its share of the device's peak by the datasheet", "meters.compute.mfu"),
     whole("steps", "timed steps of kept observations, of a benchmark whose steps somebody waits for", "meters.steps.n"),
-    number("step_p50_ns", "median time of a step", "meters.steps.p50_ns", measured=True),
-    number("step_p95_ns", "what 95 of 100 steps do not exceed", "meters.steps.p95_ns", measured=True),
-    number("step_p99_ns", "what 99 of 100 do not exceed", "meters.steps.p99_ns", measured=True),
-    number("alone_step_p50_ns", "median time of a step in blocks alone", "meters.steps_alone.p50_ns", measured=True),
-    number("alone_step_p95_ns", "what 95 of 100 do not exceed there", "meters.steps_alone.p95_ns", measured=True),
-    number("alone_step_p99_ns", "what 99 of 100 do not exceed", "meters.steps_alone.p99_ns", measured=True),
-    number(
+    measured("step_p50_ns", "median time of a step", "meters.steps.p50_ns"),
+    measured("step_p95_ns", "what 95 of 100 steps do not exceed", "meters.steps.p95_ns"),
+    measured("step_p99_ns", "what 99 of 100 do not exceed", "meters.steps.p99_ns"),
+    measured("alone_step_p50_ns", "median time of a step in blocks alone", "meters.steps_alone.p50_ns"),
+    measured("alone_step_p95_ns", "what 95 of 100 do not exceed there", "meters.steps_alone.p95_ns"),
+    measured("alone_step_p99_ns", "what 99 of 100 do not exceed", "meters.steps_alone.p99_ns"),
+    *ends(
         "step_p99_low_ns",
+        "step_p99_high_ns",
+        "meters.steps.p99_interval_ns",
         "lower end of its exact 95 % interval, steps taken as independent",
-        of=_bound("meters.steps.p99_interval_ns", 0),
         measured=True,
     ),
-    number("step_p99_high_ns", "upper end", of=_bound("meters.steps.p99_interval_ns", 1), measured=True),
     number(
         "device_load_percent",
         "mean load of the tenant's own devices while it was timed",
         of=_load,
         check=not_negative,
     ),
-    number(
+    measured(
         "device_power_w",
         "mean power of its devices while tenants were timed, by their energy counters; of a shared one that of all; by "
         "blocks, in which not all of them ran, it is not known",
         of=lambda record: None if record.at("blocks") else own_power_w(record.fields, record.vcd),
-        measured=True,
     ),
     text("slice", "what was planned of the machine: equal for equal slices"),
     text("version", "hash of the benchmark's source"),
@@ -335,19 +324,14 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "rendezvous.overlap",
         check=share,
     ),
-    number(
-        "kept",
-        "what it keeps of its rate alone beside the others, by the blocks of its launch",
-        "kept.value",
-        measured=True,
-    ),
-    number(
+    measured("kept", "what it keeps of its rate alone beside the others, by the blocks of its launch", "kept.value"),
+    *ends(
         "kept_low",
+        "kept_high",
+        "kept.interval",
         "lower end of its 95 % interval over the rounds of this launch",
-        of=_bound("kept.interval", 0),
         measured=True,
     ),
-    number("kept_high", "upper end", of=_bound("kept.interval", 1), measured=True),
     whole("kept_rounds", "rounds of blocks that it goes over", "kept.n|kept.rounds", measured=True),
     text("duet_side", "of a tenant of a duet `A` or `B`, else empty", "duet.side"),
     text(
@@ -356,10 +340,12 @@ COLUMNS: tuple[RecordColumn, ...] = (
         of=lambda record: shlex.join(map(text_of, list_of(record.at("duet", "words")))),
     ),
     number("duet_ratio", "the rate of B over that of A, in all records of the launch", "duet.ratio.value"),
-    number(
-        "duet_low", "lower end of its 95 % interval over the rounds of this launch", of=_bound("duet.ratio.interval", 0)
+    *ends(
+        "duet_low",
+        "duet_high",
+        "duet.ratio.interval",
+        "lower end of its 95 % interval over the rounds of this launch",
     ),
-    number("duet_high", "upper end", of=_bound("duet.ratio.interval", 1)),
     whole("duet_rounds", "how many rounds it goes over", "duet.ratio.rounds"),
     text("duet_verdict", "`SLOWER`, `FASTER`, `SAME` or `UNCLEAR`", "duet.ratio.verdict"),
     number("duet_settled_s", "about how long a launch would settle an UNCLEAR one", "duet.ratio.settled_s"),

@@ -244,7 +244,11 @@ class Decoded:
     def findings(self) -> list[Finding]:
         """All of the record's, and whether it was edited; one of an unknown severity is information."""
         own = [_finding(mapping_of(finding)) for finding in list_of(self.at("findings"))]
-        return [*own, *([edited_record()] if self.edited else [])]
+        if not self.edited:
+            return own
+        sentence = "This record is not what its launch wrote: the journal beside it has another SHA-256."
+        remedy = "Put back the file that the launch wrote, from an archive or a copy, or run the job again."
+        return [*own, Finding("edited", "error", sentence, remedy)]
 
     @property
     def losses_non_finite(self) -> int:
@@ -287,33 +291,23 @@ class Decoded:
         """As `work_but_precision` in words, whatever its source, and its form over devices: its arguments as JSON."""
         if not self.unique_id:
             return ""
-        left_out = _OWN_FIELDS | NOT_WORK | TUNABLE | _NO_SHAPE
-        arguments = {argument: value for argument, value in self.fields.items() if argument not in left_out}
         files = {"data": "files"} if self.at("data") else {}
-        return json.dumps(arguments | files, sort_keys=True)
+        return json.dumps(self._arguments(NOT_WORK | TUNABLE | _NO_SHAPE) | files, sort_keys=True)
 
     def _work(self, name: str, without: frozenset[str]) -> str:
         """Return a hash as `unique_id`, of this name, without these arguments; empty where that is empty."""
         if not self.unique_id:
             return ""
+        return unique_id(name, text_of(self.at("version")), self._arguments(without))
+
+    def _arguments(self, without: frozenset[str]) -> dict[str, Any]:
         left_out = _OWN_FIELDS | without
-        arguments = {argument: value for argument, value in self.fields.items() if argument not in left_out}
-        return unique_id(name, text_of(self.at("version")), arguments)
+        return {argument: value for argument, value in self.fields.items() if argument not in left_out}
 
     @property
     def run_class(self) -> str:
         """The class of the run: `base` in records from before there were classes, and of other programs."""
         return text_of(self.at("run_class")) or "base"
-
-
-def edited_record() -> Finding:
-    """Return the finding on a record that somebody has changed."""
-    return Finding(
-        "edited",
-        "error",
-        "This record is not what its launch wrote: the journal beside it has another SHA-256.",
-        "Put back the file that the launch wrote, from an archive or a copy, or run the job again.",
-    )
 
 
 def _finding(fields: Fields) -> Finding:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cotenant.results.decoded import Fields, list_of, mapping_of, part_of
-from cotenant.results.record import MOST, Meeting, Number, Observed, Whole, counts
+from cotenant.results.record import MOST, Meeting, Number, Observed, Positive, Whole, counts
 
 HOST = "host"
 CHECKOUT = "git"
@@ -70,12 +70,9 @@ class Meter(msgspec.Struct, frozen=True):
     max: _Sample
 
 
-_Positive = Annotated[float, msgspec.Meta(gt=0, lt=float(MOST))]
-
-
 class _Energy(msgspec.Struct, frozen=True):
-    energy_j: _Positive
-    energy_window_s: _Positive
+    energy_j: Positive
+    energy_window_s: Positive
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,17 +105,17 @@ def spans_of(fields: Fields) -> Spans:
     skip = fields.get("skip")
     made_in_order = observations_of(fields)
     flags = counts(made_in_order, skip if isinstance(skip, int) else 0)
-    rows = zip(made_in_order, flags, _held(made_in_order), strict=True)
-    possible = [row for row in rows if row[0].possible]
+    is_possible = np.array([made.possible for made in made_in_order], np.bool_)
+    possible = [made for made in made_in_order if made.possible]
     audited = mapping_of(mapping_of(fields.get("observed")).get("audit")).get("after")
     audits = [at for at in part_of(audited, list[Whole]) or [] if 0 < at < len(made_in_order)]
     return Spans(
-        start_ns=np.array([made.start_ns for made, _, _ in possible], np.int64),
-        end_ns=np.array([made.end_ns for made, _, _ in possible], np.int64),
-        items=np.array([made.items for made, _, _ in possible], np.float64),
-        kept=np.array([kept for _, kept, _ in possible], np.bool_),
-        alone=np.array([made.kind == "only" for made, _, _ in possible], np.bool_),
-        held=np.array([held for _, _, held in possible], np.bool_),
+        start_ns=np.array([made.start_ns for made in possible], np.int64),
+        end_ns=np.array([made.end_ns for made in possible], np.int64),
+        items=np.array([made.items for made in possible], np.float64),
+        kept=np.array(flags, np.bool_)[is_possible],
+        alone=np.array([made.kind == "only" for made in possible], np.bool_),
+        held=np.array(_held(made_in_order), np.bool_)[is_possible],
         audits=[(made_in_order[at - 1].end_ns, made_in_order[at].start_ns) for at in audits],
     )
 
@@ -145,10 +142,8 @@ def observations_of(fields: Fields) -> list[Observed]:
 
 def own_meters(fields: Fields, vcd: str) -> list[Meter]:
     """Return the samples, while tenants were timed, of the host and of the devices that the record trained on."""
-    meters, own = mapping_of(fields.get("meters")), vcd.split(",")
-    devices = map(mapping_of, mapping_of(meters.get("devices")).values())
-    places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in devices]
-    places = [place for place in places if place[0] in own]
+    meters = mapping_of(fields.get("meters"))
+    places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in _own_devices(meters, vcd)]
     sampled = [
         part_of({**mapping_of(spreads.get(quantity)), "quantity": quantity, "of": of}, Meter)
         for of, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, mapping_of(meters.get("memory"))))
@@ -157,17 +152,20 @@ def own_meters(fields: Fields, vcd: str) -> list[Meter]:
     return [meter for meter in sampled if meter is not None]
 
 
+def _own_devices(meters: Fields, vcd: str) -> list[Fields]:
+    """Return the meters of the devices that the record trained on."""
+    devices = map(mapping_of, mapping_of(meters.get("devices")).values())
+    return [device for device in devices if str(device.get("index")) in vcd.split(",")]
+
+
 def own_power_w(fields: Fields, vcd: str) -> float | None:
     """Return the mean power of all devices that the record trained on, by what their energy counters went up.
 
     None where one of them has counted none, or for too short a time, and of a record of the processor.
     """
-    devices, own = mapping_of(mapping_of(fields.get("meters")).get("devices")), vcd.split(",")
     if mapping_of(fields.get("observed")).get("device") == "cpu":
         return None
-    counted = [
-        part_of(device, _Energy) for device in map(mapping_of, devices.values()) if str(device.get("index")) in own
-    ]
+    counted = [part_of(device, _Energy) for device in _own_devices(mapping_of(fields.get("meters")), vcd)]
     watts = [energy.energy_j / energy.energy_window_s for energy in counted if energy is not None]
     return sum(watts) if watts and len(watts) == len(counted) else None
 

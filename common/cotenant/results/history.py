@@ -95,11 +95,8 @@ def _entry(
     launch: LaunchRecords, frame: pl.DataFrame, settings: dict[tuple[str, int], dict[str, str]]
 ) -> HistoryEntry | str:
     """Return a launch's entry, or the sentence on why there is none."""
-    name, first, work = (
-        f"{launch.job}, repetition {launch.run_id}",
-        frame.row(launch.at[0], named=True),
-        dict(launch.work),
-    )
+    name, work = f"{launch.job}, repetition {launch.run_id}", dict(launch.work)
+    first = frame.row(launch.at[0], named=True)
     start = _start(frame["start_time"].gather(launch.at).to_list())
     outcome = launch.failure or (COMPLETED if launch.rate is not None else None)
     if start is None:
@@ -137,17 +134,9 @@ def _start(texts: Sequence[str]) -> datetime | None:
     return min(time if time.tzinfo else time.replace(tzinfo=UTC) for time in times)
 
 
-def line_of(entry: HistoryEntry) -> bytes:
-    """Return the entry's line, without its end."""
-    return msgspec.json.encode(entry)
-
-
 def entry_of(line: bytes) -> HistoryEntry:
     """Return the entry of a line. Raises ValueError that names its fault."""
-    try:
-        return decoded(_DECODER, line)
-    except msgspec.DecodeError as error:
-        raise ValueError(str(error)) from None
+    return decoded(_DECODER, line)
 
 
 @dataclass(slots=True)
@@ -181,7 +170,7 @@ def add_to_history(path: Path, entries: Sequence[HistoryEntry]) -> tuple[int, Hi
         new = {entry.identity: entry for entry in reversed(entries) if entry.identity not in known}
         if new:
             try:
-                _append(file.fileno(), [line_of(entry) for entry in reversed(new.values())])
+                _append(file.fileno(), [msgspec.json.encode(entry) for entry in reversed(new.values())])
             except OSError as error:
                 raise _cannot("written", path, error) from None
     return len(new), history
@@ -220,7 +209,7 @@ def _opened(path: Path, mode: Literal["rb", "a+b"], lock: int) -> Iterator[Binar
     """Open a history and lock it; the kernel drops the lock with the file. Raises CotenantError."""
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+            raise OSError(errno.EINVAL, "it is no regular file")
         file = path.open(mode)
     except FileNotFoundError:
         raise CotenantError(f"There is no history {path}.", f"`{PROGRAM} history add DIR` begins one.") from None

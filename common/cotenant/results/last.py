@@ -51,7 +51,7 @@ def last_launches(records: Iterable[Decoded], suite: str) -> dict[str, LastLaunc
     return newest
 
 
-def last_peaks(output: Path, suite: str, before: datetime | None = None) -> dict[str, int]:
+def last_peaks(output: Path, suite: str, before: datetime | None) -> dict[str, int]:
     """Return the most memory that a tenant of each cell had in the newest launches there, by the cell's label.
 
     `before`: only of those that had ended by then.

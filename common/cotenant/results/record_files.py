@@ -75,13 +75,11 @@ class Repetitions:
             yield value
 
 
-def read_file(
-    path: Path, repetitions: Repetitions | None = None, written: Written | None = None
-) -> Iterator[Decoded | Skipped]:
+def read_file(path: Path, repetitions: Repetitions, written: Written) -> Iterator[Decoded | Skipped]:
     """Yield the contents of one file, record by record; `written` says whether it is as its launch wrote it."""
     lost, content = 0, _content(path)
-    edited = written is not None and isinstance(content, bytes) and written.differs(path, content)
-    for number, value in enumerate((repetitions or Repetitions()).numbered(_values(content), path)):
+    edited = isinstance(content, bytes) and written.differs(path, content)
+    for number, value in enumerate(repetitions.numbered(_values(content), path)):
         try:
             if isinstance(value, str):
                 raise ForeignError(value)

@@ -64,14 +64,19 @@ class Rows:
         return len(self.at)
 
     @property
+    def whole(self) -> bool:
+        """Whether they are all of the table's, in its order."""
+        return self.at == range(len(self.table))
+
+    @property
     def frame(self) -> pl.DataFrame:
         """All columns of theirs."""
-        return self.table.frame if self.at == range(len(self.table)) else self.table.frame[self.at]
+        return self.table.frame if self.whole else self.table.frame[self.at]
 
     @property
     def numbered(self) -> pl.DataFrame:
         """All columns of theirs, and `at`."""
-        if self.at == range(len(self.table)):
+        if self.whole:
             return self.table.frame.with_row_index(AT)  # beside a column in one piece all others would be copied to one
         return self.frame.with_columns(pl.Series(AT, self.at, pl.UInt32))
 
@@ -94,7 +99,7 @@ class Rows:
     def findings(self) -> pl.DataFrame:
         """Return their findings, each with `name` and `suite` of the record's job, in the order of the table."""
         findings = self.table.findings
-        if self.at != range(len(self.table)):
+        if not self.whole:
             findings = findings.filter(pl.col(AT).is_in(pl.Series(self.at, dtype=pl.UInt32).implode()))
         return findings.with_columns(self.table.frame[column].gather(findings[AT]) for column in ("name", "suite"))
 
@@ -148,7 +153,7 @@ def table_of_rows(rows: pl.LazyFrame) -> Table:
         of_name = pl.col(f"{name}_findings").str.split(",")
         severity = pl.when(of_name.list.contains(pl.col("rule"))).then(pl.lit(name)).otherwise(severity)
     unsaid = {"sentence": pl.lit(""), "remedy": pl.lit(""), "value": pl.lit(None), "effect": pl.lit(None)}
-    findings = each.select(AT, "rule", severity.alias("severity"), **unsaid)
+    findings = each.select(AT, "rule", severity=severity, **unsaid)
     return Table(whole, findings.cast(FINDINGS))
 
 

@@ -134,12 +134,10 @@ def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix | Sense, ...]:
         raise CotenantError(f"{entry.place}: entry {number} is {kind(raw)}, not an object.", "Write {...} for a job.")
     name = raw.get("name")
     with at(f"{entry.place}: job {quoted(name)}" if isinstance(name, str) else f"{entry.place}: job {number}"):
-        if "mix" in raw and "cmd" not in raw:
-            return (mix_of(raw),)
-        if "pairs" in raw and "cmd" not in raw:
-            return (pairs_of(raw),)
-        if "sense" in raw and "cmd" not in raw:
-            return (sense_of(raw),)
+        beside: dict[str, Callable[[dict[str, Any]], Mix | Sense]]
+        beside = {"mix": mix_of, "pairs": pairs_of, "sense": sense_of}
+        if "cmd" not in raw and (key := next((key for key in beside if key in raw), None)):
+            return (beside[key](raw),)
         return _jobs(raw)
 
 

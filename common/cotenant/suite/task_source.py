@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,19 +41,18 @@ def version_of(task: Path) -> str:
     while new:
         layers |= new
         new = {layer for file in new for layer in _layers(file)} - layers
-    digest = hashlib.sha256()
-    for path in [*files, *sorted(layers)]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+    return _hash([*files, *sorted(layers)])
 
 
 @functools.cache
 def harness_version() -> str:
     """Return a hash over the Python files of cotenant.bench, which makes every observation; it imports none of them."""
-    digest = hashlib.sha256()
-    for path in sorted(HARNESS.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+    return _hash(sorted(HARNESS.glob("*.py")))
+
+
+def _hash(paths: Iterable[Path]) -> str:
+    content = b"".join(path.name.encode() + b"\0" + path.read_bytes() for path in paths)
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def shipped_versions() -> dict[str, str]:
@@ -69,9 +68,7 @@ def task_name(task: Path) -> str:
 
 def source_of(task: Path) -> TaskSource:
     """Return the statements of a benchmark's file about it; none where that is no Python."""
-    try:
-        module = ast.parse(_content(task))
-    except (SyntaxError, ValueError):
+    if (module := _module(task)) is None:
         return TaskSource()
     paragraph = (ast.get_docstring(module) or "").partition("\n\n")[0]
     return TaskSource(" ".join(paragraph.split()), next(_items(module), "item"))
@@ -79,11 +76,8 @@ def source_of(task: Path) -> TaskSource:
 
 def _layers(file: Path) -> Iterator[Path]:
     """Yield the files of the layers that a file imports."""
-    try:
-        module = ast.parse(_content(file))
-    except (SyntaxError, ValueError):
-        return
-    for statement in ast.walk(module):
+    module = _module(file)
+    for statement in ast.walk(module) if module is not None else ():
         match statement:
             case ast.Import(names):
                 imported = [alias.name for alias in names]
@@ -105,6 +99,14 @@ def _items(module: ast.Module) -> Iterator[str]:
                 yield item
             case ast.AnnAssign(ast.Name("item"), _, ast.Constant(str(item))):
                 yield item
+
+
+def _module(path: Path) -> ast.Module | None:
+    """Return the statements of a file; None where they are no Python."""
+    try:
+        return ast.parse(_content(path))
+    except (SyntaxError, ValueError):
+        return None
 
 
 def _content(path: Path) -> bytes:
