@@ -15,7 +15,7 @@ import pytest
 
 import cotenant
 from api.sample import repeated
-from commands.calling import write
+from commands.calling import refusal, write
 from cotenant.api import running
 from cotenant.isolation.lock import SuiteLock
 from tenants.suites import ROOT, job
@@ -97,17 +97,16 @@ def test_a_refusal_is_the_commands_sentence(
 def test_a_suite_whose_end_could_not_be_written_is_an_error(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full = "import sys; sys.exit('cotenant: The disk is full.')"
     monkeypatch.setattr(running, "_program", lambda: [sys.executable, "-S", "-c", full])
-    with pytest.raises(cotenant.CotenantError) as refused:
-        cotenant.run(outdir="output")
-    assert str(refused.value) == "The disk is full."
+    assert refusal(cotenant.run, outdir="output") == "The disk is full."
 
 
 def test_a_run_without_records_is_an_error(place: Path) -> None:
     shutil.rmtree("made")
     Path("made").mkdir()
-    with pytest.raises(cotenant.CotenantError) as refused:
-        cotenant.run(outdir="output", flags=["--dry"])
-    assert str(refused.value) == "The run wrote no record. Its last line: 1/1 vae clean"
+    assert (
+        refusal(cotenant.run, outdir="output", flags=["--dry"])
+        == "The run wrote no record. Its last line: 1/1 vae clean"
+    )
 
 
 def test_whoever_cannot_take_a_line_ends_the_run_first(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

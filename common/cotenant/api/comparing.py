@@ -3,10 +3,9 @@ against each other."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cotenant.api.records import Tell, read
 from cotenant.api.result import Result
@@ -81,7 +80,7 @@ def sides_of(
         )
     say = tell or (lambda sentence: None)
     rows_a, rows_b = (_rows(source, say) for source in (a, b))
-    if changes := differences(*(joint_setting(_machines(rows)) for rows in (rows_a, rows_b))):
+    if changes := differences(*map(_setting, (rows_a, rows_b))):
         say(f"Other versions from A to B: {'; '.join(changes)}.")
     launches_a, launches_b = (_launches(rows, say) for rows in (rows_a, rows_b))
     margins = {} if noise is None else _margins(noise, allow, say)
@@ -106,8 +105,8 @@ def _launches(rows: Rows, tell: Tell) -> Launches:
     return launches
 
 
-def _machines(rows: Rows) -> Iterator[Mapping[str, Any]]:
-    return (mapping_of(record.at("machine")) for _, record in again(rows))
+def _setting(rows: Rows) -> dict[str, str]:
+    return joint_setting(mapping_of(record.at("machine")) for _, record in again(rows))
 
 
 def _margins(noise: Source, allowed: Collection[str], tell: Tell) -> dict[str, float]:

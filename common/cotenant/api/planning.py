@@ -61,7 +61,46 @@ class MachinePlan:
     @property
     def document(self) -> Document:
         """The document of `cotenant plan --json`; lists as text are in the kernel's format (`0-15,128-143`)."""
-        return _document(self)
+        machine, made = self.machine, self.plan
+        labels = _labels(machine.accelerators)
+        devices = _devices(machine, made, labels)
+        core_of = {processor.id: processor.core for processor in machine.processors}
+        tenants = [
+            {
+                "tenant": piece.tenant,
+                "processors": format_list(piece.processors),
+                "processor_total": len(piece.processors),
+                "part": made.parts.index(piece.processors),
+                "sharers": piece.sharers,
+                "core_total": len({core_of[number] for number in piece.processors}),
+                "nodes": format_list(piece.nodes),
+                "memory_bytes": piece.memory_bytes,
+                "devices": [labels[device] for device in piece.accelerators],
+                "environment": visible_variables(piece.accelerators),
+            }
+            for piece in made.slices
+        ]
+        promised = sum(piece.memory_bytes for piece in made.slices)
+        return {
+            "schema": SCHEMA,
+            "hostname": machine.hostname,
+            "model_name": machine.model_name,
+            "processors_online": machine.processor_total,
+            "processors_usable": len(machine.processors),
+            "quota_processors": machine.quota_processors,
+            "processors_unused": format_list(made.unused_processors),
+            "memory_bytes": machine.memory_bytes,
+            "reserve_bytes": made.reserve_bytes,
+            "memory_unused_bytes": machine.memory_bytes - made.reserve_bytes - promised,
+            "policy": self.policy,
+            "mems": self.mems,
+            "backend": self.chosen.backend.name,
+            "unenforced": list(self.chosen.backend.unenforced),
+            "tenants": tenants,
+            "boxes": _boxes(machine, made, devices),
+            "homeless_devices": devices.get(-1, []),
+            "findings": [asdict(finding) for finding in self.findings],
+        }
 
     def __str__(self) -> str:
         from cotenant.report.plan_picture import plan_text  # rich is not needed for the plan itself
@@ -121,49 +160,6 @@ def _mode(share: str | ShareMode | None) -> ShareMode | None:
         return share_mode(share)
     except ValueError as error:
         raise CotenantError(f"share: {error}.", "docs/sharing.md has the modes.") from None
-
-
-def _document(of: MachinePlan) -> Document:
-    machine, made = of.machine, of.plan
-    labels = _labels(machine.accelerators)
-    devices = _devices(machine, made, labels)
-    core_of = {processor.id: processor.core for processor in machine.processors}
-    tenants = [
-        {
-            "tenant": piece.tenant,
-            "processors": format_list(piece.processors),
-            "processor_total": len(piece.processors),
-            "part": made.parts.index(piece.processors),
-            "sharers": piece.sharers,
-            "core_total": len({core_of[number] for number in piece.processors}),
-            "nodes": format_list(piece.nodes),
-            "memory_bytes": piece.memory_bytes,
-            "devices": [labels[device] for device in piece.accelerators],
-            "environment": visible_variables(piece.accelerators),
-        }
-        for piece in made.slices
-    ]
-    promised = sum(piece.memory_bytes for piece in made.slices)
-    return {
-        "schema": SCHEMA,
-        "hostname": machine.hostname,
-        "model_name": machine.model_name,
-        "processors_online": machine.processor_total,
-        "processors_usable": len(machine.processors),
-        "quota_processors": machine.quota_processors,
-        "processors_unused": format_list(made.unused_processors),
-        "memory_bytes": machine.memory_bytes,
-        "reserve_bytes": made.reserve_bytes,
-        "memory_unused_bytes": machine.memory_bytes - made.reserve_bytes - promised,
-        "policy": of.policy,
-        "mems": of.mems,
-        "backend": of.chosen.backend.name,
-        "unenforced": list(of.chosen.backend.unenforced),
-        "tenants": tenants,
-        "boxes": _boxes(machine, made, devices),
-        "homeless_devices": devices.get(-1, []),
-        "findings": [asdict(finding) for finding in of.findings],
-    }
 
 
 def _labels(devices: Sequence[Accelerator]) -> dict[Accelerator, str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import polars as pl
 
@@ -15,7 +14,7 @@ from cotenant.api.tables import ResultTable, TableName, table
 from cotenant.choices import TRANSCRIPT
 from cotenant.report.answer import answer, job_shares, kept_of_all
 from cotenant.report.problems import Loss, ReportedFinding
-from cotenant.report.summary import Estimate, JobSummary, Summary, summarise
+from cotenant.report.summary import JobSummary, Summary, summarise
 from cotenant.results.columns import schema
 from cotenant.results.table import Rows
 from cotenant.stats.kept import Kept
@@ -109,7 +108,7 @@ class Result:
         summary = self.summary
         beside = (rows for rows in (summary.under_pressure, summary.in_duets) if len(rows))
         words = [*map(_trust, (*summary.jobs, *summary.pressed)), *map(_trust_of, beside)]
-        return max(words, key=("clean", "suspect", "INVALID").index, default="INVALID")
+        return max(words, key=get_args(Trust).index, default="INVALID")
 
     @property
     def findings(self) -> tuple[ReportedFinding, ...]:
@@ -182,11 +181,8 @@ def _job(job: JobSummary) -> JobResult:
         rate_items_s=None if node is None else node.rate,
         interval=None if node is None else node.interval,
         kept=shares.kept if shares is not None and shares.of_alone else None,
-        tenants=_tenants(job.tenants, job.kept),
-    )
-
-
-def _tenants(rates: Mapping[str, Estimate], kept: Mapping[str | None, Kept]) -> tuple[TenantRate, ...]:
-    return tuple(
-        TenantRate(tenant, estimate.rate, estimate.interval, kept.get(tenant)) for tenant, estimate in rates.items()
+        tenants=tuple(
+            TenantRate(tenant, estimate.rate, estimate.interval, job.kept.get(tenant))
+            for tenant, estimate in job.tenants.items()
+        ),
     )

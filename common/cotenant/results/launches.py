@@ -132,14 +132,10 @@ def difference_of(works: Collection[Work], beside: Collection[str] = ()) -> tupl
         for word, value in work:
             if word in seen and value not in ("", None):
                 seen[word].add(str(value))
-    return next(
-        (
-            (word, "" if word == "benchmark" else " and ".join(sorted(values)))
-            for word, values in seen.items()
-            if len(values) > 1
-        ),
-        None,
-    )
+    for word, values in seen.items():
+        if len(values) > 1:
+            return word, "" if word == "benchmark" else " and ".join(sorted(values))
+    return None
 
 
 def difference_words(name: str, values: str) -> str:

@@ -40,11 +40,11 @@ class Target:
 
 def targets_named(name: str, directory: Path) -> dict[str, Target]:
     """Return the targets of a device model in `directory` (`V100`), or of a file. Raises CotenantError."""
-    path = Path(name)
-    if not path.is_file():
-        path = directory / f"{name.lower()}.csv"
-    if "/" in name and not Path(name).is_file():
+    if Path(name).is_file():
+        return _read(Path(name))
+    if "/" in name:
         raise CotenantError(f"There is no file {name}.", "A target file is CSV: " + ",".join(COLUMNS))
+    path = directory / f"{name.lower()}.csv"
     if not path.is_file():
         known = sorted(path.stem.upper() for path in directory.glob("*.csv"))
         raise CotenantError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from cotenant.errors import CotenantError, did_you_mean
@@ -21,7 +22,7 @@ _CELLS = 10_000  # weeks of running: a slip of the pen, and an expansion that wo
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
-def check_keys(entry: dict[str, object]) -> None:
+def check_keys(entry: Mapping[str, object]) -> None:
     """Raise CotenantError for a key that no job has, or a needed one that is missing."""
     for key in entry:
         if key not in KEYS:
@@ -32,7 +33,7 @@ def check_keys(entry: dict[str, object]) -> None:
             raise CotenantError(f"the key '{key}' is missing.", f'Add "{key}": "...".')
 
 
-def name_of(entry: dict[str, object]) -> str:
+def name_of(entry: Mapping[str, object]) -> str:
     """Return the name, which can stand in a file name."""
     return checked_name(_text(entry, "name"))
 
@@ -52,7 +53,7 @@ def checked_name(name: str) -> str:
     raise CotenantError(f"the name {quoted(name)} {wrong}.", "It becomes part of file names: choose another.")
 
 
-def cmd_of(entry: dict[str, object]) -> str:
+def cmd_of(entry: Mapping[str, object]) -> str:
     """Return the command, variables not yet expanded."""
     cmd = _text(entry, "cmd")
     with at("'cmd'"):
@@ -60,7 +61,7 @@ def cmd_of(entry: dict[str, object]) -> str:
     return cmd
 
 
-def args_of(entry: dict[str, object]) -> Args:
+def args_of(entry: Mapping[str, object]) -> Args:
     """Return every argument with its values, one or more."""
     args: list[tuple[str, tuple[Value, ...]]] = []
     for key, value in _object(entry, "args").items():
@@ -72,7 +73,7 @@ def args_of(entry: dict[str, object]) -> Args:
     return tuple(args)
 
 
-def group_of(entry: dict[str, object]) -> Group:
+def group_of(entry: Mapping[str, object]) -> Group:
     """Return `student` or `all`; `all` where neither is given, as in the original suite."""
     group = entry.get("cgroup", "all")
     if group == "student":
@@ -83,7 +84,7 @@ def group_of(entry: dict[str, object]) -> Group:
     raise CotenantError(f"'cgroup' is {kind(group)}.", f"{close} It is 'student' or 'all'.".strip())
 
 
-def positive_of(entry: dict[str, object], key: str) -> float | None:
+def positive_of(entry: Mapping[str, object], key: str) -> float | None:
     """Return a positive number, or None where the key is missing."""
     if key not in entry:
         return None
@@ -93,12 +94,12 @@ def positive_of(entry: dict[str, object], key: str) -> float | None:
     return float(value)
 
 
-def tuned_of(entry: dict[str, object]) -> bool:
+def tuned_of(entry: Mapping[str, object]) -> bool:
     """Tell whether the job says how it was tuned."""
     return bool(_object(entry, "tuned"))
 
 
-def env_of(entry: dict[str, object]) -> tuple[tuple[str, str], ...]:
+def env_of(entry: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     """Return the environment that the job adds, variables not yet expanded."""
     env: list[tuple[str, str]] = []
     for name, value in _object(entry, "env").items():
@@ -144,7 +145,7 @@ def _value(value: object) -> Value:
     return value
 
 
-def _text(entry: dict[str, object], key: str) -> str:
+def _text(entry: Mapping[str, object], key: str) -> str:
     value = entry[key]
     if not isinstance(value, str):
         raise CotenantError(f"'{key}' is {kind(value)}.", "It is a string.")
@@ -153,7 +154,7 @@ def _text(entry: dict[str, object], key: str) -> str:
     return value
 
 
-def _object(entry: dict[str, object], key: str) -> dict[str, object]:
+def _object(entry: Mapping[str, object], key: str) -> dict[str, object]:
     value = entry.get(key, {})
     if not isinstance(value, dict):
         raise CotenantError(f"'{key}' is {kind(value)}.", 'It is an object: {"...": "..."}.')

@@ -49,7 +49,7 @@ def mix_of(entry: Mapping[str, object]) -> Mix:
     check_keys_of(entry, KEYS)
     if entry.get("cgroup", "student") != "student":
         raise CotenantError("'cgroup' of a mix is 'student': its users have a slice each.", "Leave it out.")
-    return Mix(name_of(dict(entry)), tuple(texts_of(entry, "mix")), positive_of(dict(entry), "timeout"))
+    return Mix(name_of(entry), tuple(texts_of(entry, "mix")), positive_of(entry, "timeout"))
 
 
 def pairs_of(entry: Mapping[str, object]) -> Mix:
@@ -58,7 +58,7 @@ def pairs_of(entry: Mapping[str, object]) -> Mix:
     Raises CotenantError, its cells not yet looked up.
     """
     check_keys_of(entry, ("name", "pairs", "timeout"))
-    name, timeout_s = name_of(dict(entry)), positive_of(dict(entry), "timeout")
+    name, timeout_s = name_of(entry), positive_of(entry, "timeout")
     labels = dict.fromkeys(texts_of(entry, "pairs"))
     if len(labels) < 2:
         raise CotenantError("'pairs' names one job.", "A job beside itself is the job's own entry: name others.")

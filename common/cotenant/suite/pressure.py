@@ -102,7 +102,7 @@ def sense_of(entry: Mapping[str, object]) -> Sense:
     labels, resources = texts_of(entry, "sense"), [*OF_HOSTS]
     if "pressure" in entry:
         resources = texts_of(entry, "pressure", '["cpu", "dram:50,100"]')
-    name, timeout_s = name_of(dict(entry)), positive_of(dict(entry), "timeout")
+    name, timeout_s = name_of(entry), positive_of(entry, "timeout")
     return _in_full(pressed(labels, dict.fromkeys(resources), name, timeout_s))
 
 

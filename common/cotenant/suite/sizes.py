@@ -75,17 +75,15 @@ class SizeTable:
         if family not in self.families and family.removesuffix(WHOLE) in self.families:
             family = family.removesuffix(WHOLE)
         size = self._of_class(family, precision, memory_class)
-        line = self.devices.get(device, {}).get(family, {})
-        batch_size = line.get(precision, line.get(_AS_LARGE.get(precision, precision)))
+        batch_size = _of_precision(self.devices.get(device, {}).get(family, {}), precision)
         if batch_size is None:
             return size
         return Size(memory_class, batch_size, size.args if size else ())
 
     def _of_class(self, family: str, precision: str, memory_class: str) -> Size | None:
-        table = self.families.get(family)
-        line = {} if table is None else table.get(precision) or table.get(_AS_LARGE.get(precision, precision))
-        if table is None or not line:
-            hint = did_you_mean(family, self.families) if table is None else ""
+        table = self.families.get(family, {})
+        if not (line := _of_precision(table, precision)):
+            hint = "" if family in self.families else did_you_mean(family, self.families)
             add = f"Add below [{family}]: {precision} = {{ {memory_class} = 1 }}, with its batch size."
             raise CotenantError(f"{self.path}: no batch size of '{family}' in {precision}.", f"{hint} {add}".strip())
         smaller = CLASSES[1 : CLASSES.index(memory_class) + 1] if memory_class != CPU else (CPU,)
@@ -93,6 +91,11 @@ class SizeTable:
             if name in line:
                 return Size(name, line[name], tuple(table.get(_ARGS, {}).get(name, {}).items()))
         return None
+
+
+def _of_precision(table: Table, precision: str) -> Any:
+    """Return what stands there for a precision, else for the one whose values are as large."""
+    return table.get(precision) or table.get(_AS_LARGE.get(precision, ""))
 
 
 def load_sizes(path: Path) -> SizeTable:
