@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cotenant.cli import main
+from cotenant.errors import CotenantError
 from cotenant.results.record import Record
 from cotenant.results.store import write_record
 
@@ -21,6 +23,13 @@ def call(capsys: Capture, *words: object) -> tuple[int, str, str]:
     capsys.readouterr()
     status = main(list(map(str, words)))
     return status, *capsys.readouterr()
+
+
+def refusal(deed: Callable[..., object], *words: Any, **more: Any) -> str:
+    """Return the sentence and the remedy with which a call is refused."""
+    with pytest.raises(CotenantError) as refused:
+        deed(*words, **more)
+    return str(refused.value)
 
 
 def check_refusals(capsys: Capture, command: str, sentences: Mapping[str, str | Iterable[str]], *more: object) -> None:

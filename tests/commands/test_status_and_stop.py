@@ -37,24 +37,12 @@ def test_a_suite_is_seen_and_ended_from_elsewhere(v1: Suites) -> None:
     assert "jobs, repetition 0, in" in seen.stdout
     document = json.loads(ours(v1, "status", "--json").stdout)
     suite = document.pop("suite")
-    assert document == {
-        "schema": "cotenant-status-1",
-        "running": True,
-        "pid": runner.pid,
-        "output": str(v1.output),
-    }
+    running = {"running": True, "pid": runner.pid}
+    assert document == {"schema": "cotenant-status-1", **running, "output": str(v1.output)}
     since = datetime.fromisoformat(suite.pop("since"))
     assert datetime.now(UTC) - since < timedelta(minutes=2)
-    assert suite == {
-        "suite": "jobs",
-        "uid": 0,
-        "launches": 1,
-        "done": 0,
-        "next": "long",
-        "runs": True,
-        "ended": None,
-        "interrupted": None,
-    }
+    counted = {"suite": "jobs", "uid": 0, "launches": 1, "done": 0, "next": "long"}
+    assert suite == counted | {"runs": True, "ended": None, "interrupted": None}
     assert re.search(r"0 of 1 launch done\.\nFor \d+ s: long\.\n", seen.stdout)
     ended = ours(v1, "stop")
     assert ended.returncode == 0, ended.stderr
@@ -101,13 +89,8 @@ def test_a_suite_that_runs_elsewhere_is_not_that_of_this_directory(tmp_path: Pat
 def test_where_nothing_has_begun_the_document_says_so(tmp_path: Path, capsys: Capture) -> None:
     status, printed, errors = call(capsys, "status", "--json", "--outdir", tmp_path)
     assert (status, errors) == (1, "")
-    assert json.loads(printed) == {
-        "schema": "cotenant-status-1",
-        "running": False,
-        "pid": None,
-        "output": str(tmp_path),
-        "suite": None,
-    }
+    running = {"running": False, "pid": None}
+    assert json.loads(printed) == {"schema": "cotenant-status-1", **running, "output": str(tmp_path), "suite": None}
 
 
 def test_how_far_a_suite_is() -> None:

@@ -11,7 +11,7 @@ import polars as pl
 
 from cotenant.results.decoded import Decoded
 from cotenant.results.record import Record, encode
-from cotenant.results.table import Table, table_of, table_of_records
+from cotenant.results.table import table_of, table_of_records
 from results.made import NOON, a_record
 
 Row = dict[str, Any]
@@ -47,6 +47,3 @@ def launch(name: str = "vae", uid: int = 0, tenants: int = 2, day: float = 0, **
         )
         for tenant in range(tenants)
     ]
-
-
-__all__ = ["Row", "Table", "fields_of", "frame_of", "launch", "row_of", "rows_of"]

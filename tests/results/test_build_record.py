@@ -126,10 +126,9 @@ def test_what_did_not_complete_has_observations_and_no_numbers() -> None:
 
 
 def test_the_last_hundred_losses_are_kept() -> None:
-    part = a_part(batch_loss=[float(i) for i in range(250)], epoch_loss=[1.0] * 250)
-    record = a_record(told={"part": part})
-    assert record.batch_loss == [float(i) for i in range(150, 250)]
-    assert len(record.epoch_loss) == 250
+    losses = [float(i) for i in range(250)]
+    record = a_record(told={"part": a_part(batch_loss=losses, epoch_loss=losses)})
+    assert (record.batch_loss, record.epoch_loss) == (losses[150:], losses)
 
 
 def test_findings_are_the_launches_the_tenants_and_the_rules() -> None:
@@ -180,13 +179,10 @@ def test_gpu_is_what_it_ran_on() -> None:
 
 IMPOSSIBLE = [
     Observed(T0_NS, T0_NS, 3840, 0),
-    Observed(T0_NS, T0_NS - 1, 3840, 0),
     Observed(-5, T0_NS, 3840, 0),
     Observed(T0_NS, 10**400, 3840, 0),
     Observed(T0_NS, T0_NS + 1, 0, 0),
-    Observed(T0_NS, T0_NS + 1, -1, 0),
     Observed(T0_NS, T0_NS + 1, None, 0),
-    Observed(T0_NS, T0_NS + 1, 1e300, 0),
     Observed(T0_NS, T0_NS + 1, 10**400, 0),
 ]
 
@@ -230,10 +226,8 @@ def test_an_observation_message_is_taken_as_it_was_checked() -> None:
         assert Observed.of_message(fields | {"event_ns": event_ns}).event_ns is None
     for items, kept in ((math.nan, None), (math.inf, None), (10**400, 10**400), (0, 0)):
         assert Observed.of_message(fields | {"items": items}).items == kept
-    assert (
-        Observed.of_message({key: fields[key] for key in ("start_ns", "end_ns", "items", "data_wait_ns")}).event_ns
-        is None
-    )
+    fields.pop("event_ns")
+    assert Observed.of_message(fields).event_ns is None
 
 
 def test_devices_are_those_that_trained() -> None:
@@ -241,7 +235,6 @@ def test_devices_are_those_that_trained() -> None:
     for seen, vcd, devices in (
         ({"device": "cuda:0", "world_size": 1}, "4", 1),
         ({"device": "cuda:0", "world_size": 3}, "4,5,6", 3),
-        ({"device": "cuda:0", "world_size": 4}, "4,5,6,7", 4),
         ({"device": "cuda:0", "world_size": 9}, "4,5,6,7", 4),
         ({"device": "cuda:0", "world_size": 1, "replicas": 2}, "4,5", 2),
         ({"device": "cpu", "world_size": 1}, "4,5,6,7", 4),
@@ -364,13 +357,9 @@ def test_by_blocks_numbers_are_of_those_of_all_tenants_and_what_is_kept_of_both_
     assert record.observations == rows
     lost = a_record(told={"observations": rows, "kept": kept_by_blocks(rows)}, outcome="failed")
     assert (lost.kept, lost.statistics) == (None, None)
-
-
-def test_what_cannot_be_kept_by_blocks_is_not() -> None:
-    assert kept_by_blocks(steady()) is None
-    assert kept_by_blocks(in_blocks("all", "all", "all")) is None
-    rows = in_blocks("all", "only", "all")
-    assert kept_by_blocks([*rows[:-1], msgspec.structs.replace(rows[-1], items=0)]) is None
+    impossible = msgspec.structs.replace(rows[-1], items=0)
+    for others in (steady(), in_blocks("all", "all", "all"), [*rows[:-1], impossible]):
+        assert kept_by_blocks(others) is None
 
 
 def test_steps_of_kept_observations_alone_have_quantiles_also_by_blocks() -> None:
@@ -382,12 +371,9 @@ def test_steps_of_kept_observations_alone_have_quantiles_also_by_blocks() -> Non
     assert (record.meters["steps_alone"]["n"], record.meters["steps_alone"]["p50_ns"]) == (10, 5_000_000)
 
 
-def test_each_observation_of_a_launch_without_blocks_says_whether_it_counts() -> None:
+def test_without_blocks_each_observation_says_whether_it_counts_and_in_older_records_those_after_skip_do() -> None:
     assert [row.kept for row in a_record().observations] == [False] * 5 + [True] * 20
     assert {(row.block, row.kind) for row in a_record().observations} == {(None, "all")}
-
-
-def test_a_record_from_before_there_were_blocks_counts_what_comes_after_skip() -> None:
     fields = msgspec.json.decode(encode(a_record()))
     for row in fields["observations"]:
         for name in ("block", "kind", "kept"):

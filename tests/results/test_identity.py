@@ -75,7 +75,7 @@ def test_work_over_several_numbers_of_devices_is_one_work() -> None:
     assert efficiency(point(2, 190), point(1, 100)) == 0.95
     for argument in ({"seed": 7}, {"report": "elsewhere"}, {"repeat": 9}):
         assert efficiency(point(2, 190, arguments=argument), point(1, 100)) == 0.95
-    for argument in ({"batch_size": 64}, {"network": "resnet18"}, {"size": 64}):
+    for argument in ({"batch_size": 64}, {"network": "resnet18"}):
         assert efficiency(point(2, 190, arguments=argument), point(1, 100)) is None
 
 

@@ -137,16 +137,13 @@ def test_hosts_that_did_other_work_than_the_newest_have_no_rate() -> None:
     assert said.startswith("vae: 2 records are of other work than the newest (batch size ")
 
 
-def test_losses_that_are_none_decide_nothing() -> None:
+def test_losses_that_are_none_decide_nothing_and_leave_a_launch_without_a_rate() -> None:
+    """The original's records say `completed` with them."""
     frame = frame_of([*launch(), *launch(uid=1, day=1)])
     lost = pl.col("run_id") == 1
     newest = frame.with_columns(losses_non_finite=lost.cast(pl.Int64), batch_size=pl.col("batch_size") + lost)
     kept, said = newest_work(newest)
     assert (kept.height, said) == (4, [])
-
-
-def test_losses_that_are_none_leave_a_launch_without_a_rate() -> None:
-    """The original's records say `completed` with them."""
     tenant = pl.when(pl.col("tenant") == 1).then(3).otherwise(0).cast(pl.Int64)
     found, left_out = launches_of(frame_of(launch()).with_columns(losses_non_finite=tenant))
     assert found["vae"] == []

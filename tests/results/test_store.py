@@ -261,13 +261,7 @@ def test_without_room_for_records_no_suite_begins_and_a_limit_on_files_forbids_n
 def test_the_summarys_lines_are_the_originals_and_a_command_stays_on_its_line(tmp_path: Path) -> None:
     for line in (
         launch_line(1, 19, ["completed"] * 4, 0.268, "./regression/polynome/pytorch/run.sh"),
-        launch_line(
-            2,
-            19,
-            ["completed", "failed", "interrupted", "interrupted"],
-            0.931,
-            "./time_sequence_prediction/lstm/pytorch/run.sh",
-        ),
+        launch_line(2, 19, ["completed", "failed", *["interrupted"] * 2], 0.931, "./lstm/pytorch/run.sh"),
         launch_line(1, 2, ["interrupted", "completed"], 0.5, "./cut.sh"),
         launch_line(1, 2, ["nan"] * 12 + ["completed"] * 4, 123456.789, "a  b\nTotal Time\x850 s \udcff"),
         total_line(2817.8249),
@@ -275,7 +269,7 @@ def test_the_summarys_lines_are_the_originals_and_a_command_stays_on_its_line(tm
         append_summary(tmp_path, line)
     assert (tmp_path / "summary.txt").read_text(encoding="utf-8") == (
         "[ 1/19][  /  ] PASSED |     0.27 MIN | ./regression/polynome/pytorch/run.sh\n"
-        "[ 2/19][ 1/ 4] FAILED |     0.93 MIN | ./time_sequence_prediction/lstm/pytorch/run.sh\n"
+        "[ 2/19][ 1/ 4] FAILED |     0.93 MIN | ./lstm/pytorch/run.sh\n"
         "[ 1/ 2][  /  ] interrupted |     0.50 MIN | ./cut.sh\n"
         "[ 1/ 2][12/16] FAILED | 123456.79 MIN | a  b Total Time 0 s \\udcff\n"
         "Total Time  2817.82 s\n"

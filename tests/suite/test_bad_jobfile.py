@@ -16,7 +16,6 @@ MALFORMED = [
     ("[{'name': 1}]", "1:3", "expecting property name"),
     (f"[\n {JOB},\n {{\n  !}}]", "4:3", "expecting property name"),
     (f"[{JOB} {JOB}]", "1:30", "a comma or ']' is missing"),
-    (f"[{JOB}", "1:29", "a comma or ']' is missing"),
     ("[", "1:2", "expecting value"),
     (f"[\n{JOB},\n]", "2:28", "a comma after the last job"),
     (f"[{JOB}]\n[]", "2:1", "text after the list's closing bracket"),
@@ -25,7 +24,6 @@ MALFORMED = [
 NOT_JOBS = [
     ("", ":1:1: the file is empty."),
     ("\n{}", ":2:1: the top level is an object, not a list."),
-    ('"vae"', ":1:1: the top level is the string 'vae', not a list."),
     (" []", ":1:2: the list is empty."),
     (f"[{JOB},\n 3]", ":2:2: entry 2 is the number 3, not an object."),
 ]
@@ -33,7 +31,6 @@ NUMBERS = [
     ("NaN", "NaN is no JSON number."),
     ("1e999", "the number 1e999 is too large."),
     ("18446744073709551616", "the number 18446744073709551616 needs more than 64 bits."),
-    ("-9223372036854775809", "the number -9223372036854775809 needs more than 64 bits."),
     ("9" * 10_000, "needs more than 64 bits."),
 ]
 ENTRIES: list[tuple[dict[str, object], str]] = [
@@ -60,7 +57,6 @@ ARGS: list[tuple[object, str]] = [
     ({"--x": False}, "'--x': a value is false. Leave the flag out."),
     ({"--x": None}, "'--x': a value is null. Leave the flag out."),
     ({"--x": {}}, "'--x': a value is an object. Write numbers and strings only."),
-    ({"--x": [1, [2]]}, "'--x': a value is a list."),
     ({"--x": []}, "'--x': the list of values is empty."),
     ({"": ""}, "'': an argument's name is empty."),
     ({"lr": 0.1}, "'lr': an argument without a dash is a positional, and its value is \"\", not the number"),
@@ -75,17 +71,13 @@ FIELDS: list[tuple[dict[str, object], str]] = [
     ({"cgroup": "students"}, "'cgroup' is the string 'students'. Did you mean 'student'? It is 'student' or"),
     ({"cgroup": None}, "'cgroup' is null."),
     ({"weight": 0}, "'weight' is the number 0. It is a number above 0"),
-    ({"weight": "1"}, "'weight' is the string '1'."),
     ({"weight": True}, "'weight' is true."),
-    ({"timeout": 0}, "'timeout' is the number 0."),
     ({"env": ["A=1"]}, "'env' is a list. It is an object"),
     ({"env": {"A B": "1"}}, "'env' 'A B': this is no variable's name."),
-    ({"env": {"1A": "1"}}, "this is no variable's name."),
     ({"env": {"É": "1"}}, "this is no variable's name."),
     ({"env": {"A": True}}, "'env' 'A': the value is true. Write a string or a number."),
     ({"env": {"A": "$HOME"}}, "'env' 'A': unknown variable 'HOME'"),
     ({"env": {"PYTHONPATH": "x"}}, "'env' 'PYTHONPATH': this variable can run other code before the benchmark"),
-    ({"env": {"LD_PRELOAD": "x.so"}}, "'env' 'LD_PRELOAD': this variable can run other code before the benchmark"),
     ({"env": {"RUN_ID": "7"}}, "'env' 'RUN_ID': the runner sets this variable itself."),
 ]
 

@@ -6,11 +6,9 @@ import argparse
 import math
 from typing import Literal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.errors import CotenantError
 from cotenant.suite.cells import Job, JobCell, arguments, expand, fitting
 from cotenant.suite.variables import Value, flag_name, is_flag
 
@@ -77,13 +75,10 @@ def test_words_of_one_argument():
         (("--title", "'a b' c\\ d \"e 'f'\""), ["--title", "a b", "c d", "e 'f'"]),
         (("--empty", "''"), ["--empty", ""]),
         (("--report", "$OUTPUT_DIRECTORY/$JOB_FILE"), ["--report", "/out put/baselines"]),
-        (("--two", "$JOB_FILE ${OUTPUT_DIRECTORY}"), ["--two", "baselines", "/out put"]),
         (("--quoted", "'$OUTPUT_DIRECTORY x'"), ["--quoted", "/out put x"]),
-        (("--price", "$$5"), ["--price", "$5"]),
         (("$DATA_DIRECTORY/ImageNet/train", ""), ["/data/ImageNet/train"]),
         (("--data=$DATA_DIRECTORY", ""), ["--data=/data"]),
         (("--n", 3), ["--n", "3"]),
-        (("--lr", 0.0005), ["--lr", "0.0005"]),
         (("--lr", 1e-5), ["--lr", "1e-05"]),
         (("--no-shell", "$$(id) ; `id` | * > ~"), ["--no-shell", "$(id)", ";", "`id`", "|", "*", ">", "~"]),
     ]:
@@ -96,12 +91,9 @@ def test_extra_overrides_or_extends():
         ([], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128"]),
         (["--lr", "5"], ["data", "--cuda", "--size", "64", "128", "--lr", "5"]),
         (["--lr=5"], ["data", "--cuda", "--size", "64", "128", "--lr=5"]),
-        (["--lr", "-5"], ["data", "--cuda", "--size", "64", "128", "--lr", "-5"]),
         (["--size", "1", "2", "3"], ["data", "--lr", "0.1", "--cuda", "--size", "1", "2", "3"]),
-        (["--size"], ["data", "--lr", "0.1", "--cuda", "--size"]),
         (["--lr", "5", "--cuda", "--lr=6"], ["data", "--size", "64", "128", "--lr", "5", "--cuda", "--lr=6"]),
         (["--new", "1"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "--new", "1"]),
-        (["more", "-"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "more", "-"]),
         (["--lr", "$JOB_FILE"], ["data", "--cuda", "--size", "64", "128", "--lr", "baselines"]),
         (["a b", "$$"], ["data", "--lr", "0.1", "--cuda", "--size", "64", "128", "a b", "$"]),
     ]:
@@ -129,11 +121,6 @@ def test_behind_a_second_separator_there_are_no_flags():
     assert arguments(own, {}, ["--a", "--", "--lr", "--seed"], 7) == [
         "--lr", "1", "--a", "--seed", "7", "--", "--lr", "--seed",
     ]  # fmt: skip
-
-
-def test_an_unknown_variable_in_extra_is_refused():
-    with pytest.raises(CotenantError, match="Did you mean 'JOB_FILE'"):
-        arguments(cell(), VALUES, ["$JOB_FIEL"])
 
 
 def test_flags_and_values():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.errors import CotenantError
+from commands.calling import refusal
 from cotenant.suite.sizes import CLASSES, CPU, MEMORY_CLASSES, Size, SizeTable, load_sizes, memory_class
 
 GIB = 1 << 30
@@ -34,21 +33,9 @@ def table(tmp_path: Path, text: str = TABLE) -> SizeTable:
 def test_the_class_is_the_largest_that_a_part_of_a_device_holds() -> None:
     # As drivers report them: T4, V100, 4090, A100 of 40 GB, L40S, H100 (and parts of some), H200, H100 NVL, B200.
     for mib, name in [
-        (15360, "16gb"),
-        (32510, "32gb"),
-        (24564, "24gb"),
-        (40960, "40gb"),
-        (40960 // 2, "16gb"),
-        (49140, "48gb"),
-        (81559, "80gb"),
-        (81559 // 2, "40gb"),
-        (81559 // 8, "8gb"),
-        (143771, "140gb"),
-        (143771 // 2, "48gb"),
-        (95830, "96gb"),
-        (183359, "192gb"),
-        (6144, None),
-        (0, None),
+        *((15360, "16gb"), (32510, "32gb"), (24564, "24gb"), (40960, "40gb"), (40960 // 2, "16gb"), (49140, "48gb")),
+        *((81559, "80gb"), (81559 // 2, "40gb"), (81559 // 8, "8gb"), (143771, "140gb"), (143771 // 2, "48gb")),
+        *((95830, "96gb"), (183359, "192gb"), (6144, None), (0, None)),
     ]:
         assert memory_class(mib << 20) == name, mib
     assert memory_class(None) == CPU
@@ -78,10 +65,9 @@ def test_what_the_table_does_not_know_is_an_error_with_the_line_to_add(tmp_path:
         ("resnet5", "fp32", "no batch size of 'resnet5' in fp32. Did you mean 'resnet50'? Add below [resnet5]: fp32 ="),
         ("resnet50", "int8", "of 'resnet50' in int8. Add below [resnet50]: int8 = { 16gb = 1 }"),
     ]:
-        with pytest.raises(CotenantError) as caught:
-            table(tmp_path).size_of(family, precision, "16gb")
-        assert message in str(caught.value)
-        assert str(tmp_path / "batch_sizes.toml") in str(caught.value)
+        refused = refusal(table(tmp_path).size_of, family, precision, "16gb")
+        assert message in refused
+        assert str(tmp_path / "batch_sizes.toml") in refused
 
 
 def test_wrong_tables_are_refused_with_their_place(tmp_path: Path) -> None:
@@ -91,17 +77,14 @@ def test_wrong_tables_are_refused_with_their_place(tmp_path: Path) -> None:
         ("[a]\nfp32 = 3", "[a] fp32 is no table of classes"),
         ("[a]\nfp32 = { 20gb = 3 }", "[a] fp32 names the class '20gb'"),
         ("[a]\nfp32 = { 16gb = 0 }", "[a] fp32.16gb is 0"),
-        ("[a]\nfp32 = { 16gb = true }", "[a] fp32.16gb is True"),
         ("[a]\nargs.cpu = { --x = [1] }", "[a] args.cpu is {'--x': [1]}"),
         ("[devices.x.a]\nfp32 = 1.5", '[devices."x".a]'),
         ("devices = 3", "'devices' is no table"),
     ]:
-        with pytest.raises(CotenantError) as caught:
-            table(tmp_path, text)
-        assert message in str(caught.value)
-        assert str(tmp_path) in str(caught.value)
-    with pytest.raises(CotenantError, match="cannot be read"):
-        load_sizes(tmp_path / "nowhere.toml")
+        refused = refusal(table, tmp_path, text)
+        assert message in refused
+        assert str(tmp_path) in refused
+    assert "cannot be read" in refusal(load_sizes, tmp_path / "nowhere.toml")
 
 
 LINES = st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 10**7), min_size=1)

@@ -33,15 +33,11 @@ class AnswerCache:
 
     def __init__(self, machine: Machine) -> None:
         self._surroundings = _surroundings(machine)
-        self._folders: dict[Path, str] = {}
         self._kept = _read()
 
     def key(self, task: Path, words: Sequence[str]) -> str:
         """Return the hash of a question: which of these words this benchmark refuses, as everything is now."""
-        folder = task.parent
-        if folder not in self._folders:
-            self._folders[folder] = _hash_of_files(sorted(folder.glob("*.py")))
-        return _hash(self._surroundings, self._folders[folder], str(task), *words)
+        return _hash(self._surroundings, _hash_of_files(sorted(task.parent.glob("*.py"))), str(task), *words)
 
     def get(self, key: str) -> str | None:
         """Return the answer, empty where nothing is refused; None where it is not known."""

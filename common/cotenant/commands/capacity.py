@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     say = note if given.format == "json" else tell
     machine = discover()
     options = _options(given, words, machine)
-    launches = [SuiteLaunches(each, machine, requirement, say) for each in _in_modes(options, given.share)]
+    launches = [SuiteLaunches(_in_mode(options, mode), machine, requirement, say) for mode in given.share or (None,)]
     answers = []
     with SuiteLock(lock_path()):
         for each in launches:
@@ -68,7 +68,7 @@ def parser() -> Parser:
         "How many users can this machine carry? Launch more and more of one job, or command, until one has too little.",
         "\n".join(
             [
-                f"{EXAMPLE}",
+                EXAMPLE,
                 f"{PROGRAM} capacity --keep 0.5 -- python train.py --out runs/{{user}}",
                 execution.COPIES,
                 execution.COUNTED,
@@ -94,9 +94,9 @@ def parser() -> Parser:
     add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help="seconds until GO (default 600)")
     add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help="seconds a launch may take (default 3600)")
     printed = parser.add_argument_group("what is kept and printed")
-    where = "where records go, a directory for each number of users (default $BASE/output/capacity)"
-    printed.add_argument("--outdir", type=place, metavar="DIR", help=where)
     add = printed.add_argument
+    where = "where records go, a directory for each number of users (default $BASE/output/capacity)"
+    add("--outdir", type=place, metavar="DIR", help=where)
     add("--html", type=place, metavar="FILE", help="write one page that works offline")
     add_format(printed)
     return parser
@@ -125,24 +125,20 @@ def _options(given: argparse.Namespace, words: Sequence[str], machine: Machine) 
     given.outdir = given.outdir or output_directory() / "capacity"
     fixed = {"budget": None, "baseline": "none", "share": None, "at_least": None}
     if words:
-        usual = vars(execution.parser().parse_words([]))
-        flags = argparse.Namespace(**(usual | vars(given) | fixed | {"name": ""}))
+        flags = execution.parser().completed(given, **fixed, name="")
         options = execution.options_of_command(flags, words, machine)
     else:
-        usual = vars(suite_parser("capacity", "").parse_words([]))
-        options = options_of(argparse.Namespace(**(usual | vars(given) | fixed)), (), machine)
+        options = options_of(suite_parser("capacity", "").completed(given, **fixed), (), machine)
         if len(options.jobs) != 1:
             raise CotenantError(f"{len(options.jobs)} jobs are chosen.", "Choose one by --name.")
     slices = given.slices or len(machine.accelerators) or 1
     return replace(options, slices=slices, users=slices, baseline="none", mixes=(), within_s=None)
 
 
-def _in_modes(options: Options, modes: Sequence[ShareMode] | None) -> list[Options]:
-    """Return the options of each way in which users share a device."""
-    if not modes:
-        return [options]
-    paths = options.paths
-    return [
-        replace(options, share=mode, paths=replace(paths, output=paths.output / str(mode).replace(":", "-")))
-        for mode in modes
-    ]
+def _in_mode(options: Options, mode: ShareMode | None) -> Options:
+    """Return the options of a way in which users share a device, with a directory of its own where it is named."""
+    if mode is None:
+        return options
+    return replace(
+        options, share=mode, paths=replace(options.paths, output=options.paths.output / str(mode).replace(":", "-"))
+    )

@@ -107,17 +107,13 @@ def parser() -> Parser:
 def script(shell: _Script) -> str:
     """Return the script of a shell, with the flags of every command's parser."""
     commands = " ".join([*(name for name in COMMANDS if name != "run"), "help"])
+    flags = {command: _flags(command) for command in COMMANDS}
     choices = {
         "history history": ["add", "show"],
         "fleet fleet": ["run", "report"],
         "completion completion": list(SCRIPTS),
         "help help": list(COMMANDS),
-    }
-    flags = {}
-    for command in COMMANDS:
-        of_command = _flags(command)
-        flags[command] = of_command
-        choices |= {f"{command} {flag}": words for flag, words in of_command.items() if words}
+    } | {f"{command} {flag}": words for command in flags for flag, words in flags[command].items() if words}
     return shell.whole.format(
         commands=commands,
         choices="\n".join(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,20 +35,12 @@ USAGE = f"-- FLAGS OF A {BETWEEN} FLAGS OF B launches both by turns."
 
 @dataclass(frozen=True, slots=True)
 class SideAgain:
-    """One side that is launched again: `name` is A or B, its records lie in `place`, its `words` are flags of `run`."""
+    """One side that is launched again: `name` is A or B, and `jobs` has a job for each cell of its `launches`."""
 
     name: str
-    place: Path
     launches: Launches
-    words: Sequence[str]
-
-    def often(self, cell: str) -> int:
-        """Return how often it has launched a cell."""
-        return len(self.launches[cell])
-
-
-Again = dict[str, tuple[SideAgain, Options, Mapping[str, Job]]]
-"""The options that a side runs with, and a job for each cell, by the side's name."""
+    options: Options
+    jobs: Mapping[str, Job]
 
 
 def launch_again(
@@ -64,65 +56,69 @@ def launch_again(
     machine = discover()
     if BETWEEN in words:
         of_a, of_b = words_of_sides(words, "--confirm", USAGE)
-        sides = [SideAgain("A", *a, of_a), SideAgain("B", *b, of_b)]
+        sides = [_side("A", *a, cells, of_a, machine), _side("B", *b, cells, of_b, machine)]
     else:
         warn(f"A is not launched again: its old launches judge the new ones of B. {USAGE}")
-        sides = [SideAgain("B", *b, words)]
-    again: Again = {}
-    for side in sides:
-        options = _options(side, machine)
-        again[side.name] = side, options, _jobs(options, cells)
-        _check_setting(side, cells, options, machine)
-    places = {options.paths.output for _, options, _ in again.values()}
-    if len(places) < len(again):
+        sides = [_side("B", *b, cells, words, machine)]
+    places = {side.options.paths.output for side in sides}
+    if len(places) < len(sides):
         raise CotenantError(f"A and B would write into {min(places)}.", "Give each side an --outdir of its own.")
-    for _, options, jobs in again.values():
-        PreparedSuite(replace(options, jobs=tuple(jobs.values())), machine).check()
+    for side in sides:
+        PreparedSuite(replace(side.options, jobs=tuple(side.jobs.values())), machine).check()
     with SuiteLock(lock_path()):
-        made, left_out, cut_by = _launched_again(again, machine)
+        made, left_out, cut_by = _launched_again(sides, machine)
     return [made.get("A", a[1]), made["B"]], left_out, cut_by
 
 
-def _launched_again(again: Again, machine: Machine) -> tuple[dict[str, Launches], list[str], str | None]:
+def _launched_again(sides: Sequence[SideAgain], machine: Machine) -> tuple[dict[str, Launches], list[str], str | None]:
     """Launch by turns, B first in every other one: what wanders meanwhile is the same for both."""
-    made: dict[str, tuple[Launches, list[str]]] = {name: ({}, []) for name in again}
+    made: dict[str, tuple[Launches, list[str]]] = {side.name: ({}, []) for side in sides}
     cut_by = None
-    for turn in range(max(side.often(cell) for side, _, jobs in again.values() for cell in jobs)):
-        for name in [*again][:: 1 if turn % 2 == 0 else -1]:
-            side, options, jobs = again[name]
-            due = tuple(job for cell, job in jobs.items() if side.often(cell) > turn)
+    for turn in range(max(len(side.launches[cell]) for side in sides for cell in side.jobs)):
+        for side in sides[:: 1 if turn % 2 == 0 else -1]:
+            due = tuple(job for cell, job in side.jobs.items() if len(side.launches[cell]) > turn)
             if not due or cut_by is not None:
                 continue
-            uid = 1 + turn + max(launch.run_id for cell in jobs for launch in side.launches[cell])
-            suite = PreparedSuite(replace(options, jobs=due, uid=uid), machine)
+            uid = 1 + turn + max(launch.run_id for cell in side.jobs for launch in side.launches[cell])
+            suite = PreparedSuite(replace(side.options, jobs=due, uid=uid), machine)
             suite.settle()
             if turn == 0:
                 note("\n".join(heading(suite)))
             view = PlainView([Planned(start.label) for start in suite.starts], note)
             report = SuiteRun(suite, note, view).run()
-            made[name] = launches_of(read_records([options.paths.output]).frame)
-            _check_work(side, made[name][0], jobs)
+            made[side.name] = launches_of(read_records([side.options.paths.output]).frame)
+            _check_work(side, made[side.name][0])
             cut_by = report.interrupted
     left_out = [line for _, lines in made.values() for line in lines]
-    for line in left_out if cut_by is None else ():
-        warn(line)
+    if cut_by is None:
+        warn(*left_out)
     return {name: launches for name, (launches, _) in made.items()}, left_out, cut_by
 
 
-def _options(side: SideAgain, machine: Machine) -> Options:
+def _side(
+    name: str, place: Path, launches: Launches, cells: Sequence[str], words: Sequence[str], machine: Machine
+) -> SideAgain:
+    """Return the side whose records lie in `place`, to be run with these flags of `run`. Raises CotenantError."""
+    options = _options(name, place, words, machine)
+    jobs = _jobs(options, cells)
+    _check_setting(name, place, cells, options, machine)
+    return SideAgain(name, launches, options, jobs)
+
+
+def _options(name: str, place: Path, words: Sequence[str], machine: Machine) -> Options:
     """Return the options of the runs, with an output directory in which nothing lies yet."""
-    ours, others = at_dashes(side.words)
-    description = f"Flags of the runs that confirm: those {side.name} was run with."
+    ours, others = at_dashes(words)
+    description = f"Flags of the runs that confirm: those {name} was run with."
     given = suite_parser("compare A B --confirm --", description).parse_words(ours)
     if given.name or given.exclude or given.uid:
         raise CotenantError("--confirm runs again what was flagged.", "Leave out --name, --exclude and --uid.")
-    if not side.place.is_dir():
-        remedy = f"--confirm needs all records of {side.name}, where a suite wrote them."
-        raise CotenantError(f"{side.place} is no directory.", remedy)
-    whole = side.place.resolve()
+    if not place.is_dir():
+        remedy = f"--confirm needs all records of {name}, where a suite wrote them."
+        raise CotenantError(f"{place} is no directory.", remedy)
+    whole = place.resolve()
     given.outdir = (given.outdir or whole.with_name(f"{whole.name}.confirm")).resolve()
     if given.outdir.is_relative_to(whole):
-        sentence = f"{given.outdir} lies in {side.name}, whose launches do not count again."
+        sentence = f"{given.outdir} lies in {name}, whose launches do not count again."
         raise CotenantError(sentence, "Name another --outdir.")
     if given.outdir.exists() and (not given.outdir.is_dir() or any(given.outdir.iterdir())):
         raise CotenantError(f"{given.outdir} holds something already.", "Remove it, or add -- --outdir ANOTHER.")
@@ -145,19 +141,19 @@ def _jobs(options: Options, cells: Sequence[str]) -> dict[str, Job]:
     return {cell: known[cell] for cell in cells}
 
 
-def _check_setting(side: SideAgain, cells: Sequence[str], options: Options, machine: Machine) -> None:
+def _check_setting(name: str, place: Path, cells: Sequence[str], options: Options, machine: Machine) -> None:
     """Raise CotenantError unless a side ran on this host, with these devices and versions, from a file so named."""
     now = _host_and_versions(machine_facts(machine, CHECKOUT))
-    for record in records_in([side.place]):
+    for record in records_in([place]):
         if isinstance(record, Skipped) or record.at("name") not in cells:
             continue
         suite = text_of(record.at("suite"))
         if suite not in ("", options.suite.name):
-            sentence = f"{side.name} is of the suite {suite}, not {options.suite.name}."
-            raise CotenantError(sentence, f"Name {side.name}'s own: -- --jobs FILE.")
+            sentence = f"{name} is of the suite {suite}, not {options.suite.name}."
+            raise CotenantError(sentence, f"Name {name}'s own: -- --jobs FILE.")
         if changes := differences(_host_and_versions(mapping_of(record.at("machine"))), now):
-            sentence = f"This is not what {side.name} ran on: {'; '.join(changes)}."
-            raise CotenantError(sentence, f"Confirm where {side.name} was measured.")
+            sentence = f"This is not what {name} ran on: {'; '.join(changes)}."
+            raise CotenantError(sentence, f"Confirm where {name} was measured.")
 
 
 def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
@@ -169,8 +165,8 @@ def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
     return versions | known | {"accelerators": ", ".join(names) or "none"}
 
 
-def _check_work(side: SideAgain, repeated: Launches, cells: Iterable[str]) -> None:
-    for cell in cells:
+def _check_work(side: SideAgain, repeated: Launches) -> None:
+    for cell in side.jobs:
         works = [launch.work for launches in (side.launches, repeated) for launch in launches.get(cell, [])]
         if (difference := difference_of(works)) is not None:
             raise CotenantError(

@@ -77,8 +77,7 @@ def _chosen(
             warn(str(part))
             continue
         if isinstance(part, Table):
-            for line in edited(part):
-                warn(line)
+            warn(*edited(part))
         frame = part.frame if isinstance(part, Table) else part
         counts["read"] += frame.height
         if given.suite is not None:
@@ -97,5 +96,4 @@ def _chosen(
         raise CotenantError(f"No record in {places} is of that suite and job.", f"`{PROGRAM} report` lists them.")
     if not counts["rows"]:
         raise no_record(given.places, "observation" if given.observations else "record")
-    for pattern in sorted(missing):
-        warn(f"There is no job '{pattern}' there.")
+    warn(*(f"There is no job '{pattern}' there." for pattern in sorted(missing)))

@@ -91,15 +91,13 @@ class Parser(argparse.ArgumentParser):
             self._action_groups = groups
 
     def _usage(self) -> str:
-        needed = [f" {name} {action.metavar}" for name, action in self._needed()]
+        needed = [
+            f" {action.option_strings[0]} {action.metavar}"
+            for action in self._actions
+            if action.option_strings and action.required
+        ]
         places = [_PLACES[each.nargs].format(each.metavar) for each in self._get_positional_actions()]
         return self.usage or "".join(["%(prog)s [flags]", *needed, *places])
-
-    def _needed(self) -> list[tuple[str, argparse.Action]]:
-        """Return the flags that have to be given."""
-        return [
-            (action.option_strings[0], action) for action in self._actions if action.option_strings and action.required
-        ]
 
     def error(self, message: str) -> NoReturn:
         missing = message.startswith("the following arguments are required")
@@ -123,6 +121,10 @@ class Parser(argparse.ArgumentParser):
                 raise CotenantError(f"'{unknown[0]}' is no flag, and no other word stands here.", self._hint)
             raise CotenantError(f"There is no flag '{unknown[0]}'.", meant or self._hint)
         return given
+
+    def completed(self, given: argparse.Namespace, **fixed: object) -> argparse.Namespace:
+        """Return all flags of this parser: as they are `fixed`, else `given`, else without any words."""
+        return argparse.Namespace(**(vars(self.parse_words([])) | vars(given) | fixed))
 
 
 def subcommand(command: str, usages: Mapping[str, str], words: Sequence[str]) -> str | None:

@@ -94,9 +94,7 @@ def add_report_flags(parser: Parser) -> None:
 def _report(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     if others:
         raise CotenantError("Words behind -- are flags of a run.", "Leave them out: a report runs nothing.")
-    judged = _judged(given.places, given)
-    _print(judged, given.places, given)
-    return EXIT_PASSED if judged.accepted else EXIT_FAILED
+    return _print(_judged(given.places, given), given.places, given)
 
 
 def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
@@ -118,8 +116,7 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
             for uid in range(given.uid + tier.repetitions, given.uid + tier.repetitions + given.rounds):
                 fleet.repetition(uid, names)
             judged = _judged(places, given)
-    _print(judged, places, given)
-    return EXIT_PASSED if judged.accepted else EXIT_FAILED
+    return _print(judged, places, given)
 
 
 def _plan(given: argparse.Namespace, others: tuple[str, ...]) -> tuple[FleetPlan, Tier]:
@@ -186,8 +183,8 @@ def _judged(places: Sequence[Path], given: argparse.Namespace) -> Judged:
     return judge(gather(places, records, resources), expected)
 
 
-def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) -> None:
-    """Print the verdicts, and write the files that are asked for."""
+def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) -> int:
+    """Print the verdicts, and write the files that are asked for. Return the exit status."""
     from cotenant.fleet.inventory import minorities
     from cotenant.report.fleet import cells, fleet_grids, verdict_grid
     from cotenant.report.renderers import show
@@ -211,3 +208,4 @@ def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) ->
         show([*fleet_grids(judged, odd), *([groups] if groups is not None else [])])
     else:
         tell_grid(verdict_grid(judged, odd), given.format)
+    return EXIT_PASSED if judged.accepted else EXIT_FAILED

@@ -56,8 +56,7 @@ def _add(given: argparse.Namespace) -> int:
     parts = list(tables(records_in(spooled(given.places))))
     entries, unkept = entries_of(joined([part for part in parts if isinstance(part, Table)]))
     skipped = [part for part in parts if isinstance(part, Skipped)]
-    for line in (*skipped_sentences(skipped), *(f"{sentence} Not added." for sentence in unkept)):
-        warn(line)
+    warn(*skipped_sentences(skipped), *(f"{sentence} Not added." for sentence in unkept))
     if not entries and not unkept:
         raise no_record(given.places)
     added, history = add_to_history(given.store, entries)
@@ -95,7 +94,6 @@ def _parser(deed: str, description: str) -> Parser:
 
 
 def _warn_of_damage(path: Path, history: History) -> None:
-    for line in history.damaged[:NAMED]:
-        warn(str(line))
+    warn(*map(str, history.damaged[:NAMED]))
     if len(history.damaged) > NAMED:
         warn(f"{path}: {len(history.damaged) - NAMED} more of its lines are damaged; skipped.")

@@ -33,23 +33,7 @@ def main(argv: Sequence[str]) -> int:
     given = parser().parse_words(argv)
     if given.price is not None and not 0 < given.price < math.inf:
         raise CotenantError("--price has to be a positive number.")
-    targets = targets_named(given.gpu_model, TARGETS)
-    records, skipped = read(spooled([given.reports]), warn)
-    # A tenant alone is a rate of its own kind, and none of the job's.
-    together = of_suite(records.frame.with_row_index(AT).filter(~pl.col("solo"), pl.col("mix") == ""), given.name)
-    if together.is_empty():
-        raise no_record([given.reports], "record of users together")
-    newest, twice = newest_in(of_class(together, given.run_class))
-    counted, older = newest_work(newest)
-    notes = [*twice, *older, *mlbench.beside_devices(counted), *mlbench.other_devices(newest, given.gputotal)]
-    notes += mlbench.unaudited(counted)
-    works = {}
-    if given.gpu_model.upper() in REFERENCE:
-        works = other_works(Rows(records.table, counted.group_by("name").agg(pl.col(AT).first())[AT].to_list()))
-    jobs = None if given.jobs is None else list(expected_jobs(given.jobs, targets))
-    report = _report(given, newest, counted, targets, jobs, [*skipped, *notes], works)
-    for line in notes:
-        warn(line)
+    report = _report(given)
     if given.html is not None:
         write_page(given.html, report_page(report))
     if given.csv is not None:
@@ -85,19 +69,27 @@ def parser() -> Parser:
     return parser
 
 
-def _report(
-    given: argparse.Namespace,
-    newest: pl.DataFrame,
-    counted: pl.DataFrame,
-    targets: dict[str, Target],
-    jobs: list[str] | None,
-    notes: list[str],
-    works: dict[str, str],
-) -> Report:
+def _report(given: argparse.Namespace) -> Report:
+    """Read the records, and warn of those that do not count. Raises CotenantError where none is left to be scored."""
+    targets = targets_named(given.gpu_model, TARGETS)
+    records, skipped = read(spooled([given.reports]), warn)
+    # A tenant alone is a rate of its own kind, and none of the job's.
+    together = of_suite(records.frame.with_row_index(AT).filter(~pl.col("solo"), pl.col("mix") == ""), given.name)
+    if together.is_empty():
+        raise no_record([given.reports], "record of users together")
+    newest, twice = newest_in(of_class(together, given.run_class))
+    counted, older = newest_work(newest)
+    notes = [*twice, *older, *mlbench.beside_devices(counted), *mlbench.other_devices(newest, given.gputotal)]
+    notes += mlbench.unaudited(counted)
+    works = {}
+    if given.gpu_model.upper() in REFERENCE:
+        works = other_works(Rows(records.table, counted.group_by("name").agg(pl.col(AT).first())[AT].to_list()))
+    jobs = None if given.jobs is None else list(expected_jobs(given.jobs, targets))
     left_out = mlbench.ORIGINAL_LEFT_OUT if given.original_score else ()
     if (scored := mlbench.scored(newest, counted, targets, jobs, left_out)) is None:
         raise CotenantError("None of the expected jobs has a target.", "--gpu-model names a file that has them.")
     lines, failed, total, score = scored
+    warn(*notes)
     devices, of_devices = matrix(counted.select(*COLUMNS, job="name"))
     hosts, gpus = (sorted(filter(None, newest[name].unique())) for name in ("hostname", "gpu"))
     where = ", ".join(hosts) or "an unnamed host"
@@ -112,7 +104,7 @@ def _report(
         price=given.price,
         devices=devices,
         matrix=of_devices,
-        skipped=notes,
+        skipped=[*skipped, *notes],
         works=works,
         older=_older(counted, lines, targets, score) if given.classic else None,
     )

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from cotenant.text import printable, visible
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cotenant.report.grid import Grid
     from cotenant.report.live import LiveView
     from cotenant.report.progress import PlainView, Planned
@@ -80,9 +82,10 @@ def note(line: str) -> None:
         mute(sys.stderr)
 
 
-def warn(sentence: str) -> None:
-    """Print a sentence on standard error; quotations from files are made printable."""
-    note(f"cotenant: {printable(sentence)}")
+def warn(*sentences: str) -> None:
+    """Print sentences on standard error, a line each; quotations from files are made printable."""
+    for sentence in sentences:
+        note(f"cotenant: {printable(sentence)}")
 
 
 def mute(stream: TextIO | None = None) -> None:
@@ -92,23 +95,27 @@ def mute(stream: TextIO | None = None) -> None:
     os.close(nowhere)
 
 
+def live_console() -> Console | None:
+    """Return the console of a terminal that can be redrawn; None where nobody watches one."""
+    if not sys.stdout.isatty():
+        return None
+    from rich.console import Console
+
+    console = Console()
+    return None if console.is_dumb_terminal else console
+
+
 @contextlib.contextmanager
 def shown(planned: Sequence[Planned]) -> Iterator[LiveView | PlainView]:
     """Yield a view of a suite of these launches: plain lines where nobody watches a terminal that can be redrawn."""
-    # Not before: what reads records is heavier than most commands need.
-    from cotenant.report.progress import PlainView
+    if (console := live_console()) is None:
+        # Not before: what reads records is heavier than most commands need.
+        from cotenant.report.progress import PlainView
 
-    if not sys.stdout.isatty():
         yield PlainView(planned, tell)
         return
-    from rich.console import Console
-
     from cotenant.report.live import LiveView
 
-    console = Console()
-    if console.is_dumb_terminal:
-        yield PlainView(planned, tell)
-        return
     view = LiveView(planned, console)
     try:
         yield view

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from cotenant.checkout import PROGRAM, version
 from cotenant.commands import GROUPS
@@ -35,7 +35,7 @@ def parser() -> Parser:
         "\n".join(
             [
                 f"Arguments after -- go to the benchmarks: {PROGRAM} --name vae -- --repeat 5",
-                *(line for group in GROUPS.items() for line in _command_lines(*group)),
+                *_command_lines(),
                 f"{PROGRAM} help COMMAND prints a command's flags, help --all all flags.",
                 EXIT_STATUSES,
             ]
@@ -67,5 +67,7 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _command_lines(title: str, commands: Mapping[str, str]) -> list[str]:
-    return [f"commands {title}:", *(f"  {name:15} {what}" for name, what in commands.items())]
+def _command_lines() -> Iterator[str]:
+    for title, commands in GROUPS.items():
+        yield f"commands {title}:"
+        yield from (f"  {name:15} {what}" for name, what in commands.items())

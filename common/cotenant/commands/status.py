@@ -79,17 +79,18 @@ def writes_to(holder: int, output: Path) -> bool:
 
 def suite_of(entries: Sequence[Entry], runs: bool) -> SuiteProgress | None:
     """Return how far the suite is that began last, None where none has; `runs`: it still does."""
-    at = max((i for i, entry in enumerate(entries) if isinstance(entry, Started)), default=None)
-    if at is None:
+    start = next((entry for entry in reversed(entries) if isinstance(entry, Started)), None)
+    if start is None:
         return None
-    start = entries[at]
-    assert isinstance(start, Started)
-    same = [(i, entry) for i, entry in enumerate(entries) if (entry.suite, entry.uid) == (start.suite, start.uid)]
-    # A launch of an earlier run of it, before it was begun anew, is not done.
-    begun = max((i for i, entry in same if isinstance(entry, Started) and not entry.resumed), default=at)
-    launches = [entry for i, entry in same if i >= begun and isinstance(entry, Launched)]
-    labels = {launch.label for launch in launches if launch.finished}
-    _, last = same[-1]
+    labels: set[str] = set()
+    for entry in entries:
+        if (entry.suite, entry.uid) != (start.suite, start.uid):
+            continue
+        last = entry
+        if isinstance(entry, Launched) and entry.finished:
+            labels.add(entry.label)
+        elif isinstance(entry, Started) and not entry.resumed:
+            labels.clear()  # A launch of an earlier run of it, before it was begun anew, is not done.
     has_ended = isinstance(last, Ended)
     return SuiteProgress(
         suite=start.suite,

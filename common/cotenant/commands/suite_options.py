@@ -29,6 +29,7 @@ from cotenant.suite.duets import BETWEEN, USAGE, Duet, duet_of
 from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load, select
 from cotenant.suite.mixes import Mix, mix_named, pairs_named
 from cotenant.suite.pressure import level_of, pressable, pressed, sense_named
+from cotenant.suite.variables import flag_name
 from cotenant.text import listed
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
 """On devices: most benchmarks of the reference take less than two seconds there, too short for heat, power, energy."""
-
-
+REPEATS = ("--repeat", "--num-iters")
+"""Flags of benchmarks that say how many observations there are."""
 NOT_OF_DUETS = (
     *("name", "exclude", "mix", "pairs", "sense", "pressure", "free_for_all", "devices", "nnodes"),
     *("baseline", "slices", "share", "at_least", "challenge"),
@@ -57,12 +58,16 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         )
     suite = load(jobs_path(given.jobs, machine))
     if given.free_for_all:
-        given.isolation = _without_slices(given.isolation)
+        if given.isolation not in ("auto", "none"):
+            sentence = f"--free-for-all is without slices, and --isolation is {given.isolation}."
+            raise CotenantError(sentence, "Use --mix a,b,c.")
+        given.isolation = "none"
     duet = _duet(given, extra, suite)
     jobs, mixes, neighbours = Selected() if duet else _selected(given, suite, len(machine.accelerators))
     check_one_class(jobs)
     baseline = "none" if duet else _baseline(given, mixes)
-    counted_by = _says_how_many(given, extra) if baseline == "blocks" else ""
+    by_words = _first_of((*REPEATS, "--skip"), extra) or ("--at-least" if given.at_least else "")
+    counted_by = by_words if baseline == "blocks" else ""  # blocks have a number of observations of their own
     usual = usual_options(given, machine, suite, jobs, duet)
     settle_s = usual.limits.settle_s if given.settle is None else given.settle
     at_least_s = _at_least_s(given, extra, usual.limits.at_least_s)
@@ -140,13 +145,6 @@ def paths_of(outdir: Path | None, run: RunName) -> RunPaths:
     return RunPaths.of_run(base, data, (outdir or output_directory()).absolute(), run)
 
 
-def _without_slices(isolation: str) -> str:
-    """Return the isolation of `--free-for-all`. Raises CotenantError where another one is asked for."""
-    if isolation not in ("auto", "none"):
-        raise CotenantError(f"--free-for-all is without slices, and --isolation is {isolation}.", "Use --mix a,b,c.")
-    return "none"
-
-
 def cluster_flags(given: argparse.Namespace) -> ClusterFlags:
     """Return the flags on several hosts. Raises CotenantError."""
     if given.nnodes is not None and given.nnodes < 1:
@@ -186,18 +184,18 @@ def _selected(given: argparse.Namespace, suite: Suite, devices: int) -> Selected
         raise CotenantError(f"--{flags[0]} and --pressure both say who stands beside a job.", "Leave one of them out.")
     if given.name or given.exclude:
         raise CotenantError(f"--{flags[0]} names all that runs.", "Leave out --name and --exclude.")
-    mixes: list[Mix] = []
+    mixes: tuple[Mix, ...] = ()
     neighbours: tuple[Job, ...] = ()
     if given.mix is not None:
-        mixes.append(mix_named(given.mix))
+        mixes = (mix_named(given.mix),)
     if given.pairs is not None:
-        mixes.append(pairs_named(given.pairs))
+        mixes = (pairs_named(given.pairs),)
     if given.sense is not None:
         sense = sense_named(given.sense, given.pressure or pressable(devices))
-        mixes, neighbours = [*mixes, *sense.mixes], sense.neighbours
+        mixes, neighbours = (*mixes, *sense.mixes), sense.neighbours
     with at(" and ".join(f"--{flag}" for flag in flags)):
         check_mixes_of((*suite.jobs, *neighbours), mixes)
-    return Selected((), tuple(mixes), neighbours)
+    return Selected((), mixes, neighbours)
 
 
 def _duet(given: argparse.Namespace, extra: Sequence[str], suite: Suite) -> Duet | None:
@@ -299,11 +297,9 @@ def _is_bare(given: argparse.Namespace, machine: Machine) -> bool:
     return not machine.accelerators and not any(said) and not given.free_for_all
 
 
-def _says_how_many(given: argparse.Namespace, extra: Sequence[str]) -> str:
-    """Return the flag by which somebody says how many observations there are, "" without one: blocks have their own."""
-    words = (word.partition("=")[0] for word in extra)
-    counting = (word for word in words if word in ("--repeat", "--num-iters", "--skip"))
-    return next(counting, "--at-least" if given.at_least else "")
+def _first_of(flags: Sequence[str], words: Sequence[str]) -> str:
+    """Return the first word that is one of these flags, "" without any."""
+    return next((flag for flag in map(flag_name, words) if flag in flags), "")
 
 
 def _at_least_s(given: argparse.Namespace, extra: Sequence[str], usual_s: float) -> float:
@@ -311,7 +307,7 @@ def _at_least_s(given: argparse.Namespace, extra: Sequence[str], usual_s: float)
 
     A job file's `--repeat` is that of the reference, made for slower devices. Raises CotenantError for two wishes.
     """
-    repeat = any(word.partition("=")[0] in ("--repeat", "--num-iters") for word in extra)
+    repeat = _first_of(REPEATS, extra)
     if given.at_least is None:
         return 0.0 if repeat else usual_s
     least: float = given.at_least

@@ -43,22 +43,25 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
     flags = cluster_flags(given)
     by_ray = launcher_of(flags) == "ray"
     if given.show or given.dry:
-        return _preview(as_node_0(given) if by_ray or needs_srun(flags) else given, others)
-    if by_ray:
+        given = as_node_0(given) if by_ray or needs_srun(flags) else given
+    elif by_ray:
         return run_on_ray(given, ours, others)
-    if needs_srun(flags):
+    elif needs_srun(flags):
         begin_on_all_nodes([sys.executable, *sys.orig_argv[1:]])
     machine = discover()
     options = options_of(given, others, machine)
+    if given.show:
+        return _show(options, machine, given.format)
     suite = PreparedSuite(options, machine)
+    if given.dry:
+        return _print_dry(suite, refused(suite.starts, machine), given)
     suite.check()
     if others and (refusals := refused(suite.starts, machine)):
         # What the file says is an error of its cells alone; what a person has typed ends all.
         plain = replace(options, extra=(), duet=options.duet and replace(options.duet, sides=((), ())))
         of_file = refused(PreparedSuite(plain, machine).starts, machine)
         typed = [sentence for sentence in refusals if sentence not in of_file]
-        for sentence in typed:
-            warn(sentence)
+        warn(*typed)
         if typed:
             return EXIT_USAGE
     if options.challenge is not None:
@@ -74,35 +77,26 @@ def run_suite_of(given: argparse.Namespace, options_on: Callable[[Machine], Opti
     options = options_on(machine)
     suite = PreparedSuite(options, machine)
     if given.dry:
-        _print_dry(suite, [], given)
-        return EXIT_PASSED
+        return _print_dry(suite, [], given)
     suite.check()
     with SuiteLock(lock_path()):
         return _run(suite, given)
 
 
-def _preview(given: argparse.Namespace, others: tuple[str, ...]) -> int:
-    """Print the launches that would run."""
-    machine = discover()
-    options = options_of(given, others, machine)
-    if given.show:
-        made = options.plan(machine)
-        ranks = ranks_of_all(machine, made)
-        if given.format == "json":
-            tell_document(show_document(options.jobs, options.mixes, ranks, options.duet))
-        else:
-            lines = show_lines(options.jobs, options.mixes, len(made.slices), ranks, options.baseline, options.duet)
-            tell("\n".join(lines))
-        return EXIT_PASSED
-    suite = PreparedSuite(options, machine)
-    refusals = refused(suite.starts, machine)
-    _print_dry(suite, refusals, given)
-    for sentence in refusals:
-        warn(sentence)
-    return EXIT_USAGE if refusals else EXIT_PASSED
+def _show(options: Options, machine: Machine, form: str) -> int:
+    """Print the chosen jobs."""
+    made = options.plan(machine)
+    ranks = ranks_of_all(machine, made)
+    if form == "json":
+        tell_document(show_document(options.jobs, options.mixes, ranks, options.duet))
+    else:
+        lines = show_lines(options.jobs, options.mixes, len(made.slices), ranks, options.baseline, options.duet)
+        tell("\n".join(lines))
+    return EXIT_PASSED
 
 
-def _print_dry(suite: PreparedSuite, refusals: Sequence[str], given: argparse.Namespace) -> None:
+def _print_dry(suite: PreparedSuite, refusals: Sequence[str], given: argparse.Namespace) -> int:
+    """Print the launches that would run, and what tasks refuse of them; return the status."""
     backend = suite.backend.name
     if given.format == "json":
         tell_document(dry_document(suite.expected, backend, suite.left_out, refusals))
@@ -111,6 +105,8 @@ def _print_dry(suite: PreparedSuite, refusals: Sequence[str], given: argparse.Na
     else:
         tell_folded(heading(suite))
         tell("\n".join(dry_lines(suite.expected)))
+    warn(*refusals)
+    return EXIT_USAGE if refusals else EXIT_PASSED
 
 
 def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from cotenant.checkout import CHECKOUT, PROGRAM
 from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.commands.flags import Parser, add_slice_flags, duration, place
-from cotenant.commands.output import tell, tell_grid, warn, write_page
+from cotenant.commands.output import live_console, tell, tell_grid, warn, write_page
 from cotenant.commands.suite_flags import add_jobs, suite_parser
 from cotenant.commands.suite_options import options_of
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, CotenantError, IsolationError
@@ -41,7 +40,8 @@ def main(argv: Sequence[str]) -> int:
     out: Path = given.out.absolute()
     given.outdir = given.outdir or out.with_suffix(".tuning")
     machine = discover()
-    options = options_of(_suite_flags(given), (), machine)
+    flags = suite_parser("tune", "").completed(given, budget=given.measured, at_least=0.0, baseline="none")
+    options = options_of(flags, (), machine)
     check_target(out, options.suite.path)
     options.plan(machine)  # Slices that cannot be planned are so for every job.
     jobs = [precise for job in options.jobs for precise in _in_precisions(job, given.allow)]
@@ -87,13 +87,6 @@ def _knobs(text: str) -> tuple[str, ...]:
     if unknown := [name for name in names if name not in KNOBS]:
         raise argparse.ArgumentTypeError(f"'{unknown[0]}' is none of {', '.join(KNOBS)}")
     return tuple(names)
-
-
-def _suite_flags(given: argparse.Namespace) -> argparse.Namespace:
-    """Return the flags of a suite whose launches measure as long as a search's do, and have no baselines."""
-    usual = vars(suite_parser("tune", "").parse_words([]))
-    fixed = {"budget": given.measured, "at_least": 0.0, "baseline": "none"}
-    return argparse.Namespace(**(usual | vars(given) | fixed))
 
 
 def _in_precisions(job: Job, allowed: Sequence[str]) -> Iterator[Job]:
@@ -159,16 +152,7 @@ def _tune(given: argparse.Namespace, options: Options, tuners: Mapping[str, Tune
     return status
 
 
-@contextlib.contextmanager
-def _view(name: str, budget_s: float) -> Iterator[LiveSearch | PlainSearch]:
-    from rich.console import Console
-
-    console = Console()
-    if not sys.stdout.isatty() or console.is_dumb_terminal:
-        yield PlainSearch(name, budget_s, tell)
-        return
-    view = LiveSearch(name, budget_s, console)
-    try:
-        yield view
-    finally:
-        view.close()
+def _view(name: str, budget_s: float) -> contextlib.AbstractContextManager[LiveSearch | PlainSearch]:
+    if (console := live_console()) is None:
+        return contextlib.nullcontext(PlainSearch(name, budget_s, tell))
+    return contextlib.closing(LiveSearch(name, budget_s, console))

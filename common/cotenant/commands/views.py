@@ -39,8 +39,7 @@ def report(given: argparse.Namespace) -> int:
     summary = result.summary
     # Where the output itself does not have them.
     if given.table is not None or given.format not in ("text", "json") or given.save_target is not None:
-        for line in summary.notes:
-            warn(line)
+        warn(*summary.notes)
     if given.save_target is not None:
         _save(summary, given.save_target, given.targets)
     if given.html is not None or given.figures is not None:
@@ -50,7 +49,9 @@ def report(given: argparse.Namespace) -> int:
     elif given.table in MAKERS:
         _say(result.table(given.table), given.format)
     elif given.table == "speed-up":
-        _say_speed_up(_chosen(_tables(summary.jobs, given.systems), given.systems), given.format)
+        by_precision = _chosen(_tables(summary.jobs, given.systems), given.systems)
+        warn(*tables.other_works(by_precision))
+        tell_grid(tables.speed_up_grid(by_precision), given.format)
     elif given.table is not None:
         _say_table(summary.jobs, given)
     elif given.format != "text" or given.save_target is None:
@@ -62,8 +63,7 @@ def report(given: argparse.Namespace) -> int:
 
 
 def _say(table: ResultTable, form: str) -> None:
-    for line in table.notes:
-        warn(line)
+    warn(*table.notes)
     for grid in (table.grid, *(table.more if form in ("text", "md") else ())):
         tell_grid(grid, form)
 
@@ -76,8 +76,7 @@ def _save(summary: Summary, name: str, limits: str | None) -> None:
         raise CotenantError(f"'{name}' is no name for a device model.", "Use letters, digits, - and _, or FILE.csv.")
     known = targets_named(limits or LIMITS, TARGETS)
     counted, older = newest_work(summary.records.frame.filter(pl.col("mix") == ""))
-    for line in (*older, *mlbench.beside_devices(counted)):
-        warn(line)
+    warn(*older, *mlbench.beside_devices(counted))
     measured = mlbench.measured_targets(counted, known)
     if not measured:
         raise CotenantError("No record has a rate to save.", f"The failures stand in `{PROGRAM} report`.")
@@ -118,8 +117,7 @@ def _write_page(result: Result, given: argparse.Namespace) -> None:
 
 def _say_scaling(jobs: Sequence[JobSummary], form: str, foreign: Sequence[Path]) -> None:
     curves = scaling.curves(jobs)
-    for line in (*scaling.few(curves), *scaling.doubtful(curves)):
-        warn(line)
+    warn(*scaling.few(curves), *scaling.doubtful(curves))
     for path in foreign:
         curves |= published_curves(path)
     if form == "text" and curves:
@@ -127,12 +125,6 @@ def _say_scaling(jobs: Sequence[JobSummary], form: str, foreign: Sequence[Path])
         return
     grid = scaling.scaling_grid(curves) if form == "csv" and curves else scaling.of_one_series_grid(curves)
     tell_grid(grid, form)
-
-
-def _say_speed_up(by_precision: tables.Tables, form: str) -> None:
-    for line in tables.other_works(by_precision):
-        warn(line)
-    tell_grid(tables.speed_up_grid(by_precision), form)
 
 
 def _add_foreign(by_precision: tables.Tables, paths: Sequence[Path], kind: tables.Kind) -> None:
@@ -193,11 +185,9 @@ def _say_table(jobs: Sequence[JobSummary], given: argparse.Namespace) -> None:
         name: as_csv(tables.table_grid(lines, given.table, given.per, given.reference))
         for name, lines in by_precision.items()
     }
-    for line in dict.fromkeys(tables.forms(shown)):
-        warn(line)
+    warn(*dict.fromkeys(tables.forms(shown)))
     if given.table == "throughput":
-        for line in dict.fromkeys(tables.sources_of_watt(shown)):
-            warn(line)
+        warn(*dict.fromkeys(tables.sources_of_watt(shown)))
     if given.outdir is not None:
         prepare_directory(given.outdir)
         for name, text in texts.items():
