@@ -26,8 +26,8 @@ from cotenant.nodes.cluster import ClusterFlags, cluster_of
 from cotenant.suite.cells import Job, labels_of, over_devices
 from cotenant.suite.decode import at
 from cotenant.suite.duets import BETWEEN, USAGE, Duet, duet_of
-from cotenant.suite.jobfile import Suite, check_mixes_of, check_one_class, load, select
-from cotenant.suite.mixes import Mix, mix_named, pairs_named
+from cotenant.suite.jobfile import Suite, check_one_class, load, select
+from cotenant.suite.mixes import Mix, check_mixes, mix_named, pairs_named
 from cotenant.suite.pressure import level_of, pressable, pressed, sense_named
 from cotenant.suite.variables import flag_name
 from cotenant.text import listed
@@ -194,7 +194,7 @@ def _selected(given: argparse.Namespace, suite: Suite, devices: int) -> Selected
         sense = sense_named(given.sense, given.pressure or pressable(devices))
         mixes, neighbours = (*mixes, *sense.mixes), sense.neighbours
     with at(" and ".join(f"--{flag}" for flag in flags)):
-        check_mixes_of((*suite.jobs, *neighbours), mixes)
+        check_mixes((*suite.jobs, *neighbours), mixes)
     return Selected((), mixes, neighbours)
 
 
@@ -207,7 +207,7 @@ def _duet(given: argparse.Namespace, extra: Sequence[str], suite: Suite) -> Duet
     check_alone(given, NOT_OF_DUETS, USAGE)
     duet = duet_of(given.duet, extra)
     with at("--duet"):
-        check_mixes_of(suite.jobs, [Mix(duet.name, (duet.label,), family="--duet")])
+        check_mixes(suite.jobs, [Mix(duet.name, (duet.label,), family="--duet")])
     return duet
 
 
@@ -252,7 +252,7 @@ def _under_pressure(given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]
     """Return no jobs, each chosen one beside each neighbour that `--pressure` asks for, and these neighbours."""
     sense = pressed([label for job in jobs for label in labels_of(job)], given.pressure, "--pressure")
     with at("--pressure"):
-        check_mixes_of((*suite.jobs, *sense.neighbours), sense.mixes)
+        check_mixes((*suite.jobs, *sense.neighbours), sense.mixes)
     return Selected((), sense.mixes, sense.neighbours)
 
 

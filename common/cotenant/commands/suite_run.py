@@ -96,7 +96,7 @@ def _show(options: Options, machine: Machine, form: str) -> int:
 
 
 def _print_dry(suite: PreparedSuite, refusals: Sequence[str], given: argparse.Namespace) -> int:
-    """Print the launches that would run, and what tasks refuse of them; return the status."""
+    """Print the launches that would run, and the refusals of tasks; return the status."""
     backend = suite.backend.name
     if given.format == "json":
         tell_document(dry_document(suite.expected, backend, suite.left_out, refusals))

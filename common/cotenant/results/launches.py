@@ -183,7 +183,7 @@ def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
     )
     launches = (
         keyed.lazy()
-        .with_columns(*(_count(name).alias(name) for name in _COUNTED), label=TENANT)
+        .with_columns(pl.col(*_COUNTED).str.count_matches(r"[^,]+"), label=TENANT)
         .group_by(key, maintain_order=True)
         .agg(
             pl.col(
@@ -259,9 +259,3 @@ def _mixed(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
         for name in _SAME
     ]
     return values.select(*key, mixed=pl.coalesce(differences))
-
-
-def _count(column: str) -> pl.Expr:
-    """Count the rules in texts of them."""
-    rules = pl.col(column).str.count_matches(",", literal=True) + 1
-    return pl.when(pl.col(column) != "").then(rules).otherwise(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from cotenant.errors import CotenantError, did_you_mean
@@ -22,13 +22,15 @@ _CELLS = 10_000  # weeks of running: a slip of the pen, and an expansion that wo
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
-def check_keys(entry: Mapping[str, object]) -> None:
-    """Raise CotenantError for a key that no job has, or a needed one that is missing."""
+def check_keys(
+    entry: Mapping[str, object], keys: Sequence[str], needed: Sequence[str], unknown: str, whose: str
+) -> None:
+    """Raise CotenantError for a key that is none of these, `whose` they are, or a needed one that is missing."""
     for key in entry:
-        if key not in KEYS:
-            remedy = f"{did_you_mean(key, KEYS)} A job's keys are {', '.join(KEYS)}.".strip()
-            raise CotenantError(f"unknown key {quoted(key)}.", remedy)
-    for key in ("name", "cmd"):
+        if key not in keys:
+            remedy = f"{did_you_mean(key, keys)} {whose} keys are {', '.join(keys)}.".strip()
+            raise CotenantError(f"{unknown} key {quoted(key)}.", remedy)
+    for key in needed:
         if key not in entry:
             raise CotenantError(f"the key '{key}' is missing.", f'Add "{key}": "...".')
 

@@ -56,15 +56,8 @@ def load(path: Path) -> Suite:
     neighbours = tuple(dict.fromkeys(job for sense in senses for job in sense.neighbours))
     with at(str(path)):
         _check_labels((*jobs, *neighbours))
-        check_mixes_of((*jobs, *neighbours), mixes)
+        check_mixes((*jobs, *neighbours), mixes)
     return Suite(path.stem, path.absolute(), jobs, mixes, neighbours)
-
-
-def check_mixes_of(jobs: Sequence[Job], mixes: Sequence[Mix]) -> None:
-    """Raise CotenantError for a mix with a label that is no cell of these jobs, or that is called like one of them."""
-    labels = {job: labels_of(job) for job in jobs}
-    cells = {label: job.group for job, of_job in labels.items() for label in of_job}
-    check_mixes(mixes, cells, {job.stem: of_job for job, of_job in labels.items() if len(of_job) > 1})
 
 
 ALIASES = {"fast": "baselines", "16go": "16gb"}
@@ -143,7 +136,7 @@ def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix | Sense, ...]:
 
 def _jobs(raw: dict[str, Any]) -> tuple[Job, ...]:
     """Return the job of an entry; where its `--precision` is a list, one for each, named `<name>_<precision>`."""
-    fields.check_keys(raw)
+    fields.check_keys(raw, fields.KEYS, ("name", "cmd"), "unknown", "A job's")
     job = Job(
         name=fields.name_of(raw),
         cmd=fields.cmd_of(raw),

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.suite.cells import Job, labels_of
 from cotenant.suite.decode import kind
-from cotenant.suite.fields import Group, checked_name, name_of, positive_of
+from cotenant.suite.fields import check_keys, checked_name, name_of, positive_of
 from cotenant.text import quoted
 
 KEYS = ("name", "mix", "cgroup", "timeout")
@@ -81,12 +82,7 @@ def _paired(name: str, labels: tuple[str, ...], timeout_s: float | None, family:
 
 def check_keys_of(entry: Mapping[str, object], keys: Sequence[str]) -> None:
     """Raise CotenantError for a key that an entry without `cmd` does not have, and without a name."""
-    for key in entry:
-        if key not in keys:
-            remedy = f"{did_you_mean(key, keys)} Its keys are {', '.join(keys)}.".strip()
-            raise CotenantError(f"an entry with '{keys[1]}' has no key {quoted(key)}.", remedy)
-    if "name" not in entry:
-        raise CotenantError("the key 'name' is missing.", 'Add "name": "...".')
+    check_keys(entry, keys, ("name",), f"an entry with '{keys[1]}' has no", "Its")
 
 
 def texts_of(entry: Mapping[str, object], key: str, example: str = '["convnet", "wlm"]') -> list[str]:
@@ -113,22 +109,22 @@ def pairs_named(text: str) -> Mix:
     return _paired("pairs", tuple(dict.fromkeys(labels_named(text, "--pairs"))), None, "--pairs", itself=True)
 
 
-def check_mixes(mixes: Iterable[Mix], cells: Mapping[str, Group], jobs: Mapping[str, Sequence[str]]) -> None:
-    """Raise CotenantError for a mix with a label that is no cell, of a cell that owns the machine, or with a name that
-    is taken.
-
-    `cells` are the file's labels with their groups; `jobs` are the labels of each job of several cells.
-    """
+def check_mixes(jobs: Sequence[Job], mixes: Iterable[Mix]) -> None:
+    """Raise CotenantError for a mix with a label that is no cell of these jobs, of a cell that owns the machine, or
+    with a name that is taken."""
+    labels = {job: labels_of(job) for job in jobs}
+    cells = {label: job.group for job, of_job in labels.items() for label in of_job}
+    several = {job.stem: of_job for job, of_job in labels.items() if len(of_job) > 1}
     names: set[str] = set()
     for mix in chain.from_iterable((mix, *mix.apart) for mix in mixes):
-        if mix.name in names or mix.name in cells or mix.name in jobs:
+        if mix.name in names or mix.name in cells or mix.name in several:
             raise CotenantError(f"{quoted(mix.name)} is the name of a mix and of another entry.", "Rename one.")
         names.add(mix.name)
         # A name that was made of the jobs' is no help to who typed the jobs.
         where = "" if mix.family or mix.name == JOINED.join(mix.labels) else f"mix {quoted(mix.name)}: "
         for label in mix.labels:
-            if label in jobs:
-                remedy = f"Name one of them: {', '.join(jobs[label][:4])}."
+            if label in several:
+                remedy = f"Name one of them: {', '.join(several[label][:4])}."
                 raise CotenantError(f"{where}{quoted(label)} has several cells.", remedy)
             if label not in cells:
                 remedy = did_you_mean(label, cells) or f"The jobs are {', '.join(cells)}."

@@ -94,7 +94,7 @@ class SizeTable:
 
 
 def _of_precision(table: Table, precision: str) -> Any:
-    """Return what stands there for a precision, else for the one whose values are as large."""
+    """Return the entry of a precision, else of the one whose values are as large."""
     return table.get(precision) or table.get(_AS_LARGE.get(precision, ""))
 
 
