@@ -214,7 +214,7 @@ def test_the_records_of_a_suite_by_blocks(v1: Suites) -> None:
         assert kept["interval"][0] < kept["value"] < kept["interval"][1]
         counted = [row for row in record["observations"] if row["kept"] and row["kind"] == "all"]
         assert record["statistics"]["n"] == len(counted) == record["train"]["count"]
-    assert "of what each has alone" in ended.stdout
+    assert "of what it has alone" in ended.stdout
 
 
 @pytest.mark.slow
