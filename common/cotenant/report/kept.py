@@ -29,6 +29,8 @@ OF_ENERGY = (
     "energy: joules of the devices, by their own counters, over those of the same items by each user alone, one "
     "after another. Nothing tells the joules of one user of a device apart."
 )
+DARKEST = 0.5
+"""At this share and below a cell of a matrix has its whole shade."""
 STEP_FIELDS = (*STEP_TIMES, *(f"alone_{name}" for name in STEP_TIMES))
 
 
@@ -58,6 +60,12 @@ def percents(kept: Kept) -> str:
     """Return `97 % (95 to 99 %)`."""
     span = "" if kept.interval is None else f" ({' to '.join(f'{100 * end:.0f}' for end in kept.interval)} %)"
     return f"{100 * kept.value:.0f} %{span}"
+
+
+def shaded(kept: Kept) -> Cell:
+    """Return the cell of a matrix: the less is kept the darker it is."""
+    heat = round(100 * min(1.0, max(0.0, (1 - kept.value) / (1 - DARKEST))))
+    return Cell(numbers.ratio(kept.value), heat=heat, note="" if kept.interval is None else f"({around(kept)})")
 
 
 def kept_fields(name: str) -> tuple[str, ...]:

@@ -5,15 +5,14 @@ Fingerprints are the ends of these curves: what a job keeps at full pressure, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
-from typing import Any
 
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, number, place_columns, row, word
-from cotenant.report.kept import OF_N, around, count, kept_fields, kept_values
+from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, word
+from cotenant.report.kept import OF_N, kept_columns, kept_fields, kept_values, shaded
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.decoded import Decoded, text_of
 from cotenant.results.launches import grouped
@@ -73,21 +72,16 @@ def sensitivities(summary: Summary) -> list[Sensitivity]:
 
 def _of_pairs(pressed: Iterable[JobSummary]) -> Iterator[Sensitivity]:
     """Yield the curves of pairs of a job and a neighbour, which is at one level."""
-    beside: dict[tuple[str, str, str, str], tuple[str, int, JobSummary]] = {}
-    victims: list[JobSummary] = []
-    for job in pressed:
-        if (known := level_of(job.cell)) is None:
-            victims.append(job)
-        else:
-            beside[_pair(job)] = (*known, job)
     curves: dict[CurveConditions, list[tuple[int, JobSummary, JobSummary]]] = {}
-    for victim in victims:
-        if (found := beside.get(_pair(victim))) is not None:
-            resource, level, neighbour = found
-            work = next(iter(victim.members.columns("work").to_series()), "")
-            place = (victim.suite, victim.host, victim.cell, victim.isolation)
-            conditions = CurveConditions(*place, resource, neighbour.unit, work)
-            curves.setdefault(conditions, []).append((level, victim, neighbour))
+    for pair in grouped(pressed, lambda job: (job.suite, job.host, job.isolation, job.mix)).values():
+        neighbours = [(known, job) for job in pair if (known := level_of(job.cell)) is not None]
+        for victim in pair if neighbours else ():
+            if level_of(victim.cell) is None:
+                (resource, level), neighbour = neighbours[-1]
+                work = next(iter(victim.members.columns("work").to_series()), "")
+                place = (victim.suite, victim.host, victim.cell, victim.isolation)
+                conditions = CurveConditions(*place, resource, neighbour.unit, work)
+                curves.setdefault(conditions, []).append((level, victim, neighbour))
     for conditions, pairs in curves.items():
         points = [
             Point(level, next(iter(neighbour.tenants.values())).rate, kept)
@@ -98,10 +92,6 @@ def _of_pairs(pressed: Iterable[JobSummary]) -> Iterator[Sensitivity]:
         leaves = next((kept for level, _, neighbour in pairs if level == FULL for kept in neighbour.shares), None)
         doubts = sorted({*chain.from_iterable(victim.doubts for _, victim, _ in pairs)})
         yield Sensitivity(conditions, Curve(tuple(points)) if points else None, leaves, tuple(doubts))
-
-
-def _pair(job: JobSummary) -> tuple[str, str, str, str]:
-    return job.suite, job.host, job.isolation, job.mix
 
 
 def _of_levels(records: Iterable[Decoded]) -> Iterator[Sensitivity]:
@@ -174,11 +164,10 @@ def _first(item: Item, text: str, name: str) -> Cell:
     return Cell(text if item[1] is item[0].points[0] else "", {name: text})
 
 
-def _kept(item: Item) -> Cell:
+def _level(item: Item) -> Cell:
     sensitivity, point = item
     leaves = sensitivity.leaves if point.level == FULL else None
-    values = kept_values(point.kept, "kept") | ({} if leaves is None else kept_values(leaves, "leaves"))
-    return Cell(numbers.ratio(point.kept.value), values)
+    return Cell(f"{point.level} %", {"level": point.level, **({} if leaves is None else kept_values(leaves, "leaves"))})
 
 
 COLUMNS: tuple[Column[Item], ...] = (
@@ -186,72 +175,63 @@ COLUMNS: tuple[Column[Item], ...] = (
     Column("job", lambda item: _first(item, item[0].conditions.job, "job"), left=True),
     Column("slices", lambda item: _first(item, item[0].conditions.isolation, "isolation"), left=True),
     Column("pressure", lambda item: _first(item, item[0].conditions.resource, "resource"), left=True),
-    Column("level", lambda item: Cell(f"{item[1].level} %", {"level": item[1].level})),
+    Column("level", _level),
     Column("achieved", lambda item: number(item[1].achieved, numbers.rate, "achieved")),
     Column("unit/s", lambda item: word(item[0].conditions.unit, "unit"), left=True),
-    Column("kept", _kept),
-    Column("95 % interval", lambda item: Cell(around(item[1].kept))),
-    Column("n", lambda item: Cell(count(item[1].kept))),
+    *kept_columns("kept", lambda item: item[1].kept, "kept"),
 )
 
 
-def sense_grid(curves: Iterable[Sensitivity]) -> Grid:
+def sense_grid(curves: Sequence[Sensitivity]) -> Grid:
     """Return a row per level of each curve, and below each its slope and knee."""
-    every = list(curves)
-    groups = [RowGroup([*rows], suite, host, [*notes]) for suite, host, rows, notes in _groups(every)]
-    document = {"schema": "cotenant-sensitivity-2", "curves": [_document(each) for each in every]}
+    groups = [
+        RowGroup(
+            [row(COLUMNS, (each, point)) for each in group for point in each.points],
+            suite,
+            host,
+            [((words_of(each), ""),) for each in group],
+        )
+        for (suite, host), group in grouped(curves, lambda each: each.conditions.place[:2]).items()
+    ]
+    hinges = [each.curve.hinge if each.curve and each.curve.loses else None for each in curves]
+    document = {
+        "schema": "cotenant-sensitivity-2",
+        "curves": [asdict(of) | {"hinge": hinge and asdict(hinge)} for of, hinge in zip(curves, hinges, strict=True)],
+    }
     return Grid(COLUMNS, groups, notes=[((f"{LEGEND} {OF_N}", "dim"),)], fields=FIELDS, document=document)
 
 
-def _document(of: Sensitivity) -> dict[str, Any]:
-    """Return a curve for programs."""
-    fields = {field: getattr(of, field) for field in ("conditions", "curve", "leaves")}
-    known = {field: None if value is None else asdict(value) for field, value in fields.items()}
-    return known | {"doubts": of.doubts, "hinge": asdict(of.curve.hinge) if of.curve and of.curve.loses else None}
-
-
-def _groups(curves: list[Sensitivity]) -> Iterator[tuple[str, str, list[Row], list[Words]]]:
-    for (suite, host), group in grouped(curves, lambda each: (each.conditions.suite, each.conditions.host)).items():
-        rows = [row(COLUMNS, (each, point)) for each in group for point in each.points]
-        yield suite, host, rows, [((words_of(each), ""),) for each in group]
-
-
 def words_of(sensitivity: Sensitivity) -> str:
-    """Return a curve in a sentence: from which pressure on the job loses, and how much."""
-    return f"{_loss(sensitivity)}{_unreached(sensitivity)}"
-
-
-def _unreached(sensitivity: Sensitivity) -> str:
-    """Return which levels the neighbour did not reach; "" where it reached all."""
-    if sensitivity.curve is None or not (levels := sensitivity.curve.unreached):
-        return ""
-    most = max(point.achieved for point in sensitivity.curve.points)
-    names = listed([f"{level} %" for level in levels])
-    return (
-        f" Not reached: {names}; the neighbour got no more than {numbers.rate(most)} {sensitivity.conditions.unit}/s."
-    )
-
-
-def _loss(sensitivity: Sensitivity) -> str:
+    """Return a curve in a sentence: from which pressure on the job loses, how much, and the levels not reached."""
     of, curve = sensitivity.conditions, sensitivity.curve
     suspect = f"; suspect: {listed(sensitivity.doubts)}" if sensitivity.doubts else ""
     who = f"{of.job} beside {of.resource} ({of.isolation}{suspect})"
     if curve is None:
         return f"{who}: nothing is known of it at any level. Make observations shorter: -- --number 1."
-    if not curve.loses:
-        return f"{who}: {_no_loss(curve, curve.points[-1], of.unit)}."
+    loss = _loss(curve, of.unit) if curve.loses else _no_loss(curve, curve.points[-1], of.unit)
+    unreached = ""
+    if curve.unreached:
+        most = numbers.rate(max(point.achieved for point in curve.points))
+        unreached = f" Not reached: {_levels(curve.unreached)}; the neighbour got no more than {most} {of.unit}/s."
+    return f"{who}: {loss}.{unreached}"
+
+
+def _levels(levels: Iterable[int]) -> str:
+    return listed([f"{level} %" for level in levels])
+
+
+def _loss(curve: Curve, unit: str) -> str:
     scale, letter = next(each for each in SCALES if 100 * curve.hinge.slope * each[0] >= LEAST or each == SCALES[-1])
-    lost = f"it loses {100 * scale * curve.hinge.slope:.3g} % of its rate with each {letter}{of.unit}/s"
+    lost = f"it loses {100 * scale * curve.hinge.slope:.3g} % of its rate with each {letter}{unit}/s"
     knee = curve.hinge.knee
-    return f"{who}: beyond {numbers.rate(knee)} {of.unit}/s {lost}." if knee else f"{who}: {lost}, from the first on."
+    return f"beyond {numbers.rate(knee)} {unit}/s {lost}" if knee else f"{lost}, from the first on"
 
 
 def _no_loss(curve: Curve, last: Point, unit: str) -> str:
     """Return what is known of a curve whose highest level shows no loss; lower ones may."""
     most = f"{numbers.rate(last.achieved)} {unit}/s"
     if curve.losing:
-        lower = listed([f"{level} %" for level in curve.losing])
-        return f"a loss is shown at {lower}; none at {last.level} % ({most}): more launches settle it"
+        return f"a loss is shown at {_levels(curve.losing)}; none at {last.level} % ({most}): more launches settle it"
     why = "there is no interval yet" if last.kept.interval is None else "no interval lies below 1"
     return f"no loss is shown up to {most} ({why})"
 
@@ -284,15 +264,11 @@ def fingerprints_grid(curves: Iterable[Sensitivity]) -> Grid:
     ]
     groups = [
         RowGroup([row(columns, line) for line in of], "fingerprints", host)
-        for (_, host), of in grouped(lines, lambda line: (line[0].suite, line[0].host)).items()
+        for (_, host), of in grouped(lines, lambda line: line[0].place[:2]).items()
     ]
     return Grid(columns, groups, notes=[((OF_FINGERPRINTS, "dim"),)])
 
 
 def _of_resource(resource: str, line: Line) -> Cell:
     _, which, of_job = line
-    if (of := of_job.get(resource)) is None:
-        return Cell()
-    kept = of.leaves if which == LEAVES else of.keeps
-    heat = round(100 * min(1.0, max(0.0, 2 * (1 - kept.value))))
-    return Cell(numbers.ratio(kept.value), heat=heat, note="" if kept.interval is None else f"({around(kept)})")
+    return shaded(getattr(of_job[resource], which)) if resource in of_job else Cell()
