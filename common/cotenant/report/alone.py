@@ -12,6 +12,7 @@ import polars as pl
 from cotenant.results.columns import COUNTS, JOB, TENANT, equal_columns
 from cotenant.results.launches import LaunchRecords, difference_of, difference_words, work_of
 from cotenant.results.table import Rows
+from cotenant.stats.launches import AcrossLaunches, across_launches
 
 NO_SLICES = "none"
 BESIDE = ("tenants", "sharers", "share", "device_sharers", "mix", "neighbours", "isolation", "device")
@@ -58,6 +59,11 @@ class Side:
         """Return the rates of a tenant, or of the node."""
         return self.node if tenant is None else self.tenants.get(tenant, {})
 
+    def across(self, tenant: str | None) -> AcrossLaunches | None:
+        """Return the rate of a tenant, or of the node, over launches; None without any."""
+        rates = self.of(tenant)
+        return across_launches([*rates.values()]) if rates else None
+
 
 def rows_of(records: Rows) -> list[RecordRow]:
     """Return the parts of sides: the columns that have to be equal, who it is, its rate, and whether it counts."""
@@ -77,7 +83,7 @@ def together(launches: Iterable[LaunchRecords]) -> Side:
             for who, rate in zip(launch.tenants, launch.rates, strict=True):
                 if rate is not None:
                     tenants[who][launch.run_id] = rate
-    return Side(node, dict(tenants))
+    return Side(node, tenants)
 
 
 def sliced(isolation: str) -> bool:
@@ -91,11 +97,10 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     They have to be of the work and of the slices of the `members`. The node's is known of a uid in which every tenant
     of the members has one. Quick ones count where there are no others: two kinds of baseline are never mixed.
     """
-    sides = []
-    kinds: tuple[BaselineWord, ...] = ("whole", "quick")
-    for kind in kinds:
-        if of_kind := [row for row in solos if (row["baseline"] == "quick") is (kind == "quick")]:
-            sides.append(replace(_alone(of_kind, members), baseline=kind))
+    kinds: dict[BaselineWord, list[RecordRow]] = {"whole": [], "quick": []}
+    for row in solos:
+        kinds["quick" if row["baseline"] == "quick" else "whole"].append(row)
+    sides = [replace(_alone(rows, members), baseline=kind) for kind, rows in kinds.items() if rows]
     return next((side for side in sides if side.tenants), sides[0] if sides else Side())
 
 
@@ -114,10 +119,10 @@ def alone_in_blocks(members: Rows) -> Side | None:
     node: Rates = defaultdict(float)
     by_uid: dict[str, dict[int, RecordRow]] = defaultdict(dict)
     for row in rows.iter_rows(named=True):
-        rate, uid = row["rate_items_s"], row["run_id"]
-        tenants[row["who"]][uid], by_uid[row["who"]][uid] = rate / row["kept"], row
-        node[uid] += rate / row["kept"]
-    return Side(dict(node), dict(tenants), baseline="blocks", rows=dict(by_uid))
+        who, uid, rate = row["who"], row["run_id"], row["rate_items_s"] / row["kept"]
+        tenants[who][uid], by_uid[who][uid] = rate, row
+        node[uid] += rate
+    return Side(node, tenants, baseline="blocks", rows=by_uid)
 
 
 def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
@@ -141,7 +146,7 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     node = {uid: sum(tenants[who][uid] for who in beside) for uid in sorted(uids)}
     why = "; ".join(f"{reason} (user {', '.join(who)})" for reason, who in others.items())
     doubts = {rule for row in like for rule in row["warning_findings"].split(",") if rule}
-    return Side(node, dict(tenants), why, doubts=tuple(sorted(doubts)), rows=dict(rows))
+    return Side(node, tenants, why, doubts=tuple(sorted(doubts)), rows=rows)
 
 
 def unlike(rows: Collection[RecordRow]) -> str | None:

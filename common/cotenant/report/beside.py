@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from statistics import median
 
-from cotenant.report.alone import POWER, STEP_TIMES, BaselineWord, RecordRow
+from cotenant.report.alone import POWER, STEP_TIMES, BaselineWord, RecordRow, Side
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.columns import TENANT
 from cotenant.results.identity import natural
@@ -17,7 +17,7 @@ from cotenant.results.launches import grouped
 from cotenant.results.record import SUSPECT
 from cotenant.stats.interference import MixMeasures, energy_over_alone, mix_measures
 from cotenant.stats.kept import Kept, joint
-from cotenant.stats.launches import AcrossLaunches, across_launches
+from cotenant.stats.launches import AcrossLaunches
 
 SLICES, INSTANCES = "slices", "mig"
 """The modes of tenants that share processors and no device, and that have a part of a device each."""
@@ -137,30 +137,29 @@ def tenants_of(job: JobSummary) -> list[TenantBeside]:
     """Return the tenants of a job, in the order of its records."""
     names = ("share", "share_asked", "device_sharers", "sharers", "entitlement", *STEP_TIMES)
     rows = grouped(job.members.columns(*names, who=TENANT).to_dicts(), lambda row: str(row["who"]))
-    verdict = f"{job.verdict}, {SUSPECT} alone" if job.alone is not None and job.alone.doubts else job.verdict
+    alone = job.alone or Side()
     tenants = []
-    for who, together in job.together.tenants.items():
-        first, alone = rows[who][0], {} if job.alone is None else job.alone.of(who)
+    for who in job.together.tenants:
+        first = rows[who][0]
         mode = first["share"] or first["share_asked"] or SLICES
         sharers = first["sharers" if mode == SLICES else "device_sharers"]
-        of_alone = [] if job.alone is None else [*job.alone.rows.get(who, {}).values()]
         tenants.append(
             TenantBeside(
                 tenant=who,
                 job=job.cell,
                 unit=job.unit,
-                together=across_launches([*together.values()]) if together else None,
-                alone=across_launches([*alone.values()]) if alone else None,
+                together=job.together.across(who),
+                alone=alone.across(who),
                 progress=job.kept.get(who),
-                baseline="" if job.alone is None else job.alone.baseline,
-                verdict=verdict,
+                baseline=alone.baseline,
+                verdict=f"{job.verdict}, {SUSPECT} alone" if alone.doubts else job.verdict,
                 doubts=job.doubts,
                 mode=mode,
                 sharers=sharers,
                 # Alone a user of an instance has that instance.
                 entitlement=(None if mode == INSTANCES else first["entitlement"]) or 1 / sharers,
                 steps=_steps(rows[who]),
-                steps_alone=_steps(of_alone),
+                steps_alone=_steps([*alone.rows.get(who, {}).values()]),
             )
         )
     return tenants
@@ -175,7 +174,7 @@ def _steps(rows: Sequence[RecordRow]) -> StepTimes | None:
 def measured(jobs: Collection[JobSummary], tenants: Sequence[TenantBeside]) -> tuple[MixMeasures | None, Kept | None]:
     """Return the measures of all tenants of these jobs, and their energy over that of the same items by each alone."""
     together = {who: rates for job in jobs for who, rates in job.together.tenants.items()}
-    sides = {who: job.alone for job in jobs if job.alone is not None for who in job.together.tenants}
+    sides = {who: job.alone or Side() for job in jobs for who in job.together.tenants}
     # Devices, or slices, that they have together: of what K tenants share each has a part of one.
     slices = sum(1 / tenant.sharers for tenant in tenants)
     progress = {tenant.tenant: tenant.progress for tenant in tenants if tenant.progress is not None}

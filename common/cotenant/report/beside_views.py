@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from statistics import fmean
 
@@ -18,7 +18,6 @@ from cotenant.report.kept import (
     QUICKLY,
     SINGLE,
     STEP_FIELDS,
-    around,
     baseline_cell,
     explained,
     kept_columns,
@@ -27,6 +26,7 @@ from cotenant.report.kept import (
     percents,
     rate_fields,
     rates_over_launches,
+    shaded,
     shown,
     steps_columns,
 )
@@ -101,14 +101,14 @@ def _facts(block: MixBlock) -> str:
 
 
 def _mix_rows(block: MixBlock) -> Iterator[Row]:
-    place = {"suite": block.suite, "host": block.host, "mix": block.mix, "isolation": block.isolation}
     for tenant in block.tenants:
-        made = row(MIX_COLUMNS, (block, tenant))
-        yield Row(made.cells, {**made.record, **place})
+        yield row(MIX_COLUMNS, (block, tenant))
     if block.measures is not None:
-        measures: dict[str, Kept] = {name: getattr(block.measures, name) for name in MEASURES}
-        for name, measure in (measures | ({"energy": block.energy} if block.energy else {})).items():
-            yield Row(values={**place, "measure": name, **kept_values(measure, "value")})
+        place = row(MIX_PLACE, (block, block.tenants[0])).record
+        of_all: dict[str, Kept | None] = {name: getattr(block.measures, name) for name in MEASURES}
+        for name, measure in (of_all | {"energy": block.energy}).items():
+            if measure is not None:
+                yield Row(values={**place, "measure": name, **kept_values(measure, "value")})
 
 
 def _mix_notes(block: MixBlock) -> Iterator[Words]:
@@ -130,16 +130,16 @@ def mix_sentence(block: MixBlock) -> str:
     """Return the kept shares of a mix's users, and who keeps least; that it is not known, and why, where it is not."""
     if block.measures is None:
         return f"what the users of {block.mix} keep beside each other is not known: {'; '.join(block.notes)}"
-    parts = [tenant.progress for tenant in block.tenants if tenant.progress is not None]
-    mean, least = joint(parts), next(tenant for tenant in block.tenants if tenant.tenant == block.measures.worst)
+    measures, parts = block.measures, [*block.measures.progress.values()]
+    mean, least = joint(parts), next(tenant.job for tenant in block.tenants if tenant.tenant == measures.worst)
     assert mean is not None  # measures are of tenants
-    assert least.progress is not None
-    differ = block.measures.differences or differences_within(parts)
-    worst = f"; least: {least.job}, {percents(least.progress)}" if differ is None or differ.notable else ""
+    differ = measures.differences or differences_within(parts)
+    notable = differ is None or differ.notable
+    worst = f"; least: {least}, {percents(measures.progress[measures.worst])}" if notable else ""
     quick = QUICKLY if any(tenant.quick for tenant in block.tenants) else ""
     return (
         f"beside each other the {len(block.tenants)} users of {block.mix} keep {percents(mean)} of what each has "
-        f"alone{quick}{worst}{'; measured once' if block.measures.stp.n == 1 else ''}"
+        f"alone{quick}{worst}{'; measured once' if measures.stp.n == 1 else ''}"
     )
 
 
@@ -156,8 +156,6 @@ MARKS = {
     DOUBTED: f"{DOUBTED}: suspect, beside the other or alone: its findings tell why.",
 }
 PAIR_FIELDS = ("suite", "host", "isolation", "victim", "neighbour", *kept_fields("kept"), "doubts")
-DARKEST = 0.5
-"""At this share and below a cell has its whole shade."""
 Line = tuple[PairMatrix, str]
 PAIR_PLACE: Sequence[Column[Line]] = place_columns(lambda line: line[0], "suite", "host", "isolation")
 
@@ -197,10 +195,8 @@ def _cell(neighbour: str, line: Line) -> Cell:
     measure = matrix.kept[victim].get(neighbour)
     if measure is None:
         return Cell()
-    heat = round(100 * min(1.0, max(0.0, (1 - measure.value) / (1 - DARKEST))))
-    note = "" if measure.interval is None else f"({around(measure)})"
-    text = f"{UNSURE if measure.is_unsure else ''}{numbers.ratio(measure.value)}"
-    return Cell(f"{text}{DOUBTED if matrix.doubts[victim, neighbour] else ''}", heat=heat, note=note)
+    cell, doubted = shaded(measure), DOUBTED if matrix.doubts[victim, neighbour] else ""
+    return replace(cell, text=f"{UNSURE if measure.is_unsure else ''}{cell.text}{doubted}")
 
 
 def _row_sum(line: Line) -> Cell:
@@ -210,10 +206,10 @@ def _row_sum(line: Line) -> Cell:
 
 
 def _records(matrix: PairMatrix) -> Iterator[Row]:
-    place = {"suite": matrix.suite, "host": matrix.host, "isolation": matrix.isolation}
     for victim, neighbour, measure in matrix.pairs:
         pair = {"victim": victim, "neighbour": neighbour, **kept_values(measure, "kept")}
-        yield Row(values={**place, **pair, "doubts": ",".join(matrix.doubts[victim, neighbour])})
+        doubts = ",".join(matrix.doubts[victim, neighbour])
+        yield Row(values={**row(PAIR_PLACE, (matrix, victim)).record, **pair, "doubts": doubts})
 
 
 def _pair_notes(matrix: PairMatrix) -> list[Words]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from cotenant.report import numbers
 from cotenant.report.alone import NO_SLICES, BaselineWord, Side, rows_of, sliced, unlike
-from cotenant.report.grid import BLANK, Cell, Column, Grid, Row, RowGroup, Words, place_columns, row, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, place_columns, row, word
 from cotenant.report.kept import (
     BLOCKS,
     OF_N,
@@ -25,7 +25,7 @@ from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
 from cotenant.stats.interference import Sides, log_ratios, mean_kept, ratio
 from cotenant.stats.kept import Kept
-from cotenant.stats.launches import AcrossLaunches, across_launches
+from cotenant.stats.launches import AcrossLaunches
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,13 @@ def interference_blocks(summary: Summary) -> Sequence[InterferenceBlock]:
         of_names = grouped(jobs, lambda job: job.name).values()
         made = [each for of_name in of_names for each in _lines(of_name)]
         if made:
-            lines = tuple(line for line, _ in made)
             nodes = [(line, sides) for line, sides in made if line.tenant is None]
-            means = (_mean(name, [(line, sides[at]) for line, sides in nodes]) for at, name in enumerate(RATIOS))
-            blocks.append(InterferenceBlock(suite, host, lines, len(nodes), *means))
+            means = []
+            for at, name in enumerate(RATIOS):
+                known = [(kept.value, sides[at]) for line, sides in nodes if (kept := getattr(line, name)) is not None]
+                means.append(mean_kept([value for value, _ in known], [log_ratios(of) for _, of in known]))
+            blocks.append(InterferenceBlock(suite, host, tuple(line for line, _ in made), len(nodes), *means))
     return blocks
-
-
-def _mean(name: str, nodes: Sequence[tuple[InterferenceLine, Sides]]) -> Kept | None:
-    known = [(kept.value, log_ratios(sides)) for line, sides in nodes if (kept := getattr(line, name)) is not None]
-    return mean_kept([value for value, _ in known], [logs for _, logs in known])
 
 
 def apart(summary: Summary) -> list[str]:
@@ -144,35 +141,27 @@ def _of_pair(
         return
     under, unsliced_under = first.alone or Side(), first.unsliced_alone or Side()
     over, over_unsliced = (Side() if job is None else job.together for job in (with_, without))
-    ways = (("in slices", with_), ("without slices", without))
-    node_notes = (
-        *notes,
-        *([f"alone: {under.reason}"] if under.reason else []),
-        *(f"{way}: {job.verdict}" for way, job in ways if job is not None and not job.rates),
-    )
-    sides = (under, over, over_unsliced, unsliced_under)
-    for who in (None, *sorted({who for side in sides for who in side.tenants}, key=natural)):
-        lone, together, unsliced, unsliced_lone = (side.of(who) for side in sides)
+    notes = [*notes, *([f"alone: {under.reason}"] if under.reason else [])]
+    notes += [f"{'in' if job is with_ else 'without'} slices: {job.verdict}" for job in jobs if not job.rates]
+    tenants = {who for side in (under, over, over_unsliced, unsliced_under) for who in side.tenants}
+    for who in (None, *sorted(tenants, key=natural)):
+        lone, together, unsliced = under.of(who), over.of(who), over_unsliced.of(who)
         ratios = ((together, lone), (unsliced, lone), (together, unsliced))
         line = InterferenceLine(
             job=first.label if several else first.name,
             tenant=who,
             unit=first.unit or jobs[-1].unit,
-            alone=_across(lone),
-            sliced=_across(together),
-            unsliced=_across(unsliced),
-            unsliced_alone=_across(unsliced_lone),
+            alone=under.across(who),
+            sliced=over.across(who),
+            unsliced=over_unsliced.across(who),
+            unsliced_alone=unsliced_under.across(who),
             kept=None if with_ is None else with_.kept.get(who),
             unsliced_kept=ratio(*ratios[1]),
             worth=ratio(*ratios[2]),
-            notes=node_notes if who is None else (),
+            notes=tuple(notes) if who is None else (),
             baseline=under.baseline if lone else "",
         )
         yield line, ratios
-
-
-def _across(rates: dict[int, float]) -> AcrossLaunches | None:
-    return across_launches(list(rates.values())) if rates else None
 
 
 # The view
@@ -200,14 +189,6 @@ def _job(item: Item) -> Cell:
     return Cell(line.job if line.tenant is None else "", {"job": line.job, "tenant": line.tenant, "unit": line.unit})
 
 
-def _tenant(item: Item) -> Cell:
-    return BLANK if item[1] is None else word(item[1].tenant or "all")
-
-
-def _note(item: Item) -> Cell:
-    return BLANK if item[1] is None else word("; ".join(item[1].notes), "note")
-
-
 def _rate_columns(name: str, heading: str = "", optional: bool = False) -> Sequence[Column[Item]]:
     return rates_over_launches(heading, lambda item: getattr(item[1], name), name, optional)
 
@@ -225,7 +206,7 @@ WORTH = _ratio_columns("worth", "worth", optional=True)
 UNSLICED_KEPT = _ratio_columns("unsliced_kept", "no slices / alone", optional=True)
 COLUMNS = (
     *PLACE,
-    Column("user", _tenant),
+    Column("user", lambda item: word(getattr(item[1], "tenant", None) or "all")),
     *KEPT,
     *WORTH,
     *_rate_columns("alone", "alone"),
@@ -233,7 +214,7 @@ COLUMNS = (
     *_rate_columns("sliced", "together"),
     *_rate_columns("unsliced", "no slices", optional=True),
     *UNSLICED_KEPT,
-    Column("note", _note, left=True, seen="files"),
+    Column("note", lambda item: word("; ".join(getattr(item[1], "notes", ())), "note"), left=True, seen="files"),
 )
 FOR_PROGRAMS = _rate_columns("unsliced_alone")
 MEANS = {"kept": KEPT, "unsliced_kept": UNSLICED_KEPT, "worth": WORTH}

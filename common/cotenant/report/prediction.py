@@ -6,7 +6,7 @@ No prediction stands without measured pairs beside it, and none that errs more t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 
@@ -14,17 +14,7 @@ import numpy as np
 
 from cotenant.report import numbers
 from cotenant.report.beside import PairMatrix, pair_matrices
-from cotenant.report.grid import (
-    Column,
-    Grid,
-    Row,
-    RowGroup,
-    Words,
-    number,
-    place_columns,
-    row,
-    word,
-)
+from cotenant.report.grid import Column, Grid, RowGroup, Words, number, place_columns, row, word
 from cotenant.report.kept import kept_columns, kept_fields
 from cotenant.report.sense import Sensitivity, of_resources
 from cotenant.report.summary import Summary
@@ -99,13 +89,14 @@ FIELDS = (
 NOTHING = "Nothing can be predicted: it takes three measured pairs at least."
 
 
-PLACE: Sequence[Column[Predictions]] = place_columns(lambda of: of, "suite", "host", "isolation")
-COLUMNS: tuple[Column[PairPrediction], ...] = (
-    Column("job", lambda item: word(item.victim, "victim"), left=True),
-    Column("beside", lambda item: word(item.neighbour, "neighbour"), left=True),
-    Column("predicted", lambda item: number(item.predicted, numbers.ratio, "predicted")),
-    *kept_columns("measured", lambda item: item.measured, "measured"),
-    Column("error, points", lambda item: number(item.error, lambda error: f"{100 * error:+.1f}", "error")),
+Item = tuple[Predictions, PairPrediction]
+COLUMNS: Sequence[Column[Item]] = (
+    *place_columns(lambda item: item[0], "suite", "host", "isolation"),
+    Column("job", lambda item: word(item[1].victim, "victim"), left=True),
+    Column("beside", lambda item: word(item[1].neighbour, "neighbour"), left=True),
+    Column("predicted", lambda item: number(item[1].predicted, numbers.ratio, "predicted")),
+    *kept_columns("measured", lambda item: item[1].measured, "measured"),
+    Column("error, points", lambda item: number(item[1].error, lambda error: f"{100 * error:+.1f}", "error")),
 )
 
 
@@ -113,7 +104,7 @@ def prediction_grid(every: Sequence[Predictions]) -> Grid:
     """Return a row per direction of each pair, and how far predictions err below."""
     groups = [
         RowGroup(
-            [*_rows(each)],
+            [row(COLUMNS, (each, pair)) for pair in each.pairs],
             f"pairs of {each.suite or 'suite'}",
             f"{each.host}, isolation {each.isolation}",
             _notes(each),
@@ -121,14 +112,7 @@ def prediction_grid(every: Sequence[Predictions]) -> Grid:
         for each in every
     ]
     document = {"schema": "cotenant-prediction-2", "predictions": [asdict(each) for each in every]}
-    return Grid((*PLACE, *COLUMNS), groups, notes=[((LEGEND, "dim"),)], fields=FIELDS, document=document)
-
-
-def _rows(of: Predictions) -> Iterator[Row]:
-    place = row(PLACE, of)
-    for pair in of.pairs:
-        made = row(COLUMNS, pair)
-        yield Row({**place.cells, **made.cells}, {**place.record, **made.record})
+    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),)], fields=FIELDS, document=document)
 
 
 def _notes(of: Predictions) -> list[Words]:

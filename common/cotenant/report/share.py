@@ -12,7 +12,7 @@ import polars as pl
 from cotenant.report import numbers
 from cotenant.report.alone import BaselineWord
 from cotenant.report.beside import INSTANCES, SLICES, StepTimes, measured, tenants_of, watts, why_not
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, number, place_columns, row, word
+from cotenant.report.grid import Cell, Column, Grid, RowGroup, Value, Words, number, place_columns, row, word
 from cotenant.report.kept import (
     OF_ENERGY,
     OF_STEPS,
@@ -151,6 +151,11 @@ def _plain(name: str, show: Callable[[float], str]) -> Column[SharePoint]:
     return Column(name, lambda point: number(getattr(getattr(point.measures, name, None), "value", None), show, name))
 
 
+def _judged(point: SharePoint) -> dict[str, Value]:
+    baseline = "" if point.measures is None else point.baseline
+    return {"verdict": point.verdict, "baseline": baseline, "note": point.note}
+
+
 COLUMNS: Sequence[Column[SharePoint]] = (
     *place_columns(lambda point: point, "suite", "host", "job", "isolation"),
     Column("mode", lambda point: word(point.mode, "mode"), left=True),
@@ -169,14 +174,16 @@ COLUMNS: Sequence[Column[SharePoint]] = (
     ),
     *kept_columns("energy", lambda point: point.energy, "energy", optional=True)[:2],
     *steps_columns(lambda point: point),
-    Column("verdict", lambda point: word(point.verdict, "verdict"), left=True),
+    Column("verdict", lambda point: Cell(point.verdict, _judged(point)), left=True),
 )
 
 
 def share_grid(points: Sequence[SharePoint]) -> Grid:
     """Return a table for each job: its modes, and below each other the numbers of users."""
     groups = [
-        RowGroup([_row(point) for point in of_job], job, f"{suite} on {host}, isolation {isolation}", _notes(of_job))
+        RowGroup(
+            [row(COLUMNS, point) for point in of_job], job, f"{suite} on {host}, isolation {isolation}", _notes(of_job)
+        )
         for (suite, host, job, isolation), of_job in grouped(points, lambda point: point.place).items()
     ]
     document = {"schema": "cotenant-share-1", "points": [asdict(point) for point in points]}
@@ -189,12 +196,6 @@ def share_grid(points: Sequence[SharePoint]) -> Grid:
         }
     )
     return Grid(COLUMNS, groups, notes=notes, fields=FIELDS, document=document)
-
-
-def _row(point: SharePoint) -> Row:
-    made = row(COLUMNS, point)
-    baseline = "" if point.measures is None else point.baseline
-    return Row(made.cells, {**made.record, "baseline": baseline, "note": point.note})
 
 
 def _notes(points: Sequence[SharePoint]) -> list[Words]:
