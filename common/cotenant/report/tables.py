@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from statistics import fmean
@@ -84,9 +84,9 @@ class Line:
     members: int = 1
 
     @property
-    def measured(self) -> list[str]:
-        """The families whose power was measured."""
-        return [work.family for work, entry in self.entries.items() if entry.watt is not None]
+    def key(self) -> tuple[Hashable, ...]:
+        """Equal lines are of one system, under the same conditions, and of the same form."""
+        return self.system.name, self.whole, self.whole and self.members, *self.conditions.values()
 
     @property
     def form(self) -> str:
@@ -114,15 +114,14 @@ def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
     Where a family ran in several cells on a system, the fastest counts. Two hosts of one system are two lines, and so
     are rates with and without slices, or of two versions of torch. Rates in a mix are none of a system.
     """
-    by_precision: dict[str, dict[tuple[str, ...], Line]] = defaultdict(dict)
+    by_precision: dict[str, dict[Hashable, Line]] = defaultdict(dict)
     for job in (job for job in jobs if job.rates and not job.mix):
         first = job.members.frame.row(0, named=True)
         conditions = {"": job.host, "isolation ": first["isolation"], "torch ": first["software"]}
         whole = job.group == "all"
         members = (first["world_size"] or len(first["vcd"].split(","))) if whole else first["tenants"] or 1
         line = Line(_system(job, systems), conditions, whole=whole, members=members)
-        key = (line.system.name, *conditions.values(), str(whole), str(members) if whole else "")
-        entries = by_precision[first["precision"] or UNKNOWN].setdefault(key, line).entries
+        entries = by_precision[first["precision"] or UNKNOWN].setdefault(line.key, line).entries
         rate = across_launches(rates_of(job.rates)).rate
         entry = Entry(rate, first["batch_size"], _watt(job), first["work_but_precision"])
         work = ColumnWork(family(job.name), first["shape"], whole)
@@ -185,8 +184,7 @@ def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, refere
         if reference not in values:
             hint = did_you_mean(reference, values) or f"There are {', '.join(values)}."
             raise CotenantError(f"There is no system '{reference}'.", hint)
-        pairs = {name: zip(of_line, values[reference], strict=True) for name, of_line in values.items()}
-        values = {name: [_over(value, of) for value, of in of_line] for name, of_line in pairs.items()}
+        values = {name: [*map(_over, of_line, values[reference])] for name, of_line in values.items()}
     fields = (INDEX, "num_gpu", "watt", "price", *map(printable, columns.values()))
     records = [(line.name, line.system.devices, line.usual_watt, line.system.price) for line in lines]
     rows = [Row(values=dict(zip(fields, (*record, *values[record[0]]), strict=True))) for record in records]
@@ -219,9 +217,10 @@ def sources_of_watt(lines: Iterable[Line]) -> list[str]:
 
 
 def _source_of_watt(line: Line) -> str:
-    measured = f"measured for {', '.join(line.measured)}" if line.measured else ""
-    if measured and len(line.measured) == len(line.entries):
+    families = [work.family for work, entry in line.entries.items() if entry.watt is not None]
+    if families and len(families) == len(line.entries):
         return "measured"
+    measured = f"measured for {', '.join(families)}" if families else ""
     if line.system.watt is not None:
         return f"the constant {line.system.watt:g} of its description{measured and f'; {measured}'}"
     return f"{measured}, else unknown" if measured else "unknown"
@@ -264,13 +263,17 @@ def speed_up_grid(by_precision: Tables) -> Grid:
 
     Each is at its own batch size, of the same work of an item. Raises CotenantError where nothing was measured in both.
     """
-    ups = list(_speed_ups(by_precision))
+    titles = works(line for lines in by_precision.values() for line in lines)
+    ups = [
+        SpeedUp(line.name, precision, {titles[work]: ratio for work, ratio in ratios.items() if ratio is not None})
+        for precision, line, ratios in _over_plain(by_precision)
+        if any(ratios.values())
+    ]
     if not ups:
         raise CotenantError(
             f"No family did the same work in {PLAIN} and in another precision on one system.",
             f"There is {', '.join(by_precision)}.",
         )
-    titles = works(line for lines in by_precision.values() for line in lines)
     names = [title for title in titles.values() if any(title in up.ratios for up in ups)]
     columns = [
         Column[SpeedUp](INDEX, lambda up: word(printable(up.name), INDEX), left=True),
@@ -287,43 +290,29 @@ def other_works(by_precision: Tables) -> list[str]:
     return [
         f"{line.name}: {work.family} did another work in {precision} than in {PLAIN} (its arguments or its source "
         "differ): no speed-up."
-        for precision, line, pairs in _beside_plain(by_precision)
-        for work, (entry, plain) in pairs.items()
-        if not _may_be_one_work(entry, plain)
+        for precision, line, ratios in _over_plain(by_precision)
+        for work, ratio in ratios.items()
+        if ratio is None
     ]
 
 
-def _speed_ups(by_precision: Tables) -> Iterator[SpeedUp]:
-    titles = works(line for lines in by_precision.values() for line in lines)
-    for precision, line, pairs in _beside_plain(by_precision):
-        ratios = {
-            titles[work]: of.rate / plain.rate for work, (of, plain) in pairs.items() if _may_be_one_work(of, plain)
-        }
-        if ratios:
-            yield SpeedUp(line.name, precision, ratios)
+def _over_plain(by_precision: Tables) -> Iterator[tuple[str, Line, Mapping[ColumnWork, float | None]]]:
+    """Yield each line of another precision, after that, with its rates over those in fp32 under its conditions.
 
-
-def _beside_plain(by_precision: Tables) -> Iterator[tuple[str, Line, Mapping[ColumnWork, tuple[Entry, Entry]]]]:
-    """Yield each line of another precision, after that, with its entries beside those in fp32 under its conditions.
-
-    Beside each stands the same work, else another one of its family.
+    Each is over the rate of the same work, else of another one of its family: None where more than the precision is
+    known to differ. What a record does not know differs from nothing.
     """
-
-    def conditions(line: Line) -> tuple[object, ...]:
-        return (line.system, line.whole, line.whole and line.members, *line.conditions.values())
-
-    in_plain = {conditions(line): line.entries for line in by_precision.get(PLAIN, [])}
+    in_plain = {line.key: line.entries for line in by_precision.get(PLAIN, [])}
     for precision, lines in by_precision.items():
         for line in lines if precision != PLAIN else ():
-            plain = in_plain.get(conditions(line), {})
-            of_family = {work.family: entry for work, entry in plain.items()}
-            beside = {work: plain.get(work, of_family.get(work.family)) for work in line.entries}
-            yield precision, line, {work: (line.entries[work], entry) for work, entry in beside.items() if entry}
-
-
-def _may_be_one_work(entry: Entry, plain: Entry) -> bool:
-    """Whether nothing but the precision is known to differ: what a record does not know differs from nothing."""
-    return not entry.work or not plain.work or entry.work == plain.work
+            entries = in_plain.get(line.key, {})
+            of_family = {work.family: entry for work, entry in entries.items()}
+            ratios = {}
+            for work, entry in line.entries.items():
+                if (plain := entries.get(work) or of_family.get(work.family)) is not None:
+                    is_one_work = not entry.work or not plain.work or entry.work == plain.work
+                    ratios[work] = entry.rate / plain.rate if is_one_work else None
+            yield precision, line, ratios
 
 
 def _ratio(title: str, up: SpeedUp) -> Cell:
