@@ -9,7 +9,7 @@ from functools import lru_cache
 from statistics import fmean, median
 
 from cotenant.checkout import PROGRAM
-from cotenant.report.alone import sliced
+from cotenant.report.alone import Side, sliced
 from cotenant.report.beside import outside_pairs, pair_matrices
 from cotenant.report.beside_views import mix_sentence, pairs_sentence
 from cotenant.report.kept import QUICKLY, percents
@@ -207,18 +207,16 @@ def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
     return f"{doubt}; typical: {text}" if doubt else text
 
 
-def _logs(of: JobShares) -> list[dict[int, float]]:
-    """Return the logarithms of each tenant's kept share, of the uids that all have, in the tenants' order."""
-    alone = of.job.alone
-    logs = [] if alone is None else [log_ratios((of.job.together.of(who), alone.of(who))) for who in of.shares]
-    uids = sorted(set.intersection(*map(set, logs))) if logs else []
-    return [{uid: log[uid] for uid in uids} for log in logs]
+def _logs(of: JobShares) -> dict[int, list[float]]:
+    """Return the logarithms of the tenants' kept shares in their order, by uid, of those that all have."""
+    alone = of.job.alone or Side()
+    logs = [log_ratios((of.job.together.of(who), alone.of(who))) for who in of.shares]
+    return {uid: [log[uid] for log in logs] for uid in sorted(set.intersection(*map(set, logs)))}
 
 
 def _mean_logs(of: JobShares) -> dict[int, float]:
     """Return the logarithms of the shares that the tenants of a job keep on the geometric mean, by uid."""
-    logs = _logs(of)
-    return {uid: fmean(log[uid] for log in logs) for uid in (logs[0] if logs else ())}
+    return {uid: fmean(logs) for uid, logs in _logs(of).items()}
 
 
 def _unreliable(whole: Kept, counted: Sequence[JobShares]) -> str:
@@ -248,7 +246,7 @@ def _users(counted: Sequence[JobShares]) -> str:
         return ""
     rows = [[math.log(of.shares[tenant].value) for tenant in first] for of in counted]
     if len(counted) == 1:
-        rows = [list(of_uid) for of_uid in zip(*(log.values() for log in _logs(counted[0])), strict=True)]
+        rows = [*_logs(counted[0]).values()]
     found = differences(rows) or differences_within([*first.values()])
     if found is None or not found.notable:
         return ""
@@ -280,15 +278,15 @@ def _between_jobs(counted: Sequence[JobShares]) -> Differences | None:
 
 def _least_even(jobs: Sequence[JobSummary]) -> str:
     """Return which job serves its users least evenly, if noise does not explain that of the least of so many jobs."""
-    judged = [(job.evenness.p, job) for job in jobs if job.evenness is not None and job.evenness.p is not None]
+    judged = [(even.p, even, job.label) for job in jobs if (even := job.evenness) is not None and even.p is not None]
     if not judged:
         return ""
-    p, job = min(judged, key=lambda pair: (pair[1].evenness is None or pair[1].evenness.slowest is None, pair[0]))
-    if job.evenness is None or job.evenness.slowest is None or p * len(judged) >= UNLIKELY:
+    p, least, label = min(judged, key=lambda of: (of[1].slowest is None, of[0]))
+    if least.slowest is None or p * len(judged) >= UNLIKELY:
         return "Users of a job are served equally, as far as noise lets tell"
-    who = f"Least even: {job.label}, " if len(jobs) > 1 else "Uneven: "
-    less = f"{100 * (1 - job.evenness.worst_over_best):.0f} %"
-    return f"{who}{less} less for user {job.evenness.slowest} than for the fastest"
+    who = f"Least even: {label}, " if len(jobs) > 1 else "Uneven: "
+    less = f"{100 * (1 - least.worst_over_best):.0f} %"
+    return f"{who}{less} less for user {least.slowest} than for the fastest"
 
 
 def _trust(jobs: Sequence[JobSummary]) -> list[str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import shlex
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -80,13 +78,11 @@ def rules_of(records: Rows) -> list[str]:
 
 def losses(records: Rows) -> list[Loss]:
     """Return the tenants that did not finish; those that another's fault ended are counted with its first."""
-    launches: dict[tuple[str, ...], list[Loss]] = defaultdict(list)
     lost = records.where(~pl.col("completed"))
-    columns = lost.columns("name", "run_id", TENANT, "outcome", "message", "suite", "hostname", "isolation")
-    for name, run_id, tenant, outcome, message, *place in columns.iter_rows():
-        launches[name, str(run_id), *place].append(Loss(name, run_id, tenant, outcome, message))
+    rows = lost.columns("name", "run_id", TENANT, "outcome", "message", "suite", "hostname", "isolation").iter_rows()
     causes = []
-    for of_launch in launches.values():
+    for of_one in grouped(rows, lambda row: (*row[:2], *row[5:])).values():
+        of_launch = [Loss(*row[:5]) for row in of_one]
         culprits = [loss for loss in of_launch if loss.outcome != ABORTED] or of_launch
         aborted = len(of_launch) - len(culprits)
         causes += [replace(culprits[0], aborted=aborted), *culprits[1:]]
@@ -141,12 +137,13 @@ def first_steps(findings: Iterable[ReportedFinding]) -> list[FirstStep]:
     return [step for step in _steps(findings) if step.command][:MOST_AT_END]
 
 
-def _steps(findings: Iterable[ReportedFinding]) -> Iterator[FirstStep]:
+def _steps(findings: Iterable[ReportedFinding]) -> list[FirstStep]:
+    steps = []
     for finding in findings:
-        if finding.severity == "info":
-            continue
-        names = [*dict.fromkeys(name.removesuffix(SOLO) for name in finding.jobs)]
-        yield FirstStep(finding, listed(map(printable, names), SHOWN_JOBS), _command(finding, names))
+        if finding.severity != "info":
+            names = [*dict.fromkeys(name.removesuffix(SOLO) for name in finding.jobs)]
+            steps.append(FirstStep(finding, listed(map(printable, names), SHOWN_JOBS), _command(finding, names)))
+    return steps
 
 
 def _command(finding: ReportedFinding, names: Sequence[str]) -> str:
@@ -169,7 +166,7 @@ def _again(suites: Sequence[str], names: Sequence[str]) -> str:
 
 def gravest(findings: Iterable[ReportedFinding]) -> Iterator[Words]:
     """Yield the first findings in a line each, with the command that mends it where there is one."""
-    for step in itertools.islice(_steps(findings), MOST_AT_END):
+    for step in _steps(findings)[:MOST_AT_END]:
         finding = step.finding
         said = (f"{finding.severity}: ", STYLES[finding.severity]), (finding.sentence or finding.rule, "")
         yield *said, (f"  [{step.jobs}]", "dim"), (f"  {step.command}" if step.command else "", "bold")

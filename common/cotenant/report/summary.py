@@ -191,9 +191,9 @@ def summarise(records: Rows) -> Summary:
         rows = rows_of(Rows(table, [at for launch in lone for at in launch.at]))
         for of, is_pressed in ((jobs, False), (pressed, True)):
             own = [launch for launch in shared if beside_levels.issuperset(launch.at) == is_pressed]
-            of.extend(_with_solos(_jobs(table, own), rows))
+            of.extend(_with_solos(_jobs(table, own), rows, is_pressed))
     newest = newest.filter(~SENSED)
-    jobs, pressed = _with_doubts(_with_compute(jobs)), _with_doubts([*map(_kept_without_slices, pressed)])
+    jobs, pressed = _with_doubts(_with_compute(jobs)), _with_doubts(pressed)
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
     numbers = (newest.select(pl.col(AT).filter(pl.col("solo") == solo)).to_series() for solo in (False, True))
     of_all, solos = (Rows(table, at.to_list()) for at in numbers)
@@ -260,45 +260,42 @@ def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
     return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
 
 
-def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow]) -> Iterator[JobSummary]:
-    """Yield the jobs held against what tenants have alone; those of a mix too.
+def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow], are_pressed: bool) -> Iterator[JobSummary]:
+    """Yield the jobs held against what tenants have alone in their slices; those of a mix too.
 
     That is by blocks, or by solo launches where more repetitions have these: two kinds of baseline are never mixed.
+    Pressed jobs without slices are held against what they have alone without.
     """
     by_job = grouped(solos, lambda row: str(row["job"]))
     for job in jobs:
-        own = sliced(job.isolation)
-        sides: dict[bool, Side | None] = {True: None, False: None}
+        own, sides = sliced(job.isolation), dict[bool, Side]()
         if (of_job := by_job.get(job.cell)) is not None:
             members = rows_of(job.members)
             sides[True] = alone([row for row in of_job if sliced(row["isolation"])], members)
             sides[False] = alone([row for row in of_job if row["isolation"] == NO_SLICES], members)
         in_blocks = alone_in_blocks(job.members)
-        if in_blocks is not None and len(in_blocks.node) >= len((sides[own] or Side()).node):
-            sides = {own: in_blocks, not own: None}
-        job = replace(job, alone=sides[True], unsliced_alone=sides[False])
-        yield job if job.alone is None else replace(job, kept=_kept(job, job.alone))
-
-
-def _kept_without_slices(job: JobSummary) -> JobSummary:
-    """Return a job with what it keeps of its rate alone where nobody has a slice: of one in slices it is there."""
-    if sliced(job.isolation) or job.unsliced_alone is None:
-        return job
-    return replace(job, kept=_kept(job, job.unsliced_alone))
+        if in_blocks is not None and len(in_blocks.node) >= len(sides.get(own, Side()).node):
+            sides = {own: in_blocks}
+        under = sides.get(own or not are_pressed)
+        kept = {} if under is None else _kept(job, under)
+        yield replace(job, alone=sides.get(True), unsliced_alone=sides.get(False), kept=kept)
 
 
 def _kept(job: JobSummary, alone: Side) -> dict[str | None, Kept]:
     """Return what tenants and the node keep over launches, of a single one by its blocks or observations."""
-    found = {who: ratio(job.together.of(who), alone.of(who)) for who in (None, *job.together.tenants)}
-    kept = {who: of if (of := within(job, alone, who)) is not None else over for who, over in found.items() if over}
-    parts = [kept[who] for who in job.together.tenants if who in kept]
-    if None in kept and len(parts) == len(job.together.tenants) and (whole := joint(parts)) is not None:
+    kept = {}
+    for who in (None, *job.together.tenants):
+        if (of := _within(job, alone, who) or ratio(job.together.of(who), alone.of(who))) is not None:
+            kept[who] = of
+    parts = [of for who, of in kept.items() if who is not None]
+    whole = joint(parts)
+    if None in kept and len(parts) == len(job.together.tenants) and whole is not None and whole.within:
         # The node's errors are its tenants'.
-        kept[None] = whole.times(kept[None].value / whole.value) if whole.within else kept[None]
+        kept[None] = whole.times(kept[None].value / whole.value)
     return kept
 
 
-def within(job: JobSummary, alone: Side, tenant: str | None) -> Kept | None:
+def _within(job: JobSummary, alone: Side, tenant: str | None) -> Kept | None:
     """Return what a tenant keeps by the rounds, or the observations, of a single launch each, beside others and alone.
 
     None where there are several launches, or one has too few for an interval.
