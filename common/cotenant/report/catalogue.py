@@ -27,17 +27,13 @@ class CatalogueEntry:
     cmd: str
 
 
-def _grouped(value: float) -> str:
-    return f"{value:,.0f}"
-
-
 COLUMNS: Sequence[Column[CatalogueEntry]] = (
     Column("job", lambda entry: word(entry.job, "job"), left=True),
     Column("cells", lambda entry: number(entry.cells, str, "cells")),
     Column("item", lambda entry: word(entry.item, "item"), left=True),
-    Column("parameters", lambda entry: number(entry.parameters, _grouped, "parameters"), optional=True),
+    Column("parameters", lambda entry: number(entry.parameters, "{:,.0f}".format, "parameters"), optional=True),
     Column("data", lambda entry: word(entry.data, "data"), left=True),
-    Column("seconds", lambda entry: number(entry.seconds, _grouped, "seconds"), optional=True),
+    Column("seconds", lambda entry: number(entry.seconds, "{:,.0f}".format, "seconds"), optional=True),
     Column("what it trains", lambda entry: word(entry.trains, "trains"), left=True, words=True),
 )
 FIELDS = ("job", "cells", "item", "parameters", "data", "seconds", "trains")

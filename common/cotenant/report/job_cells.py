@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -32,9 +32,11 @@ def bound(job: JobSummary) -> str:
     return "host-bound" if 2 * sum("host_bound" in names for names in rules) > len(rules) else ""
 
 
-def job_verdict_cell(job: JobSummary) -> Cell:
-    values = {"worst_warning": worst_rule(job) or None, "audited": int(is_audited(job))}
-    return replace(verdict_cell(job.verdict, verdict_note(job)), values=values)
+def job_verdict_cell(job: JobSummary, anchors: Mapping[str, str]) -> Cell:
+    """Return a job's verdict, which leads to its worst warning's place among `anchors`."""
+    rule = worst_rule(job)
+    values = {"worst_warning": rule or None, "audited": int(is_audited(job))}
+    return replace(verdict_cell(job.verdict, verdict_note(job)), values=values, note_link=anchors.get(rule, ""))
 
 
 def verdict_cell(verdict: str, note: str) -> Cell:

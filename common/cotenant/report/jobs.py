@@ -20,6 +20,7 @@ from cotenant.report.grid import (
     Words,
     measured_columns,
     number,
+    place_columns,
     row,
     word,
 )
@@ -38,7 +39,6 @@ from cotenant.report.job_cells import (
     verdict_note,
     within_cell,
     worst_over_best_cell,
-    worst_rule,
 )
 from cotenant.report.kept import percents
 from cotenant.report.meters import device_load_percent
@@ -88,9 +88,8 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
 
     For programs there are also rows of the tenants, and a document with the findings, failures and notes.
     """
-    anchors = rule_anchors(summary.findings)
     once = all_measured_once(summary.jobs)
-    columns, groups = _columns(summary, targets or {}, anchors, once), []
+    columns, groups = _columns(summary, targets or {}, once), []
     for (suite, host), jobs in grouped(summary.jobs, lambda job: (job.suite, job.host)).items():
         rows = [each for job in jobs for each in (row(columns, job), *_tenant_records(job))]
         groups.append(RowGroup(rows, suite or "suite", _heading(jobs, host, once)))
@@ -123,25 +122,19 @@ def explanations(summary: Summary) -> list[str]:
     return [text for text, needed in shown.items() if needed]
 
 
-def _columns(
-    summary: Summary, targets: Mapping[str, Target], anchors: Mapping[str, str], once: bool
-) -> Sequence[Column[JobSummary]]:
+def _columns(summary: Summary, targets: Mapping[str, Target], once: bool) -> Sequence[Column[JobSummary]]:
+    anchors = rule_anchors(summary.findings)
     links = {job: f"job{index}" if job.rates else "" for index, job in enumerate(summary.jobs)}
     of_node: Sequence[Column[JobSummary]] = rate_columns(lambda job: job.node)
     rate, *of_launches = of_node
-    together = [job.overlap for job in summary.jobs if job.overlap is not None]
-    alike = len(set(together)) == 1
     return (
-        Column("suite", lambda job: word(job.suite), left=True, seen="files"),
-        Column("host", lambda job: word(job.host), left=True, seen="files"),
+        *place_columns(lambda job: job, "suite", "host"),
         Column("job", lambda job: Cell(job.label, _named(job) | _computed(job), link=links[job]), left=True),
         Column("each user", lambda job: Cell(tenant_rates(job)), left=True),
         Column("unit", lambda job: Cell(f"{job.unit}/s" if job.unit else ABSENT), left=True),
         Column("shared by", lambda job: word(str(job.sharers)) if shared(job) else Cell(), optional=True),
         Column("bound", lambda job: word(bound(job)) if bound(job) else Cell(), left=True, optional=True),
-        Column(
-            "verdict", lambda job: replace(job_verdict_cell(job), note_link=anchors.get(worst_rule(job), "")), left=True
-        ),
+        Column("verdict", lambda job: job_verdict_cell(job, anchors), left=True),
         replace(rate, heading="all users"),
         *(replace(column, optional=True) for column in of_launches if not once),
         Column(WITHIN, lambda job: within_cell(job, once), left=True, optional=True),
@@ -150,7 +143,7 @@ def _columns(
             "overlap",
             lambda job: number(job.overlap, at_most, "overlap"),
             optional=True,
-            seen="files" if alike else "everywhere",
+            seen="files" if len(_overlaps(summary.jobs)) == 1 else "everywhere",
         ),
         Column(
             "fairness",
@@ -171,10 +164,13 @@ def _columns(
 def _heading(jobs: Sequence[JobSummary], host: str, once: bool) -> str:
     """Return the facts of a table's jobs, with those that are the same in all its rows."""
     parts = [facts(jobs, host), "each measured once" if once else ""]
-    overlaps = {job.overlap for job in jobs if job.overlap is not None}
-    if len(overlaps) == 1:
+    if len(overlaps := _overlaps(jobs)) == 1:
         parts.append(f"all users ran together for {together_percent(*overlaps)} of the measured time")
     return "; ".join(filter(None, parts))
+
+
+def _overlaps(jobs: Sequence[JobSummary]) -> set[float]:
+    return {job.overlap for job in jobs if job.overlap is not None}
 
 
 def facts(jobs: Sequence[JobSummary], host: str) -> str:
@@ -246,13 +242,13 @@ def _document(job: JobSummary) -> dict[str, Any]:
         "launches": job.launches,
         "overlap": job.overlap,
         "device_load_percent": device_load_percent(job.members),
-        "node": None if job.node is None else asdict(job.node),
+        "node": job.node and asdict(job.node),
         "tenants": {name: asdict(estimate) for name, estimate in job.tenants.items()},
-        "evenness": None if job.evenness is None else asdict(job.evenness),
+        "evenness": job.evenness and asdict(job.evenness),
         "kept": kept or None,
         "compute": _computed(job) or None,
         "work": None if job.work is None else dict(job.work),
-        "doubt": None if job.doubt is None else {"rule": job.doubt.rule, "records": job.doubt.records},
+        "doubt": job.doubt and {"rule": job.doubt.rule, "records": job.doubt.records},
         "findings": dict(job.findings),
     }
 

@@ -29,26 +29,25 @@ class PasteLines:
 
 def paste_lines(found: Carried, machine: Machine) -> Iterator[PasteLines]:
     """Yield the lines for each tool that could keep it so."""
-    users, each = found.users, found.users // found.step
+    each = found.users // found.step
     memory_mib = None if found.memory_bytes is None else found.memory_bytes // MIB
     tasks = max(LEAST_TASKS, TASKS_OF_A_SESSION * ((found.alone and found.alone.processes) or 0))
-    held = [] if memory_mib is None else [f"MemoryMax={memory_mib}M"]
-    unit = "\n".join(["[Slice]", "CPUWeight=100", *held, f"TasksMax={tasks}"]) + "\n"
+    held = "" if memory_mib is None else f"MemoryMax={memory_mib}M\n"
+    unit = f"[Slice]\nCPUWeight=100\n{held}TasksMax={tasks}\n"
     yield PasteLines("systemd", "/etc/systemd/system/user-.slice.d/50-cotenant.conf", unit, checked_by_systemd(unit))
-    limit = [] if memory_mib is None else [f'c.SystemdSpawner.mem_limit = "{memory_mib}M"']
-    hub = [
-        'c.JupyterHub.spawner_class = "systemdspawner.SystemdSpawner"',
-        f"c.JupyterHub.active_server_limit = {users}",
-        *limit,
-        'c.SystemdSpawner.unit_extra_properties = {"CPUWeight": "100"}',
-    ]
-    yield PasteLines("JupyterHub", "jupyterhub_config.py", "\n".join(hub) + "\n", UNCHECKED)
+    limit = "" if memory_mib is None else f'c.SystemdSpawner.mem_limit = "{memory_mib}M"\n'
+    hub = (
+        'c.JupyterHub.spawner_class = "systemdspawner.SystemdSpawner"\n'
+        f"c.JupyterHub.active_server_limit = {found.users}\n{limit}"
+        'c.SystemdSpawner.unit_extra_properties = {"CPUWeight": "100"}\n'
+    )
+    yield PasteLines("JupyterHub", "jupyterhub_config.py", hub, UNCHECKED)
     yield _slurm(found, machine, each, memory_mib)
     if machine.accelerators:
         kind = "mps" if found.share.startswith("mps") else "timeSlicing"
-        plugin = ["version: v1", "sharing:", f"  {kind}:", "    resources:", "    - name: nvidia.com/gpu"]
-        text = "\n".join([*plugin, f"      replicas: {each}"]) + "\n"
-        yield PasteLines("Kubernetes", "configuration of NVIDIA's device plugin", text, UNCHECKED)
+        shared = f"    resources:\n    - name: nvidia.com/gpu\n      replicas: {each}\n"
+        plugin = f"version: v1\nsharing:\n  {kind}:\n{shared}"
+        yield PasteLines("Kubernetes", "configuration of NVIDIA's device plugin", plugin, UNCHECKED)
 
 
 def _slurm(found: Carried, machine: Machine, each: int, memory_mib: int | None) -> PasteLines:
@@ -56,10 +55,9 @@ def _slurm(found: Carried, machine: Machine, each: int, memory_mib: int | None) 
     whole_mib = (memory_mib or 0) * found.users or machine.memory_bytes // MIB
     generic = f" Gres=gpu:{devices},shard:{found.users}" if devices else ""
     limits = "" if memory_mib is None else f" DefMemPerNode={memory_mib} MaxMemPerNode={memory_mib}"
-    lines = [
-        "SelectType=select/cons_tres",
-        "SelectTypeParameters=CR_Core_Memory",
-        f"NodeName={machine.hostname} CPUs={processors} RealMemory={whole_mib}{generic}",
-        f"PartitionName=shared Nodes={machine.hostname} OverSubscribe=FORCE:{each}{limits}",
-    ]
-    return PasteLines("Slurm", "slurm.conf", "\n".join(lines) + "\n", checked_by_slurm(processors, whole_mib))
+    text = (
+        "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\n"
+        f"NodeName={machine.hostname} CPUs={processors} RealMemory={whole_mib}{generic}\n"
+        f"PartitionName=shared Nodes={machine.hostname} OverSubscribe=FORCE:{each}{limits}\n"
+    )
+    return PasteLines("Slurm", "slurm.conf", text, checked_by_slurm(processors, whole_mib))

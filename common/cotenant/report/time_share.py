@@ -11,7 +11,8 @@ from cotenant.report.summary import Summary
 from cotenant.results.columns import LAUNCH
 from cotenant.results.table import Rows
 
-_LAUNCH = ("hostname", "suite", "launch", "mix", "baseline", "start_time")
+_OF_LAUNCH = ("hostname", "suite", "mix", "baseline", "start_time")
+_SECONDS = ("lasted_s", "loaded_s", "observed_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +32,12 @@ def spent_of(summary: Summary) -> TimeSpent | None:
     records of these share its time.
     """
     whole = Rows(summary.records.table, [*summary.records.at, *summary.solos.at])
-    names = ("hostname", "suite", "mix", "baseline", "start_time", "end_time", "loaded_s", "observed_s")
     begin, end = (pl.col(name).str.to_datetime(strict=False, time_zone="UTC") for name in ("start_time", "end_time"))
-    rows = whole.columns(*names, launch=LAUNCH).with_columns(
-        lasted_s=(end - begin).dt.total_microseconds() / 1e6, loaded_s=pl.col("loaded_s").fill_null(0)
-    )
-    launches = rows.group_by(_LAUNCH).agg(pl.col("lasted_s", "loaded_s", "observed_s").max())
+    lasted_s = (end - begin).dt.total_microseconds() / 1e6
+    rows = whole.columns(*_OF_LAUNCH, *_SECONDS[1:], launch=LAUNCH, lasted_s=lasted_s)
+    launches = rows.group_by(*_OF_LAUNCH, "launch").agg(pl.col(_SECONDS).max())
     several = (pl.col("mix").fill_null("") != "") & (pl.len().over("hostname", "suite", "baseline", "start_time") > 1)
-    known = launches.filter(~several, pl.col("lasted_s") > 0).select(
-        pl.col("lasted_s"), pl.col("loaded_s"), pl.col("observed_s").fill_null(0)
-    )
-    spent = TimeSpent(*known.sum().row(0))
+    spent = TimeSpent(*launches.filter(~several, pl.col("lasted_s") > 0).select(_SECONDS).sum().row(0))
     return spent if 0 < spent.observed_s <= spent.loaded_s <= spent.lasted_s else None
 
 
