@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,8 +26,8 @@ DRIFT = Finding("drift", "warning", "The rate drifted. Look at clocks.", "")
 HOST = Finding("governor", "warning", "Processors save power. Set them.", "")
 
 
-def only(records: list[Record], **more: Any) -> JobSummary:
-    (job,) = summary_of(records, **more).jobs
+def only(records: list[Record]) -> JobSummary:
+    (job,) = summary_of(records).jobs
     return job
 
 
@@ -36,9 +35,9 @@ def test_one_job_says_each_users_rate_and_what_it_is_of() -> None:
     alone = [*launch("vae"), *solo("vae", mean_ms=450)]
     job = only(alone)
     rates = [estimate.rate for estimate in job.tenants.values()]
-    shares = job_shares(job) or pytest.fail("no shares")
-    kept = [share.value for share in shares.shares.values()]
-    assert kept == pytest.approx([rate / lone for rate, lone in zip(rates, _alone(job), strict=True)])
+    lone = [job.alone.of(tenant)[0] for tenant in job.tenants]
+    kept = [share.value for share in job_shares(job).shares.values()]
+    assert kept == pytest.approx([rate / of for rate, of in zip(rates, lone, strict=True)])
     expected = re.escape(f"vae: each user gets {rates[0]:.0f} and {rates[1]:.0f} image/s; each user keeps 90 % (")
     assert re.fullmatch(expected + r"\d\d to \d\d %\) of what it has alone\.", answer(summary_of(alone)))
     equal = answer(summary_of(launch("vae")))
@@ -46,17 +45,12 @@ def test_one_job_says_each_users_rate_and_what_it_is_of() -> None:
     assert "2 users share the same processors." in answer(summary_of(launch("vae", place={"sharers": 2})))
     single = answer(summary_of(launch("vae", tenants=1)))
     assert "its user gets" in single
-    assert "%" not in single
-    assert "alone" not in single
+    assert not any(word in single for word in ("%", "alone"))
     several = [100.0, 400.0, 300.0, 150.0, 200.0]
     uneven = [launch("vae", tenants=5, mean_ms=mean_ms)[tenant] for tenant, mean_ms in enumerate(several)]
     rates = [estimate.rate for estimate in only(uneven).tenants.values()]
     words = f"vae: each user gets {numbers.rate(min(rates))} ... {numbers.rate(max(rates))} image/s"
     assert answer(summary_of(uneven)).startswith(words), "of many users the lowest and the highest"
-
-
-def _alone(job: JobSummary) -> list[float]:
-    return [next(iter(job.alone.of(tenant).values())) for tenant in job.tenants]
 
 
 def suite(shares: Mapping[str, float], uids: Sequence[int], noise: float = 0.0, uneven: float = 0.0) -> list[Record]:
@@ -118,8 +112,7 @@ def test_without_a_reliable_answer_that_is_said_first() -> None:
 def test_a_job_without_neighbours_or_baseline_has_no_share() -> None:
     assert job_shares(only(launch("vae", tenants=1))) is None
     assert all(job_shares(job) is None for job in summary_of([scaling(1, 0), scaling(2, 0)]).jobs)
-    (one,) = (job_shares(only([*launch("vae", tenants=1), *solo("vae", tenants=1)])),)
-    assert one.of_alone
+    assert job_shares(only([*launch("vae", tenants=1), *solo("vae", tenants=1)])).of_alone
 
 
 def test_intervals_are_over_launches_or_labelled_as_of_one() -> None:
@@ -127,10 +120,10 @@ def test_intervals_are_over_launches_or_labelled_as_of_one() -> None:
     for share in shares.shares.values():
         assert (share.over, share.n) == ("observations", 20)
         assert share.interval[0] < share.value < share.interval[1]
-    several = job_shares(only([record for uid in range(3) for record in launch("vae", uid)]))
-    assert [(share.over, share.n) for share in several.shares.values()] == [("launches", 3)] * 2
-    two = job_shares(only([record for uid in range(2) for record in launch("vae", uid)]))
-    assert [share.interval for share in two.shares.values()] == [None, None]
+    for launches, known in ((3, True), (2, False)):
+        several = job_shares(only([record for uid in range(launches) for record in launch("vae", uid)]))
+        found = [(share.over, share.n, share.interval is not None) for share in several.shares.values()]
+        assert found == [("launches", launches, known)] * 2
 
 
 def test_launches_of_less_than_an_hour_are_said_to_know_no_other() -> None:
@@ -147,6 +140,8 @@ def test_the_worst_warning_is_the_doubt_and_what_others_took_is_worse_than_its_e
         job = only(launch("vae", findings=findings))
         assert (job.verdict, job.doubt.rule, job.doubt.records) == ("suspect", rule, 2)
     assert only(launch("vae")).verdict == "clean"
+    half = only([*launch("vae", 0), *lost("vae", 1)])
+    assert (half.verdict, half.doubt) == ("1/2 clean", None), "a launch that does not count raises no doubt of others"
     assert answer(summary_of(launch("vae", findings=(BUSY,)))).endswith(
         "It is suspect: While users were timed other work kept 3 of 8 processors busy."
     )
@@ -163,11 +158,6 @@ def test_the_worst_warning_is_the_doubt_and_what_others_took_is_worse_than_its_e
     assert doubts([]) == []
 
 
-def test_launches_that_do_not_count_raise_no_doubt_of_those_that_do() -> None:
-    job = only([*launch("vae", 0), *lost("vae", 1)])
-    assert (job.verdict, job.doubt) == ("1/2 clean", None)
-
-
 def test_thirty_jobs_stand_in_the_height_of_a_screen_and_the_fair_line_at_one() -> None:
     records = [record for number in range(30) for record in launch(f"job{number}")]
     rows = shares_of(summary_of(records))
@@ -176,9 +166,5 @@ def test_thirty_jobs_stand_in_the_height_of_a_screen_and_the_fair_line_at_one() 
     assert height / width * 1200 < 670
     assert all(f">job{number}<" in text for number in range(30))
     assert shares_picture(rows, "x") == text
-
-
-def test_shares_beyond_the_chart_stand_at_its_edge_with_their_number() -> None:
-    records = [*launch("vae"), *solo("vae", mean_ms=50)]
-    text = shares_picture(shares_of(summary_of(records)), "x")
-    assert re.search(r">10 · 10 %<|>9 · 9 %<|>10 · 9 %<", text)
+    beyond = shares_picture(shares_of(summary_of([*launch("vae"), *solo("vae", mean_ms=50)])), "x")
+    assert re.search(r">(10|9) · (10|9) %<", beyond), "a share beyond the chart has its number"

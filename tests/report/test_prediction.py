@@ -60,12 +60,10 @@ def found_in(records: list[Record]) -> list[Any]:
 def test_predictions_stand_beside_measured_pairs_with_their_error() -> None:
     (found,) = found_in([*of_pairs([*LOST]), *of_curves([*LOST])])
     assert (found.fit.error < 0.06 < found.fit.constant, len(found.pairs)) == (True, 9)
-    rows = rows_of(prediction_grid([found]))
-    for row in rows:
+    for row in rows_of(prediction_grid([found])):
         assert float(row["predicted"]) == pytest.approx(kept(row["victim"], row["neighbour"]), abs=0.2)
         assert float(row["error"]) == pytest.approx(float(row["predicted"]) - float(row["measured"]))
-    shown = text_of(prediction_grid([found]), width=120)
-    assert "On launches left out predictions err by " in shown
+    assert "On launches left out predictions err by " in text_of(prediction_grid([found]), width=120)
 
 
 def test_a_pair_that_was_not_measured_stands_beside_those_that_were() -> None:
@@ -85,8 +83,7 @@ def test_where_one_number_says_as_much_a_sentence_says_that_there_is_nothing_to_
     monkeypatch.setattr(sys.modules[__name__], "kept", lambda *pair: random.Random(f"chance {pair}").uniform(0.8, 1))
     (found,) = found_in(of_pairs([*LOST]))
     assert found.pairs == ()
-    shown = text_of(prediction_grid([found]), width=120)
-    assert "There is nothing to predict" in shown
+    assert "There is nothing to predict" in text_of(prediction_grid([found]), width=120)
 
 
 def test_no_prediction_without_measured_pairs(tmp_path: Path) -> None:

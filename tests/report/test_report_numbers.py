@@ -34,25 +34,18 @@ def test_a_rate_reads_as_what_it_is(value: float) -> None:
     assert len(text) <= 8 or value < 0.01 or value >= 1e15
 
 
-def test_shares() -> None:
+def test_shares_and_ratios() -> None:
     assert percent(0.0123) == "1.2 %"
     assert percent(math.nan) == at_most(math.nan) == "-"
     assert at_most(0.98999) == "0.989"
     assert at_most(1.0) == "1.000"
-
-
-def test_ratios() -> None:
     ratios = {1.0: "1.000", 0.93251: "0.933", 0.0123: "0.0123", 103.51: "104", 12.34: "12.3"}
     assert {value: ratio(value) for value in ratios} == ratios
 
 
 def test_a_mean_has_the_digits_that_its_error_bears() -> None:
-    shown = {
-        (7354.85, 0.0092): "7,355",
-        (7354.85, 0.2): "7,400",
-        (0.98064, 0.0004): "0.98064",
-        (0.98064, None): "0.981",
-    }
+    shown = {(7354.85, 0.0092): "7,355", (7354.85, 0.2): "7,400"}
+    shown |= {(0.98064, 0.0004): "0.98064", (0.98064, None): "0.981"}
     shown |= {(123456.7, 0.00001): "123,457", (2.0, 0.0): "2.00", (0.0, 0.1): "0", (0.00123456, 0.01): "0.00123"}
     for (mean, error), text in shown.items():
         assert borne(mean, error) == text

@@ -22,15 +22,15 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
         for records in (together, alone)
     ]
     records = [*together, *alone, *failed]
-    spent = spent_of(summary_of(records))
+    summary = summary_of(records)
+    spent = spent_of(summary)
     # Each lasted half a minute, also the one that failed, whose time is spent all the same.
     assert spent.lasted_s == pytest.approx(60 + 30 * bool(failed[0].start_time != failed[0].end_time))
     assert (spent.loaded_s, spent.observed_s) == pytest.approx((sum(loads), sum(seconds)))
     whole, share = (f"{100 * sum(seconds) / of:.0f} %" for of in (spent.lasted_s, sum(loads)))
     words = f"{whole} of {spent.lasted_s:.0f} s was measured ({share} of the time from GO to STOP)"
-    assert words in observed_words(summary_of(records))
-    assert words in text_of(*suite_grids(summary_of(records)), width=120)
-    assert words in page("A page", summary_of(records), {})
+    for text in (observed_words(summary), text_of(*suite_grids(summary), width=120), page("A page", summary, {})):
+        assert words in text
 
 
 def test_an_observation_across_a_border_holds_the_rest_of_its_tenant_and_counts_nowhere() -> None:
