@@ -9,7 +9,7 @@ from statistics import fmean
 
 from cotenant.report import numbers
 from cotenant.report.beside import MixBlock, PairMatrix, TenantBeside, pair_matrices
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, number, place_columns, row, word
+from cotenant.report.grid import BLANK, Cell, Column, Grid, Row, RowGroup, Words, number, place_columns, row, word
 from cotenant.report.kept import (
     OF_ENERGY,
     OF_N,
@@ -190,8 +190,7 @@ def pairs_grid(summary: Summary) -> Grid:
 def _cell(neighbour: str, line: Line) -> Cell:
     matrix, victim = line
     if victim == SUM:
-        total = matrix.noise(neighbour) if neighbour in matrix.jobs else None
-        return Cell() if total is None else Cell(numbers.ratio(total), style="bold")
+        return _total(matrix.noise(neighbour))
     measure = matrix.kept[victim].get(neighbour)
     if measure is None:
         return Cell()
@@ -201,8 +200,11 @@ def _cell(neighbour: str, line: Line) -> Cell:
 
 def _row_sum(line: Line) -> Cell:
     matrix, victim = line
-    total = None if victim == SUM else matrix.sensitivity(victim)
-    return Cell("" if victim == SUM else numbers.ABSENT) if total is None else Cell(numbers.ratio(total), style="bold")
+    return BLANK if victim == SUM else _total(matrix.sensitivity(victim))
+
+
+def _total(of: float | None) -> Cell:
+    return Cell() if of is None else Cell(numbers.ratio(of), style="bold")
 
 
 def _records(matrix: PairMatrix) -> Iterator[Row]:

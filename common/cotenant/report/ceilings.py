@@ -40,7 +40,7 @@ def ceilings(products: Iterable[Rows]) -> pl.DataFrame:
         _taken(members, "rate_items_s", "interval_high_items_s", "world_size")
         .filter(pl.col("world_size").fill_null(1) == 1)
         .group_by(SAME)
-        .agg(pl.col("rate_items_s").median().alias("ceiling"), pl.col("interval_high_items_s").max().alias("upper"))
+        .agg(ceiling=pl.col("rate_items_s").median(), upper=pl.col("interval_high_items_s").max())
         for members in products
     ]
     return pl.concat([pl.DataFrame(schema=_MOST), *highest]).sort("ceiling").unique(SAME, keep="last")

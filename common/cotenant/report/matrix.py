@@ -43,8 +43,8 @@ def matrix(
     device = pl.when(several_hosts).then(place).otherwise(pl.col("vcd").cast(pl.String))
     shares = rates.select("job", device, pl.col("mean", "least", "most") / pl.col("mean").max().over("job"))
     jobs: dict[str, dict[str, Shares]] = defaultdict(dict)
-    for job, name, *share in shares.iter_rows():
-        jobs[job][name] = (share[0], share[1], share[2])
+    for job, name, middle, least, most in shares.iter_rows():
+        jobs[job][name] = middle, least, most
     return sorted({name for of_job in jobs.values() for name in of_job}, key=_natural), jobs
 
 
@@ -90,11 +90,7 @@ def device_matrix(summary: Summary) -> tuple[list[str], Matrix]:
         for job in summary.jobs
         if not job.mix
     ]
-    return matrix(pl.concat(jobs), "rate_items_s", _geometric_mean) if jobs else ([], {})
-
-
-def _geometric_mean(rates: pl.Expr) -> pl.Expr:
-    return rates.log().mean().exp()
+    return matrix(pl.concat(jobs), "rate_items_s", lambda rates: rates.log().mean().exp()) if jobs else ([], {})
 
 
 def device_names(devices: Sequence[str], summary: Summary) -> list[str]:

@@ -117,7 +117,8 @@ def lines_below(
     yield from _first([((note, "dim"),) for note in notes], "notes of this kind")
     for finding in findings:
         if verbose or finding.severity != "info":
-            yield (f"{finding.severity}: ", STYLES[finding.severity]), (sentence(finding), ""), (_where(finding), "dim")
+            said = f"{finding.sentence} {finding.remedy}".strip() or finding.rule
+            yield (f"{finding.severity}: ", STYLES[finding.severity]), (said, ""), (_where(finding), "dim")
     infos = sum(finding.severity == "info" for finding in findings)
     if infos and not verbose:
         yield ((f"{many(infos, 'finding')} more for information: --html and --format json hold them.", "dim"),)
@@ -197,11 +198,6 @@ def _loss_words(alike: Sequence[Loss]) -> Words:
     return (where, "bold"), (f"{loss.outcome}: {printable(loss.message)}".removesuffix(": "), ""), (more, "dim")
 
 
-def sentence(finding: ReportedFinding) -> str:
-    """Return the first sentence of a finding with its remedy; its rule, where no more is known."""
-    return f"{finding.sentence} {finding.remedy}".strip() or finding.rule
-
-
 def _where(finding: ReportedFinding) -> str:
     """Return how many records have it, and of which jobs."""
     alike = "" if finding.alike else ", this the worst"
@@ -262,13 +258,14 @@ def losses_grid(losses: Sequence[Loss]) -> Grid:
         Column("uid", lambda loss: word(str(loss.run_id))),
         Column("user", lambda loss: word(loss.tenant)),
         Column("outcome", lambda loss: word(loss.outcome, style="bold red"), left=True),
-        Column("message", _message, left=True, words=True),
+        Column(
+            "message",
+            lambda loss: Cell(loss.message, note=f"({loss.aborted} more aborted with it)" if loss.aborted else ""),
+            left=True,
+            words=True,
+        ),
     )
     return table(columns, losses)
-
-
-def _message(loss: Loss) -> Cell:
-    return Cell(loss.message, note=f"({loss.aborted} more aborted with it)" if loss.aborted else "")
 
 
 def finding_counts(counts: Mapping[str, int]) -> str:

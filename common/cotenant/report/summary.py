@@ -136,7 +136,7 @@ class JobSummary:
     @property
     def doubts(self) -> tuple[str, ...]:
         """The rules of warnings: the worst of its launches that count, and all of those alone."""
-        return (*(() if self.doubt is None else (self.doubt.rule,)), *(() if self.alone is None else self.alone.doubts))
+        return (*([self.doubt.rule] if self.doubt else ()), *(self.alone.doubts if self.alone else ()))
 
     @property
     def shares(self) -> list[Kept]:
@@ -195,8 +195,7 @@ def summarise(records: Rows) -> Summary:
     newest = newest.filter(~SENSED)
     jobs, pressed = _with_doubts(_with_compute(jobs)), _with_doubts(pressed)
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
-    numbers = (newest.select(pl.col(AT).filter(pl.col("solo") == solo)).to_series() for solo in (False, True))
-    of_all, solos = (Rows(table, at.to_list()) for at in numbers)
+    of_all, solos = (Rows(table, newest.filter(pl.col("solo") == solo)[AT].to_list()) for solo in (False, True))
     whole = Rows(table, [*of_all.at, *solos.at])
     found, lost = tuple(reported_findings(whole)), tuple(losses(whole))
     return Summary(tuple(jobs), found, lost, tuple(notes), of_all, solos, tuple(pressed), under_pressure, in_duets)
