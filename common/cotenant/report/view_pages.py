@@ -54,7 +54,7 @@ def comparison_page(a: str, b: str, lines: SuiteComparison) -> str:
     if drawn:
         margin = max(line.comparison.margin for line in lines.lines if line.comparison is not None)
         pictures = [Picture(ratios(drawn, margin, "ratios"), "B / A", f"band: margin of {100 * margin:.1f} %")]
-    notes = ["".join(text for text, _ in words) for words in grid.notes]
+    notes = [lines.apart] if lines.apart else []
     return simple_page(
         f"B against A: {jobs}",
         f"A: {a}; B: {b}",
