@@ -122,12 +122,13 @@ def _next(found: Carried) -> str:
 
 def _beside(found: Carried) -> Iterator[str]:
     held = [pressed for pressed in found.pressures if pressed.standing is Standing.HELD]
-    for pressed in found.pressures:
-        if pressed not in held:
-            yield (
-                f"That is among users like these: beside one that takes all it can of {pressed.resource} the worst "
-                f"{_shown(pressed.estimate, found.requirement)}."
-            )
+    short = [
+        f"beside one that takes all it can of {each.resource} the worst {_shown(each.estimate, found.requirement)}"
+        for each in found.pressures
+        if each not in held
+    ]
+    if short:
+        yield f"That is among users like these: {', '.join(short)}."
     if held:
         yield f"It held beside a user that takes all it can of {' and of '.join(each.resource for each in held)}."
     if found.untried:
