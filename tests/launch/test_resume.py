@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import time
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,15 @@ from typing import Any
 import pytest
 
 from commands.calling import write
-from cotenant.launch.resume import _progress
+from cotenant.launch.output import Output
+from cotenant.launch.prepared import PreparedSuite
+from cotenant.launch.resume import _progress, begin
+from cotenant.machine.topology import discover
 from cotenant.results.journal import FILE, FIRST, Ended, Launched, Started, append, read_journal
+from launch.resolving import options
 from report.making import launch
 from results.made import NOON, hashes
-from tenants.suites import SUMS, Suites, job, script, until
+from tenants.suites import ROOT, SUMS, Suites, job, script, until
 
 NAMES = ("a", "b", "c")
 
@@ -109,6 +114,15 @@ def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(
     assert start is not None
     assert _progress(journal, start, [], tmp_path).finished == frozenset()
     assert {path.name for path in tmp_path.glob("*.json")} == set(files)
+
+
+def test_a_suite_by_blocks_goes_on_though_launches_alone_may_follow_it(tmp_path: Path) -> None:
+    words = ("--jobs", ROOT / "profiles/cpu.json", "--name", "vae", "--users", 2, "--isolation", "affinity")
+    suite = PreparedSuite(options(*words, "--outdir", tmp_path, "--resume", there=discover()), discover())
+    assert suite.expected != suite.starts
+    with closing(Output(tmp_path)) as output:
+        begin(suite.options, suite.expected, suite.backend.name, suite.machine.hostname, output)
+    suite.check()
 
 
 def test_without_a_beginning_it_begins(loose: Suites) -> None:

@@ -44,7 +44,7 @@ class PreparedSuite:
         options = self.options
         check_place(self.paths.output)
         if options.resume and (options.cluster is None or not options.cluster.node):
-            begun(options, self.starts, self.backend.name, self.machine.hostname)
+            begun(options, self.expected, self.backend.name, self.machine.hostname)
 
     def settle(self) -> None:
         """Go where the backend needs us: this program may begin anew, once, and not return. Raises IsolationError."""
