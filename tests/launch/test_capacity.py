@@ -169,7 +169,7 @@ def test_in_a_round_a_crowd_meets_before_and_behind_its_users_alone() -> None:
 def test_a_crowd_goes_by_the_steps_of_those_that_were_alone_and_ends_with_its_budget() -> None:
     crowded = CrowdSchedule(dict.fromkeys(range(4), 80 * MS), False, 1, (2,), 1, 20_000 * MS)
     assert max(block.lasting_ns for block in [*crowded.blocks(random.Random(1))][: crowded.opening]) <= 580 * MS
-    timed = crowded.timed({0: [10.0 * MS, 12.0 * MS, 11.0 * MS], 1: [], 3: [30.0 * MS]}, 0, 0)
+    timed = crowded.timed({0: [10.0 * MS, 12.0 * MS, 11.0 * MS], 1: [], 3: [30.0 * MS]}, 0)
     assert timed.steps_ns == {0: 11 * MS, 1: 11 * MS, 2: 11 * MS, 3: 30 * MS}
     longer = timed.with_crowd(4)
     assert longer is not None

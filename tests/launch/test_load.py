@@ -246,7 +246,7 @@ def test_pairs_go_by_the_steps_of_who_was_alone_once_all_were() -> None:
     schedule = PairSchedule({0: 50 * MS, 1: 50 * MS}, False, LEAST_ROUNDS, ((0, 1),))
     blocks = [*schedule.blocks(random.Random(0))]
     passed = [Passed(block, SECOND * at, SECOND * (at + 1)) for at, block in enumerate(blocks[:3])]
-    load._crowd, load._timed, load._budget_ns, followed = None, False, 60 * SECOND, list[PairSchedule]()
+    load._crowd, load._timed, followed = None, False, list[PairSchedule]()
     load._late_ns = time.perf_counter_ns() + 3600 * SECOND
     tenants = []
     for index in (0, 1):

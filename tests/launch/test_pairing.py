@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import chain, combinations, pairwise
 
 import pytest
@@ -136,26 +137,26 @@ def test_of_a_pair_blocks_count_in_which_it_met_and_the_nearest_turn_alone_of_ea
 
 def test_a_schedule_goes_by_the_steps_that_were_seen_alone_and_has_the_least_rounds_at_least() -> None:
     pairs = tuple(combinations(range(3), 2))
-    crowded = PairSchedule(dict.fromkeys(range(3), 400 * MS), False, LEAST_ROUNDS, pairs)
+    crowded = PairSchedule(dict.fromkeys(range(3), 400 * MS), False, LEAST_ROUNDS, pairs, 90_000 * MS)
     opening = [*crowded.blocks(random.Random(0))][: crowded.opening]
     assert all(block.lasting_ns == 900 * MS for block in opening), "an estimate that is far off costs little"
     seen = {0: [90 * MS, 100 * MS, 300 * MS], 1: [10 * MS], 2: []}
     day_ns = 86_400_000 * MS
-    timed = crowded.timed(seen, 90_000 * MS, day_ns)
+    timed = crowded.timed(seen, day_ns)
     assert timed.steps_ns == {0: 100 * MS, 1: 10 * MS, 2: 400 * MS}
-    assert crowded.timed({0: [MS], 1: [MS], 2: [MS]}, 90_000 * MS, day_ns).rounds > timed.rounds
-    assert crowded.timed({}, MS, day_ns).rounds == LEAST_ROUNDS
+    assert crowded.timed({0: [MS], 1: [MS], 2: [MS]}, day_ns).rounds > timed.rounds
+    assert replace(crowded, budget_ns=MS).timed({}, day_ns).rounds == LEAST_ROUNDS
 
 
 def test_who_is_too_slow_for_the_time_that_is_left_meets_nobody_and_the_others_keep_their_rounds() -> None:
     pairs = tuple(combinations(range(4), 2))
-    crowded = PairSchedule(dict.fromkeys(range(4), 100 * MS), False, LEAST_ROUNDS, pairs)
+    crowded = PairSchedule(dict.fromkeys(range(4), 100 * MS), False, LEAST_ROUNDS, pairs, 90_000 * MS)
     seen = {0: [5 * MS], 1: [20_000 * MS], 2: [5 * MS], 3: [30 * MS]}
-    timed = crowded.timed(seen, 90_000 * MS, 600_000 * MS)
+    timed = crowded.timed(seen, 600_000 * MS)
     assert timed.pairs == ((0, 2), (0, 3), (2, 3))
     assert timed.rounds >= LEAST_ROUNDS
     assert (timed.rounds + 1) * timed.round_ns <= 600_000 * MS
     assert len([*timed.blocks(random.Random(0))]) > timed.opening
-    nobody = crowded.timed(seen, 90_000 * MS, 1_000 * MS)
+    nobody = crowded.timed(seen, 1_000 * MS)
     assert nobody.pairs == ()
     assert len([*nobody.blocks(random.Random(0))]) == nobody.opening, "it is over once steps are known"

@@ -101,11 +101,6 @@ def by_blocks(
     return schedule, given
 
 
-def budget_of(budget_s: float | None, turns: int) -> int:
-    """Return the nanoseconds that a launch of so many tenants alone in a round may measure."""
-    return turns * BUDGET_NS if budget_s is None else round(budget_s * 1e9)
-
-
 def _schedule(
     tenants: Sequence[Tenant],
     steps_ns: Mapping[int, int],
@@ -116,15 +111,15 @@ def _schedule(
     """Return the schedule of as many rounds as the budget has time for; None where the least take twice as long."""
     shape = (steps_ns, any(tenant.spec.slice.accelerators for tenant in tenants), LEAST_ROUNDS)
     duets = {tenant.index: tenant.spec.duet.turn for tenant in tenants if tenant.spec.duet is not None}
+    usual_ns = DUET_BUDGET_NS if duets else (2 * len(pairs) or len(tenants)) * BUDGET_NS
+    budget_ns = usual_ns if budget_s is None else round(budget_s * 1e9)
     if duets:
         first, second = (frozenset(index for index, turn in duets.items() if turn == of) for of in (0, 1))
-        budget_ns = DUET_BUDGET_NS if budget_s is None else round(budget_s * 1e9)
         duet = DuetSchedule(*shape, (first, second))
         shorter = {tenant: step_ns // TOO_LONG for tenant, step_ns in steps_ns.items()}
         return within(duet, budget_ns) or within(replace(duet, steps_ns=shorter), budget_ns)
-    budget_ns = budget_of(budget_s, len(tenants))
     if crowd is not None:
         users = crowd.searcher.next_users() or len(tenants)
         return CrowdSchedule(*shape[:2], 1, (users,), crowd.slices, budget_ns)
     # How many rounds of pairs there are is known once their steps are: warming up all had the slices of two.
-    return PairSchedule(*shape, pairs) if pairs else within(Schedule(*shape), budget_ns)
+    return PairSchedule(*shape, pairs, budget_ns) if pairs else within(Schedule(*shape), budget_ns)

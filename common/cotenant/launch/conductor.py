@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.slice import Slice
 from cotenant.launch.duet import DuetSchedule
-from cotenant.launch.schedule import ALL, HOME, ONLY, TURN, WARM_UP_ROUNDS, Block, Passed, Schedule, is_late
+from cotenant.launch.schedule import ALL, HOME, LATEST_NS, ONLY, TURN, WARM_UP_ROUNDS, Block, Passed, Schedule
 from cotenant.launch.tenant import Tenant
 from cotenant.stats.kept import Spent
 
@@ -155,8 +155,9 @@ class Conductor:
         began_ns = time.process_time_ns()
         following = next(self._blocks, None)
         end_ns = self._clock_ns()
-        void = self._is_void or is_late(block, end_ns - self._start_ns)
-        self.conducted.passed.append(Passed(block, self._start_ns, end_ns, void))
+        # So much longer than planned that nobody knows who ran in it.
+        is_late = end_ns - self._start_ns > block.lasting_ns + LATEST_NS
+        self.conducted.passed.append(Passed(block, self._start_ns, end_ns, self._is_void or is_late))
         running = self.conducted.schedule.everybody if following is None else following.awake
         moving = [index for index, slot in running.items() if self._at[index] != slot]
         resting = [index for index in self._tenants if index not in running or index in moving]

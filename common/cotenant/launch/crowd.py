@@ -61,7 +61,7 @@ class CrowdSchedule(Schedule):
     def awake_ns(self) -> int:
         return self.budget_ns
 
-    def timed(self, seen_ns: Mapping[int, Sequence[float]], budget_ns: int, most_ns: int) -> CrowdSchedule:
+    def timed(self, seen_ns: Mapping[int, Sequence[float]], most_ns: int) -> CrowdSchedule:
         """Return the schedule by the steps alone that were seen: before GO all warm up at once.
 
         Who was not alone yet is the first one's equal.

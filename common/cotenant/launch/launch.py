@@ -23,6 +23,7 @@ from cotenant.isolation.backend import Backend, NotIsolatedError
 from cotenant.isolation.processes import families
 from cotenant.launch.admission import claim, most_connections, owner_of
 from cotenant.launch.allowances import Allowance, allowances, by_blocks
+from cotenant.launch.conductor import Conductor
 from cotenant.launch.crowd import Crowd
 from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import ASKED_LIMIT_S, USUAL_LIMITS, Limits, grace, late
@@ -170,8 +171,7 @@ class Launch:
     def _loop(self) -> tuple[TenantResult, ...]:
         self._begun_s = poll_s = time.monotonic()
         while any(tenant.alive for tenant in self._tenants):
-            measured = self._load is not None and self._phase is Phase.LOAD
-            self._events.turn(self._load.due_s() if measured and self._load is not None else READING_S)
+            self._events.turn(READING_S if self._load is None else self._load.due_s())
             self._agree()
             if any(tenant.lost for tenant in self._tenants):
                 self._wake()
@@ -181,7 +181,7 @@ class Launch:
                 # What is asked for behind STOP only some ranks would hear before they end, and wait for the others.
                 if self._phase is Phase.LOAD:
                     self._load.look(self._survivors(), time.perf_counter_ns())
-                    self._fail_unmoved(self._load)
+                    self._fail_unmoved()
             now_s = time.monotonic()
             if now_s >= poll_s + POLL_S:
                 poll_s = now_s
@@ -192,14 +192,19 @@ class Launch:
         return tuple(result_of(tenant, host) for tenant in self._tenants)
 
     def _wake(self) -> None:
-        """Let every tenant go on that a schedule holds still: before any is killed, and once one is lost."""
-        if self._load is not None:
-            self._load.stop_conducting()
+        """Let every tenant go on that a schedule holds still: it would not end when it is killed, nor finish when
+        others die."""
+        if (conductor := self._conductor) is not None:
+            conductor.stop()
 
-    def _fail_unmoved(self, load: MeasuredLoad) -> None:
+    @property
+    def _conductor(self) -> Conductor | None:
+        return None if self._load is None else self._load.conductor
+
+    def _fail_unmoved(self) -> None:
         """End whom the kernel did not let run where its block has it; what all have observed so far is kept."""
-        if load.unmoved is not None:
-            index, why = load.unmoved
+        if (conductor := self._conductor) is not None and conductor.unmoved is not None:
+            index, why = conductor.unmoved
             for tenant in self._tenants:
                 if tenant.index == index and not tenant.lost:
                     self._fails(tenant, ("not_isolated", f"Its schedule of pairs ended early: {why}."))
@@ -366,10 +371,8 @@ class Launch:
         link.close()
         culprit = owner_of([other for other in self._tenants if other is not tenant], link.peer)
         if culprit is not None and not culprit.lost:
-            sentence = f"Its process {who} has connected to the socket of user {tenant.index}."
-            self._kill([culprit], ("failed", sentence))
-            before_go = f"User {culprit.index} ended before GO (failed): {sentence}"
-            self._kill([other for other in self._tenants if other is not culprit], ("aborted", before_go))
+            self._kill([culprit], ("failed", f"Its process {who} has connected to the socket of user {tenant.index}."))
+            self._gone(culprit)
 
     def _read_links(self, tenant: Tenant) -> None:
         for link in [link for link in tenant.links if link.open]:

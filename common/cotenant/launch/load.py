@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from cotenant.isolation.slice import Slice
-from cotenant.launch.allowances import Allowance, budget_of
+from cotenant.launch.allowances import Allowance
 from cotenant.launch.conductor import Conductor
 from cotenant.launch.crowd import Crowd, CrowdSchedule, values_of
 from cotenant.launch.limits import Limits, after_stop
@@ -70,8 +70,6 @@ class MeasuredLoad:
         self.gos = {tenant: Go(self.t0_ns, each.most, settle_ns) for tenant, each in given.items()}
         self.enough = Enough(limits, self.gos, given)
         self._until_interval = limits.until_interval
-        turns = 2 * len(schedule.pairs) if isinstance(schedule, PairSchedule) else len(tenants)
-        self._budget_ns = budget_of(limits.budget_s, turns)
         self.audits = AuditRequests(
             min((each.least for each in given.values()), key=lambda a: a.repeat), tenants, peers
         )
@@ -80,7 +78,7 @@ class MeasuredLoad:
         """When the last tenant was done: whatever a tenant says, its load counts no longer."""
         self.work = WorkReadings(tenants)
         self.conductor: Conductor | None = None
-        self._timed = not isinstance(schedule, (PairSchedule, CrowdSchedule))
+        self._timed = schedule is None or not schedule.is_parted
         """Whether its schedule goes by steps that had a slice to themselves, where need be by those behind GO."""
         self._crowd = crowd
         if schedule is not None:
@@ -90,16 +88,6 @@ class MeasuredLoad:
     def due_s(self) -> float:
         """Return the seconds until something has to be done, whatever tenants send."""
         return READING_S if self.conductor is None else min(READING_S, self.conductor.due_s())
-
-    @property
-    def unmoved(self) -> tuple[int, str] | None:
-        """Which tenant the kernel did not let run where a block has it, and why."""
-        return None if self.conductor is None else self.conductor.unmoved
-
-    def stop_conducting(self) -> None:
-        """Let every tenant go on: who is held still would not end when it is killed, nor finish when others die."""
-        if self.conductor is not None:
-            self.conductor.stop()
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
         """Look at their messages, send them the answers, and see how much they work."""
@@ -133,7 +121,7 @@ class MeasuredLoad:
             self._timed = True
             seen_ns = {tenant.index: _steps_alone_ns(tenant, passed, self.gos[tenant.index]) for tenant in tenants}
             left_ns = max(0, self._late_ns - time.perf_counter_ns())
-            conductor.follow(schedule.timed(seen_ns, self._budget_ns, round(PAIRED * left_ns)))
+            conductor.follow(schedule.timed(seen_ns, round(PAIRED * left_ns)))
 
     def _go_on(self, conductor: Conductor, tenants: Collection[Tenant], crowd: Crowd) -> None:
         """Tell the round that ends to who searches, and add the one that is wanted next, if there is time for it."""
@@ -267,10 +255,7 @@ class Enough:
         if count >= self._due.get(tenant.index, 1):
             self._due[tenant.index] = count + 1 + count // LOOKS
             observations = tenant.ranks[0].observations[self._skip[tenant.index] :]
-            width = relative_half_width(
-                [row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in observations]
-            )
-            self._narrow[tenant.index] = width is not None and width <= self._share
+            self._narrow[tenant.index] = _has_width(observations, self._share)
         return self._narrow.get(tenant.index, False)
 
     def _kept_observations(self, tenant: Tenant) -> int:
@@ -289,8 +274,12 @@ def _is_narrow(rows: Sequence[Mapping[str, Any]], tenant: int, conductor: Conduc
     """Whether half the interval of the median beside all others, or in its turns, is at most such a share of it."""
     conducted = conductor.conducted
     found = places([(row["start_ns"], row["end_ns"]) for row in rows], conducted.passed, tenant, conducted.schedule)
-    kept = (row for row, place in zip(rows, found, strict=True) if place.kept and place.kind != ONLY)
-    width = relative_half_width([row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in kept])
+    return _has_width((row for row, place in zip(rows, found, strict=True) if place.kept and place.kind != ONLY), share)
+
+
+def _has_width(rows: Iterable[Mapping[str, Any]], share: float) -> bool:
+    """Whether half the interval of the median rate is known, and at most such a share of it."""
+    width = relative_half_width([row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in rows])
     return width is not None and width <= share
 
 

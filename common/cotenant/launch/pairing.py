@@ -39,13 +39,15 @@ class PairSchedule(Schedule):
     """
 
     pairs: tuple[Pair, ...]
+    budget_ns: int = 0
+    """The time of its rounds, which are the least where that is too short."""
 
     @property
     def is_parted(self) -> bool:
         return True
 
-    def timed(self, seen_ns: Mapping[int, Sequence[float]], budget_ns: int, most_ns: int) -> PairSchedule:
-        """Return the schedule by the steps of each tenant that were seen, of as many rounds as fit a budget.
+    def timed(self, seen_ns: Mapping[int, Sequence[float]], most_ns: int) -> PairSchedule:
+        """Return the schedule by the steps of each tenant that were seen, of as many rounds as fit its budget.
 
         Before GO all warm up at once, on the slices of two, so that their steps took several times as long. Who is so
         slow that the least rounds take more than `most_ns` meets nobody: it would cost the others their rounds.
@@ -57,7 +59,7 @@ class PairSchedule(Schedule):
             least = replace(least, pairs=tuple(pair for pair in least.pairs if slowest not in pair))
         if not least.pairs:
             return least
-        return within(least, min(max(budget_ns, least.total_ns), most_ns)) or least
+        return within(least, min(max(self.budget_ns, least.total_ns), most_ns)) or least
 
     def _turns(self, chance: random.Random) -> Sequence[Turn]:
         turns: list[Turn] = []

@@ -86,10 +86,6 @@ class Link:
     def fileno(self) -> int:
         return self._connection.fileno()
 
-    def life(self) -> Life | None:
-        """Return the process that connected, to see its end; None where it cannot be seen."""
-        return Life.of(self.peer)
-
     def receive(self) -> list[Message]:
         """Return the messages that can be read now, within limits. Raises ProtocolError, and then the link is closed.
 

@@ -213,11 +213,6 @@ def within(least: Made, budget_ns: int) -> Made | None:
     return replace(least, rounds=min(least.most_rounds, least.rounds + more))
 
 
-def is_late(block: Block, lasted_ns: int) -> bool:
-    """Whether a block lasted so much longer than planned that nobody knows who ran in it."""
-    return lasted_ns > block.lasting_ns + LATEST_NS
-
-
 def places(
     spans: Sequence[tuple[int, int]],
     passed: Sequence[Passed],

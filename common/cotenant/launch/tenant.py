@@ -18,6 +18,7 @@ from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, Re
 from cotenant.isolation.entry import start
 from cotenant.isolation.slice import Slice
 from cotenant.launch.environment import whole_environment
+from cotenant.launch.events import Life
 from cotenant.launch.rendezvous import Link, Listener, Rank, TakenError
 from cotenant.protocol.messages import Message, ProtocolError, rank_log
 from cotenant.results.record import Side
@@ -154,7 +155,7 @@ class Tenant:
         if number in self.ranks:
             raise TakenError(f"a second hello as rank {number}: RANK and WORLD_SIZE tell processes apart")
         # A tenant of one process ends with it, which is seen on our own child.
-        life = link.life() if world > 1 else None
+        life = Life.of(link.peer) if world > 1 else None
         rank = link.rank = self.ranks[number] = Rank(link, number, world, life, elsewhere=elsewhere)
         return rank
 

@@ -22,9 +22,8 @@ TURN_S = 60.0
 class _Turn:
     """`waits` for its turn, `has` it since a moment, is `over`; and is `released` when all are."""
 
-    state: Literal["waits", "has", "over"] = "waits"
+    state: Literal["waits", "has", "over", "released"] = "waits"
     since_s: float = 0.0
-    released: bool = False
 
 
 class Turns:
@@ -44,14 +43,11 @@ class Turns:
 
     def over(self, tenant: Tenant) -> None:
         """Its turn is over, or was lost before."""
-        turn = self._turns.setdefault(tenant.index, _Turn())
-        turn.state, turn.released = "over", False
+        self._turns[tenant.index] = _Turn("over")
         self.look()
 
     def look(self) -> None:
         """Pass on turns that have ended, also by death or dawdling."""
-        if not self._turns:
-            return
         for tenants in self._by_place():
             self._look(tenants)
 
@@ -68,21 +64,21 @@ class Turns:
 
     def _look(self, tenants: Sequence[Tenant]) -> None:
         expected = [tenant for tenant in tenants if not tenant.lost and not tenant.all_ranks("ready")]
-        turns = [self._turns.get(tenant.index) for tenant in expected]
-        for turn in turns:
-            if turn is not None and turn.state == "has" and self._now_s() >= turn.since_s + TURN_S:
+        asked = [(tenant, self._turns[tenant.index]) for tenant in expected if tenant.index in self._turns]
+        for _, turn in asked:
+            if turn.state == "has" and self._now_s() >= turn.since_s + TURN_S:
                 # It goes on by itself, as it does when it says that its turn is over.
-                turn.state, turn.released = "over", True
-        if None in turns or any(turn is not None and turn.state == "has" for turn in turns):
+                turn.state = "released"
+        if len(asked) < len(expected) or any(turn.state == "has" for _, turn in asked):
             return
-        for tenant, turn in zip(expected, turns, strict=True):
-            if turn is not None and turn.state == "waits":
+        for tenant, turn in asked:
+            if turn.state == "waits":
                 turn.state, turn.since_s = "has", self._now_s()
                 _send(tenant, "turn")
                 return
-        for tenant, turn in zip(expected, turns, strict=True):
-            if turn is not None and not turn.released:
-                turn.released = True
+        for tenant, turn in asked:
+            if turn.state == "over":
+                turn.state = "released"
                 _send(tenant, "turned")
 
 
