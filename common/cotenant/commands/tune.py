@@ -18,7 +18,7 @@ from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, Cotenant
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.launch.start import Options
 from cotenant.launch.tuned_file import check_target, write_tuned
-from cotenant.launch.tuning import KNOBS, Tuned, Tuner
+from cotenant.launch.tuning import KNOBS, Tuner
 from cotenant.machine.topology import Machine, discover
 from cotenant.report.tuning import LiveSearch, PlainSearch, search_grid
 from cotenant.results.store import check_place
@@ -115,17 +115,17 @@ def _tuners(jobs: Sequence[Job], options: Options, machine: Machine, knobs: Sequ
 
 
 def _tune(given: argparse.Namespace, options: Options, tuners: Mapping[str, Tuner]) -> int:
-    results: list[Tuned] = []
+    results: list[Tuner] = []
     left_s, status = given.budget, EXIT_PASSED
-    for name, tuner in tuners.items():
+    for name, tuned in tuners.items():
         if left_s <= 0:
             warn(f"{name}: the budget is spent; start again with a larger --budget to go on.")
             continue
         try:
             if not results:
-                tell(f"{tuner.tenancy}; records: {options.paths.output}")
+                tell(f"{tuned.tenancy}; records: {options.paths.output}")
             with _view(name, left_s) as view:
-                tuned = tuner.run(view, left_s)
+                tuned.run(view, left_s)
         except CotenantError as error:
             warn(f"{name}: left out: {error}")
             status = EXIT_FAILED

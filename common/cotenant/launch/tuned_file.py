@@ -9,7 +9,7 @@ from typing import Any
 
 from cotenant.errors import CotenantError
 from cotenant.launch.command import resolve_command
-from cotenant.launch.tuning import Tuned
+from cotenant.launch.tuning import Tuner
 from cotenant.results.store import check_place, write_named
 from cotenant.suite.decode import decode
 from cotenant.suite.variables import Value
@@ -19,7 +19,7 @@ OTHER_FILE = "--out names another file."
 INDENT = 1
 
 
-def write_tuned(path: Path, results: Sequence[Tuned], checkout: Path) -> None:
+def write_tuned(path: Path, results: Sequence[Tuner], checkout: Path) -> None:
     """Write the jobs that have a rate. Raises CotenantError where there is no place for the file."""
     entries = [_entry(path, tuned, checkout) for tuned in results]
     write_named(path, json.dumps(entries, indent=INDENT).encode() + b"\n", OTHER_FILE)
@@ -40,14 +40,14 @@ def check_target(path: Path, source: Path) -> None:
         raise CotenantError(f"{path} is there, and no search has written it.", OTHER_FILE)
 
 
-def changes(tuned: Tuned) -> dict[str, list[Value | None]]:
+def changes(tuned: Tuner) -> dict[str, list[Value | None]]:
     """Return the changes of the search: each flag with the job's own value, None where it has none, and the new one."""
     before = dict(tuned.base.args)
     after = {flag: values[0] for flag, values in tuned.job.args}
     return {flag: [before.get(flag), value] for flag, value in after.items() if before.get(flag) != value}
 
 
-def _entry(path: Path, tuned: Tuned, checkout: Path) -> dict[str, Any]:
+def _entry(path: Path, tuned: Tuner, checkout: Path) -> dict[str, Any]:
     job = tuned.job
     entry: dict[str, Any] = {
         "name": job.name,
@@ -64,7 +64,7 @@ def _entry(path: Path, tuned: Tuned, checkout: Path) -> dict[str, Any]:
     return entry | {"tuned": _history(tuned)}
 
 
-def _command(path: Path, tuned: Tuned, checkout: Path) -> str:
+def _command(path: Path, tuned: Tuner, checkout: Path) -> str:
     """Return the job's command as it is, where it names the same program beside the new file; else its whole path."""
     try:
         same = resolve_command(tuned.base.job.cmd, tuned.base.job.name, path.absolute(), checkout) == tuned.command
@@ -73,7 +73,7 @@ def _command(path: Path, tuned: Tuned, checkout: Path) -> str:
     return tuned.base.job.cmd if same else str(tuned.command)
 
 
-def _history(tuned: Tuned) -> dict[str, Any]:
+def _history(tuned: Tuner) -> dict[str, Any]:
     search, first = tuned.search, tuned.records[0]
     won = search.gain
     known, settings = estimates(search.trials), []

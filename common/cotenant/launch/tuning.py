@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from statistics import median
 from typing import Protocol
 
@@ -53,30 +52,12 @@ class TuningObserver(Observer, Protocol):
         """A warning."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tuned:
-    """The result of a search: the job in its best setting, and how it was found. `ended`: why the search did.
-
-    `base` is the job's own cell, `command` its program, `suite` the job file's name, `tenancy` the slices in words.
-    """
-
-    base: JobCell
-    command: Path
-    suite: str
-    tenancy: str
-    search: Search
-    unit: str
-    records: tuple[Record, ...]
-    ended: str
-
-    @property
-    def job(self) -> Job:
-        """The job in the best setting."""
-        return with_setting(self.base, self.search.best, self.search.space.base)
-
-
 class Tuner:
-    """Searches one job in a directory of its own, `options.paths.output`, on the slices that `options` ask for."""
+    """Searches one job in a directory of its own, `options.paths.output`, on the slices that `options` ask for.
+
+    `base` is the job's own cell, `command` its program, `suite` the job file's name, `tenancy` the slices in words;
+    `ended` says why the search did.
+    """
 
     def __init__(self, options: Options, machine: Machine, job: Job, knobs: Sequence[str]) -> None:
         """Raises CotenantError for a job that cannot be started here, or names no batch size."""
@@ -89,7 +70,7 @@ class Tuner:
             raise CotenantError(f"{job.name} has several cells.", "Tune a job file in which each is a job of its own.")
         if not size:
             raise CotenantError(f"{job.name} names no batch size.", f"Add {BATCH_FLAGS[0]} to its arguments.")
-        self.cell, self.command, self.tenancy = start.cell, start.command, tenancy(suite)
+        self.base, self.command, self.tenancy = start.cell, start.command, tenancy(suite)
         processors = len(start.specs[0].slice.processors)
         space = Space(
             base=Setting(size),
@@ -99,27 +80,22 @@ class Tuner:
             longest_step_s=LONGEST_STEP_S,
         )
         self.search = Search(space)
-        self.unit, self._records = "", list[Record]()
+        self.suite, self.unit, self.ended, self.records = options.suite.name, "", "", list[Record]()
 
-    def run(self, observer: TuningObserver, until_s: float) -> Tuned:
+    @property
+    def job(self) -> Job:
+        """The job in the best setting."""
+        return with_setting(self.base, self.search.best, self.search.space.base)
+
+    def run(self, observer: TuningObserver, until_s: float) -> None:
         """Search until it ends, somebody interrupts it, or so many seconds were spent, breaks not counted.
 
         Raises CotenantError where the job itself has no rate, for whatever reason but its memory.
         """
         try:
-            ended = self._search(observer, until_s)
+            self.ended = self._search(observer, until_s)
         except KeyboardInterrupt:  # between two launches; in one its runner sees the signal
-            ended = "interrupted"
-        return Tuned(
-            self.cell,
-            self.command,
-            self._options.suite.name,
-            self.tenancy,
-            self.search,
-            self.unit,
-            tuple(self._records),
-            ended,
-        )
+            self.ended = "interrupted"
 
     def _search(self, observer: TuningObserver, until_s: float) -> str:
         """Launch setting after setting; return why that ended."""
@@ -137,10 +113,10 @@ class Tuner:
 
     def _launched(self, uid: int, setting: Setting, observer: TuningObserver) -> tuple[list[Record], str | None]:
         """Return the records of a launch, from an earlier start of this search where it ended then."""
-        job = with_setting(self.cell, setting, self.search.space.base)
+        job = with_setting(self.base, setting, self.search.space.base)
         options = replace(self._options, jobs=(job,), uid=uid)
         suite = PreparedSuite(options, self._machine)
-        before = earlier(options, suite.starts, suite.backend.name, self._machine.hostname)
+        before = earlier(options, suite.expected, suite.backend.name, self._machine.hostname)
         if before is not None and before.finished:
             return before.records, None
         if before is not None:
@@ -150,13 +126,13 @@ class Tuner:
         return result.records, result.interrupted
 
     def _take(self, setting: Setting, records: Sequence[Record]) -> None:
-        self._records += records
-        trial = trial_of(setting, records, self._records[0], self.search.space.base)
+        self.records += records
+        trial = trial_of(setting, records, self.records[0], self.search.space.base)
         self.search.take(trial)
         self.unit = self.unit or next((record.unit for record in records if record.unit), "")
         if len(self.search.trials) == 1 and trial.rate is None and not trial.too_large:
             raise CotenantError(
-                f"{self.cell.job.name} has no rate as it is: {trial.outcome}: {trial.message}",
+                f"{self.base.job.name} has no rate as it is: {trial.outcome}: {trial.message}",
                 "Mend that first: --dry and doctor say more.",
             )
 
