@@ -29,8 +29,7 @@ def claim(tenant: Tenant, tenants: Collection[Tenant], pid: int, user: int) -> C
     """
     if not pid:
         return Claim.UNPROVEN if user == os.geteuid() else Claim.STRANGER
-    owner = descent(pid, {each.index: each.process.pid for each in tenants if each.alive})
-    if owner is not None:
+    if (owner := _leader(pid, tenants)) is not None:
         return Claim.OWN if owner == tenant.index else Claim.STRANGER
     if tenant.live.entry.procs_files:
         return Claim.OWN if is_within(tenant, pid) else Claim.STRANGER
@@ -40,8 +39,15 @@ def claim(tenant: Tenant, tenants: Collection[Tenant], pid: int, user: int) -> C
 
 def owner_of(tenants: Collection[Tenant], pid: int) -> Tenant | None:
     """Return the tenant of which a process certainly is; None where it is of none, or where that cannot be seen."""
-    number = descent(pid, {each.index: each.process.pid for each in tenants if each.alive}) if pid else None
-    return next((each for each in tenants if each.index == number or (pid and is_within(each, pid))), None)
+    if not pid:
+        return None
+    number = _leader(pid, tenants)
+    return next((each for each in tenants if each.index == number or is_within(each, pid)), None)
+
+
+def _leader(pid: int, tenants: Collection[Tenant]) -> int | None:
+    """Return which living tenant's first process is an ancestor of this one, or led its session."""
+    return descent(pid, {each.index: each.process.pid for each in tenants if each.alive})
 
 
 def is_within(tenant: Tenant, pid: int) -> bool:

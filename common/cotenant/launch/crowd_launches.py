@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -39,7 +41,7 @@ class SuiteLaunches:
         """Raises CotenantError for a job that cannot be started here, or has several cells."""
         self.step, self.mode = options.slices or 1, options.share
         self._options, self._machine, self._requirement, self.tell = options, machine, requirement, tell
-        self._uids: dict[str, int] = {}
+        self._uids: dict[str, Iterator[int]] = defaultdict(itertools.count)
         self._suite = PreparedSuite(self._of_users(self.step), machine)
         start, *others = self._suite.starts
         (job,) = options.jobs
@@ -133,17 +135,13 @@ class SuiteLaunches:
         """Return the records of one launch. Raises KeyboardInterrupt where a signal ends it, CotenantError."""
         limits = replace(options.limits, budget_s=budget_s, at_least_s=0.0)
         paths = replace(options.paths, output=options.paths.output / folder)
-        options = replace(options, limits=limits, paths=paths, uid=self._next_uid(folder))
+        options = replace(options, limits=limits, paths=paths, uid=next(self._uids[folder]))
         suite = PreparedSuite(options, self._machine)
         suite.settle()
         result = SuiteRun(suite, self.tell).run()
         if result.interrupted:
             raise KeyboardInterrupt(result.interrupted)
         return result.records
-
-    def _next_uid(self, folder: str) -> int:
-        self._uids[folder] = self._uids.get(folder, -1) + 1
-        return self._uids[folder]
 
 
 def _use_of(records: Sequence[Record], users: int) -> CrowdUse:

@@ -71,8 +71,8 @@ def _seen(
     own: Mapping[str, Any],
 ) -> str:
     """Return the mode that a tenant was in; without a driver's word it is taking turns."""
-    if mps is True and _is_capped(own):
-        return f"mps:{_percent(percent, own)}"
+    if mps is True and (seen := _percent(percent, own)) is not None:
+        return f"mps:{seen}"
     if mps is True:
         # A part of all of them is no part that could be seen.
         return "mps:100" if percent == 100 else "mps"
@@ -83,14 +83,13 @@ def _seen(
     return "time" if sharers > 1 or own.get("memory_fraction") is not None else "exclusive"
 
 
-def _is_capped(own: Mapping[str, Any]) -> bool:
+def _percent(requested: int | None, own: Mapping[str, Any]) -> int | None:
+    """Return the percentage as it was asked for, where the multiprocessors are as many as that gives; else theirs.
+
+    None where they are all that there are, or nobody knows."""
     mine, whole = own.get("multiprocessors"), own.get("device_multiprocessors")
-    return isinstance(mine, int) and isinstance(whole, int) and mine < whole
-
-
-def _percent(requested: int | None, own: Mapping[str, Any]) -> int:
-    """Return the percentage as it was asked for, where the multiprocessors are as many as that gives; else theirs."""
-    mine, whole = int(own["multiprocessors"]), int(own["device_multiprocessors"])
+    if not isinstance(mine, int) or not isinstance(whole, int) or mine >= whole:
+        return None
     if requested is not None and abs(mine - whole * requested / 100) <= GROUP:
         return requested
     return round(100 * mine / whole)

@@ -94,12 +94,13 @@ def added_environment(
     if slice_.device_share is not None:
         added |= share_variables(slice_.device_share, socket_path.parent / MPS)
     added |= {name: expand_variables(value, variables) for name, value in cell.job.env}
-    added[RUN_VARIABLE] = str(run)
-    added[TENANT_VARIABLE] = str(slice_.tenant)
-    added[SOCKET_VARIABLE] = str(socket_path)
-    added[LOG_VARIABLE] = str(log)
-    added[GROUP_VARIABLE] = cell.job.group
-    return added
+    return added | {
+        RUN_VARIABLE: str(run),
+        TENANT_VARIABLE: str(slice_.tenant),
+        SOCKET_VARIABLE: str(socket_path),
+        LOG_VARIABLE: str(log),
+        GROUP_VARIABLE: cell.job.group,
+    }
 
 
 def share_variables(part: DeviceShare, mps: Path) -> dict[str, str]:
@@ -164,11 +165,6 @@ def whole_environment(added: Mapping[str, str], slice_: Slice) -> dict[str, str]
     if slice_.device_share is not None:
         left_out.update(name for name in os.environ if name.startswith("CUDA_MPS_"))
     return {name: value for name, value in os.environ.items() if name not in left_out} | dict(added)
-
-
-def seed_of(group: str, uid: int, tenants: int, tenant: int) -> int:
-    """Return the seed that is appended to a tenant's arguments; no two tenants share one."""
-    return uid + tenants if group == "all" else uid + (tenant + 1) * 100
 
 
 def free_ports(count: int) -> int:

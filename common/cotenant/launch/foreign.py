@@ -33,12 +33,6 @@ def supervised(foreign: Foreign, command: Path, tenant: int) -> list[str]:
     return [sys.executable, "-I", "-S", supervise.__file__, str(command), *foreign.words_of(tenant)[1:]]
 
 
-def beside(socket: Path) -> Path:
-    """Return the temporary directory of a tenant: below it a socket of multiprocessing has a path that is short enough
-    for the kernel, as below the caller's own."""
-    return socket.with_name(f"d{socket.name}")
-
-
 def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, temporary: Path) -> dict[str, str]:
     """Return such a tenant's variables beyond the caller's environment: PATH and interpreter are as they were."""
     jobs = {name for name in VARIABLES if name not in MEETING}

@@ -56,8 +56,14 @@ class Limits:
 
     def policies(self) -> dict[str, str | float]:
         """Return the part that a record names: it decides how much is measured and kept."""
-        named = {"on_oom": self.on_oom, "budget_s": self.budget_s, "until_interval": self.until_interval}
-        named |= {"settle_s": self.settle_s or None, "at_least_s": self.at_least_s or None, "at_most_s": self.at_most_s}
+        named = {
+            "on_oom": self.on_oom,
+            "budget_s": self.budget_s,
+            "until_interval": self.until_interval,
+            "settle_s": self.settle_s or None,
+            "at_least_s": self.at_least_s or None,
+            "at_most_s": self.at_most_s,
+        }
         return {name: value for name, value in named.items() if value is not None}
 
     def given(self, ranks: Collection[Rank]) -> Amount:

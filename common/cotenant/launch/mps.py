@@ -70,14 +70,14 @@ class MpsDaemon:
         program = control_program()
         log = Path(self._variables["CUDA_MPS_LOG_DIRECTORY"])
         log.mkdir(mode=0o700, parents=True, exist_ok=True)
-        entry = SliceEntry(shm_bytes=self._shm_bytes)
         ours, theirs = socket.socketpair()
         ours.settimeout(START_LIMIT_S)
         with ours, theirs, _start_log(log) as output:
             environment = self._environment | {DAEMON_VARIABLE: self._run}
+            entry = SliceEntry(shm_bytes=self._shm_bytes)
             process = start(entry, theirs.fileno(), output.fileno(), [program, "-d"], environment)
             try:
-                self._release(ours, process.pid, bool(entry.shm_bytes))
+                self._release(ours, process.pid)
                 status = process.wait(START_LIMIT_S)
                 if status:
                     raise NotIsolatedError(f"{CONTROL} -d ended with status {status}: {self._last_words()}")
@@ -116,12 +116,12 @@ class MpsDaemon:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_MPS_")}
         return inherited | self._devices | self._variables | {RUN_VARIABLE: self._run}
 
-    def _release(self, channel: socket.socket, pid: int, has_namespace: bool) -> None:
+    def _release(self, channel: socket.socket, pid: int) -> None:
         """Let the process that has entered become the daemon, once we hold the mount namespace that it has made."""
         word = channel.recv(4096).decode(errors="replace").strip()
         if word != "in":
             raise NotIsolatedError(f"{CONTROL} cannot be started: {word}")
-        if has_namespace:
+        if self._shm_bytes:
             self._namespace = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         channel.send(b"1")
 

@@ -8,7 +8,7 @@ import dataclasses
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.util import find_spec
 from itertools import accumulate
@@ -107,19 +107,14 @@ def loader_bytes(starts: Iterable[Start]) -> int:
     An estimate by the commands' own numbers, for programs that import something that decodes images: what the others
     hand over is small.
     """
-    return max((sum(_prefetched_bytes(words) for words in _decoding(start)) for start in starts), default=0)
+    return max(map(_prefetched_bytes, starts), default=0)
 
 
-def _decoding(start: Start) -> Iterator[Sequence[str]]:
-    """Yield the commands of the tenants that decode images."""
-    for program, spec in zip(start.programs, start.specs, strict=True):
-        if _decodes_images(program.command.parent):
-            yield spec.command
-
-
-def _prefetched_bytes(command: Sequence[str]) -> int:
-    workers, batch = number_behind(command, *WORKERS_FLAGS), number_behind(command, *BATCH_FLAGS)
-    return workers * PREFETCHED * batch * IMAGE_BYTES
+def _prefetched_bytes(start: Start) -> int:
+    tenants = zip(start.programs, start.specs, strict=True)
+    decoding = (spec.command for program, spec in tenants if _decodes_images(program.command.parent))
+    batches = (number_behind(words, *WORKERS_FLAGS) * number_behind(words, *BATCH_FLAGS) for words in decoding)
+    return sum(batches) * PREFETCHED * IMAGE_BYTES
 
 
 @cache

@@ -16,7 +16,7 @@ def device_line(made: Plan, launches: int, class_name: str | None = None, strang
     devices = list(dict.fromkeys(device for slice_ in made.slices for device in slice_.accelerators))
     if not devices:
         return ""
-    models = listed_models([device.name for device in devices])
+    models = ", ".join(f"{count} x {name}" for name, count in Counter(device.name for device in devices).items())
     memory = min(device.memory_bytes for device in devices)
     name = class_name or memory_class(made.device_share_bytes)
     sizes = f"batch sizes of {name}" if name else "no batch sizes for that"
@@ -25,11 +25,6 @@ def device_line(made: Plan, launches: int, class_name: str | None = None, strang
         f"{models} of {gib(memory) if memory else 'unknown memory'}, {sizes}: {_sharing(made.slices)}{beside}; "
         f"{many(launches, 'launch', 'es')}"
     )
-
-
-def listed_models(names: Sequence[str]) -> str:
-    """Return `8 x NVIDIA H100, 1 x NVIDIA A100`."""
-    return ", ".join(f"{count} x {name}" for name, count in Counter(names).items())
 
 
 def _sharing(slices: Sequence[Slice]) -> str:

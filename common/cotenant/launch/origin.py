@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,11 @@ def origin_of(pid: int) -> dict[str, Any]:
     Each with its SHA-256 and who set it: the caller, whose environment every tenant inherits, or the program, which is
     any script before it. Nothing is known of a process that cannot be looked into.
     """
-    there, caller = _variables(pid), os.environ
+    there = _variables(pid)
     variables = {
         name: {
             "sha256": "" if is_confidential(name) else _sha256(os.fsencode(value)),
-            "set_by": _setter(name, value, caller),
+            "set_by": _setter(name, value),
         }
         for name, value in sorted(there.items())
         if name.startswith(LOADERS) and (name != "PYTHONPATH" or _places(value))
@@ -46,15 +46,15 @@ def origin_of(pid: int) -> dict[str, Any]:
 
 
 def _described(file: Path, content: bytes, path: str) -> dict[str, str]:
-    digest, set_by = _sha256(content), _setter("PYTHONPATH", path, os.environ)
+    digest, set_by = _sha256(content), _setter("PYTHONPATH", path)
     ours = OWN.relative_to(SOURCE_ROOT).as_posix() if digest == _sha256(OWN.read_bytes()) else ""
     return {"sha256": digest, "set_by": set_by, "ours": ours}
 
 
-def _setter(name: str, value: str, caller: Mapping[str, str]) -> str:
+def _setter(name: str, value: str) -> str:
     if name == "PYTHONPATH":
-        return CALLER if set(_places(value)) <= set(_places(caller.get(name, ""))) else PROGRAM
-    return CALLER if caller.get(name) == value else PROGRAM
+        return CALLER if set(_places(value)) <= set(_places(os.environ.get(name, ""))) else PROGRAM
+    return CALLER if os.environ.get(name) == value else PROGRAM
 
 
 def _places(path: str) -> list[str]:

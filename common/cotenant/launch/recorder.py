@@ -19,11 +19,10 @@ from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.resume import begin
 from cotenant.launch.start import Start
 from cotenant.results.journal import Challenged, Ended, Launched, now
-from cotenant.results.record import cell_of, why_no_blocks
+from cotenant.results.record import Record, cell_of, why_no_blocks
 
 if TYPE_CHECKING:
     from cotenant.challenge.vendor import Buyer
-    from cotenant.results.record import Record
 
 
 class Recorder:

@@ -17,7 +17,6 @@ from cotenant.confidential import Conceal, words_without
 from cotenant.finding import Finding, error
 from cotenant.isolation.backend import Backend, expected, unenforced_of
 from cotenant.isolation.choose import enabled_by
-from cotenant.isolation.slice import Slice
 from cotenant.launch.across import described, load_of
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.crowd import CrowdSchedule
@@ -42,7 +41,7 @@ from cotenant.results.decoded import list_of, mapping_of
 from cotenant.results.record import NO_BLOCKS, Blocks, DuetPart, Enclosed, Observed, Record, Side
 from cotenant.stats.duet import DuetRatio, ratio_of, together
 from cotenant.stats.kept import BlockSum
-from cotenant.stats.tenants import Span, common_load, work_beside
+from cotenant.stats.tenants import common_load, work_beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,9 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
     loads = [statement.load() for statement in statements if statement.observations]
     loads += [load for node in result.nodes if (load := load_of(node)) is not None]
     beside = _work_beside(result, statements, gos[0], start)
-    together = _common_load(loads, gos[0], start.sharers)
+    # Those that share processors compete from t0 on, whoever gets the first turn. Those that settle step from t0 on: in
+    # whole observations, so that the first that counts begins up to one of them later than its neighbours'.
+    together = common_load(loads, _loaded_since(gos[0], start.sharers)) if loads else (0, 0)
     common = Common(
         started=result.started,
         ended=result.ended,
@@ -138,15 +139,6 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         )
         for number, (tenant, statement) in enumerate(zip(result.tenants, statements, strict=True))
     ]
-
-
-def _common_load(loads: Sequence[Span], go: Go | None, sharers: int) -> Span:
-    """Return when all tenants ran.
-
-    Those that share processors compete from t0 on, whoever gets the first turn. Those that settle step from t0 on: in
-    whole observations, so that the first that counts begins up to one of them later than its neighbours'.
-    """
-    return common_load(loads, _loaded_since(go, sharers)) if loads else (0, 0)
 
 
 def _loaded_since(go: Go | None, sharers: int) -> int | None:
@@ -228,12 +220,6 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
     )
 
 
-def _stated(tenant: TenantResult) -> dict[str, Any]:
-    """Return the facts on a program of `exec` that need no question to it."""
-    foreign = tenant.spec.foreign
-    return {} if foreign is None else {"arguments": foreign.arguments, "version": ""}
-
-
 def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int) -> list[Observed]:
     """Return the observations with the block that each lies in."""
     spans = [(made.start_ns, made.end_ns) for made in observations]
@@ -259,7 +245,9 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
     elsewhere = {number: rows for node in nodes for number, rows in node.observations.items()}
     own = {number: rank.observations for number, rank in ranks.items()}
     observations, by_rank = observed_by_ranks(elsewhere | own)
-    blocks, part = None, first.work | (first.record or {}) | _stated(tenant)
+    blocks, part = None, first.work | (first.record or {})
+    if tenant.spec.foreign is not None:
+        part |= {"arguments": tenant.spec.foreign.arguments, "version": ""}
     if conducted is not None:
         blocks = _blocks(conducted, tenant.spec.slice.tenant)
         observations = _placed(observations, conducted, tenant.spec.slice.tenant)
@@ -327,7 +315,7 @@ def _place(
         ),
         group=program.cell.job.group,
         run_class="tuned" if program.cell.job.tuned else "base",
-        vcd=visible_devices(slice_),
+        vcd=",".join(str(device.index) for device in slice_.accelerators) or str(slice_.tenant),
         hostname=facts.machine["hostname"],
         cpu_cores=len(slice_.processors),
         devices=len(slice_.accelerators),
@@ -367,8 +355,3 @@ def _duet_ratio(result: LaunchResult, statements: Sequence[Statement]) -> DuetRa
     both = [(together(sides["A"]), together(sides["B"])) for sides in slices.values()]
     rounds = {one.block.index: one.block.round for one in result.conducted.passed}
     return ratio_of(both, rounds, result.conducted.schedule.round_ns / 1e9)
-
-
-def visible_devices(slice_: Slice) -> str:
-    """Return the indices of a slice's devices, `0,1`; without any, the tenant's number."""
-    return ",".join(str(accelerator.index) for accelerator in slice_.accelerators) or str(slice_.tenant)

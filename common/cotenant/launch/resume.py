@@ -49,13 +49,12 @@ def begin(options: Options, starts: Sequence[Start], backend: str, host: str, ke
     progress = before or ResumeState()
     if options.resume and before is None:
         progress = ResumeState(sentences=(f"Repetition {options.uid} has not begun in {output}: it begins now.",))
-    keys = tuple(start.key for start in starts)
     started = Started(
         suite=options.suite.name,
         uid=options.uid,
         host=host,
         time=now(),
-        launches=keys,
+        launches=tuple(start.key for start in starts),
         conditions=conditions,
         resumed=before is not None,
     )
@@ -123,17 +122,17 @@ def _work_of(program: Program) -> list[object]:
 
 
 def _check_alike(before: dict[str, str], today: dict[str, str], uid: int) -> None:
-    other = [_change(name, before.get(name), value) for name, value in today.items() if before.get(name) != value]
+    other = [
+        # With its values where these are short.
+        name if old is None or max(len(old), len(value)) > SHOWN else f"{name} ({old}, now {value})"
+        for name, value in today.items()
+        if (old := before.get(name)) != value
+    ]
     if other:
         raise CotenantError(
             f"Repetition {uid} began with other conditions: {listed(other)}.",
             "Give the flags it began with, or begin anew: with another --uid, or --outdir.",
         )
-
-
-def _change(name: str, before: str | None, value: str) -> str:
-    """Return a condition that is another, with its values where these are short."""
-    return name if before is None or max(len(before), len(value)) > SHOWN else f"{name} ({before}, now {value})"
 
 
 def _progress(journal: Journal, start: Started, starts: Sequence[Start], output: Path) -> ResumeState:

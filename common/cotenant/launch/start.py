@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -24,8 +24,8 @@ from cotenant.launch.baseline import alone_of
 from cotenant.launch.command import interpreter, nocache_prefix, resolve_command
 from cotenant.launch.containers import Image
 from cotenant.launch.crowd import Crowd
-from cotenant.launch.environment import added_environment, free_ports, job_variables, node_variables, seed_of
-from cotenant.launch.foreign import beside, environment_without_jobs, found, supervised
+from cotenant.launch.environment import added_environment, free_ports, job_variables, node_variables
+from cotenant.launch.foreign import environment_without_jobs, found, supervised
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import PAIR_S, PART_OF_TIMEOUT, USUAL_BYTES, Pair, Pairing, groups_of
 from cotenant.launch.paths import RunPaths
@@ -327,7 +327,7 @@ class Resolver:
         if len(mix.labels) > self.tenants and not mix.pairs:
             there = many(self.tenants, "user")
             return f"it is of {len(mix.labels)} users and there are {there}: --users {len(mix.labels)}."
-        if why := why_unpressed(mix.labels, self._devices, self._in_memory):
+        if why := why_unpressed(mix.labels, self._devices, is_in_memory(self._options.paths.temporary)):
             return why
         too_large = [label for label in mix.labels if self._sizing.is_too_large(self._cells[label])]
         return f"the table of batch sizes has none of {listed(dict.fromkeys(too_large))} here." if too_large else ""
@@ -336,11 +336,6 @@ class Resolver:
     def _devices(self) -> list[set[tuple[str, int]]]:
         """The devices of each tenant. Instances of one (MIG) have its number: one may take from another what it has."""
         return [{(each.vendor, each.index) for each in of.accelerators} for of in self.plans["student"].slices]
-
-    @functools.cached_property
-    def _in_memory(self) -> bool:
-        """Whether temporary files lie in memory."""
-        return is_in_memory(self._options.paths.temporary)
 
     @functools.cached_property
     def _cells(self) -> dict[str, JobCell]:
@@ -420,7 +415,7 @@ class Resolver:
         if extra is None:
             extra = () if job in options.neighbours else options.extra
         suite, uid, port = options.suite.name, options.uid, self._port
-        total = self._total(job)
+        total = self.ranks if job.group == "all" else self.tenants
         variables = tuple(
             job_variables(cell, suite, uid, total, slice_, self._machine, options.paths, port + slice_.tenant)
             | self._sizing.variables(job, size)
@@ -493,15 +488,13 @@ class Resolver:
         slices = [spec.slice for spec in start.specs]
         return replace(self._start(cell.label, programs, slices, start.timeout_s), challenged=True)
 
-    def _total(self, job: Job) -> int:
-        return self.ranks if job.group == "all" else self.tenants
-
     def _spec(self, program: Program, label: str, slice_: Slice, in_parts: bool) -> TenantSpec:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
         options, paths, group = self._options, self._options.paths, cell.job.group
         place = None if options.duet is None else duet_place(slice_.tenant, options.duet.merged)
         # Both sides of a slice do the work of one seed.
-        seed = seed_of(group, options.uid, self._total(cell.job), slice_.tenant if place is None else place.slice)
+        of_slice = 100 * (1 + (slice_.tenant if place is None else place.slice))
+        seed = options.uid + (self.ranks if group == "all" else of_slice)
         foreign = cell.job.foreign
         if foreign is None:
             words = [*interpreter(command), str(command), *arguments(cell, variables, program.extra, seed)]
@@ -522,7 +515,8 @@ class Resolver:
         environment |= {WARM_UP_VARIABLE: "alone"} if in_parts else {}
         temporary = Path(variables["TEMP_DIRECTORY"])
         if foreign is not None:
-            temporary = beside(socket)
+            # Below it a socket of multiprocessing has a path that is short enough for the kernel.
+            temporary = socket.with_name(f"d{socket.name}")
             environment = environment_without_jobs(environment, foreign, temporary)
         if options.image is not None:
             places = {paths.base, paths.output, paths.sockets, options.checkout, command.parent}
@@ -559,14 +553,13 @@ def _with_all(slices: Sequence[Slice]) -> tuple[Slice, ...]:
 
 def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
     """Yield a sentence for the families that lack the same precisions on a processor."""
-    precisions_of: dict[str, tuple[object, ...]] = {}
+    precisions_of, families_of = defaultdict[str, list[object]](list), defaultdict[tuple[object, ...], list[str]](list)
     for job in unsupported:
-        precisions_of[job.family] = (*precisions_of.get(job.family, ()), dict(job.args)[PRECISION][0])
-    families_of: dict[tuple[object, ...], list[str]] = {}
+        precisions_of[job.family].append(dict(job.args)[PRECISION][0])
     for family, precisions in precisions_of.items():
-        families_of.setdefault(precisions, []).append(family)
-    for precisions, families in families_of.items():
-        cells = f"cells in {' and '.join(map(str, precisions))}"
+        families_of[tuple(precisions)].append(family)
+    for lacking, families in families_of.items():
+        cells = f"cells in {' and '.join(map(str, lacking))}"
         alone = f"a processor trains in {' and '.join(ON_PROCESSORS)} alone"
         yield f"{', '.join(families)}: {cells} are left out, as {alone}."
 

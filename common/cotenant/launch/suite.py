@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from cotenant.errors import NodeLostError
 from cotenant.isolation.backend import NotIsolatedError
@@ -33,12 +32,9 @@ from cotenant.launch.start import Start
 from cotenant.nodes.connection import SILENCE_S
 from cotenant.nodes.coordinator import Coordinator
 from cotenant.nodes.member import Member
-from cotenant.results.record import why_no_blocks
+from cotenant.results.record import Record, why_no_blocks
 from cotenant.results.store import launch_line, total_line
 from cotenant.text import many, quoted
-
-if TYPE_CHECKING:
-    from cotenant.results.record import Record
 
 
 @dataclass(slots=True)
