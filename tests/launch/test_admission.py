@@ -26,6 +26,7 @@ from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.rendezvous import Claim, Link
 from cotenant.launch.tenant import Tenant
 from cotenant.protocol.messages import ProtocolError
+from launch.turning import outcomes
 from tenants.fakes import FakeBackend, specs
 from tenants.garbage import GARBAGE
 from tenants.once import once
@@ -78,10 +79,6 @@ def attacked(folder: Path, attack: Callable[[Path], None], deed: str = "", joine
         result = launch.Launch(made, FakeBackend(), interruption, Limits(timeout_s=30)).run()
     thread.join()
     return result
-
-
-def outcomes(result: LaunchResult) -> list[str]:
-    return [ending.outcome for ending in result.tenants]
 
 
 def closed_without_a_word(path: Path, words: bytes) -> None:

@@ -18,6 +18,7 @@ from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.tenant import Tenant, start_tenant
+from launch.turning import outcomes
 from tenants.fakes import FakeBackend, FakeSlice, specs
 from tenants.once import once
 
@@ -74,10 +75,6 @@ def live(
     folder: Path, interruption: Interruption, *command: str, tenants: int = 2, limits: Limits = SHORT
 ) -> LaunchResult:
     return launch.Launch(specs(folder, *command, tenants=tenants), FakeBackend(), interruption, limits).run()
-
-
-def outcomes(result: LaunchResult) -> list[str]:
-    return [ending.outcome for ending in result.tenants]
 
 
 class Counting(FakeSlice):

@@ -69,6 +69,14 @@ def test_after_stop_the_longest_batch_of_any_rank_counts() -> None:
     assert (outcome, message) == ("timeout", "It did not end within 120 s after STOP.")
 
 
+def test_a_record_names_what_changes_what_is_measured() -> None:
+    assert Limits(ready_limit_s=5).policies() == {"on_oom": "group"}
+    every = {"on_oom": "process", "budget_s": 2.5, "until_interval": 0.01, "settle_s": 3, "at_least_s": 0.1}
+    every["at_most_s"] = 2.0
+    limits = Limits(budget_s=2.5, until_interval=0.01, settle_s=3, at_least_s=0.1, at_most_s=2.0, on_oom="process")
+    assert limits.policies() == every
+
+
 def test_repeat_grows_until_the_fastest_tenants_kept_observations_last_so_long() -> None:
     requested = Amount(number=5, repeat=6, skip=2)
     ranks: Any = [
@@ -78,8 +86,6 @@ def test_repeat_grows_until_the_fastest_tenants_kept_observations_last_so_long()
     assert Limits().given(ranks) == requested
     assert Limits(at_least_s=0.1).given(ranks) == Amount(5, 22, 2)
     lasting = Limits(settle_s=3, at_least_s=0.1)
-    assert lasting.policies() == {"on_oom": "group", "settle_s": 3, "at_least_s": 0.1}
-    assert Limits().policies() == {"on_oom": "group"}
     go = MeasuredLoad(lasting, {0: Allowance(requested, requested)}, Meters(()), ()).gos[0]
     assert (go.settle_ns, go.given) == (3_000_000_000, requested)
     assert expected_s(ranks, Amount(5, 22, 2), settle_s=3) == pytest.approx(3 + 22 * 5 * 0.003)

@@ -70,13 +70,6 @@ def test_what_a_budget_leaves_of_the_requested_amount() -> None:
         Limits(budget_s=1).given([rank(1), rank(1, repeat=21)])
 
 
-def test_a_record_names_what_changes_what_is_measured() -> None:
-    assert Limits(ready_limit_s=5).policies() == {"on_oom": "group"}
-    assert Limits(budget_s=60.0).policies() == {"on_oom": "group", "budget_s": 60.0}
-    every = {"on_oom": "process", "budget_s": 2.5, "until_interval": 0.01}
-    assert Limits(budget_s=2.5, until_interval=0.01, on_oom="process").policies() == every
-
-
 STEADY = [100.0, 100.1, 99.9, 100.2, 99.8, 100.0]
 SECOND = 1000 * MS
 
