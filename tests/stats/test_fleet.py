@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cotenant.stats.acceptance import Charge, NodeVerdict, charges, worst
+from cotenant.stats.acceptance import Charge, NodeVerdict, charges
 from cotenant.stats.bins import bins_of
 from cotenant.stats.confirmation import confirm
 from cotenant.stats.fleet import effects_of, minority, screen
@@ -83,8 +83,7 @@ def test_a_charge_tells_how_much_and_how_often() -> None:
     assert charge.ratio == pytest.approx(0.92, abs=0.01)
     assert 0.9 < charge.interval[0] < 0.92 < charge.interval[1] < 0.94
     assert (charge.rounds, charge.runs) == (3, 3)
-    assert worst([charge]) is NodeVerdict.DEFECT
-    assert worst([]) is NodeVerdict.ACCEPT
+    assert charge.verdict is NodeVerdict.DEFECT
 
 
 def test_two_precisions_of_one_model_are_one_witness() -> None:

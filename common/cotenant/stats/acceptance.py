@@ -189,10 +189,3 @@ def _lowest(low: Flags, effects: Logs) -> tuple[int | None, float]:
         return None, 1.0
     lowest = int(np.argmin(np.where(low, effects, np.inf)))
     return lowest, float(np.exp(effects[lowest]))
-
-
-def worst(charges_of_node: list[Charge]) -> NodeVerdict:
-    """Return the verdict on a node from the charges against it."""
-    order = (NodeVerdict.DEFECT, NodeVerdict.SLOW, NodeVerdict.UNSTABLE, NodeVerdict.SUSPECT, NodeVerdict.UNTESTED)
-    verdicts = {charge.verdict for charge in charges_of_node}
-    return next((verdict for verdict in order if verdict in verdicts), NodeVerdict.ACCEPT)

@@ -37,9 +37,10 @@ class Bins:
 def bins_of(logs: Logs, resources: npt.NDArray[np.intp]) -> Bins:
     """Return the bins of the nodes of one class by the log rates (N, J) of one run."""
     effects = effects_of(logs, resources)
-    of_resources = [_below(column) for column in effects.resources.T]
-    stacked = np.stack(of_resources, axis=1) if of_resources else np.zeros((len(logs), 0))
-    return Bins(_below(effects.nodes), stacked)
+    below = np.empty_like(effects.resources)
+    for number, column in enumerate(effects.resources.T):
+        below[:, number] = _below(column)
+    return Bins(_below(effects.nodes), below)
 
 
 def _below(values: Logs) -> Logs:

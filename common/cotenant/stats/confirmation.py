@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import special
 
 from cotenant.stats.fleet import PRIOR, Logs, Screening, Spread, by_resource, empty_is_nan, levels
-from cotenant.stats.launches import CONFIDENCE
+from cotenant.stats.kept import CONFIDENCE
 
 ROUNDS = 3
 HEALTHY = 3
@@ -90,8 +90,9 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
         usual = special.fdtri(np.maximum(runs - 1, 1), freedom, 0.5)
         own = np.sqrt(np.nanmedian(spreads / usual, axis=1))
         usually = np.nanmedian(np.where(np.isnan(effects.rest), np.nan, runs), axis=1)
-    level = levels(mean_of_rounds(deviations), resources)
-    left = deviations - level[:, None]
+        level = levels(np.nanmean(deviations, axis=0), resources)
+        left = deviations - level[:, None]
+        means = np.nanmean(left, axis=0)
     repeats = noise**2 / np.maximum(runs, 1)
     # A node that varies more than the healthy ones is not known better than its own repeats tell.
     repeats = repeats * np.maximum(np.nan_to_num(own), 1)[:, None] ** 2
@@ -104,7 +105,6 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
     level_once = _of_median(once, np.flatnonzero(again))
     groups_once = np.array([_of_median(once, members) + level_once for members in groups]).reshape(-1)
     each = np.stack([levels(of_round, resources) for of_round in deviations])[..., None]
-    means = mean_of_rounds(left)
     of_levels = _part(each, level[:, None], of_level[:, None], freedom * int(again.sum()), screening.levels, level_once)
     tail = np.zeros(len(level)) if screening.few else _tail_chance(effects.nodes, of_levels.effect[:, 0])
     return Confirmation(
@@ -112,7 +112,7 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
         resources=_part(
             by_resource(left, resources),
             by_resource(means, resources),
-            np.stack(of_groups, axis=1) if groups else np.empty((len(level), 0)),
+            np.reshape(of_groups, (len(groups), len(level))).T,
             np.array([freedom * len(members) for members in groups]),
             screening.resources,
             groups_once,
@@ -122,13 +122,6 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
         own=own,
         runs=np.where(usually > 1, runs.max(axis=1, initial=0), 0),
     )
-
-
-def mean_of_rounds(rounds: Logs) -> Logs:
-    """Return the mean over rounds (K, ...), NaN where nothing ran in any."""
-    with empty_is_nan():
-        mean: Logs = np.nanmean(rounds, axis=0)
-    return mean
 
 
 def _noise(healthy: Logs, beside: npt.NDArray[np.intp]) -> tuple[Logs, float]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 MOST = 0.95
@@ -56,14 +57,5 @@ def scaled_rank(rank: int, of: int, n: int) -> int:
 
 def _ranks(values: Sequence[float]) -> list[float]:
     """Return the ranks from 1 on; equal values share their mean rank."""
-    order = sorted(range(len(values)), key=values.__getitem__)
-    ranks = [0.0] * len(values)
-    first = 0
-    while first < len(order):
-        last = first
-        while last + 1 < len(order) and values[order[last + 1]] == values[order[first]]:
-            last += 1
-        for place in order[first : last + 1]:
-            ranks[place] = (first + last) / 2 + 1
-        first = last + 1
-    return ranks
+    ordered = sorted(values)
+    return [(bisect_left(ordered, value) + bisect_right(ordered, value) + 1) / 2 for value in values]

@@ -6,6 +6,7 @@ Duet benchmarking: Bulej et al., ICPE 2020. Both meet the same hour, host and ne
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -85,10 +86,8 @@ def _logs(slices: Sides, rounds: Mapping[int, int]) -> Iterator[float]:
 
 def _rates(blocks: Sequence[BlockSum], rounds: Mapping[int, int]) -> dict[int, float]:
     """Return the items per second of each round."""
-    items: dict[int, float] = {}
-    seconds: dict[int, float] = {}
+    items, seconds = defaultdict[int, float](float), defaultdict[int, float](float)
     for block in blocks:
-        number = rounds[block.index]
-        items[number] = items.get(number, 0.0) + block.items
-        seconds[number] = seconds.get(number, 0.0) + block.seconds
+        items[rounds[block.index]] += block.items
+        seconds[rounds[block.index]] += block.seconds
     return {number: items[number] / seconds[number] for number in items}

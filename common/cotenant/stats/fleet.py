@@ -77,12 +77,11 @@ def levels(deviations: Logs, resources: npt.NDArray[np.intp]) -> Logs:
 
 def by_resource(deviations: Logs, resources: npt.NDArray[np.intp]) -> Logs:
     """Return the medians (..., R) over the jobs of each resource in deviations (..., J)."""
+    medians = np.empty((*deviations.shape[:-1], resources.max(initial=-1) + 1))
     with empty_is_nan():
-        medians = [
-            np.nanmedian(deviations[..., resources == number], axis=-1)
-            for number in range(resources.max(initial=-1) + 1)
-        ]
-    return np.stack(medians, axis=-1) if medians else np.empty((*deviations.shape[:-1], 0))
+        for number in range(medians.shape[-1]):
+            medians[..., number] = np.nanmedian(deviations[..., resources == number], axis=-1)
+    return medians
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from scipy import special
 
 from cotenant.stats.correlation import lag_correlation, variance_inflation
-from cotenant.stats.launches import CONFIDENCE, logarithms
+from cotenant.stats.kept import CONFIDENCE
+from cotenant.stats.launches import logarithms
 from cotenant.stats.steadiness import correlation_around_trend, mann_kendall
 
 P_TREND = 0.01

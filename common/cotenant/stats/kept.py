@@ -128,8 +128,11 @@ def kept(blocks: Sequence[BlockSum]) -> Kept | None:
     own rate, items / time; over the rounds their mean and its t interval (`over_rounds`).
     """
     logs = list(round_logs(blocks))
-    if not logs:
-        return None
+    return kept_over(logs) if logs else None
+
+
+def kept_over(logs: Sequence[float]) -> Kept:
+    """Return the kept share by its logarithm in each round, of one round or more (`over_rounds`)."""
     center, half = over_rounds(logs)
     return Kept(math.exp(center), None if half is None else ends_around(center, half), len(logs))
 

@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from cotenant.stats.kept import ends_around
+from cotenant.stats.kept import CONFIDENCE, ends_around
 
 INTERVAL_LAUNCHES = 3
 COMPARISON_LAUNCHES = 5
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from cotenant.stats.kept import Kept, over_rounds
+from cotenant.stats.kept import Kept, kept_over
 
 REACHED = 0.8
 
@@ -93,9 +93,8 @@ def points_of(blocks: Sequence[LevelBlock]) -> list[Point]:
 
 def _point(level: int, rounds: Sequence[Mapping[int, tuple[float, float]]]) -> Point:
     own = [of for of in rounds if level in of]
-    center, half = over_rounds([math.log(of[level][0]) - math.log(of[0][0]) for of in own])
-    ends = None if half is None else (math.exp(center - half), math.exp(center + half))
-    return Point(level, fmean(of[level][1] for of in own), Kept(math.exp(center), ends, len(own)))
+    logs = [math.log(of[level][0]) - math.log(of[0][0]) for of in own]
+    return Point(level, fmean(of[level][1] for of in own), kept_over(logs))
 
 
 def over_launches(launches: Sequence[Sequence[Point]]) -> list[Point]:

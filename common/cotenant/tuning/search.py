@@ -165,7 +165,4 @@ class Search:
 
     def _error(self, candidate: Setting) -> float:
         logs = logs_by_setting(self.trials)
-        return self._spread() * math.sqrt(1 / len(logs[candidate]) + 1 / len(logs[self.leader]))
-
-    def _spread(self) -> float:
-        return assumed_spread(logs_by_setting(self.trials))
+        return assumed_spread(logs) * math.sqrt(1 / len(logs[candidate]) + 1 / len(logs[self.leader]))

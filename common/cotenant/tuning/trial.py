@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from cotenant.stats.kept import ends_around
 from cotenant.stats.launches import interval_around, t_quantile
 from cotenant.suite.variables import Value
 
@@ -91,9 +92,9 @@ def estimates(trials: Sequence[Trial]) -> dict[Setting, StepEstimate]:
     spread, freedom = spread_of(logs)
     by_setting = {}
     for setting, of in logs.items():
-        half = None if spread is None else t_quantile(freedom) * spread / math.sqrt(len(of))
-        middle = fmean(of)
-        interval = None if half is None else (math.exp(middle - half), math.exp(middle + half))
+        middle, interval = fmean(of), None
+        if spread is not None:
+            interval = ends_around(middle, t_quantile(freedom) * spread / math.sqrt(len(of)))
         by_setting[setting] = StepEstimate(math.exp(middle), len(of), interval)
     return by_setting
 
