@@ -105,11 +105,10 @@ class BuyerConnection:
     def receive(self) -> ToVendor:
         """Return the buyer's next message, once it comes; where none does the connection is closed."""
         try:
-            message = self._received()
+            return self._received()
         except BuyerError:
             self.close()
             raise
-        return message
 
     def _received(self) -> ToVendor:
         try:

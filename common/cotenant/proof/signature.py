@@ -25,13 +25,11 @@ PAYLOAD = "application/vnd.in-toto+json"
 
 def check_key(key: Path) -> None:
     """Raise CotenantError where `sign` would, for a wrong key or a missing package."""
-    _check_package()
     _private(key)
 
 
 def sign(archive: Path, key: Path) -> Path:
     """Write the signature of an archive beside it. Raises CotenantError for a wrong key, or a missing package."""
-    _check_package()
     private = _private(key)
     subject = {"name": archive.name, "digest": {"sha256": _digest(archive)}}
     statement = {
@@ -57,10 +55,9 @@ def wrong_signature(archive: Path, key: Path) -> str:
 
     Raises CotenantError for a key that is none, or a missing package.
     """
-    _check_package()
+    public = _public(key)
     from cryptography.exceptions import InvalidSignature
 
-    public = _public(key)
     try:
         envelope = json.loads(_content(archive.with_name(archive.name + SUFFIX)))
         payload = base64.b64decode(envelope["payload"], validate=True)
@@ -102,6 +99,7 @@ def _content(path: Path) -> bytes:
 
 
 def _private(path: Path) -> Ed25519PrivateKey:
+    _check_package()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -115,6 +113,7 @@ def _private(path: Path) -> Ed25519PrivateKey:
 
 
 def _public(path: Path) -> Ed25519PublicKey:
+    _check_package()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 

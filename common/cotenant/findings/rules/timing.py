@@ -83,9 +83,7 @@ def moved_by(times: Sequence[float], indices: Collection[int]) -> float | None:
 
 def audits_after(record: Record) -> dict[int, int]:
     """Return the nanoseconds of the audits behind so many observations, of those between two of them."""
-    audit = record.observed.get("audit")
-    if not isinstance(audit, dict):
-        return {}
+    audit = mapping_of(record.observed.get("audit"))
     pairs = zip(list_of(audit.get("after")), list_of(audit.get("cost_ns")), strict=False)
     costs: dict[int, int] = {}
     for after, cost_ns in pairs:

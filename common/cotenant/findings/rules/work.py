@@ -123,8 +123,7 @@ def _above_peak(record: Record) -> tuple[str, float] | None:
 @record_rule
 def credited(record: Record) -> Finding | None:
     """Batches that did other work than the warm-up's, as an audit step shows, or fewer updates of weights."""
-    audit = record.observed.get("audit")
-    differences = list_of(audit.get("differences")) if isinstance(audit, dict) else []
+    differences = list_of(mapping_of(record.observed.get("audit")).get("differences"))
     if record.statistics is not None and differences:
         return error(
             f"A step between observations was other work than the warm-up's: {'; '.join(map(text_of, differences))}.",
@@ -144,10 +143,8 @@ def credited(record: Record) -> Finding | None:
 @record_rule
 def uneven_work(record: Record) -> Finding | None:
     """Steps that differ in their work without saying so: the operations of one tell nothing of the others."""
-    audit = record.observed.get("audit")
-    if record.statistics is None or not isinstance(audit, dict) or audit.get("even") is not False:
-        return None
-    if audit.get("differences") or audit.get("uneven"):
+    audit = mapping_of(record.observed.get("audit"))
+    if record.statistics is None or audit.get("even") is not False or audit.get("differences") or audit.get("uneven"):
         return None
     return info(
         "Some of the steps that were watched did other work than the first, so no operations are credited.",
