@@ -16,10 +16,10 @@ from cotenant.stats.launches import AcrossLaunches, across_launches
 
 NO_SLICES = "none"
 BESIDE = ("tenants", "sharers", "share", "device_sharers", "mix", "neighbours", "isolation", "device")
-"""In what launches together and alone may differ: there is one tenant, whose processors are its own for once, and the
-launch alone is held against those together with slices and without.
+"""The columns in which launches together and alone may differ: a tenant alone shares no processors, and its launch
+is compared with launches together in slices and without.
 
-Tenants may have different devices; that each has its own again is what equal slices tell.
+Tenants may have different devices: equal slices show that each had its own in both launches.
 """
 
 RATE_ENDS = ("interval_low_items_s", "interval_high_items_s")
@@ -32,16 +32,16 @@ BaselineWord = Literal["", "blocks", "quick", "whole"]
 Rates = dict[int, float]
 """Items per second, by uid."""
 RecordRow = dict[str, Any]
-"""The fields of a record that `rows_of` takes."""
+"""The fields of a record that `rows_of` selects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Rates of launches: of the node, which is the sum of its tenants, and of each of these; why some are missing.
+    """Rates of launches: of each tenant, and of the node as their sum; `reason` says why some are missing.
 
-    `baseline` is how they were alone: in blocks of the launches together, or in launches of their own, `quick` where
-    these observe little; empty where they were not. `doubts` are the rules of the warnings on launches alone, `rows`
-    the records of these that count.
+    `baseline` says how tenants ran alone: in blocks of the launches together, or in launches of their own, `quick` ones
+    with few observations; empty where they did not. `doubts` are the rules of warnings on launches alone, `rows` the
+    records of those that count.
     """
 
     node: Rates = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Side:
 
 
 def rows_of(records: Rows) -> list[RecordRow]:
-    """Return the parts of sides: the columns that have to be equal, who it is, its rate, and whether it counts."""
+    """Return rows to make sides of: the columns that have to be equal, the tenant, its rate, and whether it counts."""
     equal = (column.name for column in equal_columns().values())
     plain = {"run_id", "slice", "work", "rate_items_s", *ALONE, *STEP_TIMES, POWER, *equal}
     derived = {"who": TENANT, "job": JOB, "counts": COUNTS & (pl.col("tenants").fill_null(1) == 1)}
@@ -74,7 +74,7 @@ def rows_of(records: Rows) -> list[RecordRow]:
 
 
 def together(launches: Iterable[LaunchRecords]) -> Side:
-    """Return the rates of launches of all tenants that have one."""
+    """Return the rates of all tenants' launches that have one."""
     node: Rates = {}
     tenants: dict[str, Rates] = defaultdict(dict)
     for launch in launches:
@@ -94,8 +94,8 @@ def sliced(isolation: str) -> bool:
 def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     """Return the rates of solo launches that count, and the reasons why there is none, or why some do not.
 
-    They have to be of the work and of the slices of the `members`. The node's is known of a uid in which every tenant
-    of the members has one. Quick ones count where there are no others: two kinds of baseline are never mixed.
+    They need the work and the slices of the `members`. A uid has a node's rate if every tenant of the members has one.
+    Quick launches count only where there are no others: two kinds of baseline are never mixed.
     """
     kinds: dict[BaselineWord, list[RecordRow]] = {"whole": [], "quick": []}
     for row in solos:
@@ -105,10 +105,10 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
 
 
 def alone_in_blocks(members: Rows) -> Side | None:
-    """Return the rates that tenants have alone by the blocks of those of their launches that had some: what they keep
-    over them is the rate beside the others. None where no launch had any."""
+    """Return the tenants' rates alone from the blocks of their launches: the rate together over the kept share. None
+    where no launch had blocks."""
     alone_steps = {name: pl.col(f"alone_{name}") for name in STEP_TIMES}
-    # Power is that of all blocks together: who was alone in which of them, its counters do not say.
+    # Power is known over all blocks together only, not for each tenant alone.
     unknown = {POWER: pl.lit(None, pl.Float64)}
     rows = members.columns("run_id", "rate_items_s", *KEPT, who=TENANT, **alone_steps, **unknown)
     without = rows.filter(pl.any_horizontal(pl.col("kept", "rate_items_s").is_null()))["run_id"].to_list()
@@ -150,8 +150,8 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
 
 
 def unlike(rows: Collection[RecordRow]) -> str | None:
-    """Return in what records differ, so that no ratio of their rates is one; isolation and number of tenants aside."""
-    # The benchmark of a launch alone has another name: `work` is equal where only that differs.
+    """Return the difference that forbids a ratio of these records' rates; their isolation may differ."""
+    # A launch alone names its benchmark differently: `work` is equal where only that differs.
     works = [
         (*((word, value) for word, value in work_of(row) if word != "benchmark"), ("benchmark", row["work"]))
         for row in rows

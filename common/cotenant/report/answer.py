@@ -1,4 +1,4 @@
-"""Answers in a sentence what each user really gets: the kept share of its rate alone, and how far that is known."""
+"""Says in a sentence the share of its rate alone that each user keeps, and how reliable that number is."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from cotenant.stats.launches import INTERVAL_LAUNCHES
 from cotenant.text import many
 
 NAMED = 4
-"""So many users' numbers stand in a sentence; of more the lowest and the highest."""
+"""Most users whose numbers all stand in a sentence; with more, only the lowest and the highest do."""
 HOUR_S = 3600.0
 MOST_HOSTS = 4
-"""So many hosts stand side by side; of more there is no answer, but a verdict on each (`fleet report`)."""
+"""Most hosts side by side; for more there is no answer, but a verdict on each (`fleet report`)."""
 UNNAMED = "an unnamed host"
 MOST_ERROR = 0.1
 """The largest error of a reliable answer, as a share of users' rates alone."""
@@ -36,7 +36,7 @@ MOST_ERROR = 0.1
 
 @dataclass(frozen=True, slots=True)
 class JobShares:
-    """The shares of a job's tenants: `of_alone`, of what each has alone in its slice, or of an equal share."""
+    """The shares of a job's tenants: of their rates alone if `of_alone`, else of an equal part of the node's rate."""
 
     job: JobSummary
     of_alone: bool
@@ -56,7 +56,7 @@ class JobShares:
 
 
 def job_shares(job: JobSummary) -> JobShares | None:
-    """Return the shares of a job's tenants; None where there is nothing that a rate could be held against."""
+    """Return the shares of a job's tenants; None where there is no rate to compare theirs with."""
     if own := {tenant: job.kept[tenant] for tenant in job.tenants if tenant in job.kept}:
         return JobShares(job, True, own)
     if len(job.tenants) < 2:
@@ -81,23 +81,23 @@ def shares_of(summary: Summary) -> Sequence[JobShares]:
 
 
 def _plain(summary: Summary) -> list[JobSummary]:
-    """Return the jobs whose neighbours are their equals; those of mixes are in sentences of their own."""
+    """Return the jobs whose tenants all run the same job; mixes have sentences of their own."""
     return [job for job in summary.jobs if not job.mix]
 
 
 def kept_of_all(summary: Summary) -> Kept | None:
-    """Return the share that each user keeps of what it has alone, over all jobs whose neighbours are their equals.
+    """Return the share of its rate alone that each user keeps, over all jobs whose tenants all run the same job.
 
-    None where that was measured of no job.
+    None where no job was measured alone.
     """
     counted = _counted(summary)
     return _over_jobs(counted) if counted else None
 
 
 def _counted(summary: Summary) -> list[JobShares]:
-    """Return the shares of what is had alone: what is kept without slices is another question, and a table of its own.
+    """Return the shares of rates alone that tenants keep in slices; those without slices have a table of their own.
 
-    Where nothing was measured in slices it is the question.
+    Where no job ran in slices, return those kept without.
     """
     known = [of for of in shares_of(summary) if of.of_alone]
     return [of for of in known if sliced(of.job.isolation)] or known
@@ -119,7 +119,7 @@ def answer(summary: Summary) -> str:
 def answers(summary: Summary) -> list[str]:
     """Return the answer of each host: whether there is one, each user's kept share, and who keeps least.
 
-    No sentence is over several hosts; of more than a few there is only one that says so.
+    No sentence covers several hosts; for more than a few a single one says that there is no common answer.
     """
     hosts = summary.hosts
     if len(hosts) > MOST_HOSTS:
@@ -132,8 +132,7 @@ def answers(summary: Summary) -> list[str]:
 
 @lru_cache(maxsize=1)
 def sentences(summary: Summary) -> Sequence[str]:
-    """Return the answer of one host in sentences: of each mix and of pairs, of equal tenants, and how far to trust
-    them."""
+    """Return the answer of one host in sentences: on mixes, on pairs, on equal tenants, and how far to trust them."""
     rated = [job for job in summary.jobs if job.rates]
     beside = [*map(mix_sentence, outside_pairs(summary)), *map(pairs_sentence, pair_matrices(summary))]
     equals = _among_equals(summary, bool(beside))
@@ -142,7 +141,7 @@ def sentences(summary: Summary) -> Sequence[str]:
 
 
 def _at_one_time(jobs: Sequence[JobSummary]) -> str:
-    """Return within what time launches lie whose interval is over them, where that is less than an hour."""
+    """Return the time within which the launches of an interval lie, where that is less than an hour."""
     repeated = [job.members.columns("start_time") for job in jobs if len(job.rates) >= INTERVAL_LAUNCHES]
     starts = [each["start_time"].str.to_datetime(strict=False, time_zone="UTC").drop_nulls() for each in repeated]
     spans_s = [(max(each) - min(each)).total_seconds() for each in starts if len(each)]
@@ -193,7 +192,7 @@ def _rates(job: JobSummary) -> str:
 
 
 def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
-    """Return each user's kept share over jobs, its range, and who keeps least if that is beyond noise."""
+    """Return each user's kept share over jobs, its range, and the job that keeps least if that is beyond noise."""
     whole = _over_jobs(counted)
     least = _least(counted)
     values = [of.kept.value for of in counted]
@@ -208,19 +207,19 @@ def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
 
 
 def _logs(of: JobShares) -> dict[int, list[float]]:
-    """Return the logarithms of the tenants' kept shares in their order, by uid, of those that all have."""
+    """Return the logarithms of the tenants' kept shares in their order, by uid, for the uids that all tenants have."""
     alone = of.job.alone or Side()
     logs = [log_ratios((of.job.together.of(who), alone.of(who))) for who in of.shares]
     return {uid: [log[uid] for log in logs] for uid in sorted(set.intersection(*map(set, logs)))}
 
 
 def _mean_logs(of: JobShares) -> dict[int, float]:
-    """Return the logarithms of the shares that the tenants of a job keep on the geometric mean, by uid."""
+    """Return the mean of the logarithms of the tenants' kept shares, by uid."""
     return {uid: fmean(logs) for uid, logs in _logs(of).items()}
 
 
 def _unreliable(whole: Kept, counted: Sequence[JobShares]) -> str:
-    """Return that there is no reliable answer, why, and the remedy; "" where there is."""
+    """Return why there is no reliable answer, and the remedy; "" where there is one."""
     doubts = [of.job.doubt for of in counted if of.job.doubt is not None]
     if 2 * len(doubts) > len(counted):
         words, _ = _by_cause(doubts)
@@ -240,7 +239,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def _users(counted: Sequence[JobShares]) -> str:
-    """Return each user's kept share where a test over jobs, or over the launches of one, says that users differ."""
+    """Return each user's kept share where a test over jobs, or over one job's launches, says that users differ."""
     first = counted[0].shares
     if any(of.shares.keys() != first.keys() for of in counted):
         return ""
@@ -259,7 +258,7 @@ def _users(counted: Sequence[JobShares]) -> str:
 
 
 def _least(counted: Sequence[JobShares]) -> str:
-    """Return who keeps least, by the value that noise leaves of it, if chance does not explain that."""
+    """Return the job that keeps least, with its share shrunk by noise, if chance does not explain that."""
     found = _between_jobs(counted)
     if found is None or not found.notable:
         return ""
@@ -270,14 +269,14 @@ def _least(counted: Sequence[JobShares]) -> str:
 
 
 def _between_jobs(counted: Sequence[JobShares]) -> Differences | None:
-    """Return how jobs differ in their kept shares: over launches, of a single one over the rounds of its blocks."""
+    """Return how jobs differ in their kept shares: over launches, or over the rounds of a single one's blocks."""
     logs = list(map(_mean_logs, counted))
     over = differences([[log[uid] for log in logs] for uid in sorted(set.intersection(*map(set, logs)))])
     return over or differences_within([of.kept for of in counted])
 
 
 def _least_even(jobs: Sequence[JobSummary]) -> str:
-    """Return which job serves its users least evenly, if noise does not explain that of the least of so many jobs."""
+    """Return the job that serves its users least evenly, if noise among so many jobs does not explain that."""
     judged = [(even.p, even, job.label) for job in jobs if (even := job.evenness) is not None and even.p is not None]
     if not judged:
         return ""
@@ -290,7 +289,7 @@ def _least_even(jobs: Sequence[JobSummary]) -> str:
 
 
 def _trust(jobs: Sequence[JobSummary]) -> list[str]:
-    """Return how many jobs are suspect, and by what most of them are, with its median and greatest effect."""
+    """Return how many jobs are suspect, the most frequent cause, and its median and greatest effect."""
     doubts = [job.doubt for job in jobs if job.doubt is not None]
     if not doubts:
         return []
@@ -303,7 +302,7 @@ def _trust(jobs: Sequence[JobSummary]) -> list[str]:
 
 
 def _by_cause(doubts: Sequence[Doubt]) -> tuple[str, Sequence[Doubt]]:
-    """Return by what jobs are suspect, in words, and the doubts of that cause; of several reasons none."""
+    """Return the cause of most doubts in words, and the doubts of that cause; no doubts where no cause has most."""
     cause, same = max(grouped(doubts, lambda doubt: doubt.cause).items(), key=lambda pair: len(pair[1]))
     if 2 * len(same) <= len(doubts):
         return "for several reasons", ()

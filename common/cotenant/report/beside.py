@@ -20,7 +20,7 @@ from cotenant.stats.kept import Kept, joint
 from cotenant.stats.launches import AcrossLaunches
 
 SLICES, INSTANCES = "slices", "mig"
-"""The modes of tenants that share processors and no device, and that have a part of a device each."""
+"""The modes of tenants that share processors but no device, and of tenants with a device instance each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class StepTimes:
 class TenantBeside:
     """A tenant beside others: rates in items per second, `progress` together over alone; None where not measured.
 
-    `doubts` are the rules of warnings on its launches: the worst of those beside others, and all of those alone.
-    `sharers` is how many tenants have its device, or its processors where it has none; `entitlement` its part of that.
+    `doubts` are the rules of the worst warning on its launches together, and of all warnings on those alone.
+    `sharers` counts the tenants on its device, or on its processors if it has none; `entitlement` is its part of that.
     `steps` are medians over launches.
     """
 
@@ -74,7 +74,7 @@ class TenantBeside:
 @dataclass(frozen=True, slots=True)
 class MixBlock:
     """A mix of one suite on one host under one isolation. `measures` is None where a tenant's progress is not known,
-    and `notes` say why. `sharers` is how many tenants have the same processors. `energy` is over that alone."""
+    and `notes` say why. `sharers` tenants have the same processors. `energy` is together over alone."""
 
     suite: str
     host: str
@@ -88,7 +88,7 @@ class MixBlock:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Suite, host and isolation: pairs of one place are one matrix."""
+        """Suite, host and isolation: all pairs of one place form a matrix."""
         return self.suite, self.host, self.isolation
 
     @property
@@ -99,7 +99,7 @@ class MixBlock:
 
 @lru_cache(maxsize=1)
 def mix_blocks(summary: Summary) -> Sequence[MixBlock]:
-    """Return a block for each mix, in the order of first sight."""
+    """Return a block for each mix, in the order in which they first appear."""
     of_mixes = grouped(
         (job for job in summary.jobs if job.mix), lambda job: (job.suite, job.host, job.mix, job.isolation)
     )
@@ -156,7 +156,7 @@ def tenants_of(job: JobSummary) -> list[TenantBeside]:
                 doubts=job.doubts,
                 mode=mode,
                 sharers=sharers,
-                # Alone a user of an instance has that instance.
+                # A tenant of an instance has the same instance when alone.
                 entitlement=(None if mode == INSTANCES else first["entitlement"]) or 1 / sharers,
                 steps=_steps(rows[who]),
                 steps_alone=_steps([*alone.rows.get(who, {}).values()]),
@@ -166,16 +166,16 @@ def tenants_of(job: JobSummary) -> list[TenantBeside]:
 
 
 def _steps(rows: Sequence[RecordRow]) -> StepTimes | None:
-    """Return medians over launches; None where nobody waits for these steps."""
+    """Return the medians of step times over launches; None where these were not measured."""
     known = [times for row in rows if None not in (times := [row[name] for name in STEP_TIMES])]
     return StepTimes(*(median(of) for of in zip(*known, strict=True))) if known else None
 
 
 def measured(jobs: Collection[JobSummary], tenants: Sequence[TenantBeside]) -> tuple[MixMeasures | None, Kept | None]:
-    """Return the measures of all tenants of these jobs, and their energy over that of the same items by each alone."""
+    """Return the measures of all tenants of these jobs, and the energy of their items together over alone."""
     together = {who: rates for job in jobs for who, rates in job.together.tenants.items()}
     sides = {who: job.alone or Side() for job in jobs for who in job.together.tenants}
-    # Devices, or slices, that they have together: of what K tenants share each has a part of one.
+    # Their devices, or slices, in all: each of K sharers counts for 1 / K of one.
     slices = sum(1 / tenant.sharers for tenant in tenants)
     progress = {tenant.tenant: tenant.progress for tenant in tenants if tenant.progress is not None}
     alone = {who: side.of(who) for who, side in sides.items()}
@@ -187,7 +187,7 @@ def measured(jobs: Collection[JobSummary], tenants: Sequence[TenantBeside]) -> t
 
 
 def watts(jobs: Collection[JobSummary]) -> dict[int, float]:
-    """Return the power of the devices of launches of these jobs, by uid: of each that several share once."""
+    """Return the watts of all devices in the launches of these jobs, by uid; a shared device counts once."""
     devices: dict[int, dict[str, float | None]] = defaultdict(dict)
     for job in jobs:
         for uid, device, power_w in job.members.columns("run_id", "vcd", POWER).iter_rows():
@@ -197,10 +197,10 @@ def watts(jobs: Collection[JobSummary]) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class PairMatrix:
-    """Rates that jobs keep in pairs of one suite on one host under one isolation: `kept[victim][neighbour]`.
+    """The shares that jobs keep in pairs of one suite on one host under one isolation: `kept[victim][neighbour]`.
 
-    Of a job beside itself that is the mean of both tenants. `notes` say why pairs are missing,
-    `doubts` (victim, neighbour) which rules warn of a launch of it, alone or beside the other.
+    For a job beside itself it is the mean of both tenants. `notes` say why pairs are missing; `doubts` holds, by victim
+    and neighbour, the rules that warn of a launch of the victim, alone or beside the neighbour.
     """
 
     suite: str
@@ -214,15 +214,15 @@ class PairMatrix:
 
     @property
     def pairs(self) -> Iterator[tuple[str, str, Kept]]:
-        """Victim, neighbour and what the victim keeps, of each pair that is known."""
+        """The victim, the neighbour and the victim's kept share of each known pair."""
         return ((victim, other, kept) for victim, of in self.kept.items() for other, kept in of.items())
 
     def sensitivity(self, victim: str) -> float | None:
-        """Return the sum of a row: a job's kept shares beside all; None where a pair is missing."""
+        """Return the sum of a row, a job's kept shares beside all jobs; None where a pair is missing."""
         return _sum([self.kept[victim].get(neighbour) for neighbour in self.jobs])
 
     def noise(self, neighbour: str) -> float | None:
-        """Return the sum of a column: the shares that all keep beside a job; None where a pair is missing."""
+        """Return the sum of a column, all jobs' kept shares beside one job; None where a pair is missing."""
         return _sum([self.kept[victim].get(neighbour) for victim in self.jobs])
 
 
@@ -233,9 +233,9 @@ def _sum(measures: Sequence[Kept | None]) -> float | None:
 
 @lru_cache(maxsize=1)
 def pair_matrices(summary: Summary) -> Sequence[PairMatrix]:
-    """Return a matrix for each suite, host and isolation that has measured several pairs.
+    """Return a matrix for each suite, host and isolation under which several pairs were measured.
 
-    A job beside itself is a pair of one job, or a launch of two equal tenants: they are the same.
+    A job beside itself is either a pair that names it twice or a launch of two equal tenants.
     """
     pairs = [block for block in mix_blocks(summary) if block.is_pair]
     matrices = []
@@ -249,7 +249,7 @@ def pair_matrices(summary: Summary) -> Sequence[PairMatrix]:
                 shares[name][name], doubts[name, name] = measure, rules
         notes = tuple(f"{block.mix}: {note}" for block in blocks for note in block.notes)
         quick = any(tenant.quick for block in blocks for tenant in block.tenants)
-        # Both directions of a single pair stand in the table of mixes.
+        # A single pair needs no matrix: the table of mixes shows both its directions.
         cells = sum(map(len, shares.values()))
         if cells and (len(blocks) > 1 or cells > 2):
             matrices.append(PairMatrix(*place, tuple(shares), shares, notes, quick, doubts))
@@ -263,8 +263,8 @@ def outside_pairs(summary: Summary) -> list[MixBlock]:
 
 
 def _of_equals(summary: Summary, place: tuple[str, str, str]) -> Iterator[tuple[str, Kept, tuple[str, ...]]]:
-    """Yield what a job keeps beside itself, of each whose launches were of two equal tenants with a slice each, and
-    the rules of warnings on these launches and on those alone."""
+    """Yield the share that a job keeps beside itself, for each job launched as two equal tenants with a slice each,
+    and the rules of warnings on these launches and on those alone."""
     for job in summary.jobs:
         if job.mix or (job.suite, job.host, job.isolation) != place or len(job.tenants) != 2 or job.sharers > 1:
             continue
@@ -273,7 +273,7 @@ def _of_equals(summary: Summary, place: tuple[str, str, str]) -> Iterator[tuple[
 
 
 def _of_pair(block: MixBlock) -> Iterator[tuple[str, str, Kept, tuple[str, ...]]]:
-    """Yield victim, neighbour, what the victim keeps and its doubts, in both directions; none where that is unknown."""
+    """Yield victim, neighbour, the victim's kept share and its doubts, in both directions, where these are known."""
     first, second = block.tenants
     if first.progress is None or second.progress is None:
         return

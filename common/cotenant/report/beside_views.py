@@ -50,7 +50,7 @@ Item = tuple[MixBlock, TenantBeside]
 
 
 def _share_kept(item: Item) -> Cell:
-    """Return the kept part of its entitlement, which is a part of a device, or of processors, that several share."""
+    """Return the kept share over the entitlement, the tenant's part of a shared device or of shared processors."""
     _, tenant = item
     if tenant.progress is None:
         return Cell()
@@ -76,7 +76,7 @@ MIX_COLUMNS: Sequence[Column[Item]] = (
 
 
 def mix_grid(blocks: Sequence[MixBlock]) -> Grid:
-    """Return a row per tenant of each mix, and its measures below. Of programs' rows each measure is one."""
+    """Return a row per tenant of each mix, and its measures below, which are rows of their own for programs."""
     groups = [
         RowGroup([*_mix_rows(block)], f"{block.mix}: {len(block.tenants)} users", _facts(block), [*_mix_notes(block)])
         for block in blocks
@@ -127,7 +127,7 @@ def _mix_notes(block: MixBlock) -> Iterator[Words]:
 
 
 def mix_sentence(block: MixBlock) -> str:
-    """Return the kept shares of a mix's users, and who keeps least; that it is not known, and why, where it is not."""
+    """Return the kept shares of a mix's users, and the user that keeps least; or why they are not known."""
     if block.measures is None:
         return f"what the users of {block.mix} keep beside each other is not known: {'; '.join(block.notes)}"
     measures, parts = block.measures, [*block.measures.progress.values()]
@@ -220,7 +220,7 @@ def _pair_notes(matrix: PairMatrix) -> list[Words]:
 
 
 def pairs_sentence(matrix: PairMatrix) -> str:
-    """Return which job keeps least beside which, of how many pairs."""
+    """Return the victim and neighbour of the least kept share, and the number of pairs."""
     share, victim, neighbour = min((kept.value, victim, neighbour) for victim, neighbour, kept in matrix.pairs)
     suspect = f" ({SUSPECT})" if matrix.doubts[victim, neighbour] else ""
     mean = 100 * fmean(kept.value for _, _, kept in matrix.pairs)

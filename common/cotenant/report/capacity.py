@@ -1,4 +1,4 @@
-"""Says how many users a machine carries: a sentence, a table over their numbers, and how far to trust it."""
+"""Says how many users a machine carries: a sentence, a table over numbers of users, and how far to trust it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORDINALS = (
 
 
 class Shown(NamedTuple):
-    """How values of a requirement are shown: the user's verb before them, what they are multiplied by, their unit."""
+    """How values of a requirement are shown: the user's verb before them, their factor, their unit."""
 
     verb: str
     scale: float
@@ -44,7 +44,7 @@ BINDING = {
 
 
 def capacity_sentences(found: Carried, active: float | None = None) -> list[str]:
-    """Return the answer: how many users, each one's share, the next one's, and beside whom that holds."""
+    """Return the answer: how many users, each one's share, the share with one more user, and the neighbours assumed."""
     if not found.settled:
         return [_no_answer(found)]
     users, label = found.users, found.label
@@ -156,7 +156,7 @@ def _ordinal(users: int) -> str:
 
 
 def capacity_grid(answers: Sequence[Carried]) -> Grid:
-    """Return a table for each answer: the least of the users, over their number."""
+    """Return a table for each answer: the value of the user that has least, by number of users."""
     groups = []
     for found in answers:
         alone = found.alone

@@ -1,4 +1,4 @@
-"""The jobs' computing: against the datasheet, and against the matrix product that was measured in the same slices."""
+"""The jobs' FLOP/s against the datasheet's, and against those of a matrix product measured in the same slices."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MOST = pl.Schema({**{name: schema()[name] for name in SAME}, "ceiling": pl.Floa
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """Medians over the tenants of a job, of each over its launches that count; None is what is not known.
+    """Medians over a job's tenants of their medians over the launches that count; None where not known.
 
-    `mfu` is the share of the datasheet's peak, `of_ceiling` that of the ceiling. `above` says where a tenant is
-    beyond the interval of its ceiling.
+    `mfu` is the share of the datasheet's peak, `of_ceiling` that of the ceiling. `above` is a sentence on a tenant
+    above the interval of its ceiling.
     """
 
     tflops: float
@@ -47,7 +47,7 @@ def ceilings(products: Iterable[Rows]) -> pl.DataFrame:
 
 
 def compute(members: Rows, most: pl.DataFrame) -> Compute | None:
-    """Return what the launches of a job did against these ceilings; None where no operations were counted."""
+    """Return the FLOP/s of a job's launches as shares of these ceilings; None where no operations were counted."""
     counted = _taken(members, "tflops", "mfu").drop_nulls("tflops")
     if counted.is_empty():
         return None
@@ -65,7 +65,7 @@ def compute(members: Rows, most: pl.DataFrame) -> Compute | None:
 
 
 def _taken(records: Rows, *names: str) -> pl.DataFrame:
-    """Return these columns of records; the precision `half` has the products of fp16."""
+    """Return these columns of records, with fp16 in place of `half`, since both have the same products."""
     return records.columns(*SAME, *names).with_columns(pl.col("precision").replace("half", "fp16"))
 
 

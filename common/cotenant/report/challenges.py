@@ -17,7 +17,7 @@ from cotenant.suite.cells import CHALLENGE
 
 
 def challenge_lines(summary: Summary, places: Iterable[Path]) -> list[str]:
-    """Return a sentence for each transcript that lies in these places, and for each file that is none."""
+    """Return a sentence for each transcript that lies in these places, and for each file that is no transcript."""
     return [line for place in places for line in _lines(summary, place)]
 
 
@@ -36,10 +36,10 @@ def _lines(summary: Summary, place: Path) -> Iterator[str]:
 
 
 def _beside(challenged: str, floor: float, summary: Summary) -> Iterator[str]:
-    """Yield what the floor is of the published rate, and of that of the deterministic launch itself.
+    """Yield the floor as a share of the published rate, and of the rate of the deterministic launch itself.
 
-    A lower bound above the rate is an error: it was other work that was challenged.
-    Of several lines of one name each has its rate, and a transcript does not say which of them it stands beside.
+    A lower bound above the rate is an error: the challenge was about other work.
+    Several jobs of one name each get a sentence, since a transcript does not say which of them it belongs to.
     """
     for name, what in ((challenged, "the published rate"), (challenged + CHALLENGE, "its own, deterministic")):
         lines = [(job, job.node.rate) for job in summary.jobs if job.name == name and job.node is not None]

@@ -18,7 +18,7 @@ COLUMNS: Sequence[Column[tuple[Check, Answer]]] = (
 
 
 def checkup_grid(answers: Sequence[tuple[Check, Answer]]) -> Grid:
-    """Return a row per check, its findings below it, and how many are of which kind; they come ordered by group."""
+    """Return a row per check, its findings below it, and the number of each kind; `answers` are ordered by group."""
     groups = [
         RowGroup([row(COLUMNS, pair, _remedies(pair[1])) for pair in members], group)
         for group, members in groupby(answers, key=lambda pair: pair[0].group)

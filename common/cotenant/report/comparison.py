@@ -27,21 +27,21 @@ STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "bold red", Verdict.SAME: "di
 
 
 Side = Mapping[str, Sequence[LaunchRecords]]
-"""The launches of each job that have a rate."""
+"""The launches with a rate, by job."""
 
 
 def differences_allowed() -> list[str]:
-    """Return the words that may differ between two sides where that is allowed."""
+    """Return the words that `--allow` can let differ between two sides."""
     return [*equal_columns(), HOST]
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The margin, those of jobs that have their own, what may differ, and what B was asked to run, as far as that is
-    known beside its records.
+    """The margin, `margins` of jobs that have their own, words that may differ, and jobs that B was asked to run, as far
+    as that is known beside its records.
 
-    A margin of None is the noise of all launches that are compared, and 2 % at the least. What is allowed may differ
-    between the sides, not within one; several hosts may within one, too.
+    A margin of None stands for the noise of all compared launches, at least 2 %. Words in `allowed` may differ between
+    the sides, but not within one, except for hosts.
     """
 
     margin: float | None = None
@@ -52,7 +52,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class JobComparison:
-    """One job: the geometric mean of each side's launches, and what the comparison says; `note` says what it cannot."""
+    """One job: the geometric mean of each side's launches, the verdict, the comparison, and `note`, its limits."""
 
     job: str
     verdict: Verdict
@@ -66,9 +66,9 @@ class JobComparison:
 class SuiteComparison:
     """Every job of either side, and whether the suite as a whole got slower (Holm over its jobs, 0.05).
 
-    `suite_slower` is None where no job has the two launches a side that a chance needs. Of `lost` jobs A has a
-    rate, and B, which ran them or was asked to, has none. `apart` says how the sides lie in time where all launches of
-    one came before all of the other; empty where they ran by turns, or their times are not known.
+    `suite_slower` is None if no job has two launches a side, which a test needs. `lost` jobs have a rate in A but none
+    in B, which ran them or was asked to. `apart` says how far the sides lie apart in time if all launches of one came
+    before all of the other; empty if they ran by turns, or their times are not known.
     """
 
     lines: tuple[JobComparison, ...]
@@ -81,10 +81,10 @@ class SuiteComparison:
 
 
 def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteComparison:
-    """Compare job by job; a job without a common rate is INVALID, and the difference is named.
+    """Compare job by job; a job whose sides did different work is INVALID, and the difference is named.
 
-    Of many equal jobs chance alone makes some look faster or slower: a claim stands where it also holds with Holm's
-    (1979) correction over all jobs.
+    Among many equal jobs chance alone makes some look faster or slower, so a claim has to hold with Holm's (1979)
+    correction over all jobs, too.
     """
     if conditions.margin is None:
         noise = pooled_noise(rates_of(launches) for side in (a, b) for launches in side.values())
@@ -98,7 +98,7 @@ def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteCompariso
 
 
 def _identities(side: Side) -> set[tuple[object, ...]]:
-    """Return a value for each launch that its copies have, too, wherever they lie."""
+    """Return a value for each launch that is the same for all copies of its records."""
     return {
         (launch.host, job, launch.run_id, launch.start_time, *launch.rates)
         for job, launches in side.items()
@@ -107,7 +107,7 @@ def _identities(side: Side) -> set[tuple[object, ...]]:
 
 
 def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]:
-    """Take back the claims that Holm's correction over all jobs does not let stand."""
+    """Withdraw the claims that do not hold with Holm's correction over all jobs."""
     chances = {line.job: line.comparison.p_beyond for line in lines if line.comparison is not None}
     known = {job: p for job, p in chances.items() if p is not None}
     adjusted = dict(zip(known, holm([*known.values()]), strict=True))
@@ -121,7 +121,7 @@ def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]
 
 
 def _apart(a: Side, b: Side) -> str:
-    """Say how A and B lie in time where they did not run by turns."""
+    """Say how A and B lie in time if they did not run by turns."""
     times = [sorted(launch.start_time for of in side.values() for launch in of if launch.start_time) for side in (a, b)]
     if not all(times):
         return ""
@@ -139,7 +139,7 @@ def _apart(a: Side, b: Side) -> str:
 
 
 def mixture(launches: Sequence[LaunchRecords], allowed: Collection[str] = ()) -> str | None:
-    """Say in what launches of one side differ, so that they have no common rate."""
+    """Return the difference between launches of one side that leaves them without a common rate."""
     if (difference := difference_of([launch.work for launch in launches])) is not None:
         return _named(difference, launches)
     hosts = _hosts(launches)
@@ -147,15 +147,15 @@ def mixture(launches: Sequence[LaunchRecords], allowed: Collection[str] = ()) ->
 
 
 def flagged(lines: SuiteComparison) -> list[str]:
-    """Return the jobs whose verdict is a claim: FASTER or SLOWER."""
+    """Return the jobs whose verdict is a claim, FASTER or SLOWER."""
     return [line.job for line in lines.lines if line.verdict in CLAIMS]
 
 
 def confirmed(first: SuiteComparison, again: SuiteComparison) -> SuiteComparison:
-    """Return `first` with the flagged jobs as the launches of `again` alone judge them.
+    """Return `first` with the flagged jobs judged by the launches of `again` alone.
 
-    The launches that raised a flag do not count a second time: they were chosen for being extreme, and new ones will as
-    a rule lie nearer to the truth. Where the new verdict is the opposite claim, neither is made.
+    The launches that raised a flag do not count again: they were chosen for being extreme, and new ones as a rule lie
+    nearer to the truth. If the new verdict is the opposite claim, neither is made.
     """
     new = {line.job: line for line in again.lines}
     lines = tuple(_confirmed(line, new[line.job]) if line.job in new else line for line in first.lines)
@@ -205,14 +205,14 @@ def _line(
 
 
 def middle(rates: Sequence[float]) -> float | None:
-    """Return the geometric mean; None of nothing."""
+    """Return the geometric mean; None without rates."""
     return across_launches(rates).rate if rates else None
 
 
 def _incomparable(
     a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions, same: bool
 ) -> str | None:
-    """Say why two sides cannot be compared; `same` ones, all of whose launches are one set, can."""
+    """Return why two sides cannot be compared; None if they can, and if they are the `same` launches throughout."""
     if not a or not b:
         where = "both sides" if not a and not b else "A" if not a else "B"
         return f"no launch with a rate in {where}"
@@ -221,7 +221,7 @@ def _incomparable(
             return f"{side} has launches of {mixed}; name a directory of one"
     allowed = {*conditions.allowed, *(OF_TUNING if CLASS in conditions.allowed and _tuned(a) != _tuned(b) else ())}
     if BENCHMARK in conditions.allowed:
-        allowed.add(ITEM)  # Of another source, or other arguments, an item is other work as well.
+        allowed.add(ITEM)  # A different source, or different arguments, change the work of an item as well.
     if (difference := difference_of([launch.work for launch in (*a, *b)], allowed)) is not None:
         return f"{_named(difference, (*a, *b))} (--allow {difference[0]})"
     # No two launches of a host begin at the same moment.
@@ -231,7 +231,7 @@ def _incomparable(
 
 
 def _named(difference: tuple[str, str], launches: Sequence[LaunchRecords]) -> str:
-    """Return a difference in words; of other work with the arguments that changed, as a new default does."""
+    """Return a difference in words; that of works with the arguments that changed, if only by a new default."""
     changes = changed_arguments(launches) if difference[0] in (BENCHMARK, ITEM) else ""
     return f"{difference_words(*difference)}{changes and f': {changes}'}"
 
@@ -288,7 +288,7 @@ JUNIT = {
 
 
 def as_junit(lines: SuiteComparison) -> str:
-    """A test case per job: SLOWER is a failure, INVALID an error, UNCLEAR skipped."""
+    """Return a test case per job: SLOWER is a failure, INVALID an error, UNCLEAR skipped."""
     suite = ElementTree.Element("testsuite", name="cotenant compare", tests=str(len(lines.lines)))
     for verdict, (_, total) in JUNIT.items():
         suite.set(total, str(sum(line.verdict is verdict for line in lines.lines)))

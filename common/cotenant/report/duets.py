@@ -61,10 +61,10 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class DuetLine:
-    """One launch of a duet: B over A with its interval, the mean rates of both in items per second (of users that are
-    merged the sum), and the verdict.
+    """One launch of a duet: B over A with its interval, the mean rates of both in items per second (the sum for merged
+    users), and the verdict.
 
-    Without a ratio `verdict` is what became of its tenants. `settled_s`: about how long a launch would settle it.
+    Without a ratio `verdict` is its tenants' outcome. `settled_s`: about how many seconds would give a clear verdict.
     """
 
     suite: str
@@ -85,7 +85,7 @@ class DuetLine:
 
 
 def duet_lines(records: Rows) -> list[DuetLine]:
-    """Return a line for each launch, in the order of first sight; `records` are those of duets."""
+    """Return a line for each launch, in the order of their first records; all `records` are of duets."""
     rows = records.frame.iter_rows(named=True)
     launches = grouped(rows, lambda one: (one["suite"], one["hostname"], _name(one), one["run_id"], one["start_time"]))
     return [_line(of_launch) for of_launch in launches.values()]
@@ -134,8 +134,7 @@ def _rate_of(side: Sequence[Mapping[str, Any]], together: bool = False) -> float
 
 
 def _failure(rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return what became of a launch whose ratio is none: an outcome, or INVALID, also of sides that count in different
-    units."""
+    """Return the outcome of a launch without a ratio, or INVALID, also for sides that count in different units."""
     outcomes = [one["outcome"] for one in rows if not one["completed"]]
     invalid = any(one["invalid"] for one in rows) or len({one["unit"] for one in rows}) > 1
     return min(outcomes, key=lambda outcome: outcome == ABORTED, default=INVALID if invalid else None)

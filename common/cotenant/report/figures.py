@@ -46,7 +46,7 @@ _OTHER_NAME = re.compile(r"[^\w.-]+")
 
 @contextmanager
 def collected() -> Iterator[dict[str, Axes]]:
-    """Keep the charts of every page that is made meanwhile, by the names that they have there."""
+    """Collect the charts of every page made within this context, by their names on the page."""
     charts: dict[str, Axes] = {}
     token = drawn.set(charts)
     yield charts
@@ -54,7 +54,7 @@ def collected() -> Iterator[dict[str, Axes]]:
 
 
 def tabulars(summary: Summary) -> dict[str, str]:
-    """Return the views that hold something as LaTeX, by their names."""
+    """Return the views that are not empty as LaTeX, by their names."""
     views = {
         "jobs": jobs_grid(summary),
         "interference": interference_grid(summary),
@@ -108,10 +108,10 @@ def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) 
 
 
 def job_names(jobs: Sequence[JobSummary]) -> list[str]:
-    """Return what each job's charts are called after: its label, with what tells it from its like on other hosts."""
+    """Return a name for each job's charts: its label, with suite and host where several jobs have that label."""
     labels = Counter(job.label for job in jobs)
     long = [job.label if labels[job.label] == 1 else f"{job.label}-{job.suite}-{job.host}" for job in jobs]
-    # What is replaced for a file's name may have been all that told two apart.
+    # Two names may differ only in characters that a file's name cannot have.
     safe = Counter(_OTHER_NAME.sub("-", name) for name in long)
     return [
         name if safe[_OTHER_NAME.sub("-", name)] == 1 else f"{name}-{index}" for index, name in enumerate(long, start=1)
@@ -135,11 +135,11 @@ def _recolour(figure: Figure) -> None:
 
 
 def _put(artist: Artist, colour: Any, put: Any) -> None:
-    """Give an artist the colour of paper where it has a marker's; its transparency stays."""
+    """Replace an artist's marker colour by its colour on paper, keeping its transparency."""
     try:
         *_, alpha = to_rgba(colour)
         marker = to_hex(colour)
-    except ValueError:  # several colours, of which no picture of ours has any
+    except ValueError:  # several colours, which no picture of ours has
         return
     if marker in PRINTED:
         put(to_rgba(PRINTED[marker], alpha))

@@ -20,11 +20,11 @@ from cotenant.suite.jobfile import matches
 from cotenant.text import many
 
 HARDWARE_AND_SOFTWARE = ("device", "devices", "processors", "software", "kernels", "isolation")
-"""The words in which two groups may differ: they are compared for that."""
+"""The words in which two groups may differ, since this difference is the point of the comparison."""
 
 
 def chosen(patterns: Sequence[str], gathered: Gathered) -> dict[str, list[str]]:
-    """Return the nodes of `NAME=GLOBS,...`, by name. Raises CotenantError for a wrong one, or one without a node."""
+    """Return the nodes of `NAME=GLOBS,...`, by name. Raises CotenantError for a wrong group, or one without a node."""
     groups: dict[str, list[str]] = {}
     for text in patterns:
         name, _, globs = text.partition("=")
@@ -42,7 +42,7 @@ def chosen(patterns: Sequence[str], gathered: Gathered) -> dict[str, list[str]]:
 
 
 def groups_grid(groups: Mapping[str, Sequence[str]], gathered: Gathered) -> Grid:
-    """Return a row per job: B over A from one rate a node, the geometric mean of its repetitions (Welch, 1947).
+    """Return a row per job: B over A (Welch, 1947), each node counting with its repetitions' geometric mean.
 
     The margin is 2 %, or twice the noise of a node's repetitions where that is more (docs/method.md, 4).
     """
@@ -74,6 +74,6 @@ def _line(job: str, a: Sequence[list[LaunchRecords]], b: Sequence[list[LaunchRec
 
 
 def _noise(nodes: Sequence[list[LaunchRecords]]) -> float | None:
-    """Return the standard deviation of a node's repetitions, of all nodes together; None without repetitions."""
+    """Return the standard deviation of repetitions on one node, pooled over nodes; None without repetitions."""
     variances = [float(np.var(np.log(rates_of(node)), ddof=1)) for node in nodes if len(node) > 1]
     return math.sqrt(sum(variances) / len(variances)) if variances else None

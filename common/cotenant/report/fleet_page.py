@@ -45,7 +45,7 @@ def fleet_page(title: str, judged: Judged, odd: Sequence[Minority], groups: Grid
 
 
 def _doubt(records: Rows) -> str:
-    """Return that most rates of the fleet are suspect, if so, and by what: then no verdict is better than they are."""
+    """Return a sentence if most of the fleet's rates are suspect, and by which rules: verdicts are no better then."""
     trust = records.columns("trust")["trust"]
     suspect = int((trust == SUSPECT).sum())
     if 2 * suspect <= int(trust.is_in([SUSPECT, CLEAN]).sum()):

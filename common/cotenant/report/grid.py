@@ -11,7 +11,7 @@ from cotenant.report import numbers
 
 T = TypeVar("T")
 Words = tuple[tuple[str, str], ...]
-"""A line in parts, each with its style."""
+"""A line in parts, each a text with its style."""
 Value = str | int | float | None
 Seen = Literal["everywhere", "files", "screens"]
 
@@ -22,8 +22,8 @@ STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 class Cell:
     """One value of a row: `text` for people; `values` for programs, by field and with all digits, None for unknown.
 
-    `note` stands small beside the text. Of a page: `heat` (0 to 100) shades it, `link` and `note_link` are places that
-    text and note lead to, `links` further texts with theirs (empty: none), `anchor` makes the cell such a place.
+    `note` stands small beside the text. On a page, `heat` (0 to 100) shades the cell, `link` and `note_link` are the
+    places that text and note lead to, `links` further texts with theirs (empty: none), `anchor` makes the cell a place.
     """
 
     text: str = numbers.ABSENT
@@ -39,12 +39,12 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Column(Generic[T]):
-    """One column: its heading, and the function that takes its cell `of` an item.
+    """One column: its heading, and the function `of` that makes an item's cell.
 
-    An `optional` one is left out where no row has anything in it. On a terminal too narrow for all columns, those to
-    `drop` are left out; the last of the others, as many as have no room, stand on a line below each row, after their
-    headings. `seen`: `files` leaves it to Markdown, where a terminal and a page have a heading or a note instead;
-    `screens` to these two. `words` are sentences, which a page may break.
+    An `optional` column is left out if no row has anything in it. On a terminal too narrow for all columns, those with
+    `drop` are left out, and the last ones without room stand on a line below each row, after their headings. `seen`:
+    `files` shows it in Markdown only, where a terminal and a page have a heading or a note instead; `screens` on these
+    two only. `words` are sentences, which a page may break.
     """
 
     heading: str
@@ -63,7 +63,7 @@ BLANK = Cell("")
 class Row:
     """Cells by column, and `notes`, lines below. Programs read `values`, if there are any, in place of the cells'.
 
-    Without cells a row is for programs alone, with empty `values` for people alone.
+    A row without cells is for programs only, one with empty `values` for people only.
     """
 
     cells: Mapping[Column[Any], Cell] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Row:
     notes: Sequence[Words] = ()
 
     def cell(self, column: Column[Any]) -> Cell:
-        """Return the cells of a column."""
+        """Return the cell of a column."""
         return self.cells.get(column, BLANK)
 
     def in_order(self, columns: Iterable[Column[Any]]) -> list[Cell]:
@@ -79,7 +79,7 @@ class Row:
         return [self.cell(column) for column in columns]
 
     def has(self, column: Column[Any]) -> bool:
-        """Whether there is something in a column."""
+        """Whether a column has a text or a value in this row."""
         return self.cell(column).text not in ("", numbers.ABSENT)
 
     @property
@@ -154,7 +154,7 @@ def word(text: str, name: str = "", style: str = "") -> Cell:
 
 
 def place_columns(of: Callable[[T], Any], *names: str) -> list[Column[T]]:
-    """Return the columns of where a row was measured, which a terminal and a page have in a heading."""
+    """Return columns of the place where a row was measured, which stands in a heading on a terminal and a page."""
 
     def cell(name: str, item: T) -> Cell:
         return word(getattr(of(item), name), name)
@@ -168,7 +168,7 @@ def number(value: float | None, show: Callable[[float], str], name: str = "") ->
 
 
 class Measurement(NamedTuple):
-    """A number, its 95 % interval or None, how its n is written, and the counts that programs read."""
+    """A number, its 95 % interval or None, its n as written for people, and the counts that programs read."""
 
     value: float
     interval: tuple[float, float] | None

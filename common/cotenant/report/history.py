@@ -31,17 +31,17 @@ from cotenant.stats.history import LevelChange, Trend, change_points, newest_cha
 from cotenant.stats.launches import AcrossLaunches, across_launches
 
 SOFTWARE = "software"
-"""Another version of torch is no other work: to see what it changes is the point."""
+"""Launches under different versions of torch stay in one series, since it is to show the effect of an update."""
 NEWEST = 1000
-"""In a longer series only so many of the newest launches are described: a trend looks at every pair of them."""
+"""Most launches that a series describes, the newest ones: a trend compares every pair of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateChange:
-    """From the launch at `start` on the rate is `ratio` times what it was; `p` is the chance of that without a change.
+    """A change of the rate by a factor `ratio` from the launch at `start` on; `p` is its chance without a change.
 
-    `provisional`: that is the newest launch, and a second one has to confirm it. `versions` are what differs between
-    that launch and the one before, as far as their records know.
+    `provisional`: `start` is the newest launch, and a second one has to confirm the change. `versions` are the known
+    differences in software between that launch and the one before.
     """
 
     start: datetime
@@ -53,7 +53,7 @@ class RateChange:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Other versions from the launch at `start` on; the checkout's, which may change with every launch, left out."""
+    """Versions that changed with the launch at `start`, without the checkout's, which may change with every launch."""
 
     start: datetime
     versions: tuple[str, ...]
@@ -61,10 +61,10 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class RateSeries:
-    """Launches of one job that did equal work; `label` says in what it differs from others of the job.
+    """Launches of one job that did equal work; `label` names the difference from the job's other series.
 
-    `level` is of the launches since the last change that is not provisional. Without a launch that has a rate, `rates`
-    is empty and the rest None. `lost` counts the launches without one, by what became of them.
+    `level` is the rate over the launches since the last confirmed change. If no launch has a rate, `rates` is empty,
+    and `level` and `trend` are None. `lost` counts the launches without a rate, by their outcomes.
     """
 
     suite: str
@@ -89,7 +89,7 @@ class RateSeries:
 
 
 def series_of(entries: Iterable[HistoryEntry], margin: float) -> tuple[RateSeries, ...]:
-    """Return the series of all entries, by suite, job, host and device; a change is one of more than `margin`."""
+    """Return the series of all entries, by suite, job, host and device; changes of at most `margin` are left out."""
     in_order = sorted(entries, key=lambda entry: entry.start)
     groups = grouped(in_order, lambda entry: (entry.suite, entry.job, entry.host, entry.device))
     series: list[RateSeries] = []
@@ -102,8 +102,8 @@ def series_of(entries: Iterable[HistoryEntry], margin: float) -> tuple[RateSerie
 def _by_work(entries: Sequence[HistoryEntry]) -> dict[Work, list[HistoryEntry]]:
     """Group entries by equal work, whatever their version of torch.
 
-    A launch without a rate may know little of its work: it stands with the newest work that it does not contradict. So
-    does one from before there was a column for what is compared today, where all else is equal.
+    An entry whose record lacks columns that were added later joins a work that it does not contradict. A launch without
+    a rate, whose record may hold little, does so whichever columns it lacks.
     """
     later = [word for word in equal_columns() if word not in FIRST_WORDS]
     newest = {_work(entry): None for entry in reversed(entries) if entry.rate is not None}
@@ -119,13 +119,13 @@ def _by_work(entries: Sequence[HistoryEntry]) -> dict[Work, list[HistoryEntry]]:
 
 
 def _work(entry: HistoryEntry) -> Work:
-    """Return an entry's work but for its software."""
+    """Return an entry's work without its software."""
     known = entry.work | {SOFTWARE: ""}
     return tuple((word, known.get(word, column.default)) for word, column in equal_columns().items())
 
 
 def _agree(work: Work, known: Work, unknown: Collection[str]) -> bool:
-    """Are they equal but for words among `unknown` that `work` lacks?"""
+    """Whether two works are equal but for words among `unknown` that `work` lacks."""
     pairs = zip(work, known, strict=True)
     return all(mine == other or (word in unknown and mine in ("", None)) for (word, mine), (_, other) in pairs)
 
@@ -167,7 +167,7 @@ def _series(launches: Sequence[HistoryEntry], work: Work, label: str, margin: fl
 
 
 def _changes_of(rates: Sequence[float], margin: float) -> list[LevelChange]:
-    """Return the changes of level, and that which the newest launches make of the last one."""
+    """Return the changes of level, the last one as the newest launches judge it."""
     points = list(change_points(rates, margin))
     since = points[-1].index if points else 0
     if (newest := newest_change(rates[since:], margin)) is not None:
@@ -184,7 +184,7 @@ def _versions(before: HistoryEntry, after: HistoryEntry, beside: str = "") -> tu
 
 BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 24
-"""So many of the newest launches a sparkline has room for."""
+"""The newest launches that a sparkline has room for."""
 TREND = ("trend_ratio", "trend_low", "trend_high", "trend_p")
 FIELDS = (
     *("suite", "job", "label", "host", "device", "unit", "n", "older", "first", "last", "last_rate", "level"),
@@ -264,7 +264,7 @@ def series_name(series: RateSeries) -> str:
 
 
 def sparkline(rates: Sequence[float]) -> str:
-    """Return a bar per launch, of the newest ones; between the lowest and the highest of them lie all heights."""
+    """Return a bar for each of the newest launches; heights reach from their lowest rate to their highest."""
     shown = rates[-SHOWN:]
     if len(shown) < 2:
         return ""

@@ -30,10 +30,10 @@ from cotenant.stats.launches import AcrossLaunches
 
 @dataclass(frozen=True, slots=True)
 class InterferenceLine:
-    """One job's node, or one tenant of it. What is None was not measured, or does not count.
+    """One job's node, or one tenant of it. A value that was not measured, or does not count, is None.
 
     Rates are items per second: `alone` in the slice, `sliced` together in slices, `unsliced` together without;
-    `unsliced_alone` is a tenant alone on the whole machine, and below no line of a ratio.
+    `unsliced_alone` is a tenant alone on the whole machine, and in no ratio.
     """
 
     job: str
@@ -44,14 +44,14 @@ class InterferenceLine:
     unsliced: AcrossLaunches | None
     unsliced_alone: AcrossLaunches | None
     kept: Kept | None
-    """Together in slices over alone: 1 - it is the interference."""
+    """Together in slices over alone: 1 minus this is the interference."""
     unsliced_kept: Kept | None
     """Together without slices over alone in the slice."""
     worth: Kept | None
     """Together in slices over together without."""
     notes: tuple[str, ...]
     baseline: BaselineWord = ""
-    """How tenants were alone: in `blocks`, or in launches, `quick` ones where these had few observations; or empty."""
+    """How tenants ran alone: in `blocks`, or in launches, `quick` ones where these had few observations; or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ def _lines(jobs: Sequence[JobSummary]) -> Iterator[tuple[InterferenceLine, Seque
 
 
 def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary | None, list[str]]:
-    """Return the job that did the same without slices, and what there is to say where there is none."""
+    """Return the job that did equal work without slices, or None and the differences of those that did not."""
     mine, reasons = rows_of(job.members), []
-    # Of one that never finished nothing is known but its name.
+    # A job that never finished matches any, since only its name is known: it comes last.
     for other in sorted(without, key=lambda other: not other.members):
         if (reason := unlike([*mine, *rows_of(other.members)])) is None:
             return other, []
@@ -133,8 +133,7 @@ def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary
 def _of_pair(
     with_: JobSummary | None, without: JobSummary | None, notes: Sequence[str], several: bool
 ) -> Iterator[tuple[InterferenceLine, Sequence[Sides]]]:
-    """Yield the lines of a job and its partner, if it was measured in two of the three ways, and the rates of each of
-    RATIOS."""
+    """Yield the lines of a job and its partner with the rates of RATIOS, if two of the three ways were measured."""
     jobs = [job for job in (with_, without) if job is not None]
     first = jobs[0]
     if first.alone is None and len(jobs) < 2:
@@ -223,7 +222,7 @@ MEANS = {"kept": KEPT, "unsliced_kept": UNSLICED_KEPT, "worth": WORTH}
 def interference_grid(summary: Summary) -> Grid:
     """Return a row per job and per tenant of it, and the means of each suite on each host.
 
-    Without the columns of what nobody ran without slices. The means are for people one row, for programs three.
+    Columns without slices are left out where no job ran so. The means are one row for people, three for programs.
     """
     blocks = interference_blocks(summary)
     groups = [RowGroup([*_rows(block)], block.suite or "suite", block.host, [*_notes(block)]) for block in blocks]
@@ -249,7 +248,7 @@ def _rows(block: InterferenceBlock) -> Iterator[Row]:
 
 
 def _notes(block: InterferenceBlock) -> Iterator[Words]:
-    """Yield why numbers are absent, and what --solo measured with --isolation none: no ratio here is of that."""
+    """Yield why numbers are absent, and the rates of --solo with --isolation none, which are in no ratio here."""
     for line in block.lines:
         yield from (((f"{line.job}: {note}", ""),) for note in line.notes)
         if (lone := line.unsliced_alone) is not None and line.tenant is not None:

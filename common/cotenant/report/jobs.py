@@ -1,4 +1,4 @@
-"""The jobs of a summary as a grid, and of several hosts side by side: a row per job, a column with rates per host."""
+"""The jobs of a summary as a grid, and those of several hosts side by side: a row per job, rates in columns."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
 
 
 def explanations(summary: Summary) -> list[str]:
-    """Return the meanings of its grid's columns, of those that have anything in them."""
+    """Return the meanings of its grid's columns that are not empty."""
     once = all_measured_once(summary.jobs)
     shown = {
         f"{OF_N} {OF_WORST}": bool(summary.jobs),
@@ -162,7 +162,7 @@ def _columns(summary: Summary, targets: Mapping[str, Target], once: bool) -> Seq
 
 
 def _heading(jobs: Sequence[JobSummary], host: str, once: bool) -> str:
-    """Return the facts of a table's jobs, with those that are the same in all its rows."""
+    """Return the heading of a table: the facts of its jobs, and the values that are the same in all its rows."""
     parts = [facts(jobs, host), "each measured once" if once else ""]
     if len(overlaps := _overlaps(jobs)) == 1:
         parts.append(f"all users ran together for {together_percent(*overlaps)} of the measured time")
@@ -224,7 +224,7 @@ def _named(job: JobSummary) -> dict[str, Value]:
 
 
 def _computed(job: JobSummary) -> dict[str, Any]:
-    """Return what it computed; the sentence on it stands among the notes."""
+    """Return a job's FLOP/s and shares of ceilings, without the sentence on them, which stands among the notes."""
     return {} if job.compute is None else {name: of for name, of in asdict(job.compute).items() if name != "above"}
 
 
@@ -263,7 +263,7 @@ OF_HOSTS = (
 
 
 def hosts_grid(summary: Summary) -> Grid:
-    """Return the jobs of a few hosts side by side; without a group where there is one host, or more than a few."""
+    """Return the jobs of a few hosts side by side; the grid is empty for one host, and for more than a few."""
     hosts = list(summary.hosts)
     if not 1 < len(hosts) <= MOST_HOSTS:
         return Grid((), ())

@@ -1,7 +1,6 @@
-"""A suite on a terminal while it runs: below the lines that stay, the launch that runs, and when all may be done.
+"""A suite on a terminal while it runs: lines that stay, and below them the current launch and the expected end.
 
-Nothing here has a thread or a timer: it is drawn when it is told something, at most twice a second, and it is told
-nothing while tenants are timed.
+Without a thread or a timer: it is drawn on events, at most twice a second, and there are none while tenants are timed.
 """
 
 from __future__ import annotations
@@ -19,23 +18,23 @@ from cotenant.results.record import Record
 from cotenant.text import printable
 
 INTERVAL_S = 0.95
-"""Between two drawings, but for the one at GO: ticks come a second apart, and a little early or late."""
+"""The least time between two drawings, apart from that at GO: ticks come a second apart, a little early or late."""
 
 
 class Drawing:
-    """A region that is drawn below the lines that `tell` is given; these stay, and it goes when it is closed.
+    """A region drawn below the lines that `tell` prints; the lines stay, the region is removed by `close`.
 
-    `lost`: the terminal is gone, and nothing more is written to it. That ends no suite.
+    `lost`: the terminal is gone, and nothing more is written to it. The suite goes on.
     """
 
     def __init__(self, console: Console, region: Callable[[], Group], now: Callable[[], datetime]) -> None:
-        """`region` returns what is drawn; it is asked at once."""
+        """Ask `region`, here and at each drawing, for the text to draw."""
         self.lost = False
         self.console, self.now = console, now
         self._live = Live(console=console, auto_refresh=False, transient=True, get_renderable=region)
 
     def tell(self, line: str) -> None:
-        """Print a line above the drawing, as it would stand in a file, but for a terminal's control sequences."""
+        """Print a line above the drawing, with `?` for control characters."""
         self.draw(Text("".join(char if char.isprintable() else "?" for char in line)))
 
     def preparing(self, script: str) -> None:
@@ -43,14 +42,14 @@ class Drawing:
         self.tell(f"data: {printable(script)}")
 
     def close(self) -> None:
-        """Leave the terminal as it was, with the lines that were told."""
+        """Remove the drawing; the lines printed above it stay."""
         try:
             self._live.stop()
         except OSError:
             self.lost = True
 
     def draw(self, line: Text | None = None) -> None:
-        """Draw what is there now, or print a line above the drawing."""
+        """Draw the region anew, or print a line above it."""
         if self.lost:
             return
         try:
@@ -58,7 +57,7 @@ class Drawing:
                 self._live.start()
                 self._live.refresh()
                 return
-            with self.console:  # One write: the line, and below it the drawing as it is now.
+            with self.console:  # One write holds the line and the drawing below it.
                 if self._live.is_started:
                     self._live.refresh()
                 self.console.print(line, soft_wrap=True)
@@ -96,7 +95,7 @@ class LiveView(Drawing):
         if about_s is not None:
             about = f", about {about_s:.0f} s" if about_s < 100 else f", about {about_s / 60:.0f} min"
         self._progress.measure(about_s)
-        # The last drawing of a launch before it ends: without what grows.
+        # The last drawing before the launch ends has no bar, which could not move.
         self._due_s = 0.0
         self._say(f"measuring since {self.now():%H:%M:%S}{about}", counting=False)
 

@@ -19,7 +19,7 @@ STEPS = ((0.9, "green"), (0.8, "yellow"), (0.7, "dark_orange"), (0.0, "red"))
 COLUMNS = ("hostname", "vcd", "group", "completed", "invalid", "losses_non_finite", "rate_items_s", RATE)
 
 Shares = tuple[float, float, float]
-"""The mean, the least and the greatest of some records' rates."""
+"""The mean, the least and the greatest of some records' rates, as shares of the best device's mean."""
 
 
 Matrix = Mapping[str, Mapping[str, Shares]]
@@ -32,8 +32,8 @@ def matrix(
 ) -> tuple[list[str], Matrix]:
     """Return the devices, and a row per job that ran on single devices; records of the whole machine are left out.
 
-    `records` has COLUMNS, and `job`: what a row is called. Where they are of several hosts, a device is `host:device`.
-    The rates are the column `of`, which has the mean of a record's observations (the original's rate) or their median.
+    `records` has COLUMNS, and `job`, the name of a row. With several hosts a device is `host:device`. The rates are in
+    the column `of`: the mean of a record's observations (the original's rate) or their median.
     """
     rate, several_hosts = pl.col(of), pl.col("hostname").n_unique() > 1
     counted = records.filter(COUNTS, pl.col("group") != "all", rate.is_not_null())
@@ -56,7 +56,7 @@ def matrix_grid(devices: Sequence[str], names: Sequence[str], jobs: Matrix, titl
 
 
 def _cell(device: str, line: Line) -> Cell:
-    """The farther below the best the stronger is its colour: none for the best, all of it at 70 % and below."""
+    """Return a cell with a colour from none, for the best device, to full at 70 % of its rate and below."""
     shares = line[1].get(device)
     if shares is None:
         return Cell()
@@ -76,9 +76,9 @@ def _natural(device: str) -> tuple[str, int, str]:
 
 
 def device_matrix(summary: Summary) -> tuple[list[str], Matrix]:
-    """Return the devices, and a row per job by its label, by the same rates as its line: medians, geometric means.
+    """Return the devices, and a row per job label with the rates of the job's line: geometric means of medians.
 
-    Two works of one name have no common best device; tenants of a mix do different work.
+    Different works of one name are separate rows, since they have no common best device; mixes are left out.
     """
     works: dict[str, set[Work]] = defaultdict(set)
     for job in summary.jobs:
@@ -94,6 +94,6 @@ def device_matrix(summary: Summary) -> tuple[list[str], Matrix]:
 
 
 def device_names(devices: Sequence[str], summary: Summary) -> list[str]:
-    """Return their names: without accelerators a device is a slice that the tenants of its number had."""
+    """Return the devices' names; without accelerators a device is the slice of the tenants with its number."""
     accelerated = (summary.records.columns("devices")["devices"] != 0).fill_null(True).any()
     return [f"D{name}" if accelerated else f"slice {name}" for name in devices]

@@ -20,10 +20,10 @@ NAMES = {
     "clock_mhz": ("Clock", "MHz", 1.0),
     "available_bytes": ("Memory left on the host", "GiB", 2.0**30),
 }
-"""The reader's name of a quantity, its unit, and how much of the record's unit that is."""
+"""The reader's name of a quantity, its unit, and the factor between that and the record's unit."""
 
 Course = tuple[str, str, list[list[Meter]]]
-"""A host, a quantity, and per launch the meters of all devices, in the unit of NAMES."""
+"""A host, a quantity, and for each launch the meters of all devices, in the unit of NAMES."""
 
 
 def courses(records: Rows) -> list[Course]:
@@ -48,7 +48,7 @@ def courses(records: Rows) -> list[Course]:
 
 
 def device_load_percent(records: Rows) -> float | None:
-    """Return the mean load of the tenants' own devices while they were timed; None where no device told it."""
+    """Return the mean load of the tenants' own devices while they were timed; None where no device reports it."""
     load: float | None = records.columns(pl.col("device_load_percent").mean()).item()
     return load
 

@@ -30,9 +30,9 @@ DEVICES = ("Relative device performance", "mean (min .. max) of records' mean ra
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that the report holds; `older` is the older table that stands in place of the results, if any.
+    """The contents of the report; `older` is the older table that replaces the results, if there is one.
 
-    `works` says of jobs that did other work than the targets' in what they differ.
+    `works` names, for jobs whose work is not their target's, the difference.
     """
 
     title: str
@@ -68,11 +68,11 @@ SHOWN: dict[str, Callable[[Any], str]] = {
     "sd%": "{:.1f} %".format,
     "diff": "{:.4f}".format,
 }
-"""How numbers of these columns are shown; means and shares of targets as n and sd bear it, others in six digits."""
+"""Formats of these columns; means and shares of targets have the digits that n and sd allow, others six."""
 
 
 def results_grid(report: Report) -> Grid:
-    """Return a row per job against its target, with the work in which it differs from that of the target."""
+    """Return a row per job against its target, with the difference between its work and the target's."""
 
     def work(line: Mapping[str, Any]) -> Cell:
         return Cell(report.works.get(line["job"], ""), style="yellow")
@@ -82,7 +82,7 @@ def results_grid(report: Report) -> Grid:
 
 
 def of_works(report: Report) -> list[str]:
-    """Return the sentence on jobs that did other work than their target's, if any did."""
+    """Return the sentence on jobs whose work is not their target's, if there are any."""
     targets = dict(report.results.select("job", "target").drop_nulls().iter_rows())
     differ = [job for job in report.works if job in targets]
     text = (

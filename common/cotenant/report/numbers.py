@@ -13,7 +13,7 @@ _SCALES = ((999.95e9, 1e12, "T"), (999.95e6, 1e9, "G"), (999.95e3, 1e6, "M"), (9
 
 
 def rate(value: float) -> str:
-    """Return `1.694M`; a value that is no positive number is absent, never a zero."""
+    """Return `1.694M`, or a dash for a value that is not positive, never a zero."""
     if not _is_rate(value):
         return ABSENT
     scale, letter = _scale(value)
@@ -21,7 +21,7 @@ def rate(value: float) -> str:
 
 
 def rates(values: Sequence[float], between: str) -> str:
-    """Return the rates of a launch's tenants; of many their number, the slowest and the fastest."""
+    """Return the rates of a launch's tenants; for many only their number, the slowest and the fastest."""
     if len(values) > SHOWN_TENANTS:
         return f"{len(values)}: {rate(min(values))}..{rate(max(values))}"
     return between.join(map(rate, values)) or ABSENT
@@ -36,12 +36,12 @@ def interval(low: float, high: float) -> str:
 
 
 def span(ends: tuple[float, float] | None, show: Callable[[float, float], str] = interval, n: str = "") -> str:
-    """Return an interval, or that there is one launch, `n` of `1` or `1L`, or are too few of them for one."""
+    """Return an interval; without one, say that there is one launch (`n` is `1` or `1L`), or that there are too few."""
     return show(*ends) if ends is not None else ONE_RUN if n in ("1", "1L") else TOO_SMALL
 
 
 def ratio(value: float) -> str:
-    """Return a ratio: three digits behind the point, of large and small ones three in all."""
+    """Return a ratio with three decimals, or for large and small ones with three digits in all."""
     return f"{value:.3f}" if 0.0995 <= value < 9.9995 else f"{value:.3g}"
 
 
@@ -61,9 +61,9 @@ def plain(value: float | None) -> str:
 
 
 def borne(value: float, relative_error: float | None) -> str:
-    """Return a mean with the digits that its standard error leaves, and one more: `7,355` of 0.9 %.
+    """Return a mean with the digits that its standard error leaves certain, and one more: `7,355` for 0.9 %.
 
-    Of an unknown error, that of a single measurement, three digits.
+    If the error is unknown, as for a single measurement, it has three digits.
     """
     if not value:
         return "0"
@@ -78,12 +78,12 @@ def percent(share: float) -> str:
 
 
 def at_most(share: float) -> str:
-    """Return three digits, rounded down: what is below a limit must not read as the limit."""
+    """Return three digits, rounded down: a value below a limit must not read as the limit."""
     return f"{math.floor(1000 * share) / 1000:.3f}" if math.isfinite(share) else ABSENT
 
 
 def together_percent(overlap: float) -> str:
-    """Return `100 %`, or `99.9 %`, rounded down: what is below 100 % must not read so."""
+    """Return `100 %`, or `99.9 %`, rounded down: a value below 100 % must not read as 100 %."""
     return "100 %" if overlap == 1 else f"{math.floor(1000 * overlap) / 10:.1f} %"
 
 

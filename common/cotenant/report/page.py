@@ -77,7 +77,7 @@ def page(
     skipped: Sequence[str] = (),
     shared: Sequence[SharePoint] = (),
 ) -> str:
-    """Return the page. `skipped` are sentences on files that are no records, `shared` what users of one device have."""
+    """Return the page. `skipped` are sentences on files that are no records, `shared` the points of shared devices."""
     devices, rows = device_matrix(summary)
     anchors = {job.name: f"job{index}" for index, job in reversed([*enumerate(summary.jobs)]) if job.rates}
     everything = (summary.records, summary.solos, summary.in_duets)
@@ -118,20 +118,20 @@ def page(
 
 
 def charts_on_top(summary: Summary) -> list[Picture]:
-    """Return the charts of users' shares; of different jobs beside each other alone the bars of each mix."""
+    """Return the charts of users' shares; without any, the bars of each mix."""
     wide = [wide for wide, _ in _charts(summary)]
     return wide or [picture for picture in mix_pictures(summary) if picture is not None]
 
 
 def _answer(summary: Summary) -> list[tuple[str, bool]]:
-    """Return the answer in paragraphs, each with whether it is a large one: the first of one host, or one a host."""
+    """Return the answer in paragraphs, each with whether it is large: one host's first, or all of several hosts."""
     if len(summary.hosts) > 1:
         return [(text, True) for text in answers(summary)]
     return [(text, not at) for at, text in enumerate(sentences(summary))]
 
 
 def _charts(summary: Summary) -> list[tuple[Picture, Picture]]:
-    """Return a chart of each host, wide and narrow: of one, or of a few side by side."""
+    """Return a wide and a narrow chart for each host, if there are only a few."""
     hosts = summary.hosts
     if len(hosts) > MOST_HOSTS:
         return []
@@ -189,7 +189,7 @@ def _subtitle(summary: Summary) -> str:
     table = summary.records.table
     at = [at for rows in (summary.records, summary.solos, summary.under_pressure, summary.in_duets) for at in rows.at]
     columns = ("suite", "hostname", "isolation", "run_id", "solo", "start_time")
-    # A launch of one user alone is one, too: the number of launches is of all of them.
+    # A launch of one user alone counts among the launches, too.
     alone_of = pl.when("solo").then(TENANT)
     records = Rows(table, at).columns(*columns, launch=LAUNCH, alone_of=alone_of)
     different = records.drop("start_time").unique()
@@ -215,7 +215,7 @@ def _host_cards(summary: Summary, findings: Sequence[ReportedFinding]) -> Iterat
         yield from cards(summary)
     elif len(hosts) <= MOST_HOSTS:
         for host, of_host in hosts.items():
-            # The table of hosts side by side has the rest.
+            # The table of hosts side by side has the other cards' facts.
             clean = cards(of_host)[0]
             yield replace(clean, name=f"{clean.name}, {host or UNNAMED}")
     severities = Counter(finding.severity for finding in findings)
@@ -265,7 +265,7 @@ def _curves(curves: Curves) -> list[dict[str, Any]]:
 
 
 def cards(summary: Summary) -> list[Card]:
-    """Return the facts of the jobs of a host; what nobody measured has no card."""
+    """Return the facts of the jobs of a host; a quantity that was not measured has no card."""
     jobs, counts = summary.jobs, [len(job.rates) for job in summary.jobs if job.rates]
     least, most = min(counts, default=0), max(counts, default=0)
     launches = f"of {least} to {most} launches each that count"
@@ -287,7 +287,7 @@ _OF_TORCH = {"cuda": "cuda", "hip": "hip", "cudnn": "cudnn", "float32_matmul_pre
 
 
 def machines(summary: Summary) -> list[tuple[str, Facts]]:
-    """Return each host's name and facts, of its newest record; what a record does not know is left out."""
+    """Return each host's name and the facts that its newest record holds."""
     in_order = summary.records.by("start_time")
     hosts = in_order.columns("hostname", "isolation", "gpu").with_columns(pl.Series(AT, in_order.at, pl.UInt32))
     shown = []
@@ -330,7 +330,7 @@ def _processors(counts: Mapping[str, Any]) -> str:
 
 
 def page_blocks(summary: Summary) -> list[tuple[Markup, Markup | None]]:
-    """Return a table and a picture for each suite and host; none where nothing was measured in two ways."""
+    """Return a table and a picture for each suite and host; none where no job was measured in two of the three ways."""
     grid = interference_grid(summary)
     return [
         (html(replace(grid, groups=[group])), picture.kept(block, f"k{index}"))

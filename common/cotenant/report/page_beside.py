@@ -53,8 +53,8 @@ class JobPictures:
 
 
 def beside_each_other(summary: Summary) -> dict[str, Any] | None:
-    """Return the page's part on different jobs: of each mix its table, and its bars where progress is known, and the
-    matrix of pairs. None without any."""
+    """Return the page's part on different jobs: each mix's table, its bars where progress is known, and the matrix of
+    pairs. None without any."""
     blocks, pairs = outside_pairs(summary), pairs_grid(summary)
     grid = mix_grid(blocks)
     if not blocks and not pairs.groups:
@@ -77,8 +77,8 @@ def mix_pictures(summary: Summary) -> Iterator[Picture | None]:
 
 
 def sharing(points: Sequence[SharePoint]) -> dict[str, Any] | None:
-    """Return the page's part on shared devices and slices: of each job its pictures, the first of throughput, and which
-    mark is which mode. None without any point; a single one has no picture."""
+    """Return the page's part on shared devices and slices: each job's pictures, throughput first, and the mark of each
+    mode. None without any point; a single one has no picture."""
     if not points:
         return None
     jobs: list[JobPictures] = []
@@ -111,7 +111,7 @@ def under_pressure(summary: Summary) -> dict[str, Any] | None:
 
 
 def _jobs(shown: Sequence[Sensitivity]) -> Iterator[JobPictures]:
-    """Yield the jobs' curves on one axis of shares, a picture a resource."""
+    """Yield the jobs' curves on one axis of shares, with a picture for each resource."""
     ends, several = shares_of(shown), len({each.conditions.host for each in shown}) > 1
     by_job = grouped(shown, lambda each: (each.conditions.suite, each.conditions.host, each.conditions.job))
     for number, ((_, host, job), of_job) in enumerate(by_job.items()):

@@ -1,4 +1,4 @@
-"""One card per job: its node's rate, what its devices did, its tenants' strips, its newest launch's timeline."""
+"""One card per job: its node's rate, its devices' meters, its tenants' strips, its newest launch's timeline."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from cotenant.text import many, printable
 
 LEAST_POINTS = 20
 LEAST_LOOKS = 3
-"""Fewer are no course: the mean says as much."""
+"""Fewer samples are not drawn: their mean says as much."""
 WHOSE: dict[Kind, str] = {"device": "devices", "tenant": "users' slices", "host": "host"}
 
 
@@ -45,7 +45,7 @@ class Picture:
 
 
 def job_cards(summary: Summary, points: int) -> list[dict[str, Any]]:
-    """Return the page's part on each job that has a rate; all together draw about `points` observations."""
+    """Return the page's part on each job that has a rate; together they draw about `points` observations."""
     arrays = sum(len(job.members) for job in summary.jobs)
     most = max(LEAST_POINTS, points // max(1, arrays))
     anchors = rule_anchors(summary.findings)
@@ -124,7 +124,7 @@ def _meters(tenants: Sequence[Drawn]) -> str:
 
 
 def _compute(job: JobSummary) -> str:
-    """Return what a tenant computed, and against what."""
+    """Return a tenant's FLOP/s in words, as shares of the datasheet's peak and of the measured ceiling."""
     if (compute := job.compute) is None:
         return ""
     parts = [f"{rate(compute.tflops * 1e12)} FLOP/s"]
@@ -154,7 +154,7 @@ def _strips(
 
 
 def _intervals(job: JobSummary) -> str:
-    """Say over what the intervals of a job's tenants go."""
+    """Say whether the intervals of a job's tenants are over launches, rounds or observations."""
     known = [estimate for estimate in job.tenants.values() if estimate.interval is not None]
     if not known:
         return "No interval: too few launches and observations."
@@ -202,9 +202,9 @@ def _seconds(start: str, end: str) -> str:
 
 
 def _over_time(courses: Sequence[Course], name: str, limited: bool) -> list[Picture]:
-    """Return a picture per quantity; what the host has left only where no slice counts what it holds.
+    """Return a picture per quantity; the host's free memory only where no slice counts its own.
 
-    Where these stand against their limits already, only if one of them moves.
+    If slices' memory is drawn against limits already, it is drawn over time only if it moves.
     """
     kinds = {course.kind for course in courses}
     pictures = []
@@ -218,7 +218,7 @@ def _over_time(courses: Sequence[Course], name: str, limited: bool) -> list[Pict
 
 
 def _moves(course: Course) -> bool:
-    """Whether a course says more than its greatest value: it was lower by a fifth at some time."""
+    """Whether a course was at some time lower by a fifth than its greatest value."""
     return bool(np.nanmin(course.values) < 0.8 * np.nanmax(course.values))
 
 

@@ -1,6 +1,6 @@
 """Predicts the rates that jobs keep in pairs from the other pairs, and states the error against measured pairs.
 
-No prediction stands without measured pairs beside it, and none that errs more than one number for all would.
+Predictions are shown only beside measured pairs, and only if they err less than one number for all pairs would.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cotenant.text import listed
 
 @dataclass(frozen=True, slots=True)
 class PairPrediction:
-    """The rate that a victim keeps beside a neighbour; of a measured pair, as predicted without its own launch."""
+    """The share that a victim keeps beside a neighbour; a measured pair is predicted without its own launch."""
 
     victim: str
     neighbour: str
@@ -40,9 +40,9 @@ class PairPrediction:
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """The pairs of one suite on one host under one isolation: none where one number for all errs no more.
+    """The pairs of one suite on one host under one isolation; none if one number for all pairs errs no more.
 
-    `resources` are those whose curves give the expected values.
+    `resources` are those whose curves predict.
     """
 
     suite: str
@@ -101,7 +101,7 @@ COLUMNS: Sequence[Column[Item]] = (
 
 
 def prediction_grid(every: Sequence[Predictions]) -> Grid:
-    """Return a row per direction of each pair, and how far predictions err below."""
+    """Return a row per direction of each pair, and below them the predictions' errors."""
     groups = [
         RowGroup(
             [row(COLUMNS, (each, pair)) for pair in each.pairs],
@@ -123,7 +123,7 @@ def _notes(of: Predictions) -> list[Words]:
 
 
 def prediction_sentence(of: Predictions) -> str:
-    """Return how far predictions err on launches that they do not know, or that there is nothing to predict."""
+    """Return the predictions' error on launches left out of them, or that there is nothing to predict."""
     error, constant = (f"{100 * each:.1f}" for each in (of.fit.error, of.fit.constant))
     if not of.pairs:
         return (

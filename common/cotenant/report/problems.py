@@ -22,12 +22,12 @@ from cotenant.text import listed, many, printable
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 GRAVEST = pl.col("sentence").get(pl.coalesce("effect", "value").arg_max().fill_null(0))
-"""Among findings of one rule the one with the greatest effect, or value, speaks; without either the first one does."""
+"""The sentence of the finding with the greatest effect, or value, else of the first one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedFinding:
-    """A finding of `count` records; of sentences that differ in their numbers `sentence` has the worst."""
+    """A finding of `count` records; among sentences that differ in their numbers, `sentence` is the worst."""
 
     severity: Severity
     rule: str
@@ -43,7 +43,7 @@ class ReportedFinding:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A tenant that did not finish, and why; `aborted` others of its launch were ended by its fault."""
+    """A tenant that did not finish, and why; its failure ended `aborted` other tenants of the launch."""
 
     job: str
     run_id: int
@@ -54,7 +54,7 @@ class Loss:
 
 
 def reported_findings(records: Rows) -> list[ReportedFinding]:
-    """Return the findings, errors first and the greatest effect first; those of one rule and remedy are one."""
+    """Return the findings, errors first, then by effect; those with the same rule and remedy are merged."""
     alike = records.findings().group_by("severity", "rule", "remedy", maintain_order=True)
     findings = alike.agg(
         GRAVEST,
@@ -77,7 +77,7 @@ def rules_of(records: Rows) -> list[str]:
 
 
 def losses(records: Rows) -> list[Loss]:
-    """Return the tenants that did not finish; those that another's fault ended are counted with its first."""
+    """Return the tenants that did not finish; those that another's failure ended are counted with that one."""
     lost = records.where(~pl.col("completed"))
     rows = lost.columns("name", "run_id", TENANT, "outcome", "message", "suite", "hostname", "isolation").iter_rows()
     causes = []
@@ -93,7 +93,7 @@ def losses(records: Rows) -> list[Loss]:
 
 SHOWN = 50
 MOST_AT_END = 3
-"""So many findings stand at a suite's end."""
+"""Most findings at a suite's end."""
 OF_HOST = ("foreign_load", "stolen", "swapped", "memory_kills", "throttled", "device_in_use", "bursts")
 PASTED = {
     **dict.fromkeys(("slow_start", "loaded_ahead"), "{again} -- --skip {value:.0f}"),
@@ -103,10 +103,10 @@ PASTED = {
     "not_enforced": "sudo ./cgroup_setup.sh",
     **dict.fromkeys(OF_HOST, "{again}"),
 }
-"""The command that mends a finding: `again` launches its jobs anew, and that is all where the host was at fault."""
+"""The command that mends a finding; `{again}`, which launches its jobs anew, suffices if the host was the cause."""
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
-"""So many further sentences of a rule stand below its worst value."""
+"""Most further sentences of a rule below its worst one."""
 
 
 def lines_below(
@@ -126,7 +126,7 @@ def lines_below(
 
 @dataclass(frozen=True, slots=True)
 class FirstStep:
-    """One of the gravest findings, and the command that launches its jobs anew and mends it, "" where there is none."""
+    """One of the gravest findings, and the command that mends it, "" where there is none."""
 
     finding: ReportedFinding
     jobs: str
@@ -134,7 +134,7 @@ class FirstStep:
 
 
 def first_steps(findings: Iterable[ReportedFinding]) -> list[FirstStep]:
-    """Return the steps to take first: of the gravest findings that a command mends, the greatest effect first."""
+    """Return the first steps: the gravest findings that a command mends, the greatest effect first."""
     return [step for step in _steps(findings) if step.command][:MOST_AT_END]
 
 
@@ -155,9 +155,9 @@ def _command(finding: ReportedFinding, names: Sequence[str]) -> str:
 
 
 def _again(suites: Sequence[str], names: Sequence[str]) -> str:
-    """Return the command that launches jobs of one job file anew, "" for those of several, and of a mix.
+    """Return the command that launches jobs of one job file anew, "" for those of several files, and of a mix.
 
-    Commands of `exec` have none, either: only who has typed them can type them again.
+    Jobs of `exec` have none, either, since they are in no job file.
     """
     if len(suites) != 1 or suites[0] == OF_COMMANDS or any(IN_MIX in name for name in names):
         return ""
@@ -166,7 +166,7 @@ def _again(suites: Sequence[str], names: Sequence[str]) -> str:
 
 
 def gravest(findings: Iterable[ReportedFinding]) -> Iterator[Words]:
-    """Yield the first findings in a line each, with the command that mends it where there is one."""
+    """Yield a line for each of the gravest findings, with the command that mends it where there is one."""
     for step in _steps(findings)[:MOST_AT_END]:
         finding = step.finding
         said = (f"{finding.severity}: ", STYLES[finding.severity]), (finding.sentence or finding.rule, "")
@@ -199,13 +199,13 @@ def _loss_words(alike: Sequence[Loss]) -> Words:
 
 
 def _where(finding: ReportedFinding) -> str:
-    """Return how many records have it, and of which jobs."""
+    """Return how many records have a finding, and their jobs."""
     alike = "" if finding.alike else ", this the worst"
     return f"  [{many(finding.count, 'record')}{alike}: {listed(map(printable, finding.jobs), SHOWN_JOBS)}]"
 
 
 def rule_anchors(findings: Sequence[ReportedFinding]) -> dict[str, str]:
-    """Return the place of each rule's row on a page; of a rule of several severities the worst."""
+    """Return the place of each rule's row on a page; a rule of several severities has the worst one's."""
     return {rule: anchor for (_, rule), anchor in reversed(_places(findings).items())}
 
 

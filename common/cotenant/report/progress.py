@@ -1,4 +1,4 @@
-"""Where a suite stands: a line for each launch that has ended, and how long all may still take."""
+"""The progress of a suite: a line for each launch that has ended, and how long the rest may take."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from cotenant.text import printable
 STYLES = {CLEAN: "green", SUSPECT: "yellow", INTERRUPTED: "yellow"}
 """Styles of verdicts; all others are bad."""
 MOST_MIXED = 8
-"""So many rates of different units stand in a line; a launch of pairs has dozens."""
+"""Most rates of different units in a line; a launch of pairs has dozens."""
 LEAST_NAME, BESIDE_NAME = 8, 43
-"""Characters that are left of a name where a terminal is narrow, and what stands beside it as a rule."""
+"""Characters of a name on a narrow terminal at least, and of the other columns as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A launch of a suite: its name for people, whether one tenant is alone in it, and how long it will take.
+    """A launch of a suite: its name for people, whether one tenant is alone in it, and its expected seconds.
 
-    That is what it took last time, or an estimate by half a second's calibration.
+    These are those of its last run, or `estimated` from a calibration of half a second.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Planned:
 
 
 def shortened(name: str, place: str, width: int | None) -> str:
-    """Return as much of a name as a terminal has room for beside two tenants' rates: of all names of a suite alike."""
+    """Return as much of a name as has room beside two tenants' rates: the same length for all names of a suite."""
     if width is None:
         return name
     room = max(LEAST_NAME, width - len(place) - BESIDE_NAME)
@@ -43,7 +43,7 @@ def shortened(name: str, place: str, width: int | None) -> str:
 
 
 class Progress:
-    """The launches of a suite, in their order, with what those took that have ended."""
+    """The launches of a suite, in their order, with the seconds that each ended one took."""
 
     def __init__(self, planned: Sequence[Planned], clock_s: Callable[[], float] = time.monotonic) -> None:
         self.planned = [replace(launch, name=printable(launch.name)) for launch in planned]
@@ -63,24 +63,24 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """How many launches lie behind; a suite that goes on has ended the first ones before."""
+        """How many launches have ended, with those before a suite was continued."""
         return self.position if self.position in self.took_s else max(0, self.position - 1)
 
     def begin(self, position: int, job: str) -> None:
-        """The launch of this position, from 1 on, begins; what follows one without blocks has its place."""
+        """Begin the launch at this position, from 1 on; a launch alone after one without blocks keeps its position."""
         planned = self.planned[position - 1]
         follows = job.endswith(SOLO) and not planned.alone
         self.name = f"{job.removesuffix(SOLO)} alone" if follows else planned.name
         self.position, self._began_s, self._measured_s = position, self._clock_s(), None
 
     def measure(self, about_s: float | None) -> None:
-        """All tenants of the launch are ready: what it takes is known, unless nobody has timed a batch."""
+        """Note, once all tenants are ready, the seconds that the launch still needs; None where no batch was timed."""
         self._measured_s = None if about_s is None else self.elapsed_s + about_s
 
     def end(self, records: Sequence[Record], width: int | None = None) -> tuple[str, str, str]:
-        """A launch has ended with these records: return the text before its verdict, the verdict, the text behind it.
+        """End the launch with these records; return the text before its verdict, the verdict, and the text behind it.
 
-        On a terminal of this `width` the name is shortened. The place and the name keep one width in a suite.
+        The name is shortened to fit a terminal of this `width`. Place and name are equally wide throughout a suite.
         """
         seconds = self.took_s[self.position] = self.elapsed_s
         self.failed += not all(record.completed for record in records)
@@ -95,9 +95,9 @@ class Progress:
         return f"{self.position:{len(total)}}/{total}"
 
     def remaining_s(self) -> tuple[float, str] | None:
-        """Return how long the launches take that have not ended, and how that is known; None where nothing is.
+        """Return the seconds that the remaining launches take, and the source of that number; None where it is unknown.
 
-        A launch that the last run did not have takes as long as those of its kind, alone or together, did.
+        A launch without a time of its own counts as the mean of those of its kind, alone or together.
         """
         ended = [(self.planned[position - 1], took) for position, took in self.took_s.items()]
         ended = ended or [(launch, launch.seconds) for launch in self.planned if launch.seconds is not None]
@@ -120,19 +120,18 @@ class Progress:
 
 
 def verdict(records: Sequence[Record]) -> str:
-    """Return clean, suspect, INVALID, interrupted, or what became of the first tenant that failed."""
+    """Return clean, suspect, INVALID, interrupted, or the outcome of the first tenant that failed."""
     if all(record.completed for record in records):
         if any(record.invalid for record in records):
             return INVALID
         return SUSPECT if any(record.suspect for record in records) else CLEAN
     ended = [record.outcome for record in records if record.outcome not in ("completed", INTERRUPTED)]
-    # Those that were aborted ended because of another.
+    # An aborted tenant ended because of another, whose outcome says more.
     return min(ended, key=lambda outcome: outcome == "aborted", default=INTERRUPTED)
 
 
 def tenant_rates(records: Sequence[Record]) -> str:
-    """Return the rate of each tenant with their unit, of many the lowest and highest; a dash where one has none that
-    counts."""
+    """Return the tenants' rates with their unit, of many the lowest and highest; a dash if one has no valid rate."""
     counting = (record for record in records if record.completed and not record.invalid)
     rates = [record.statistics.median for record in counting if record.statistics]
     if not records or len(rates) < len(records):
@@ -154,7 +153,7 @@ def duration_words(seconds: float) -> str:
 
 
 class Silent:
-    """Says nothing of a launch; views say of it as much as they show."""
+    """The events of a launch, each of which does nothing; a view overrides those that it shows."""
 
     def _nothing(self, *values: Any, **named: Any) -> None:
         pass

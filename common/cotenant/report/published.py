@@ -1,4 +1,4 @@
-"""Curves of scaling that others have published, beside ours: a point a row, of `targets/published` or any file."""
+"""Scaling curves that others have published, beside ours: rows of points, from `targets/published` or any file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COLUMNS = _Published.__struct_fields__
 
 
 def published_curves(path: Path) -> Curves:
-    """Return the curves of a file, or of one that comes with us, named without its suffix.
+    """Return the curves of a file, or of one in `targets/published`, named without its suffix.
 
     A file is CSV with COLUMNS, or the shoot-out's JSON of `1n8g` and the like by model. Raises CotenantError.
     """
@@ -83,7 +83,7 @@ def _from_csv(path: Path, text: str) -> Sequence[Mapping[str, object]]:
 
 
 def _from_json(path: Path, text: str) -> Sequence[Mapping[str, object]]:
-    """Return the points of the shoot-out's form; values that it lacks are left empty."""
+    """Return the points of a file in the shoot-out's form; values that it lacks are left empty."""
     try:
         models: Mapping[str, Mapping[str, Mapping[str, float]]] = json.loads(text)
         return [

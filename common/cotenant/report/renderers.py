@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 GAP = 2
 _SPACES = re.compile("( +)")
 WIDTH_OF_FILES = 200
-"""Columns of a table that goes to no terminal."""
+"""Columns of a table that is not printed on a terminal."""
 
 
 # A terminal
@@ -50,15 +50,15 @@ def show(grids: Iterable[Grid], console: Console | None = None) -> None:
 
 
 def may_leave() -> contextlib.AbstractContextManager[object]:
-    """Return a context for printing by rich, which ends the program where its reader has left (`... | head`).
+    """Return a context for printing by rich, which would end the program once its reader is gone (`... | head`).
 
-    Nothing has failed then, and what comes after the printing is done all the same.
+    That is no failure: the program goes on after the printing.
     """
     return contextlib.suppress(SystemExit)
 
 
 def _print(line: Text, console: Console) -> None:
-    """Print a line. What is folded keeps its indent; rows of tables are folded by the terminal itself."""
+    """Print a line. Folded text keeps its indent; rows of tables are folded by the terminal itself."""
     indent = len(line.plain) - len(line.plain.lstrip())
     if line.no_wrap or not console.is_terminal:
         console.print(line, soft_wrap=True, highlight=False)
@@ -71,7 +71,7 @@ def _print(line: Text, console: Console) -> None:
 
 
 def terminal(grid: Grid, width: int) -> Iterator[Text]:
-    """Yield the lines for so many columns; those of tables do not wrap."""
+    """Yield the lines for a terminal of `width` columns; those of tables do not wrap."""
     if grid.title:
         yield Text(printable(grid.title), "bold", no_wrap=True)
     columns = [column for column in grid.columns if column.seen != "files"]
@@ -101,7 +101,7 @@ def _heading(group: RowGroup, width: int) -> Iterator[Text]:
 
 
 def _line(words: Words) -> Text:
-    """Return a line. Its spaces are the view's own, and stay."""
+    """Return a line with its spaces as the view wrote them."""
     return Text.assemble(*(("".join(map(_word, _SPACES.split(text))), style) for text, style in words))
 
 
@@ -121,13 +121,13 @@ def _table(columns: Sequence[Column[Any]], rows: Sequence[Row], width: int) -> _
 
 
 class _Table:
-    """Aligned columns, and `below` each row those that have no room. Without any heading it is a list, which folds."""
+    """Aligned columns, and `below` each row those without room. A table without headings is a list, which folds."""
 
     def __init__(self, columns: Sequence[Column[Any]], rows: Sequence[Row], width: int) -> None:
         self.headed = any(column.heading for column in columns)
         self._indent = 0 if self.headed else GAP
         widths = [
-            # Of a matrix a heading, too, is a name from a file.
+            # A matrix has names from files as headings, too.
             max(cell_len(text) for text in (printable(column.heading), *(_text(row.cell(column)) for row in rows)))
             for column in columns
         ]
@@ -204,7 +204,7 @@ MARKS = {"green": "good", "yellow": "some", "bold red": "bad", "dim": "soft"}
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One figure: its name, its value, and its subject. The `lead` is the one to look at first."""
+    """One figure: its name, its value, and its subject. The `lead` is the card to look at first."""
 
     name: str
     value: str
@@ -239,7 +239,7 @@ def simple_page(
     cards: Sequence[Card] = (),
     skipped: Sequence[str] = (),
 ) -> str:
-    """Return a page: sentences on top, cards, explaining words, and sections; `skipped` are files that are none."""
+    """Return a page: sentences on top, cards, explanations, and sections; `skipped` are sentences on files left out."""
     return template("simple.html.j2").render(
         title=title, subtitle=subtitle, answer=answer, words=words, sections=sections, cards=cards, skipped=skipped
     )

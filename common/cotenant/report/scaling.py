@@ -1,4 +1,4 @@
-"""How a model's training grows over devices and nodes: launches of equal cells, their speed, and the speed-up."""
+"""The scaling of a model's training over devices and nodes: launches of equal cells, their rates and speed-ups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WANTED_LAUNCHES = 5
 NORMAL = 1.96
 """Standard deviations on either side that hold 95 % of a normal distribution."""
 CONDITIONS = ("isolation", "software", "cache", "device")
-"""Conditions that the launches on one device and on several have in common, by the words of works."""
+"""The words of works that must be equal between launches on one device and on several."""
 FIELDS = (
     *("model", "precision", "parallelism", "input", "foreign", "batch_size_per_device", "nodes", "devices", "unit"),
     *("launches", "median", "mean", "geometric_mean", "low", "high", "spread"),
@@ -48,7 +48,7 @@ class Series:
     input: str
     unit: str
     foreign: str = ""
-    """The file that others published it in; empty of ours."""
+    """The file that others published the curve in; empty for ours."""
 
     def __str__(self) -> str:
         batch = f"batch {self.batch_size_per_device} per device" if self.batch_size_per_device else ""
@@ -59,10 +59,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScalingPoint:
-    """One cell of a series: `rates` in items per second over all ranks, one a launch, and their `efficiency`, which is
-    None where nothing ran on one device.
+    """One cell of a series: `rates` in items per second over all ranks, one a launch, and their `efficiency`, None if
+    no launch ran on one device.
 
-    `members` are the records of its launches; None of a point that others published.
+    `members` are the records of its launches; None for a point that others published.
     """
 
     series: Series
@@ -85,7 +85,7 @@ class ScalingPoint:
 
     @property
     def speedup(self) -> Kept | None:
-        """The median over that of one node and one device; None where nothing ran there."""
+        """The median over that of one node and one device; None if no launch ran there."""
         return None if self.efficiency is None else self.efficiency.times(self.total_devices)
 
 
@@ -95,8 +95,8 @@ Curves = dict[Series, list[ScalingPoint]]
 def curves(jobs: Iterable[JobSummary]) -> Curves:
     """Return the points of each series that owns its whole machine, smallest first.
 
-    Where any series has several points those of one point are left out: they do not scale. Raises CotenantError for
-    two different configurations under one key.
+    If any series has several points, those of one point are left out: they do not scale. Raises CotenantError for two
+    different configurations under one key.
     """
     cells: dict[tuple[Series, int, int], list[JobSummary]] = defaultdict(list)
     for job in jobs:
@@ -123,8 +123,8 @@ def few(curves: Curves) -> list[str]:
 
 
 def doubtful(curves: Curves) -> list[str]:
-    """Return a sentence for each point whose efficiency, over launches of any suite runs, is not to be believed, and
-    for each that ran under other conditions than the one device that it is held against."""
+    """Return a sentence for each point whose efficiency is not to be believed, and for each that ran under other
+    conditions than the single device that it is compared with."""
     growing = [word for word in equal_columns() if word not in CONDITIONS]
     sentences = []
     for of_series in curves.values():
@@ -147,7 +147,7 @@ def _works(point: ScalingPoint) -> list[Work]:
 
 
 def _place(job: JobSummary) -> tuple[Series, int, int] | None:
-    """Return a cell's series, nodes and devices per node; None where its record does not know how many took part."""
+    """Return a cell's series, nodes and devices per node; None if its record does not hold the number of devices."""
     row = job.members.frame.row(0, named=True)
     total, nodes = row["world_size"] or (None if row["ours"] else len(row["vcd"].split(","))), row["nodes"]
     if total is None or total % nodes:
@@ -182,7 +182,7 @@ def _check_equal(key: str, members: Sequence[JobSummary]) -> None:
 def of_one_series_grid(curves: Curves) -> Grid:
     """Return the grid of the only series, with its document by key, `1n8g`.
 
-    Raises CotenantError for none or several, which would share their keys.
+    Raises CotenantError for no series, and for several, whose keys would collide.
     """
     if not curves:
         raise CotenantError(
@@ -221,7 +221,7 @@ def _measured(point: ScalingPoint) -> Measurement:
 
 
 def _worth(name: str, heading: str, show: str) -> Sequence[Column[ScalingPoint]]:
-    """Return the columns of a property and its interval. Of one device the speed-up is 1 by definition: it has none."""
+    """Return the columns of a property and its interval; one device's speed-up, 1 by definition, has no interval."""
 
     def cell(part: int, point: ScalingPoint) -> Cell:
         kept: Kept | None = getattr(point, name)
@@ -260,10 +260,11 @@ def scaling_grid(curves: Curves) -> Grid:
 
 
 def as_text(curves: Curves) -> str:
-    """Return a block per point: a line for each launch, or, of fewer than three, for each observation of the newest.
+    """Return a block per point: a line for each launch, or if these are fewer than three, for each observation of the
+    newest.
 
-    `+-` is the half-width of a 95 % t interval of the mean of these lines. Behind it stands what Horovod's and Ray's
-    benchmarks print there: 1.96 standard deviations (the population's) of the lines.
+    `+-` is the half-width of a 95 % t interval of the mean of these lines. Behind it stands the number that Horovod's
+    and Ray's benchmarks print there: 1.96 standard deviations (the population's) of the lines.
     """
     return "\n".join("\n".join(_block(point)) + "\n" for points in curves.values() for point in points)
 

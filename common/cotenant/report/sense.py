@@ -1,6 +1,6 @@
 """Sensitivity: the shares that jobs keep of their rates beside neighbours of known pressure, with slope and knee.
 
-Fingerprints are the ends of these curves: what a job keeps at full pressure, and what it leaves the neighbour.
+A fingerprint is the end of these curves: the shares that a job and its neighbour keep at full pressure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cotenant.suite.pressure import level_of
 from cotenant.text import listed
 
 OF_ONE_RATE = frozenset(("drift", "outliers"))
-"""Findings that a rate is not the same throughout: of older records, over several levels, it should not be."""
+"""Findings that a rate varies within a launch: in older records, which cover several levels, it should."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class CurveConditions:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Suite, host and isolation: curves of one place are held against each other."""
+        """Suite, host and isolation: curves of one place are compared."""
         return self.suite, self.host, self.isolation
 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """A job's curve under these conditions; None where nothing was kept at any level.
+    """A job's curve under these conditions; None where no level has a kept share.
 
     `leaves` is the share that the neighbour at FULL level keeps beside the job, None where that is not known. `doubts`
     are the rules of its records' warnings.
@@ -66,12 +66,12 @@ class Sensitivity:
 
 
 def sensitivities(summary: Summary) -> list[Sensitivity]:
-    """Return the curves of what jobs keep beside neighbours of known pressure, those of older records behind."""
+    """Return the curves of jobs' kept shares beside neighbours of known pressure, those of older records last."""
     return [*_of_pairs(summary.pressed), *_of_levels(record for _, record in again(summary.under_pressure))]
 
 
 def _of_pairs(pressed: Iterable[JobSummary]) -> Iterator[Sensitivity]:
-    """Yield the curves of pairs of a job and a neighbour, which is at one level."""
+    """Yield the curves of pairs, each of a job and a neighbour at one level."""
     curves: dict[CurveConditions, list[tuple[int, JobSummary, JobSummary]]] = {}
     for pair in grouped(pressed, lambda job: (job.suite, job.host, job.isolation, job.mix)).values():
         neighbours = [(known, job) for job in pair if (known := level_of(job.cell)) is not None]
@@ -113,7 +113,7 @@ def _of_levels(records: Iterable[Decoded]) -> Iterator[Sensitivity]:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The share that a job keeps beside a neighbour at FULL level, and the share that it leaves that one, of its own.
+    """The share that a job keeps beside a neighbour at FULL level, and the share that the neighbour keeps.
 
     `loses` is whether the job's curve shows a loss.
     """
@@ -155,12 +155,12 @@ LEGEND = (
 )
 SCALES = ((1.0, ""), (1e3, "thousand "), (1e6, "million "), (1e9, "billion "))
 LEAST = 0.1
-"""A slope is of so many units that it is this many percent, or more."""
+"""A slope is stated for a number of units of pressure that costs at least this many percent."""
 Item = tuple[Sensitivity, Point]
 
 
 def _first(item: Item, text: str, name: str) -> Cell:
-    """Return a cell that people see at the first level only."""
+    """Return a cell whose text stands at the first level only; programs read it at all levels."""
     return Cell(text if item[1] is item[0].points[0] else "", {name: text})
 
 
@@ -202,7 +202,7 @@ def sense_grid(curves: Sequence[Sensitivity]) -> Grid:
 
 
 def words_of(sensitivity: Sensitivity) -> str:
-    """Return a curve in a sentence: from which pressure on the job loses, how much, and the levels not reached."""
+    """Return a curve in a sentence: the pressure from which the job loses, how much, and the levels not reached."""
     of, curve = sensitivity.conditions, sensitivity.curve
     suspect = f"; suspect: {listed(sensitivity.doubts)}" if sensitivity.doubts else ""
     who = f"{of.job} beside {of.resource} ({of.isolation}{suspect})"
@@ -228,7 +228,7 @@ def _loss(curve: Curve, unit: str) -> str:
 
 
 def _no_loss(curve: Curve, last: Point, unit: str) -> str:
-    """Return what is known of a curve whose highest level shows no loss; lower ones may."""
+    """Return the sentence on a curve whose highest level shows no loss, though lower ones may."""
     most = f"{numbers.rate(last.achieved)} {unit}/s"
     if curve.losing:
         return f"a loss is shown at {_levels(curve.losing)}; none at {last.level} % ({most}): more launches settle it"
@@ -243,11 +243,11 @@ OF_FINGERPRINTS = (
     "keeps: of its rate beside the neighbour at level 100. leaves: what that neighbour keeps of its own beside the job."
 )
 Line = tuple[CurveConditions, str, Mapping[str, Fingerprint]]
-"""A job, KEEPS or LEAVES, and its fingerprints by resource."""
+"""A job, KEEPS or LEAVES, and the job's fingerprints by resource."""
 
 
 def fingerprints_grid(curves: Iterable[Sensitivity]) -> Grid:
-    """Return two rows per job, a column per resource; for people, since programs have it beside each curve."""
+    """Return two rows per job and a column per resource, for people; programs read fingerprints beside each curve."""
     by_job = grouped(fingerprints(curves), lambda each: (each.conditions.place, each.conditions.job)).values()
     resources = dict.fromkeys(each.conditions.resource for of in by_job for each in of)
     columns: list[Column[Line]] = [

@@ -1,6 +1,6 @@
 """The jobs of a directory of records, each with its node's and its tenants' rates, and notes on them.
 
-A job is one line where its launches did equal work on one host, else it is several, and their names say why.
+A job is one line where its launches did equal work on one host, else several, named by the difference.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ from cotenant.stats.tenants import jain
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A rate in items per second. `n` counts launches, of a single launch its `observations`, else it is None.
+    """A rate in items per second, over `launches`; `observations` is None but for one launch of one tenant.
 
-    Of three and more launches `interval` is the 95 % t interval on their logarithms and `spread` the logarithms'
-    standard deviation; of a single tenant of a single launch they are those of its observations: order statistics, and
+    For three and more launches `interval` is the 95 % t interval on their logarithms and `spread` the logarithms'
+    standard deviation. For a single tenant of a single launch both come from its observations: order statistics, and
     1.4826 MAD / median.
     """
 
@@ -71,11 +71,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Evenness:
-    """Jain's index, the median over launches, and worst / best.
+    """Jain's index, the median over launches, and the slowest tenant's rate over the fastest one's.
 
-    From two launches on worst / best is of the tenants' means over launches, drawn together by their noise
-    (`stats/evenness.py`); `slowest` is who has noticeably less beyond noise, if anybody has, and `p` the chance of such
-    a range among equals. Of one launch it is as it was measured, and nobody knows its noise.
+    With two launches and more, `worst_over_best` compares the tenants' means over launches, shrunk towards each other
+    by their noise (`stats/evenness.py`); `slowest` is the tenant with noticeably less beyond noise, if any, and `p` the
+    chance of such a range among equals. With one launch it is the measured ratio, whose noise is unknown.
     """
 
     jain: float
@@ -86,10 +86,10 @@ class Evenness:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobSummary:
-    """One line. `node` is None where no launch counts; `members` are the records of `rates`, the launches that do.
+    """One line of a report. `rates` are the launches that count, `members` their records; without any `node` is None.
 
-    `isolation` is empty where records do not know it. `alone` are the rates of tenants alone in their slices, None
-    where none was to run alone; what their neighbours cost is held against these, of a job without slices, too.
+    `isolation` is empty where records do not know it. `alone` holds the rates of tenants alone in their slices, None
+    where none was to run alone; the cost of neighbours is measured against these, also for a job without slices.
     """
 
     suite: str
@@ -101,13 +101,13 @@ class JobSummary:
     node: Estimate | None
     tenants: Mapping[str, Estimate]
     evenness: Evenness | None
-    """None of a single tenant, and where rates differ with what was learned."""
+    """None for a single tenant, and where the work of a step depends on the training so far."""
     overlap: float | None
     launches: int
     failure: str | None
     isolation: str
     cell: str
-    """The name as of a launch of the job: another than `name` in a `mix`."""
+    """The job's name in a launch of its own: different from `name` in a `mix`."""
     mix: str
     findings: Mapping[str, int]
     gpus: tuple[str, ...]
@@ -121,13 +121,13 @@ class JobSummary:
     unsliced_alone: Side | None = None
     compute: Compute | None = None
     doubt: Doubt | None = None
-    """The worst warning; None of a job that is clean."""
+    """The worst warning; None for a clean job."""
     kept: Mapping[str | None, Kept] = field(default_factory=dict)
-    """The shares of their rates alone that tenants, and under None the node, keep beside neighbours, where known."""
+    """The known shares that tenants, and under None the node, keep beside neighbours of their rates alone."""
 
     @property
     def verdict(self) -> str:
-        """`clean`, `suspect`, how many launches of how many are, or what became of them where none counts."""
+        """`clean` or `suspect`, after `2/3` where only 2 of 3 launches count; their outcome where none does."""
         if not self.rates:
             return self.failure or "incomplete"
         trust = CLEAN if self.doubt is None else SUSPECT
@@ -135,22 +135,22 @@ class JobSummary:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """The rules of warnings: the worst of its launches that count, and all of those alone."""
+        """The rules of the worst warning on its launches that count, and of all warnings on its launches alone."""
         return (*([self.doubt.rule] if self.doubt else ()), *(self.alone.doubts if self.alone else ()))
 
     @property
     def shares(self) -> list[Kept]:
-        """The shares that its tenants keep, of those whose share is known."""
+        """The known shares of its tenants."""
         return [self.kept[tenant] for tenant in self.tenants if tenant in self.kept]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
-    """Everything a report says; `notes` are sentences on what was left out and why.
+    """The contents of a report; `notes` are sentences on the launches that were left out, and why.
 
-    `records` are the records of launches of all tenants, `solos` those of one tenant alone. What is `pressed`, jobs
-    beside neighbours of known pressure and these, is in nothing else, nor are the older records `under_pressure`, whose
-    rates are over all levels of it, and those `in_duets`, whose are in turns.
+    `records` are the records of launches of all tenants, `solos` those of one tenant alone. Three kinds are in no other
+    field: `pressed`, jobs beside neighbours of known pressure, and these neighbours; older records `under_pressure`,
+    whose rates are over all levels of pressure; and those `in_duets`, whose programs took turns.
     """
 
     jobs: tuple[JobSummary, ...]
@@ -165,7 +165,7 @@ class Summary:
 
     @property
     def hosts(self) -> dict[str, Summary]:
-        """The jobs of each host by its name; records, findings and losses are those of all hosts in each."""
+        """A summary of each host by its name, with its own jobs, but the records, findings and losses of all hosts."""
         by_host = grouped(self.jobs, lambda job: job.host)
         if len(by_host) == 1:
             return dict.fromkeys(by_host, self)
@@ -202,7 +202,7 @@ def summarise(records: Rows) -> Summary:
 
 
 def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> Estimate:
-    """Return the estimate from one rate a launch; `only` is the row of a single launch's tenant, if it was one's."""
+    """Return the estimate from one rate a launch; `only` is the record of a single tenant's rate in a single launch."""
     across = across_launches(rates)
     if across.n > 1 or only is None:
         return Estimate(across.rate, across.interval, across.spread, across.n)
@@ -219,10 +219,10 @@ def scores(
     expected: Sequence[str],
     weights: Mapping[str, float] | None = None,
 ) -> dict[str, SuiteScore]:
-    """Return each host's score over the `expected` jobs: per launch, the mean of its tenants' rates over the target.
+    """Return each host's score over the `expected` jobs: per launch, its tenants' mean rate over the target.
 
-    Targets are of one device, so that is what is compared. A job of two different works has no rate to compare.
-    `weights` are of jobs; 1 where there is none.
+    A target is the rate of one device, so one tenant's rate is compared. A job of two different works has no rate to
+    compare. `weights` are of jobs; a job without one has 1.
     """
     wanted = {name: targets[name].rate for name in expected if name in targets and name not in NOT_IN_PG}
     of_hosts = {}
@@ -235,7 +235,7 @@ def scores(
 
 
 def per_tenant(job: JobSummary) -> dict[int, float]:
-    """Return the mean rate of a tenant, of each launch by its uid."""
+    """Return each launch's mean rate over its tenants, by uid."""
     return {launch.run_id: launch.rate / len(launch.rates) for launch in job.rates if launch.rate is not None}
 
 
@@ -244,7 +244,7 @@ def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
     for name, of_job in grouped(launches, lambda launch: launch.job).items():
         works = list(dict.fromkeys(launch.work for launch in of_job if launch.rate is not None))
         isolations = {launch.isolation for launch in of_job}
-        # Launches without a rate have no work to be told apart by: they stand with the first of their isolation.
+        # Launches without a rate have no work to tell them apart: they join the first line of their isolation.
         first = {dict(work)["isolation"]: work for work in reversed(works)}
         of_works: dict[tuple[str, Work | None], list[LaunchRecords]] = defaultdict(list)
         for launch in of_job:
@@ -260,10 +260,10 @@ def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
 
 
 def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow], are_pressed: bool) -> Iterator[JobSummary]:
-    """Yield the jobs held against what tenants have alone in their slices; those of a mix too.
+    """Yield the jobs with the rates of their tenants alone, and the shares that these keep; those of a mix too.
 
-    That is by blocks, or by solo launches where more repetitions have these: two kinds of baseline are never mixed.
-    Pressed jobs without slices are held against what they have alone without.
+    Rates alone come from blocks, or from solo launches where more repetitions have these: the two are never mixed.
+    Shares are of the rate alone in a slice; for pressed jobs without slices, of the rate alone without.
     """
     by_job = grouped(solos, lambda row: str(row["job"]))
     for job in jobs:
@@ -281,7 +281,7 @@ def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow], are_pres
 
 
 def _kept(job: JobSummary, alone: Side) -> dict[str | None, Kept]:
-    """Return what tenants and the node keep over launches, of a single one by its blocks or observations."""
+    """Return the shares that tenants and the node keep over launches, or over a single one's blocks or observations."""
     kept = {}
     for who in (None, *job.together.tenants):
         if (of := _within(job, alone, who) or ratio(job.together.of(who), alone.of(who))) is not None:
@@ -289,13 +289,13 @@ def _kept(job: JobSummary, alone: Side) -> dict[str | None, Kept]:
     parts = [of for who, of in kept.items() if who is not None]
     whole = joint(parts)
     if None in kept and len(parts) == len(job.together.tenants) and whole is not None and whole.within:
-        # The node's errors are its tenants'.
+        # The node's interval follows from its tenants' errors.
         kept[None] = whole.times(kept[None].value / whole.value)
     return kept
 
 
 def _within(job: JobSummary, alone: Side, tenant: str | None) -> Kept | None:
-    """Return what a tenant keeps by the rounds, or the observations, of a single launch each, beside others and alone.
+    """Return a tenant's kept share from the rounds, or observations, of one launch together and one alone.
 
     None where there are several launches, or one has too few for an interval.
     """
@@ -315,7 +315,7 @@ def _within(job: JobSummary, alone: Side, tenant: str | None) -> Kept | None:
 
 
 def _with_compute(jobs: Sequence[JobSummary]) -> list[JobSummary]:
-    """Return the jobs held against the ceilings among them; a ceiling is held against none."""
+    """Return the jobs compared with the ceilings among them; a ceiling is compared with none."""
     most = ceilings(job.members for job in jobs if job.unit == FLOP)
     return [replace(job, compute=compute(job.members, most.clear() if job.unit == FLOP else most)) for job in jobs]
 
@@ -330,7 +330,7 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
     side = together(counted)
     in_order = [sorted(zip(map(natural, launch.tenants), launch.at, strict=True)) for launch in counted]
     members = [at for of_launch in in_order for _, at in of_launch]
-    # The rows of a single launch know the intervals of their own observations.
+    # The rows of a single launch hold the intervals of their observations.
     single = zip(counted[0].tenants, counted[0].at, strict=True) if len(counted) == 1 else ()
     only = {who: table.frame.row(at, named=True) for who, at in single}
     lone = next(iter(only.values())) if len(only) == 1 else None
@@ -368,7 +368,7 @@ def _findings(launches: Sequence[LaunchRecords]) -> Counter[str]:
 
 
 def _evenness(launches: Sequence[LaunchRecords]) -> Evenness | None:
-    """None where a launch has a single tenant: it shared with nobody."""
+    """Return the evenness of the launches of several tenants; None without any."""
     shared = [launch for launch in launches if len(launch.tenants) > 1]
     if not shared:
         return None

@@ -1,7 +1,7 @@
 """Systems side by side: each benchmark family's rate on each, or its batch size, one table per precision.
 
-A column is of one work: two models of one name have a column each, and so have copies of a model and one model that is
-trained over several devices. A row is of copies, or of one model, too.
+All rates of a column are of equal work: two models of one name have a column each. Copies of a model have columns and
+rows apart from one model that is trained over several devices.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PRECISION = re.compile(r"_?(fp32|tf32|bf16|fp16|half|amp(_?(bf16|fp16))?)$")
 
 @dataclass(frozen=True, slots=True)
 class ColumnWork:
-    """The work of a column. `shape` holds the arguments that decide its items' work as JSON, empty where nobody knows.
+    """The work of a column. `shape` holds the arguments that decide its items' work as JSON, empty if unknown.
 
     `whole`: one model over all devices of a row, not a copy on each.
     """
@@ -58,9 +58,9 @@ class ColumnWork:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One family on one system: items per second of all devices, the batch size, and the watt measured meanwhile.
+    """One family on one system: items per second of all devices, the batch size, and the watts measured meanwhile.
 
-    `work` is equal where the precision of its work alone differs; empty where nobody knows it.
+    `work` is equal for entries that differ only in precision; empty if unknown.
     """
 
     rate: float
@@ -71,9 +71,9 @@ class Entry:
 
 @dataclass(slots=True)
 class Line:
-    """One system under one set of `conditions`, each by the word that stands before it in a name.
+    """One system under one set of `conditions`, each by the word that stands before it in the line's name.
 
-    `members` is how many copies trained on it, or over how many devices or ranks the one model of a `whole` line.
+    `members` counts the copies that trained on it, or the devices or ranks of the one model of a `whole` line.
     """
 
     system: System
@@ -85,12 +85,12 @@ class Line:
 
     @property
     def key(self) -> tuple[Hashable, ...]:
-        """Equal lines are of one system, under the same conditions, and of the same form."""
+        """System, form and conditions: lines of one key are compared."""
         return self.system.name, self.whole, self.whole and self.members, *self.conditions.values()
 
     @property
     def form(self) -> str:
-        """The sentence on what a rate of it is: of copies together, or of one model."""
+        """Words on whose rate this is: copies', or one model's."""
         where = "device" if self.system.devices else "rank"
         if self.whole:
             return f"one model over {many(self.members, where)}"
@@ -98,7 +98,7 @@ class Line:
 
     @property
     def usual_watt(self) -> float | None:
-        """The mean over families of the watt measured; the constant where one has none; None where nobody knows."""
+        """The mean of the families' measured watts; the system's constant if one lacks them; None without either."""
         measured = [entry.watt for entry in self.entries.values() if entry.watt is not None]
         if len(measured) < max(1, len(self.entries)) and self.system.watt is not None:
             return self.system.watt
@@ -109,10 +109,10 @@ Tables = dict[str, list[Line]]
 
 
 def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
-    """Return the lines of each precision, in the order of first sight.
+    """Return the lines of each precision, in the order of their first jobs.
 
-    Where a family ran in several cells on a system, the fastest counts. Two hosts of one system are two lines, and so
-    are rates with and without slices, or of two versions of torch. Rates in a mix are none of a system.
+    If a family ran in several cells on a system, the fastest counts. Each host of a system has its own line, and so has
+    each isolation and each version of torch. Rates in a mix are left out.
     """
     by_precision: dict[str, dict[Hashable, Line]] = defaultdict(dict)
     for job in (job for job in jobs if job.rates and not job.mix):
@@ -148,7 +148,7 @@ def family(job: str) -> str:
 
 
 def works(lines: Iterable[Line]) -> dict[ColumnWork, str]:
-    """Return the columns with their names: in alphabetical order, `ssd` first, and of one family what is different."""
+    """Return the columns with their names, `ssd` first, the others in alphabetical order."""
     found = {work for line in lines for work in line.entries}
     return {
         work: _title(work, [other for other in found if other.family == work.family])
@@ -157,7 +157,7 @@ def works(lines: Iterable[Line]) -> dict[ColumnWork, str]:
 
 
 def _title(work: ColumnWork, alike: Sequence[ColumnWork]) -> str:
-    """Return a column's name: the family, with the arguments that others of it have not, and its form."""
+    """Return a column's name: the family, the arguments in which it differs from the family's others, and its form."""
     shapes = [other.arguments for other in alike if other.shape]
     names = sorted({name for shape in shapes for name in shape})
     differing = [name for name in names if len({json.dumps(shape.get(name)) for shape in shapes}) > 1]
@@ -176,7 +176,7 @@ def _plain(value: object) -> str:
 def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, reference: str | None = None) -> Grid:
     """Return one precision's table, for programs alone; rates may be per watt or price, or relative to a line.
 
-    A cell that is not known is empty. Raises CotenantError where the reference is no line.
+    An unknown cell is empty. Raises CotenantError if no line has the name `reference`.
     """
     columns = works(lines)
     values = {line.name: [_value(line, work, kind, per) for work in columns] for line in lines}
@@ -212,7 +212,7 @@ def forms(lines: Iterable[Line]) -> list[str]:
 
 
 def sources_of_watt(lines: Iterable[Line]) -> list[str]:
-    """Return a sentence for each line: where its watt comes from."""
+    """Return a sentence for each line: the source of its watts."""
     return [f"{line.name}: watt is {_source_of_watt(line)}." for line in lines]
 
 
@@ -227,7 +227,7 @@ def _source_of_watt(line: Line) -> str:
 
 
 def _system(job: JobSummary, systems: Sequence[System]) -> System:
-    """Return the described system that a job ran on; one that nobody described is called by its devices."""
+    """Return the system in `systems` that a job ran on, or else one named after its devices."""
     rows = job.members.where(pl.col("run_id") == job.rates[0].run_id).columns("gpu", "vcd", "devices").rows()
     count = len({index for _, vcd, devices in rows for index in vcd.split(",") if devices != 0})
     gpu = rows[0][0]
@@ -237,7 +237,7 @@ def _system(job: JobSummary, systems: Sequence[System]) -> System:
 
 def _watt(job: JobSummary) -> float | None:
     """Return the mean power of all devices while the launches that count were timed; None where one has no samples."""
-    # The runner samples all devices and every tenant's record holds all: a device is counted once, if it is used.
+    # Every tenant's record holds the samples of all devices: each used device is counted once.
     used: dict[int, set[str]] = defaultdict(set)
     for run_id, vcd in job.members.columns("run_id", "vcd").iter_rows():
         used[run_id] |= set(vcd.split(","))
@@ -261,7 +261,7 @@ class SpeedUp:
 def speed_up_grid(by_precision: Tables) -> Grid:
     """Return the rates of every other precision over those in fp32, of the same system under the same conditions.
 
-    Each is at its own batch size, of the same work of an item. Raises CotenantError where nothing was measured in both.
+    Batch sizes may differ, the work of an item not. Raises CotenantError if no family was measured in both.
     """
     titles = works(line for lines in by_precision.values() for line in lines)
     ups = [
@@ -286,7 +286,7 @@ def speed_up_grid(by_precision: Tables) -> Grid:
 
 
 def other_works(by_precision: Tables) -> list[str]:
-    """Return a sentence for each family that has no speed-up, since it did another work in fp32."""
+    """Return a sentence for each family that has no speed-up, since its work in fp32 was different."""
     return [
         f"{line.name}: {work.family} did another work in {precision} than in {PLAIN} (its arguments or its source "
         "differ): no speed-up."
@@ -297,10 +297,10 @@ def other_works(by_precision: Tables) -> list[str]:
 
 
 def _over_plain(by_precision: Tables) -> Iterator[tuple[str, Line, Mapping[ColumnWork, float | None]]]:
-    """Yield each line of another precision, after that, with its rates over those in fp32 under its conditions.
+    """Yield each precision other than fp32, a line of it, and the line's rates over those in fp32.
 
-    Each is over the rate of the same work, else of another one of its family: None where more than the precision is
-    known to differ. What a record does not know differs from nothing.
+    Each rate is over that of the same column, else of its family; None if the works are known to differ in more than
+    precision. An unknown work counts as equal.
     """
     in_plain = {line.key: line.entries for line in by_precision.get(PLAIN, [])}
     for precision, lines in by_precision.items():

@@ -1,4 +1,4 @@
-"""How much of the time that launches took lies inside their observations: the rest is their price."""
+"""The share of the launches' time that lies inside their observations: the rest is overhead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDS = ("lasted_s", "loaded_s", "observed_s")
 
 @dataclass(frozen=True, slots=True)
 class TimeSpent:
-    """The seconds that launches lasted, those between their GO and STOP, and of these the ones inside observations."""
+    """The seconds of launches in all, those between GO and STOP, and of these the seconds inside observations."""
 
     lasted_s: float
     loaded_s: float
@@ -25,11 +25,11 @@ class TimeSpent:
 
 
 def spent_of(summary: Summary) -> TimeSpent | None:
-    """Return the time of all launches in the summary: together and alone; None where no time between can be known.
+    """Return the time of all launches in the summary, together and alone; None where it cannot be known.
 
-    A launch lasts from its begin to its last tenant's end, and its load from GO to the end of the last tenant's; inside
-    observations, kept or not, is its tenant that observed longest. None counts in which several pairs met, since the
-    records of these share its time.
+    A launch lasts from its begin to its last tenant's end, its load from GO to the last tenant's end of load. Its time
+    inside observations, kept or not, is that of the tenant that observed longest. A launch in which several pairs met
+    does not count, since their records share its time.
     """
     whole = Rows(summary.records.table, [*summary.records.at, *summary.solos.at])
     begin, end = (pl.col(name).str.to_datetime(strict=False, time_zone="UTC") for name in ("start_time", "end_time"))
@@ -42,7 +42,7 @@ def spent_of(summary: Summary) -> TimeSpent | None:
 
 
 def observed_words(summary: Summary) -> str:
-    """Return how much of the time that launches took lies in observations; "" where nobody knows."""
+    """Return how much of the launches' time lies in observations; "" where it is unknown."""
     if (spent := spent_of(summary)) is None:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""Whether a rate is to be trusted: clean, or suspect, by the worst of its warnings."""
+"""Whether a rate is to be trusted: clean, or suspect because of its worst warning."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from cotenant.report.problems import GRAVEST
 from cotenant.results.table import AT, Rows
 
 THEMES = ("host", "devices", "work", "launches", "input", "timing")
-"""The worst first: what others took of the machine explains most of what is seen in a launch's times."""
+"""The worst first: other load on the machine explains most irregular times of a launch."""
 
 
 CAUSES = {"foreign_load": "other programs", "stolen": "the hypervisor", "slow_start": "warm-up that was counted in"}
-"""The causes that rules blame, where that is not their name."""
+"""The causes that rules blame, where it is not their name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """The worst warning of a job: its rule, its gravest sentence (or an empty one), on how many records it is, and how
-    much it can have moved one of these at the most."""
+    """The worst warning of a job: its rule, its gravest sentence (or an empty one), the number of records that have it,
+    and the most by which it can have moved one of them."""
 
     rule: str
     sentence: str
@@ -36,7 +36,7 @@ class Doubt:
 
 
 def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
-    """Return the worst warning of each job's records that count, None of a clean one."""
+    """Return the worst warning of each job's records that count, None for a clean job."""
     if not jobs:
         return []
     of_jobs = pl.DataFrame(
@@ -53,7 +53,7 @@ def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
 
 
 def _rank(rule: str) -> int:
-    """Rules by their themes; what was known of the host before the suite comes after what was seen in the launch."""
+    """Rank rules by their themes; warnings on the host before the suite come after those on the launch."""
     known = RECORD_RULES.get(rule) or LAUNCH_RULES.get(rule)
     theme = "" if known is None else known.ask.__module__.rpartition(".")[2]
     return THEMES.index(theme) if theme in THEMES else len(THEMES)

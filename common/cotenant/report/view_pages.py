@@ -25,7 +25,7 @@ from cotenant.text import many
 from cotenant.tuning.search import Search
 
 NAMED = 6
-"""So many sentences stand on top of a page."""
+"""Most sentences on top of a page."""
 OF_COMPARISON = (
     "B / A is the geometric mean of B's launches over that of A's, with its 95 % interval; the band around 1 is the "
     "margin, within which a difference counts as none. Filled: FASTER or SLOWER."
@@ -87,7 +87,7 @@ def history_page(store: str, series: Sequence[RateSeries]) -> str:
     sections = []
     for index, (group, members) in enumerate(zip(grid.groups, by_place(series), strict=True)):
         pictures = [_over_dates(each, f"h{index}-{at}") for at, each in enumerate(members) if len(each.rates) > 1]
-        # The heading says what the group's title does, and charts stand for its sparklines.
+        # The heading repeats the group's title, and charts replace its sparklines.
         shown = html(replace(grid, groups=[replace(group, title="", facts="")]), ("",))
         sections.append(Section(f"{group.title} on {group.facts}", pictures, shown))
     launches = sum(each.n for each in series)
@@ -139,7 +139,7 @@ def _with_span(ratio: float, interval: tuple[float, float] | None) -> str:
 
 
 def capacity_page(answers: Sequence[Carried], active: float | None, lines: Sequence[str]) -> str:
-    """Return the page of answers to how many users a machine carries; `lines` to paste keep it so."""
+    """Return the page on how many users a machine carries; `lines` are to paste and limit it to these."""
     sections = []
     for at, found in enumerate(answers):
         title = ", ".join(filter(None, (found.label, found.share)))

@@ -1,6 +1,6 @@
-"""From a matplotlib figure to SVG inside a page: its colours are the page's, its ids its own, its numbers short.
+"""Turns a matplotlib figure into SVG inside a page, with the page's colours, ids of its own and short numbers.
 
-A figure is drawn in marker colours that stand for the page's; so one picture serves light, dark and print.
+A figure is drawn in marker colours that stand for the page's, so that one picture serves light, dark and print.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SETTINGS: dict[Any, Any] = {
 }
 _OUTSIDE = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>|<style.*?</style>", re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>")
-# A page draws text in its own font, takes the picture's width, and knows its namespaces.
+# Needless inside a page, which sets fonts, sizes and namespaces itself.
 _NEEDLESS = re.compile(
     r" xmlns(:xlink)?=\"[^\"]*\"| (width|height)=\"[\d.]+pt\"| font-family:[^;\"]*;"
     r"| transform=\"rotate\(-0 [^\"]*\"|(?<=<g) id=\"[^\"]*\""
@@ -85,7 +85,7 @@ def bands(labels: Sequence[str], right: float = 0.12) -> Axes:
 
 
 def ticks(axis: Axis, most: int, show: Callable[[float], str] | None = None, **places: Any) -> None:
-    """Set about so many ticks at round values, each written as `show` says; `places` are settings of MaxNLocator."""
+    """Set about `most` ticks at round values, each formatted by `show`; `places` are settings of MaxNLocator."""
     axis.set_major_locator(MaxNLocator(most, **places))
     if show is not None:
         axis.set_major_formatter(lambda value, _: show(value))
@@ -99,7 +99,7 @@ def beside(axes: Axes, y: float, text: str, size: float = 7) -> None:
 
 
 OUTER = (0.4, 1.6)
-"""The most that an axis of shares covers: what lies beyond is drawn at its end."""
+"""The widest axis of shares: values beyond are drawn at its end."""
 
 
 def shares_axis(values: Iterable[float]) -> tuple[float, float]:
@@ -128,7 +128,7 @@ def boxes(axes: Axes, spans: Iterable[tuple[float, float]], y: float, height: fl
 
 
 drawn: ContextVar[dict[str, Axes] | None] = ContextVar("drawn", default=None)
-"""Where whoever wants a page's charts for more than the page has them put, by their names."""
+"""The charts drawn, by name, while `figures.collected` asks for them; else None."""
 
 
 def svg(axes: Axes, name: str) -> Markup:
@@ -137,14 +137,14 @@ def svg(axes: Axes, name: str) -> Markup:
         kept[name] = axes
     stream = io.StringIO()
     with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
-        # The page's fonts draw the text, not the one it was measured with.
+        # The page draws the text in its own fonts, so a glyph that matplotlib's font lacks does no harm.
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         assert axes.figure is not None
         axes.figure.canvas.print_figure(
             stream, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
         )
     text = re.sub(r">\s+<", "><", _OUTSIDE.sub("", stream.getvalue())).strip()
-    # What stands between tags came from files: it stays as it is.
+    # Only tags are changed: the text between them came from files.
     text = _TAG.sub(lambda tag: _shown(tag[0], name), text)
     return Markup(_EMPTY.sub("", text).replace("<svg", '<svg aria-hidden="true"', 1))
 

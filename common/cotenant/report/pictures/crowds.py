@@ -1,4 +1,4 @@
-"""Draws the user that has least over the number of users, beside what each has to have."""
+"""Draws the value of the user that has least over the number of users, and the value that each requires."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ APART = 0.12
 
 @dataclass(frozen=True, slots=True)
 class LeastOfUsers:
-    """The value of the user that has least among so many, with the ends of its interval, none of too few launches.
+    """The value of the user that has least among a number of users, with its interval, if launches suffice for one.
 
-    `sure` is one of launches of so many users.
+    `sure`: the value comes from whole launches, not from a search's rounds.
     """
 
     users: int

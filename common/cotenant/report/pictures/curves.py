@@ -68,11 +68,11 @@ def over_launches(launches: Sequence[Sequence[Meter]], name: str) -> Markup:
 
 COLOURS, DASHES = (ACCENT, INK, SOFT, ACCENT), ("-", "--", ":", "-.")
 FEW = len(DASHES)
-"""So many lines can be told apart, in print too: each has its own dashes."""
+"""Most lines that can be told apart in print, each by its own dashes."""
 
 
 def over_time(at_s: Values, lines: Mapping[str, Values], name: str) -> Markup:
-    """Return lines by their names, NaN where there is nothing; of more than a few lines their range and mean."""
+    """Return a line per name, NaN where a value is missing; for more than a few lines their range and mean."""
     axes = axes_of(1.4, right=1.0)
     values = np.ma.masked_invalid(np.stack(list(lines.values())))
     axes.set_xlim(0, at_s[-1])
@@ -97,7 +97,7 @@ NAME_LENGTH = 14
 def kept(block: InterferenceBlock, name: str) -> Markup | None:
     """Return a band per job, a line at 1; None for fewer than two jobs, which the table shows as well.
 
-    None, too, where nothing ran without slices: the chart on top of the page has what is kept in them.
+    None, too, where no job ran without slices: the chart on top of the page shows the shares kept in them.
     """
     lines = [line for line in block.lines if line.tenant is None and (line.kept or line.unsliced_kept)]
     if len(lines) < LEAST_LINES or not any(line.unsliced_kept for line in lines):
@@ -121,9 +121,9 @@ def _mark(axes: Axes, share: Kept | None, y: float, fill: str) -> None:
 
 
 POINTS = 400
-"""With more nodes the curve is drawn through so many of them, which nobody can tell from all."""
+"""Most points of a curve over nodes: with more it looks the same."""
 NAMED, LONGEST = 4, 18
-"""So many outliers have their names, of so many letters at most."""
+"""The outliers that are named at most, and the letters of a name."""
 
 
 def distribution(

@@ -1,4 +1,4 @@
-"""Draws what tenants keep beside neighbours: bars of a mix, curves of pressure, the worth of a shared device."""
+"""Draws tenants' kept shares: bars of a mix, curves of pressure, the worth of a shared device."""
 
 from __future__ import annotations
 
@@ -51,28 +51,28 @@ SLICED = {"color": ACCENT, "linestyle": "-", "marker": "o", "markerfacecolor": A
 NAIVE = {"color": INK, "linestyle": (0, (4, 2.5)), "marker": "s", "markerfacecolor": PAPER}
 THOUSAND = 1000
 MOST = 1.6
-"""An axis reaches no higher: a share far above 1 is of too few observations."""
+"""The end of an axis at the most: a share far above 1 comes from too few observations."""
 
 
 def shares_of(curves: Iterable[Sensitivity]) -> tuple[float, float]:
-    """Return the ends of an axis that holds every point and interval of some curves, 0.5 to 1.05 at the least."""
+    """Return the ends of an axis that holds every point and interval of these curves, and at least 0.5 to 1.05."""
     points = [point for each in curves for point in each.points]
     ends = [end for point in points for end in (point.kept.value, *(point.kept.interval or ()))]
     return max(0.0, min([0.5, *ends]) - 0.02), min(MOST, max([1.05, *ends]) + 0.02)
 
 
 def sensitivity(curves: Sequence[Sensitivity], ends: tuple[float, float], name: str) -> str:
-    """Return the curves of one job on one resource, each of its isolation; `ends` are those of the axis of shares.
+    """Return one job's curves on one resource, one for each isolation; `ends` are those of the axis of shares.
 
-    A band is of 95 % intervals. What has no slices is dashed, hollow, and its band is drawn by its edges: all can be
-    told apart without colours.
+    A band shows 95 % intervals. A curve without slices is dashed and hollow, with only the edges of its band, so that
+    all can be told apart without colours.
     """
     axes = axes_of(1.75, bottom=0.42, width=2.6, left=0.5)
     axes.axhline(1, color=LINE, linewidth=1.4)
     for each in curves:
         is_naive = each.conditions.isolation == "none"
         x = [0.0, *(point.achieved for point in each.points)]
-        # Beside a resting neighbour there is nothing to be unsure of; elsewhere no interval is no band.
+        # Beside a resting neighbour the share is 1 by definition; at other levels a missing interval leaves a gap.
         bands = [(1.0, 1.0), *(point.kept.interval or (math.nan, math.nan) for point in each.points)]
         low, high = [band[0] for band in bands], [band[1] for band in bands]
         if is_naive:
@@ -107,7 +107,7 @@ def signs(points: Sequence[SharePoint]) -> dict[str, str]:
 
 
 def worth(points: Sequence[SharePoint], measure: str, name: str) -> str | None:
-    """Return one of MEASURES over K; None below two known points. The dotted line is that of users who take turns."""
+    """Return one of MEASURES over K; None below two known points. The dotted line is for users that take turns."""
     known = [point for point in points if point.measures is not None]
     if len(known) < 2:
         return None

@@ -23,11 +23,11 @@ BAND_HEIGHT = 0.72
 RATES = 0.5
 """Inches beside the strips for each tenant's rate."""
 HELD = 0.9
-"""Inches beside the bullets for what is held of how much."""
+"""Inches beside the bullets for the memory held and its limit."""
 
 
 def thinned(rates: Rates, most: int) -> Rates:
-    """Return at most so many of the rates, evenly over their order; the lowest and the highest stay."""
+    """Return at most `most` of the rates, evenly over their order, always with the lowest and the highest."""
     if len(rates) <= most:
         return rates
     chosen: Rates = np.sort(rates)[np.linspace(0, len(rates) - 1, most).round().astype(int)]
@@ -41,10 +41,10 @@ def strips(
     most: int,
     name: str,
 ) -> tuple[Markup, str]:
-    """Return the picture, and what is to be known of it: which observations are not drawn, or not at their place.
+    """Return the picture, and sentences on the observations that are not drawn, or not at their place.
 
-    `tenants` have by their labels the rates of each launch's kept observations, and what is estimated from them. Rates
-    are drawn as shares of `whole` between these `ends`, beyond them at the nearer end; of each launch at most `most`.
+    `tenants` holds, by label, the rates of each launch's kept observations, and the estimate from them. Rates are drawn
+    as shares of `whole` between `ends`, those beyond at the nearer end, at most `most` of each launch.
     """
     axes = bands(list(tenants), right=RATES)
     drawn = total = beyond = 0
@@ -89,9 +89,9 @@ def memory(tenants: Mapping[str, tuple[float, float]], name: str) -> Markup:
 
 
 BOXES = 150
-"""So many boxes of observations a tenant at most: more could not be told apart."""
+"""Most boxes of observations a tenant: more could not be told apart."""
 MOST_BEFORE = 0.6
-"""How much of what came before GO is shown, as a share of the load's time."""
+"""The longest time before GO that is shown, as a share of the load's time."""
 HEIGHT = 0.5
 SKIPPED, KEPT, ALONE, HELD_STILL = range(4)
 STYLES: Mapping[int, dict[str, Any]] = {
@@ -99,11 +99,11 @@ STYLES: Mapping[int, dict[str, Any]] = {
     KEPT: {"facecolor": ACCENT},
     ALONE: {"facecolor": SOFT, "alpha": 0.55},
 }
-"""How observations are drawn by their kind; of one in which its tenant was held still the line through it is seen."""
+"""The style of observations by their kind; where a tenant was paused, the line through the box stays visible."""
 
 
 def timeline(launch: Sequence[Drawn], name: str) -> tuple[Markup, str] | None:
-    """Return the picture of one launch, and a sentence on what is not drawn; None where nobody met anybody."""
+    """Return the picture of one launch, and a sentence on merged observations; None without the times of its load."""
     met = [(tenant, tenant.meeting) for tenant in launch if tenant.meeting is not None and len(tenant.spans.kept)]
     if not met:
         return None
@@ -157,5 +157,5 @@ def _band(axes: Axes, y: int, spans: Spans, meeting: Meeting, t0_ns: int, cut: b
 
 
 def _warm_up(meeting: Meeting, t0_ns: int) -> tuple[float, float]:
-    """Return when the warm-up steps began, if nothing but they came before READY, and when they ended."""
+    """Return when the warm-up steps began, if nothing else came before READY, and when they ended."""
     return (meeting.ready_ns - sum(meeting.warm_up_ns) - t0_ns) / 1e9, (meeting.ready_ns - t0_ns) / 1e9

@@ -37,7 +37,7 @@ class Ratio:
 
 
 def ratios(lines: Sequence[Ratio], margin: float, name: str) -> Markup:
-    """Return a row per ratio; between 1 - `margin` and 1 + `margin` lies what counts as no difference."""
+    """Return a row per ratio; ratios from 1 - `margin` to 1 + `margin` count as equal."""
     names = [printable(line.name)[:NAME_LENGTH] for line in lines]
     left, right = (MARGIN + LETTER * max(map(len, words)) for words in (names, [line.words for line in lines]))
     axes = axes_of(0.5 + ROW * len(lines), right=right, width=WIDTH, left=left)
