@@ -1,4 +1,4 @@
-"""The jobs of a suite as a grid: what each trains, what its rate counts, what it reads, and how long it takes."""
+"""The jobs of a suite as a grid: their models, the units of their rates, their data, and how long they take."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cotenant.text import many
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A job. `data` lies below the data directory; `parameters` and `seconds`, of all cells, are of the last launches.
+    """A job. `data` is below the data directory; `parameters`, and `seconds` of all cells, come from its last launches.
 
     Unknown fields are None or empty.
     """
@@ -43,7 +43,7 @@ UNKNOWN = f"{DATA} Seconds and trained parameters are known after a run: there i
 
 
 def catalogue_grid(suite: str, entries: Sequence[CatalogueEntry], place: str) -> Grid:
-    """Return a row per job of a suite, whose last launches were looked for in `place`."""
+    """Return a row per job of a suite; `place` is the directory searched for its last launches."""
     total = many(len(entries), "job")
     if entries and all(entry.seconds is not None for entry in entries):
         total += f", {sum(entry.seconds or 0 for entry in entries) / 60:.0f} min"

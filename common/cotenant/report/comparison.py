@@ -31,14 +31,13 @@ Side = Mapping[str, Sequence[LaunchRecords]]
 
 
 def differences_allowed() -> list[str]:
-    """Return the words that `--allow` can let differ between two sides."""
+    """Return the words that can be allowed to differ between two sides."""
     return [*equal_columns(), HOST]
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The margin, `margins` of jobs that have their own, words that may differ, and jobs that B was asked to run, as far
-    as that is known beside its records.
+    """The margin, `margins` of jobs that have their own, words that may differ, and the jobs that B was asked to run.
 
     A margin of None stands for the noise of all compared launches, at least 2 %. Words in `allowed` may differ between
     the sides, but not within one, except for hosts.
@@ -212,7 +211,7 @@ def middle(rates: Sequence[float]) -> float | None:
 def _incomparable(
     a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions, same: bool
 ) -> str | None:
-    """Return why two sides cannot be compared; None if they can, and if they are the `same` launches throughout."""
+    """Return why two sides cannot be compared; only `same` sides may have launches in common."""
     if not a or not b:
         where = "both sides" if not a and not b else "A" if not a else "B"
         return f"no launch with a rate in {where}"

@@ -1,4 +1,4 @@
-"""A fleet as grids: the verdicts, nodes by jobs, what a few nodes have of their own, groups side by side."""
+"""A fleet as grids: the verdicts, nodes by jobs, facts that only a few nodes have, groups side by side."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STYLES = {
     NodeVerdict.ABSENT: "bold red",
 }
 FEW_NODES = 24
-"""So many nodes are all shown; of more the accepted ones are counted."""
+"""Most nodes that are all shown; with more, the accepted ones are only counted."""
 MOST_ROWS, MOST_NOTES = 60, 12
 FIELDS = (
     "node", "host", "verdict", "what", "ratio", "ratio_low", "ratio_high", "confirmed", "repeats", "reason", "record",
@@ -39,7 +39,7 @@ FIELDS = (
 
 ACCEPTED = Grounds(NodeVerdict.ACCEPT, "")
 Line = tuple[NodeJudgement, Grounds]
-"""A node and one thing that is held against it, ACCEPTED for nothing."""
+"""A node and one reason against it, or ACCEPTED without any."""
 
 
 def fleet_grids(judged: Judged, odd: Sequence[Minority]) -> list[Grid]:
@@ -48,7 +48,7 @@ def fleet_grids(judged: Judged, odd: Sequence[Minority]) -> list[Grid]:
 
 
 def verdict_grid(judged: Judged, odd: Sequence[Minority] = ()) -> Grid:
-    """Return a row for each thing that is held against a node, and, of few nodes, for each that is accepted."""
+    """Return a row for each reason against a node, and for each accepted node if these are few."""
     nodes = judged.nodes
     everyone: list[Line] = [(each, reason) for each in nodes for reason in (each.reasons or (ACCEPTED,))]
     rows = [
@@ -82,7 +82,7 @@ def headline(judged: Judged) -> str:
 
 
 def notes(judged: Judged) -> list[str]:
-    """Return what stands below the verdicts: what was not tested, whose rates are shared, what to do, what to paste."""
+    """Return the notes below the verdicts: tests not made, nodes whose rates are shared, advice, commands to paste."""
     lines = coverage(judged)
     if shared := sorted({each.node.host for each in judged.nodes if each.node.shared}):
         lines.append(f"shared: several nodes are of one host ({listed(shared)}); their rates are of neighbours.")
@@ -97,7 +97,7 @@ def notes(judged: Judged) -> list[str]:
 
 
 def commands(judged: Judged) -> list[str]:
-    """Return lines for an administrator to paste, who may think otherwise: none of them is run here."""
+    """Return commands for an administrator to judge and paste; none of them is run here."""
     lines = []
     for each in judged.nodes:
         if each.verdict not in (*SOUND, *AGAIN):
@@ -154,7 +154,7 @@ COLUMNS: Sequence[Column[Line]] = (
 
 
 def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
-    """Return nodes by jobs of one class: each rate in % of its job's median. Of many nodes those with an outlier."""
+    """Return nodes by jobs of one class, each rate in % of its job's median; of many nodes those with an outlier."""
     members, ratios = of.members, of.ratios
     low = of.screening.cells.low
     ranks = {each.node.name: ORDER.index(each.verdict) for each in judged.nodes}
@@ -191,7 +191,7 @@ def _cell(
 
 
 def cells(judged: Judged) -> pl.DataFrame:
-    """Return a row for each node, job and repetition that has a rate; `ratio` and `outlier` are of the screening."""
+    """Return a row for each node, job and repetition that has a rate; the screening gives `ratio` and `outlier`."""
     parts = []
     for of in judged.classes:
         members = of.members
@@ -219,7 +219,7 @@ def cells(judged: Judged) -> pl.DataFrame:
 
 
 def inventory_grid(odd: Sequence[Minority]) -> Grid:
-    """Return a row per fact and value that a few nodes of a class have of their own."""
+    """Return a row per fact and value that only a few nodes of a class have."""
     columns: list[Column[Minority]] = [
         Column("fact", lambda each: word(each.fact), left=True),
         Column("most have", lambda each: Cell(each.usual, note=f"({each.usual_nodes})"), left=True),

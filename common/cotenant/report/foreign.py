@@ -1,8 +1,8 @@
 """Tables that others have published, as rows beside ours: a system a row, a benchmark family a column.
 
 Lambda's comparison of GPUs (github.com/lambdal/deeplearning-benchmark) publishes such files, of throughput and of batch
-sizes. Its own form is ours: `name_gpu,num_gpu,watt,price` and the families; a 0 there is a cell that nobody measured.
-The newest files leave the first name out and tell the devices by names such as `8xH200`; others are a JSON list.
+sizes. Its columns are ours: `name_gpu,num_gpu,watt,price` and the families; a 0 there stands for "not measured". The
+newest files leave the first name out, and give the number of devices in the name, as `8xH200`; others are a JSON list.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cotenant.results.targets import System
 OF_SYSTEM = ("num_gpu", "watt", "price")
 REMEDY = "--foreign names a CSV or JSON file."
 UNNAMED = ""
-"""The name of the first column in their newest files."""
+"""The name of the first column in the newest files."""
 _DEVICES = re.compile(r"(?<![A-Za-z0-9])(\d+)x ?(?=[A-Z0-9])")
 """`8x H200` and `4xH100` are numbers of devices; `8x_Texas` is a machine's, and `p3.16xlarge` a product's."""
 THEIRS: Mapping[str, Mapping[str, object]] = {
@@ -39,16 +39,16 @@ THEIRS: Mapping[str, Mapping[str, object]] = {
     "transformerxllarge": {"layers": 18, "width": 1024, "target": 256, "optim": "adam"},
     "waveglow": {"steps": 12, "units": 512},
 }
-"""The models that their families train, by the arguments of our jobs that train the same."""
+"""The models that the published families train, as the arguments of our jobs that train the same."""
 
 Row = tuple[int, Mapping[str, object]]
 
 
 def foreign_lines(path: Path, kind: Kind, ours: Iterable[Line] = ()) -> list[Line]:
-    """Return a line per system of the file, each named as foreign; an entry has the column of our equal work.
+    """Return a line per system of the file, named as foreign; an entry is in the column of our equal work.
 
-    Several devices of theirs train one model together. Raises CotenantError for a file that is no such table, with the
-    line's number.
+    Several devices of a foreign system train one model together. Raises CotenantError, with the line's number, for a
+    file that is no such table.
     """
     known = {work for line in ours for work in line.entries}
     lines = [_line(path, number, row, kind, known) for number, row in _rows(path) if row.get(INDEX)]
@@ -58,13 +58,13 @@ def foreign_lines(path: Path, kind: Kind, ours: Iterable[Line] = ()) -> list[Lin
 
 
 def _rows(path: Path) -> list[Row]:
-    """Return the rows with their lines' numbers, or their places in a list: blank lines are no rows."""
+    """Return the rows that are not blank with the numbers of their lines, or their places in a JSON list."""
     text = read_foreign(path)
     try:
         if text.lstrip().startswith("["):
             return _objects(path, json.loads(text))
         reader = csv.reader(text.splitlines())
-        # Its own line_num is that of the blank lines before a row.
+        # Not enumerated: line_num counts blank lines, which the reader skips.
         lines = [(reader.line_num, cells) for cells in reader if cells]
     except (csv.Error, ValueError, RecursionError) as error:
         raise CotenantError(f"{path}: {error}.", REMEDY) from None
@@ -75,7 +75,7 @@ def _rows(path: Path) -> list[Row]:
         raise CotenantError(
             f"{path} has no column {INDEX}.", f"Its header is {INDEX},{','.join(OF_SYSTEM)},<families>."
         )
-    # Under no name lie the cells of a line that is longer than the header.
+    # A line that is longer than the header has cells without a name: these are dropped.
     return [(number, dict(zip(header, cells, strict=False))) for number, cells in lines[1:]]
 
 
@@ -112,7 +112,7 @@ def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, known:
 
 
 def _work(family: str, whole: bool, known: Iterable[ColumnWork]) -> ColumnWork:
-    """Return the column of a published family: that of ours which trains the same, else one of its own."""
+    """Return the column of a published family: our column that trains the same model, else one of its own."""
     theirs = THEIRS.get(family)
     alike = [work for work in known if (work.family, work.whole) == (family, whole)]
     if theirs is None:
@@ -122,7 +122,7 @@ def _work(family: str, whole: bool, known: Iterable[ColumnWork]) -> ColumnWork:
 
 
 def _number(path: Path, number: int, name: str, value: object) -> float | None:
-    """Return a number above 0; None for an empty cell, and for a 0, which stands for one there."""
+    """Return a number above 0; None for an empty cell, and for a 0, which stands for an empty one."""
     text = "" if value is None else str(value)
     try:
         seen = float(text) if text.strip() else 0.0

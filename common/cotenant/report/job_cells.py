@@ -22,18 +22,18 @@ STEPS = ("steps", "step_p50_ns", "step_p99_ns", "step_p99_low_ns", "step_p99_hig
 
 
 def shared(job: JobSummary) -> str:
-    """Return `processors shared by 2` where so many tenants have the same."""
+    """Return `processors shared by 2` if 2 tenants have the same processors, "" if none share."""
     return f"processors shared by {job.sharers}" if job.sharers > 1 else ""
 
 
 def bound(job: JobSummary) -> str:
-    """Return `host-bound` where most of its records are: then its rate is no device's."""
+    """Return `host-bound` if most of a job's records are: its rate then says nothing about the device."""
     rules = [names.split(",") for (names,) in job.members.columns("findings").iter_rows()]
     return "host-bound" if 2 * sum("host_bound" in names for names in rules) > len(rules) else ""
 
 
 def job_verdict_cell(job: JobSummary, anchors: Mapping[str, str]) -> Cell:
-    """Return a job's verdict, which leads to its worst warning's place among `anchors`."""
+    """Return a job's verdict, linked to its worst warning's place among `anchors`."""
     rule = worst_rule(job)
     values = {"worst_warning": rule or None, "audited": int(is_audited(job))}
     return replace(verdict_cell(job.verdict, verdict_note(job)), values=values, note_link=anchors.get(rule, ""))
@@ -45,7 +45,7 @@ def verdict_cell(verdict: str, note: str) -> Cell:
 
 
 def verdict_note(job: JobSummary) -> str:
-    """Return the worst warning's rule, and whether the number is a program's own word."""
+    """Return the worst warning's rule, and whether the program reported its own number, unaudited."""
     return ", ".join(filter(None, (worst_rule(job).replace("_", " "), "" if is_audited(job) else UNAUDITED)))
 
 
@@ -70,7 +70,7 @@ def device_load_cell(job: JobSummary) -> Cell:
 
 
 def steps_cell(job: JobSummary) -> Cell:
-    """Return `4.1 ms, 9.8 ms (9.1-11.2, n 1500)`: of several tenants or launches that of the slowest p99."""
+    """Return `4.1 ms, 9.8 ms (9.1-11.2, n 1500)`: the tenant and launch with the slowest p99."""
     served = job.members.columns(*STEPS).drop_nulls(("step_p50_ns", "step_p99_ns", "steps")).sort("step_p99_ns")
     if served.is_empty():
         return Cell()
@@ -87,11 +87,11 @@ def findings_cell(job: JobSummary) -> Cell:
 
 
 def interference_cell(job: JobSummary, tenant: str | None = None) -> Cell:
-    """Return `4.6 % (3.9..5.2 %, 5L)`: what neighbours cost, its interval, and over what it goes."""
+    """Return `4.6 % (3.9..5.2 %, 5L)`: the share lost to neighbours, its interval, and its n."""
     kept = job.kept.get(tenant)
     if kept is None or job.alone is None:
         return Cell()
-    # The low end is where most is kept.
+    # The loss is lowest where the kept share is highest.
     high, low = [1 - end for end in kept.interval] if kept.interval else (None, None)
     parts = [around(kept, lambda least, most: f"{100 * (1 - most):.1f}..{percent(1 - least)}"), count(kept)]
     parts += ["quick"] * job.alone.quick + [f"alone {SUSPECT}"] * bool(job.alone.doubts)
@@ -100,25 +100,24 @@ def interference_cell(job: JobSummary, tenant: str | None = None) -> Cell:
 
 
 def style_of(verdict: str) -> str:
-    """Return the colour of a verdict; one that only `completed` has no rate."""
+    """Return the colour of a verdict; a job that only `completed` has no rate."""
     return "green" if verdict == CLEAN else "yellow" if verdict.endswith((CLEAN, SUSPECT, "completed")) else "bold red"
 
 
 def tenant_rates(job: JobSummary) -> str:
-    """Return every tenant's rate; of many the slowest and the fastest."""
+    """Return every tenant's rate, or of many the slowest and the fastest."""
     return numbers.rates([estimate.rate for estimate in job.tenants.values()], ", ")
 
 
 def all_measured_once(jobs: Sequence[JobSummary]) -> bool:
-    """Whether no job has an interval but that of the observations of a single launch."""
+    """Whether no job has an interval other than that of a single launch's observations."""
     return bool(jobs) and all(job.node is None or job.node.launches == 1 for job in jobs)
 
 
 def within_cell(job: JobSummary, once: bool = False) -> Cell:
-    """Half the interval of each tenant's observations, of the launch where it is widest; of many the least and most.
+    """Return half the widest interval over a launch's observations for each tenant; for many the least and most.
 
-    Only where launches are too few for an interval of their own, and no other column has it: there is none where all
-    jobs were measured `once`.
+    The cell is empty if there are launches enough for an interval over them, unless all jobs were measured `once`.
     """
     if job.node is None or (job.node.interval is not None and not once):
         return Cell()

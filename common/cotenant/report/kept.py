@@ -1,4 +1,4 @@
-"""Shows a kept share: a value, its interval and over what it goes, in tables, in programs' rows and in sentences."""
+"""Shows a kept share, a value with its interval and n, in tables, in programs' rows and in sentences."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ OF_ENERGY = (
     "after another. Nothing tells the joules of one user of a device apart."
 )
 DARKEST = 0.5
-"""At this share and below a cell of a matrix has its whole shade."""
+"""The share at and below which a cell of a matrix has its full shade."""
 STEP_FIELDS = (*STEP_TIMES, *(f"alone_{name}" for name in STEP_TIMES))
 
 
 def explained(texts: Mapping[str, bool]) -> list[Words]:
-    """Return a line of the texts that are needed."""
+    """Return one line with those of the texts that are needed."""
     return [((" ".join(text for text, needed in texts.items() if needed), "dim"),)]
 
 
@@ -47,7 +47,7 @@ def around(kept: Kept, show: Callable[[float, float], str] = numbers.ratio_inter
 
 
 def count(kept: Kept) -> str:
-    """Return `3L`, or `8r`: over what it goes."""
+    """Return the n of a share: `3L` for launches, `8r` for rounds."""
     return f"{kept.n}{LETTERS[kept.over]}"
 
 
@@ -63,18 +63,18 @@ def percents(kept: Kept) -> str:
 
 
 def shaded(kept: Kept) -> Cell:
-    """Return the cell of a matrix: the less is kept the darker it is."""
+    """Return the cell of a matrix, darker the less is kept."""
     heat = round(100 * min(1.0, max(0.0, (1 - kept.value) / (1 - DARKEST))))
     return Cell(numbers.ratio(kept.value), heat=heat, note="" if kept.interval is None else f"({around(kept)})")
 
 
 def kept_fields(name: str) -> tuple[str, ...]:
-    """Return the fields under which programs read it."""
+    """Return the fields under which programs read a kept share."""
     return tuple(f"{name}{part}" for part in ("", "_low", "_high", "_n", "_over"))
 
 
 def kept_values(kept: Kept, name: str) -> dict[str, Value]:
-    """Return the fields that programs read."""
+    """Return the values of these fields."""
     values = (kept.value, *(kept.interval or (None, None)), kept.n, kept.over)
     return dict(zip(kept_fields(name), values, strict=True))
 
@@ -111,7 +111,7 @@ def rates_over_launches(
 
 
 def baseline_cell(kind: str) -> Cell:
-    """Return how tenants were alone; for people a word only where that is not the usual."""
+    """Return how tenants ran alone; for people a word only if it was not the usual way."""
     return Cell(kind if kind != "whole" else "", {"baseline": kind})
 
 

@@ -95,7 +95,7 @@ class LiveView(Drawing):
         if about_s is not None:
             about = f", about {about_s:.0f} s" if about_s < 100 else f", about {about_s / 60:.0f} min"
         self._progress.measure(about_s)
-        # The last drawing before the launch ends has no bar, which could not move.
+        # The last drawing before the launch ends: without elapsed seconds, which would stand still.
         self._due_s = 0.0
         self._say(f"measuring since {self.now():%H:%M:%S}{about}", counting=False)
 

@@ -30,14 +30,14 @@ CLASSIC_QUANTILE = 0.8
 _HAS_RATE = COUNTS & pl.col(RATE).is_not_null()
 
 Failure = tuple[str, int, str, str]
-"""Job, uid, device and reason of a record without a number, or with losses that are none."""
+"""Job, uid, device and reason of a record without a rate, or with losses that are not finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score of the `jobs` expected; `present_only` is of those present: with one `missing` it is no suite's score.
+    """A score of the expected `jobs`; `present_only` is of those present, and no suite's score if one is `missing`.
 
-    `left_out`: those of ORIGINAL_LEFT_OUT that were expected, and that it leaves out.
+    `left_out`: the expected jobs of ORIGINAL_LEFT_OUT, which the score leaves out.
     """
 
     failures_pass: bool
@@ -54,15 +54,15 @@ class Score:
         return None if self.missing else self.present_only
 
     def price_per_score(self, price: float) -> float | None:
-        """Return RPP = price / score; None where there is no score, or it is 0."""
+        """Return RPP = price / score; None without a score, and for a score of 0."""
         return price / self.value if self.value else None
 
 
 def results(records: pl.DataFrame, targets: Mapping[str, Target], jobs: Sequence[str] | None = None) -> pl.DataFrame:
-    """Return a row per expected job, in order: those of `jobs` that have a target, or all that have one.
+    """Return a row per expected job, in order: the `jobs` that have a target, or all that have one.
 
-    Behind them come those that were measured, and have no target. Mean and sd are over records (n - 1 below the root).
-    Who does not say what is expected is not told that an efficiency is missing: baselines.json has no such job.
+    Measured jobs without a target come last. Mean and sd are over records (n - 1 below the root). Without `jobs` an
+    efficiency that was not measured is not expected: baselines.json has no such job.
     """
     rates = _rates(records)
     measured = rates.group_by("job").agg(n=pl.len(), mean=pl.col("rate").mean(), sd=pl.col("rate").std())
@@ -93,7 +93,7 @@ def _limits(targets: Mapping[str, Target | None]) -> pl.DataFrame:
 
 
 def measured_targets(records: pl.DataFrame, limits: Mapping[str, Target]) -> dict[str, Target]:
-    """Return the mean rate of every job that has one as a target, with the share and spread that `limits` ask of it."""
+    """Return every measured job's mean rate as a target, with the share and spread that `limits` ask of it."""
     means = _rates(records).group_by("job", maintain_order=True).agg(pl.col("rate").mean())
     return {job: replace(limits.get(job, Target(1.0)), rate=mean) for job, mean in means.iter_rows()}
 
@@ -113,7 +113,7 @@ def _reason(row: Mapping[str, Any]) -> str:
 
 
 def beside_devices(records: pl.DataFrame) -> list[str]:
-    """Return a sentence on each job whose records of the whole machine count for nothing beside those of devices."""
+    """Return a sentence on each job whose records of the whole machine do not count beside those of devices."""
     rates = _all_rates(records).filter(~pl.col("job").is_in(NOT_IN_PG))
     ignored = rates.filter(pl.col("rank") < pl.col("rank").max().over("job"))
     return [
@@ -123,15 +123,15 @@ def beside_devices(records: pl.DataFrame) -> list[str]:
 
 
 def unaudited(records: pl.DataFrame) -> list[str]:
-    """Return a sentence on the jobs whose programs speak the protocol by themselves."""
+    """Return a sentence on the jobs whose programs speak the protocol without our loop."""
     names = records.filter(~pl.col("audited"))["name"].unique(maintain_order=True).to_list()
     return [f"Unaudited, a number by the program's own word alone: {', '.join(names)}."] if names else []
 
 
 def other_devices(newest: pl.DataFrame, expected: int | None) -> list[str]:
-    """Return a sentence for each host whose records are not of as many single devices as expected.
+    """Return a sentence for each host whose records are not from the expected number of single devices.
 
-    A record of a failure counts for no host: the original's has no name of one.
+    Records of failures are left out: the original's name no host.
     """
     of_devices = newest.filter(pl.col("completed") & (pl.col("group") != "all"))
     counts = of_devices.group_by("hostname", maintain_order=True).agg(pl.col("vcd").n_unique())
@@ -143,7 +143,7 @@ def other_devices(newest: pl.DataFrame, expected: int | None) -> list[str]:
 
 
 def failures_pass(failed: int, total: int) -> bool:
-    """At most one record in a hundred."""
+    """Return whether at most one record in a hundred failed."""
     return total > 0 and failed <= MOST_FAILURES * total
 
 
@@ -154,10 +154,10 @@ def scored(
     jobs: Sequence[str] | None,
     left_out: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, list[Failure], int, Score] | None:
-    """Return the results of the records that count, the failures, of how many records, and the score.
+    """Return the results of the records that count, the failures, the number of records behind these, and the score.
 
-    None without expected jobs. Failures are a share of all records: one is a failure whatever work it was, and so is
-    what did not fail. Those of jobs that are left out are not among them, as in the original.
+    None without expected jobs. Failures are a share of all the `newest` records, whatever their work, but for the jobs
+    that are left out, as in the original.
     """
     lines = results(counted, targets, jobs)
     if lines.filter(_in_score(left_out)).is_empty():
@@ -172,7 +172,7 @@ def _in_score(left_out: Sequence[str]) -> pl.Expr:
 
 
 def score(lines: pl.DataFrame, failures_passed: bool, left_out: Sequence[str] = ()) -> Score:
-    """Return the score of the results that have a target, of which there is at least one that is not left out."""
+    """Return the score of the results that have a target; at least one of them must not be left out."""
     left_out = [job for job in left_out if job in lines["job"]]
     lines = lines.filter(_in_score(left_out))
     pm, st = fmean(lines["perf_pass"]), fmean(lines["sd%_pass"])
@@ -184,10 +184,10 @@ def score(lines: pl.DataFrame, failures_passed: bool, left_out: Sequence[str] = 
 
 
 def classic(records: pl.DataFrame, targets: Mapping[str, Target]) -> tuple[pl.DataFrame, list[str]]:
-    """Return the older table, and the jobs that have fewer than four repetitions and so no line in it.
+    """Return the older table, and the jobs that have no line in it, with fewer than four repetitions.
 
     A repetition's rate is the mean over its devices. `result` is the mean over repetitions without the best and the
-    worst, `sd` that of all of them, `diff` (result - target) / target.
+    worst, `sd` the standard deviation over all, `diff` (result - target) / target.
     """
     trimmed, result, target = pl.col("rate").sort().slice(1, pl.len() - 2), pl.col("result"), pl.col("target")
     repetitions = _rates(records).group_by("job", "run_id").agg(pl.col("rate").mean())
@@ -213,16 +213,16 @@ def classic_total(lines: pl.DataFrame, complete: bool) -> tuple[float, float, bo
 def _rates(records: pl.DataFrame) -> pl.DataFrame:
     """Return `job`, `run_id` and mean `rate` of every record that counts in a mean.
 
-    Where records of one name are of single devices and of the whole machine, the single devices' count; of NOT_IN_PG
-    the largest cell's.
+    If a name has records of single devices and of the whole machine, the single devices' count; for NOT_IN_PG those of
+    the largest cell.
     """
     return _all_rates(records).filter(pl.col("rank") == pl.col("rank").max().over("job"))
 
 
 def _all_rates(records: pl.DataFrame) -> pl.DataFrame:
-    """Return `job`, `run_id`, mean `rate` and `rank` of every record that counts; of NOT_IN_PG the efficiency as rate.
+    """Return `job`, `run_id`, mean `rate` and `rank` of every record that counts; NOT_IN_PG's `rate` is the efficiency.
 
-    An efficiency is what the original's record of such a job calls its rate; ours has it beside the rate.
+    The original's record of such a job has the efficiency in place of the rate, ours beside it.
     """
     parts = {name: job_and_cell(name) for name in records["name"].unique()}
     cells = {name: cell for name, (job, cell) in parts.items() if job in NOT_IN_PG}

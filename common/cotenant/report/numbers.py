@@ -13,7 +13,7 @@ _SCALES = ((999.95e9, 1e12, "T"), (999.95e6, 1e9, "G"), (999.95e3, 1e6, "M"), (9
 
 
 def rate(value: float) -> str:
-    """Return `1.694M`, or a dash for a value that is not positive, never a zero."""
+    """Return `1.694M`, or a dash for a value that is no positive number, never a zero."""
     if not _is_rate(value):
         return ABSENT
     scale, letter = _scale(value)

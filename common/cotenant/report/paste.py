@@ -1,4 +1,4 @@
-"""Lines to paste, which keep as many users on a machine as it carries. Nothing is applied."""
+"""Lines to paste, which limit the users of a machine to as many as it carries. Nothing is applied."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from cotenant.machine.topology import Machine
 from cotenant.stats.carried import Carried
 
 LEAST_TASKS, TASKS_OF_A_SESSION = 512, 4
-"""A person has a shell, an editor and a desktop beside the job."""
+"""The least limit of a user's tasks, and the factor on the job's processes: a person also has a shell and a desktop."""
 MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class PasteLines:
-    """The text of one file; `checked` says which tool has read it, or why it refuses it, or that it is unchecked."""
+    """The text of one file; `checked` names the tool that accepted it, says why one refused it, or that none read it."""
 
     tool: str
     file: str
@@ -28,7 +28,7 @@ class PasteLines:
 
 
 def paste_lines(found: Carried, machine: Machine) -> Iterator[PasteLines]:
-    """Yield the lines for each tool that could keep it so."""
+    """Yield the lines for each tool that can limit the users."""
     each = found.users // found.step
     memory_mib = None if found.memory_bytes is None else found.memory_bytes // MIB
     tasks = max(LEAST_TASKS, TASKS_OF_A_SESSION * ((found.alone and found.alone.processes) or 0))

@@ -1,7 +1,7 @@
 """The picture of a plan: sockets and nodes as boxes, cores as cells, and below it each tenant's part.
 
-Readable without colour, and in a file: tenants are letters, colours only repeat them. Tenants that share processors
-have one letter.
+Tenants are letters, which colours only repeat, so that it is readable in a file, too. Tenants that share processors
+have the same letter.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from cotenant.text import many
 Document = Mapping[str, Any]
 """The document that `plan --json` prints, or a part of it."""
 Letters = Mapping[int | None, tuple[str, Style]]
-"""Each tenant's letter, that of its part of the processors, and its colour; those of nobody under None."""
+"""Each tenant's letter, which stands for its part of the processors, and its colour; under None those of free cores."""
 
 WIDEST = 120
 _FRAME = 4  # a box's two borders and the spaces inside them
 _GAP = "  "
 _NOBODY = "-"
 _LETTERS = ascii_letters.swapcase()
-# Pastels on which black is legible, neighbours unlike; they come again after the twelfth tenant, letters do not.
+# Pastels on which black is legible, unlike their neighbours; they repeat after the twelfth tenant, letters do not.
 _COLOURS = (117, 215, 150, 218, 229, 147, 80, 209, 186, 182, 115, 252)
 _ROW = 32
-"""At most so many cores stand in a row."""
+"""Most cores in a row."""
 
 
 def plan_text(plan: Document) -> str:
-    """Return what `print_plan` prints where there is no terminal."""
+    """Return the text that `print_plan` prints without a terminal."""
     text = StringIO()
     print_plan(plan, Console(file=text, width=WIDEST, color_system=None))
     return text.getvalue()
@@ -54,7 +54,7 @@ def print_plan(plan: Document, console: Console | None = None) -> None:
     width = min(console.width, WIDEST)
     with may_leave():
         for part in _parts(plan, width):
-            # Off a terminal there is no width to fit: a finding in a file is one line, as long as it is.
+            # A file has no width to fit: a finding there is one line, however long.
             unbound = isinstance(part, Text) and (bool(part.no_wrap) or not console.is_terminal)
             console.print(part, highlight=False, soft_wrap=unbound, width=width)
 
@@ -102,9 +102,9 @@ def _cores(boxes: Iterable[Document]) -> list[Document]:
 
 
 def _boxes(plan: Document, width: int) -> Columns:
-    """Return a box for each socket's part of a node, as many in a line as fit, all as wide as the widest.
+    """Return a box for each socket's part of a node, all as wide as the widest, as many in a line as fit.
 
-    A box begins each row with its first processor. One node's memory is the machine's, which the heading has.
+    Each row of a box begins with its first processor's number. A single node's memory is in the heading.
     """
     boxes, letters, room = plan["boxes"], _letters(plan), width - _FRAME
     several = len({box["node"] for box in boxes}) > 1
@@ -133,7 +133,7 @@ def _letters(plan: Document) -> Letters:
 
 
 def _core_rows(cores: Sequence[Document], letters: Letters, ids: int, width: int) -> Iterator[Text]:
-    """Yield rows of cores that are alike in width and kind: all of them, or a power of two, as machines count."""
+    """Yield rows of cores of one width and kind: all of them, or a power of two, as cores are usually grouped."""
     for (threads, kind), group in groupby(cores, key=lambda core: (len(core["processors"]), core["kind"])):
         alike = list(group)
         room = width - ids - len(_GAP) - (len(_GAP + kind) if kind else 0)
@@ -150,7 +150,7 @@ def _core_rows(cores: Sequence[Document], letters: Letters, ids: int, width: int
 
 
 def _device_lines(devices: Sequence[Document], letters: Letters, room: int) -> list[Text]:
-    """Return, for each name of device, its devices with their tenants: `NVIDIA H200  0 A  1 B`."""
+    """Return a line for each device model with its devices and their tenants: `NVIDIA H200  0 A  1 B`."""
     lines: list[Text] = []
     for name, group in groupby(devices, key=lambda device: str(device["name"])):
         cells = Text(_GAP).join(
@@ -163,7 +163,7 @@ def _device_lines(devices: Sequence[Document], letters: Letters, room: int) -> l
 
 
 def _tenants(plan: Document) -> Grid:
-    """Return a row per tenant, and the rest."""
+    """Return a row per tenant, and one for the processors and devices without a tenant."""
     tenants, letters = plan["tenants"], _letters(plan)
 
     def letter(tenant: Document) -> Cell:
@@ -205,7 +205,7 @@ def _size(size_bytes: int) -> str:
 
 
 def name_of(tenant: int | None, total: int) -> str:
-    """Return the name of one of so many tenants: `A`, of more than 52 `A0`; dashes for nobody."""
+    """Return the name of one of `total` tenants: `A`, or `A0` if there are more than 52; dashes for None."""
     digits = len(str((total - 1) // len(_LETTERS))) if total > len(_LETTERS) else 0
     if tenant is None:
         return _NOBODY * (1 + digits)
@@ -214,7 +214,7 @@ def name_of(tenant: int | None, total: int) -> str:
 
 
 def style_of(tenant: int | None) -> Style:
-    """Return a tenant's colour; nobody's is dim."""
+    """Return a tenant's colour; dim for None."""
     if tenant is None:
         return Style(dim=True)
     return Style(color="black", bgcolor=f"color({_COLOURS[tenant % len(_COLOURS)]})")

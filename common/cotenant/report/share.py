@@ -41,9 +41,9 @@ IS_SHARED = pl.any_horizontal(pl.col("sharers") > 1, pl.col("device_sharers") > 
 class SharePoint:
     """Equal tenants, `sharers` on each of `devices` devices or slices.
 
-    `measures` is None where progress is unknown: `note` says why. `entitlement` is each one's. `accuracy` is of the
-    tenant that kept least, `settled_s` of the one that took longest, `steps` of the one whose slowest steps are the
-    slowest. `energy` is over that alone.
+    `measures` is None if progress is unknown: `note` says why. `entitlement` is one tenant's. `accuracy` is that of the
+    tenant that kept least, `settled_s` that of the one that took longest, `steps` those of the one with the slowest
+    p99. `energy` is together over alone.
     """
 
     suite: str
@@ -72,9 +72,9 @@ class SharePoint:
 
 
 def share_points(records: Rows) -> list[SharePoint]:
-    """Return a point for each job whose tenants share, and for those of the same job alone on a slice, in order of K.
+    """Return a point for each job whose tenants share, and for the same job unshared, in order of K.
 
-    Each directory of records is one run: another K, or mode, of the same repetition is no newer run of it.
+    Each directory of records is one run, so that another K, or mode, does not replace the same repetition's records.
     """
     if not len(records.where(IS_SHARED)):
         return []
@@ -97,7 +97,7 @@ def _point(job: JobSummary) -> SharePoint:
     entitlement = frame["entitlement"][0] or 1 / first.sharers
     loads = frame["device_load_percent"].drop_nulls()
     accuracy = None
-    # Alone a user of an instance has that instance: what its part is of the whole device, nobody has measured.
+    # A tenant of an instance has the same instance when alone: no rate on the whole device is known.
     if measures is not None and first.mode != INSTANCES:
         load = None if loads.is_empty() else median(loads)
         accuracy = limit_accuracy(measures.progress[measures.worst], entitlement, load)
@@ -110,7 +110,7 @@ def _point(job: JobSummary) -> SharePoint:
         isolation=job.isolation,
         mode=first.mode,
         sharers=first.sharers,
-        # Three users of two devices have two of them: one has its own.
+        # For three tenants on two devices the sum is two: 1/2 + 1/2 + 1.
         devices=round(sum(1 / tenant.sharers for tenant in tenants)),
         entitlement=entitlement,
         measures=measures,
@@ -179,7 +179,7 @@ COLUMNS: Sequence[Column[SharePoint]] = (
 
 
 def share_grid(points: Sequence[SharePoint]) -> Grid:
-    """Return a table for each job: its modes, and below each other the numbers of users."""
+    """Return a table for each job, with a row for each mode and number of users."""
     groups = [
         RowGroup(
             [row(COLUMNS, point) for point in of_job], job, f"{suite} on {host}, isolation {isolation}", _notes(of_job)

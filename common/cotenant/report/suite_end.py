@@ -52,8 +52,8 @@ TENANTS: Sequence[Column[TenantLine]] = (
 def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Grid:
     """Return a row per tenant, grouped by job, and one of all of them where there are several.
 
-    Failures and the worst findings stand below, but for findings that have been `printed` before. If `verbose`, all
-    findings, what was left out, and what the columns mean in full.
+    Failures and the worst findings stand below, without those that were `printed` before; if `verbose`, all findings,
+    the launches left out, and the columns' full meanings.
     """
     groups = [
         RowGroup([row(TENANTS, line) for line in _tenant_lines(job, summary)], job.label, _job_facts(job))
@@ -92,7 +92,7 @@ def _job_facts(job: JobSummary) -> str:
 
 
 def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
-    """Yield the lines of a job; where no launch counts its tenants have no rate, and each its own outcome."""
+    """Yield the lines of a job; if no launch counts, tenants have outcomes in place of rates."""
     own = job.members
     if job.node is None:
         same = (pl.col("suite") == job.suite) & (pl.col("hostname") == job.host) & (pl.col("name") == job.name)
@@ -112,11 +112,10 @@ def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
 
 
 def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bool = False) -> Iterator[Grid]:
-    """Yield what stands at a suite's end: of a duet its verdict; else its tenants, what different jobs keep beside each
-    other, its scaling curves, and last the sentence on what each user has.
+    """Yield the grids at a suite's end: a duet's verdict; else the tenants, the shares that different jobs keep beside
+    each other, the scaling curves, and last the answer, a sentence on each user's share.
 
-    Before the sentence how much of the time was observed; if `verbose` also what neighbours cost, which the sentence
-    says in short.
+    Before the answer comes the share of time that was observed; if `verbose`, also the full cost of neighbours.
     """
     if summary.in_duets:
         yield duets_grid(summary.in_duets)

@@ -1,4 +1,4 @@
-"""A search for a job's fastest setting, while it runs and after it: each setting with its rate, and its gain."""
+"""Shows a search for a job's fastest setting, while it runs and after it: each setting with its rate and gain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cotenant.tuning.trial import Setting, StepEstimate, estimates, gain
 
 @dataclass(frozen=True, slots=True)
 class SettingLine:
-    """A setting with its rate, and that over the job's own; `note` says why there is none, or that it is the best."""
+    """A setting with its rate, and this over the job's own; `note` says why it has none, or that it is the best."""
 
     setting: Setting
     estimate: StepEstimate | None
@@ -86,9 +86,9 @@ class PlainSearch(Silent):
 
 
 class LiveSearch(Drawing, Silent):
-    """A search on a terminal: the table so far, the launch that runs, and by when all is done.
+    """A search on a terminal: the table so far, the current launch, and the latest end.
 
-    Like `LiveView` it is only drawn when it is told something, which never happens while tenants are timed.
+    Like `LiveView` it is drawn only on events, and there are none while tenants are timed.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class LiveSearch(Drawing, Silent):
 
 
 def ends_within_s(search: Search, budget_s: float) -> float:
-    """Return after how many seconds the search has ended at the latest, at its pace and within its budget."""
+    """Return the most seconds until the search ends, at its pace and within its budget."""
     seconds = [trial.seconds for trial in search.trials]
     left = max(0, search.space.most_launches - len(seconds))
     return max(0.0, min(left * fmean(seconds), budget_s - sum(seconds)))
