@@ -1,4 +1,4 @@
-"""Cotenant: what does each user really get when everybody trains on this machine at once?"""
+"""Cotenant measures the share of its rate alone that each user keeps when several train on one machine at once."""
 
 from __future__ import annotations
 

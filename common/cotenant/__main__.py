@@ -1,4 +1,4 @@
-"""Where every program begins: Ctrl-C and a closing terminal wait until the command line can take them.
+"""The entry of every program: Ctrl-C and a closing terminal are held back until the command line can handle them.
 
 A KeyboardInterrupt while modules are imported shows a traceback or is swallowed, and in msgspec's C code it leaves
 objects behind that crash the program later.
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 
 def start(words: Sequence[str]) -> int:
-    """Run one command and return its exit status: `cli.main`, which takes the signals that came since."""
+    """Run one command and return its exit status; `cli.main` handles the signals held back so far."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
     from cotenant.cli import main
 

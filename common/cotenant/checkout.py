@@ -1,4 +1,4 @@
-"""Where benchmarks and job files lie, how this program is called, its version, and where a suite writes by default."""
+"""The places of benchmarks and job files, the program's name and version, and the default output directory."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 
 SOURCE_ROOT = Path(__file__).resolve().parents[1]
-"""The directory that stands on PYTHONPATH: `common`, or where packages are installed."""
+"""The directory on PYTHONPATH: `common`, or that of installed packages."""
 _SHIPPED = SOURCE_ROOT / "cotenant" / "shipped"
 INSTALLED = _SHIPPED.is_dir()
-"""Whether this is a wheel's copy: then what a checkout has beside `common` lies inside the package (see setup.py)."""
+"""Whether this is a wheel's copy: it holds the directories beside `common` inside the package (see setup.py)."""
 CHECKOUT = _SHIPPED if INSTALLED else SOURCE_ROOT.parent
 """The directory of `tasks`, `profiles`, `targets` and `baselines.json`."""
 TARGETS = CHECKOUT / "targets"
-"""Rates that others are held against, and descriptions of systems."""
+"""Rates to compare others with, and descriptions of systems."""
 PUBLISHED = TARGETS / "published"
 """Curves that others have published."""
 PROGRAM = "cotenant" if INSTALLED or Path(sys.argv[0]).name == "cotenant" else "./run.sh"
@@ -22,7 +22,7 @@ PROGRAM = "cotenant" if INSTALLED or Path(sys.argv[0]).name == "cotenant" else "
 
 
 def version() -> str:
-    """Return the version of this package, as pyproject.toml has it: a checkout's own, whatever is installed beside."""
+    """Return the version of this package from pyproject.toml: a checkout's own, even if another is installed, too."""
     if INSTALLED:
         from importlib import metadata
 
@@ -33,10 +33,10 @@ def version() -> str:
 
 
 def base_directory() -> Path:
-    """Return where everything lies that a suite is given no place for: `BASE`, or `workspace` below where we are."""
+    """Return the default directory of a suite's data and output: `BASE`, or `workspace` below the current one."""
     return Path(os.environ.get("BASE") or "workspace").absolute()
 
 
 def output_directory() -> Path:
-    """Return where a suite puts its records that is given no `--outdir`, and where reports look for them."""
+    """Return the directory where a suite without `--outdir` puts its records, and where reports look for them."""
     return Path(os.environ.get("OUTPUT_DIRECTORY") or base_directory() / "output").absolute()

@@ -1,6 +1,6 @@
-"""Words that flags choose from, and limits that hold where none is given.
+"""Words that flags choose from, and limits by default.
 
-The command line reads them here, so that `--help` imports nothing of what they choose.
+They stand here so that `--help` does not import the modules that use them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ ISOLATIONS: tuple[IsolationKind, ...] = get_args(IsolationKind)
 
 BaselineKind = Literal["none", "blocks", "quick", "whole"]
 BASELINES: tuple[BaselineKind, ...] = get_args(BaselineKind)
-"""How tenants are measured alone, too: `launch/baseline.py`."""
+"""Ways to measure tenants alone: `launch/baseline.py`."""
 
 MERGED = "merged"
-"""In the place of a baseline of `exec`: one process that has the slices and the work of all users. Behind a job's name
-it is a launch in which both take turns."""
+"""In place of a baseline of `exec`: one process with the slices and the work of all users. Behind a job's name it
+marks a launch in which that process and the users take turns."""
 
 CachePolicy = Literal["none", "nocache", "drop", "warm"]
 CACHE_POLICIES: tuple[CachePolicy, ...] = get_args(CachePolicy)
-"""How a launch finds the page cache of its input: `launch/data.py`."""
+"""States of the page cache of a launch's input: `launch/data.py`."""
 
 Launcher = Literal["auto", "local", "torchrun", "slurm", "ray"]
 LAUNCHERS: tuple[Launcher, ...] = get_args(Launcher)
@@ -45,13 +45,13 @@ CLASSES = (CPU, *MEMORY_CLASSES)
 
 RunClass = Literal["base", "tuned"]
 RUN_CLASSES: tuple[RunClass, ...] = get_args(RunClass)
-"""Results that never stand in one table: docs/run-rules.md."""
+"""Classes of results, which never stand in one table: docs/run-rules.md."""
 
 FORMS = ("md", "csv", "json")
-"""Files that every view can be printed as: `report/renderers.py`."""
+"""File formats of every view: `report/renderers.py`."""
 
 BUYER_VARIABLE = "COTENANT_CHALLENGE"
-"""Names the buyer to a tenant; without it nothing of `challenge/` is imported, which may be left out."""
+"""Names the buyer to a tenant; without it nothing of `challenge/`, an optional package, is imported."""
 TOKEN_VARIABLE = "COTENANT_CHALLENGE_TOKEN"
 """Holds the secrets of a buyer and a vendor: `challenge/vendor.py`."""
 TRANSCRIPT = ".challenge"

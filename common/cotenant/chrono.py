@@ -1,4 +1,4 @@
-"""Holds what scripts of the reference suite import: `from cotenant.chrono import Experiment, parser_base`."""
+"""Holds the names that scripts of the reference suite import: `from cotenant.chrono import Experiment, parser_base`."""
 
 from cotenant.bench.experiment import Experiment, parser_base
 from cotenant.bench.stages import MultiStageChrono

@@ -20,7 +20,7 @@ from cotenant.text import sender_of
 def main(argv: Sequence[str]) -> int:
     """Run one command and return its exit status (docs: 0, 1, 2, 3, 4, 130); bad input never shows a traceback.
 
-    Words that begin with a flag, and none at all, are those of `run`.
+    Without a command, that is if the first word is a flag or missing, it is `run`.
     """
     settle_streams()
     if argv[:1] == ["help"]:
@@ -66,7 +66,7 @@ LEFT_OUT = {
     "cotenant.challenge": "Challenges and their transcripts need",
     "cotenant.fleet": "Fleets, and runs over the nodes of a Ray cluster, need",
 }
-"""The rooms without which everything else works, and the commands that need them."""
+"""The packages that may be left out, and the commands that need them."""
 
 
 def _room_left_out(room: str) -> CotenantError:
@@ -76,7 +76,7 @@ def _room_left_out(room: str) -> CotenantError:
 
 
 def _meant(word: str) -> str:
-    """Return what to do about a word that is no command; most often it is a benchmark."""
+    """Return the remedy for a word that is no command; most often it is a benchmark."""
     from cotenant.suite.jobfile import shipped_jobs
 
     jobs = shipped_jobs()
@@ -88,9 +88,9 @@ def _meant(word: str) -> str:
 
 
 def _take_signals() -> None:
-    """Let those in that waited while modules were imported; a closed terminal and SIGTERM end a command as Ctrl-C does.
+    """Let in signals held back during imports; a closed terminal and SIGTERM end a command as Ctrl-C does.
 
-    By themselves they would leave half-written files and child processes behind.
+    Their default actions would leave half-written files and child processes behind.
     """
     for number in (signal.SIGHUP, signal.SIGTERM):
         if signal.getsignal(number) == signal.SIG_DFL:  # under nohup SIGHUP is ignored
@@ -104,7 +104,7 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _check_text(argv: Sequence[str]) -> None:
-    """Raise CotenantError for arguments that could stand in no record."""
+    """Raise CotenantError for arguments that a record cannot hold."""
     for word in argv:
         try:
             word.encode()

@@ -1,7 +1,7 @@
-"""Values that nobody may read in a record, a journal, a log or a preview: tokens, keys, secrets and passwords.
+"""Conceals tokens, keys, secrets and passwords in records, journals, logs and previews.
 
-A flag, argument or variable is one by its name. A value that has to be compared is kept as a hash by a key that is made
-for each run of a suite and kept nowhere: equal values are seen to be equal, and none can be looked up.
+A flag, argument or variable is confidential by its name. A value that has to be compared is kept as a hash by a key
+that is made for each run of a suite and stored nowhere: equal values have equal hashes, but none can be looked up.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ Conceal = Callable[[str], str]
 
 
 def is_confidential(name: str) -> bool:
-    """Whether the value of a flag, an argument or a variable is not to be read: `--hf-token`, `API_KEY`, `db_password`.
+    """Whether a flag, an argument or a variable has a secret value: `--hf-token`, `API_KEY`, `db_password`.
 
-    Plurals are none: `--tokens 512` counts something.
+    Plurals have none: `--tokens 512` is a count.
     """
     return _NAME.search(name) is not None
 
 
 def hidden(value: str) -> str:
-    """Return the mask that is shown where nobody has to compare."""
+    """Return the mask shown for a value that need not be compared."""
     return HIDDEN
 
 
 def by_new_key() -> Conceal:
-    """Return a function that makes a hash of a value, by a key that nobody keeps."""
+    """Return a function that makes a hash of a value, by a key that is not stored."""
     key = secrets.token_bytes(32)
     return lambda value: f"hidden:{hmac.new(key, value.encode(errors='surrogateescape'), hashlib.sha256).hexdigest()}"
 
 
 def arguments_without(arguments: Mapping[str, Any], conceal: Conceal = hidden) -> dict[str, Any]:
-    """Return arguments, or variables, with every confidential text concealed. Numbers stay: they are no secrets."""
+    """Return arguments, or variables, with every confidential text concealed; numbers are no secrets, and stay."""
     return {
         name: conceal(value) if isinstance(value, str) and value and is_confidential(name) else value
         for name, value in arguments.items()

@@ -1,4 +1,4 @@
-"""Decodes files and messages by msgspec, with one kind of error for whatever is wrong."""
+"""Decodes files and messages by msgspec, with one kind of error for all faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class MessageDecoder(Protocol[T_co]):
 
 
 def decoded(decoder: MessageDecoder[T], content: bytes) -> T:
-    """Return the decoded `content`. Raises msgspec.DecodeError for any other content.
+    """Return the decoded `content`. Raises msgspec.DecodeError if it cannot be decoded.
 
     For texts that are not UTF-8, and values nested too deeply, msgspec raises errors of other kinds.
     """

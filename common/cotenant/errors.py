@@ -15,7 +15,7 @@ EXIT_USAGE = 2
 EXIT_SLOWER = 3
 EXIT_NOT_ISOLATED = 4
 EXIT_FOREIGN_FILES = 97
-"""Exit status of data set commands alone: files that nobody here made stand in the place of a set."""
+"""Exit status of data set commands only: foreign files stand in the place of a set."""
 EXIT_INTERRUPTED = 130
 
 
@@ -34,7 +34,7 @@ class CotenantError(Exception):
 
 
 class NodeLostError(CotenantError):
-    """Another host no longer answers, and the launch that both measure ends."""
+    """Another host of the launch no longer answers, so that the launch ends."""
 
     exit_status = EXIT_FAILED
 
@@ -46,13 +46,13 @@ class UnwrittenError(CotenantError):
 
 
 class IsolationError(CotenantError):
-    """Isolation was required and cannot be had."""
+    """Isolation was required, and is not available."""
 
     exit_status = EXIT_NOT_ISOLATED
 
 
 def usage_error(message: str, remedy: str) -> CotenantError:
-    """Return argparse's complaint as a sentence, with the values that are possible instead."""
+    """Return argparse's complaint as a sentence, with the possible values as the remedy."""
     if wrong := _CHOICE.fullmatch(message):
         flag, given, choices = wrong.groups()
         known = choices.replace("'", "").split(", ")
@@ -71,7 +71,7 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """Return `Did you mean 'x'?` for the closest candidate, or an empty string where none is close."""
     import difflib  # most commands meet no typo
 
-    # The dashes that all flags have tell no flag from another.
+    # All flags have dashes, which would make any two of them similar.
     bare = {candidate.lstrip("-"): candidate for candidate in candidates}
     close = difflib.get_close_matches(word.lstrip("-"), bare, n=1, cutoff=0.6)
     return f"Did you mean '{bare[close[0]]}'?" if close else ""

@@ -1,4 +1,4 @@
-"""Directories held open, paths that may be a pipe, a device or a link by now, waiting for a descriptor."""
+"""Directories held open, paths that may have become a pipe, a device or a link, and waiting for a descriptor."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _KINDS = {
 
 
 def open_regular(path: Path | str, *, follow: bool = False, mode: Mode = "rb", within: int | None = None) -> BinaryIO:
-    """Open a regular file, at once: a pipe would wait for its other end, a device may have no end.
+    """Open a regular file, without waiting: a pipe would wait for its other end, a device may have no end.
 
-    A link is followed where `follow` says so. `within` is the descriptor of the directory of a relative path.
-    A `mode` is that of open(), but `r+b` makes the file that it misses and `xb` may read its own file.
+    A link is followed if `follow` is set. `within` is the descriptor of the directory of a relative path.
+    `mode` is that of open(), but `r+b` makes a missing file, and `xb` may read the file it made.
     Raises OSError: IsADirectoryError for a directory, EINVAL for a pipe, a socket or a device.
     """
     flags = _FLAGS[mode] | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
@@ -47,14 +47,14 @@ def open_regular(path: Path | str, *, follow: bool = False, mode: Mode = "rb", w
 
 
 class Directory:
-    """A directory held open: every name here lies in it, wherever its own name leads by then.
+    """A directory held open: names are looked up in it, even if its own name leads elsewhere by now.
 
-    Whoever may write there may put a pipe or a link in the place of a file: none is followed or waited for. All methods
-    raise OSError.
+    Another user who may write there can replace a file by a pipe or a link: these are neither followed nor waited for.
+    All methods raise OSError.
     """
 
     def __init__(self, path: Path, descriptor: int | None = None) -> None:
-        """Open a directory by a name that a person gave, links followed; `descriptor` is that of one that is open."""
+        """Open a directory by its name, following links; `descriptor` is that of one already open."""
         self.path = path
         self._descriptor = os.open(path, _DIRECTORY) if descriptor is None else descriptor
 
@@ -75,7 +75,7 @@ class Directory:
 
     @property
     def leads_elsewhere(self) -> bool:
-        """Whether its name is another directory's by now, or nothing's."""
+        """Whether its name now leads to another directory, or nowhere."""
         try:
             return not os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
         except OSError:
@@ -83,37 +83,37 @@ class Directory:
 
     @property
     def place(self) -> Path:
-        """Where it lies now, as the kernel names it: behind one that was removed stands ` (deleted)`."""
+        """Its present path as the kernel names it, followed by ` (deleted)` if it was removed."""
         return Path(f"/proc/self/fd/{self._descriptor}").readlink()
 
     def folder(self, name: str) -> Directory:
-        """Return a directory in this one, which is made where it is missing."""
+        """Return a directory in this one, made if it is missing."""
         with suppress(FileExistsError):
             os.mkdir(name, dir_fd=self._descriptor)
         return Directory(self.path / name, os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=self._descriptor))
 
     def names(self) -> list[str]:
-        return os.listdir(self._descriptor)  # noqa: PTH208 # a Path has a name, and this is a descriptor
+        return os.listdir(self._descriptor)  # noqa: PTH208 # a Path needs a name, and this is a descriptor
 
     def open(self, name: str, mode: Mode = "rb") -> BinaryIO:
         """Open a regular file, as `open_regular` does."""
         return open_regular(name, mode=mode, within=self._descriptor)
 
     def remove(self, name: str) -> None:
-        """Remove a file, a pipe or a link, where it is there."""
+        """Remove a file, a pipe or a link, if it exists."""
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self._descriptor)
 
     def write(self, name: str, content: bytes, *, new: bool = False) -> None:
-        """Give a file this content at once or not at all. Raises FileExistsError where it should be `new`."""
+        """Write a file whole or not at all. Raises FileExistsError if it should be `new` and exists."""
         with self.written(name, new=new) as temporary, self.open(temporary, "xb") as file:
             file.write(content)
 
     @contextmanager
     def written(self, name: str, *, new: bool = False) -> Iterator[str]:
-        """Give the name of a file to be written, sync it, and then name it `name`: so that is whole or not there."""
-        # Not made from the name, which may be as long as a name can be. Whose it is, its number says: who clears up
-        # after a killed writer leaves those of others alone.
+        """Yield the name of a temporary file to write, then sync and rename it: `name` is whole or does not exist."""
+        # Not made from `name`, which may have the greatest length already. The process id names the writer, so that
+        # cleaning up after a killed one spares the files of others.
         temporary = f".{os.getpid()}-{os.urandom(8).hex()}.tmp"
         try:
             yield temporary
@@ -128,14 +128,14 @@ class Directory:
         os.fsync(self._descriptor)
 
     def kind_of(self, name: str) -> int:
-        """Return the kind of the entry of this name here, as in `st_mode`; 0 where nothing has."""
+        """Return the kind of the entry of this name, as in `st_mode`; 0 if there is none."""
         try:
             return stat.S_IFMT(os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_mode)
         except FileNotFoundError:
             return 0
 
     def set_aside(self, name: str) -> str:
-        """Rename the entry of this name here; return its kind and its new name in words."""
+        """Rename the entry of this name; return its kind and its new name in words."""
         kind, aside = self.kind_of(name), f"{name}.{os.urandom(4).hex()}.aside"
         self._rename(name, aside)
         return f"{_KINDS.get(kind, 'a device')}, which is {aside} now"
@@ -150,7 +150,7 @@ class Directory:
         except FileExistsError:
             raise
         except OSError:
-            # A file system without hard links: between these two lines somebody else may take the name.
+            # A file system without hard links: another process may take the name between these two lines.
             if name in self.names():
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name) from None
             self._rename(temporary, name)
@@ -158,7 +158,7 @@ class Directory:
 
 @contextmanager
 def opened(place: Path | Directory) -> Iterator[Directory]:
-    """Give an open directory: one that is given by its name is open for as long."""
+    """Yield an open directory; one given by its path is closed afterwards."""
     if isinstance(place, Directory):
         yield place
         return
@@ -173,9 +173,9 @@ def sync_name(path: Path) -> None:
 
 
 def readable(descriptor: int, wait_s: float = 0.0) -> bool:
-    """Tell whether something can be read, a process has ended or a peer has left; `wait_s` is how long to wait for it.
+    """Return whether there is data to read, a process has ended or a peer has left, within `wait_s`.
 
-    By poll(2): select(2) ends with descriptor 1023, and a fleet has more.
+    It uses poll(2), since select(2) takes descriptors up to 1023 only, and a fleet has more.
     """
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)

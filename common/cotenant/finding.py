@@ -44,7 +44,7 @@ def _finding(
 
 
 error = functools.partial(_finding, "error")
-"""Returns an error, which has the name of the rule or check that makes it where `rule` is empty."""
+"""Returns an error; if `rule` is empty, it gets the name of the rule or check that makes it."""
 warning = functools.partial(_finding, "warning")
 """Returns a warning, named likewise."""
 info = functools.partial(_finding, "info")
@@ -52,15 +52,15 @@ info = functools.partial(_finding, "info")
 
 
 BY_BENCHMARK = "benchmark:"
-"""Begins the names of findings that a benchmark states of itself: no rule of ours is called like that."""
+"""Begins the names of a benchmark's findings on itself; no rule of ours begins so."""
 MOST_BY_BENCHMARK = 50
 _MOST_CHARACTERS = 500
 
 
 def by_benchmark(findings: Iterable[Finding]) -> list[Finding]:
-    """Return a benchmark's findings on itself, labelled as its own words: they may be any program's.
+    """Return a benchmark's findings on itself, labelled as its own, since any program may state them.
 
-    Of more than MOST_BY_BENCHMARK the first are kept.
+    At most the first MOST_BY_BENCHMARK are kept.
     """
     return [
         replace(
@@ -79,9 +79,9 @@ def _short(text: str) -> str:
 
 
 def survived(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings on a host before a launch as that launch's records keep it: without errors.
+    """Return the findings on a host before a launch that the launch's records keep: those that are no errors.
 
-    A full disk or an old fault of some device's memory spoils no number of a launch that ran all the same.
+    A full disk, or an old fault in a device's memory, does not spoil the numbers of a launch that ran in spite of it.
     """
     return tuple(
         replace(finding, severity="warning") if finding.severity == "error" else finding for finding in findings

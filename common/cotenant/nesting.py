@@ -1,15 +1,15 @@
-"""How deep objects and lists may be nested in what others state: who keeps it goes down its levels by recursion."""
+"""Limits the nesting of foreign JSON values, since those who store them descend by recursion."""
 
 from __future__ import annotations
 
 from typing import Any
 
 DEEPEST = 64
-"""Levels. A benchmark's record has fewer than ten."""
+"""Most levels; a benchmark's record has fewer than ten."""
 
 
 def is_deep(value: dict[str, Any]) -> bool:
-    """Tell whether what was decoded is nested deeper than that."""
+    """Return whether a decoded value has more than DEEPEST levels."""
     level: list[Any] = [value]
     for _ in range(DEEPEST):
         inner = (each for outer in level for each in (outer.values() if isinstance(outer, dict) else outer))

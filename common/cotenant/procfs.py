@@ -1,7 +1,7 @@
-"""Small kernel files and their formats, a process's own among them: standard library only, the reaper uses them too.
+"""Small kernel files and their formats, also those of a process. Standard library only: the reaper uses them, too.
 
-Files are read whole, stripped, and without an error where they are missing. Lists of processors and nodes are
-written `0-3,8,10-11`.
+Files are read whole and stripped; a missing file is no error. Lists of processors and nodes have the form
+`0-3,8,10-11`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def format_list(ids: Iterable[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A mounted file system: its `kind`, the part of it that is `shown`, at which `point`, and its own options."""
+    """A mounted file system: its `kind`, the part of it that is `shown` at `point`, and its own options."""
 
     kind: str
     shown: str
@@ -111,7 +111,7 @@ class Mount:
 
 
 def mounted_systems(root: Path = Path("/")) -> list[Mount]:
-    """Return the mounts in this process's namespace, in the order it was (proc_pid_mountinfo(5))."""
+    """Return the mounts in this process's namespace, in the order of proc_pid_mountinfo(5)."""
     mounted = []
     for line in os.fsdecode(_read(root / "proc/self/mountinfo")).splitlines():
         before, dash, after = line.partition(" - ")
@@ -124,7 +124,7 @@ def mounted_systems(root: Path = Path("/")) -> list[Mount]:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process; `start_ticks` count from boot, `exit_code` is that of a dead one, as waitpid(2) gives it."""
+    """A process; `start_ticks` count from boot, `exit_code` is a dead process's status in the form of waitpid(2)."""
 
     name: str
     parent: int
@@ -134,31 +134,31 @@ class Process:
 
 
 def process_of(pid: int) -> Process | None:
-    """Return a process, dead ones that nobody has waited for included; None where it is gone or hidden from us."""
+    """Return a process, also a zombie; None if it is gone or hidden from us."""
     head, _, tail = read_text(Path(f"/proc/{pid}/stat")).rpartition(")")
     words = tail.split()
     if len(words) < 20:
         return None
-    # By their numbers in proc_pid_stat(5): state 3, ppid 4, starttime 22, exit_code 52.
+    # Numbered as in proc_pid_stat(5): state 3, ppid 4, starttime 22, exit_code 52.
     field = dict(enumerate(words, 3))
     parent, start, exit_code = (to_int(field.get(number, "")) or 0 for number in (4, 22, 52))
     return Process(head.partition("(")[2], parent, field[3], start, exit_code)
 
 
 def start_ticks(pid: int) -> int | None:
-    """Return when a process started, in clock ticks after boot; None where it is gone, dead, or hidden from us."""
+    """Return the start of a process in clock ticks after boot; None if it is gone, dead, or hidden from us."""
     process = process_of(pid)
     return None if process is None or process.state in "ZX" else process.start_ticks
 
 
 def parent_of(pid: int) -> int | None:
-    """Return the parent of a process, dead ones included; None where it is gone or hidden from us."""
+    """Return the parent of a process, also of a zombie; None if it is gone or hidden from us."""
     process = process_of(pid)
     return None if process is None else process.parent
 
 
 def status_of(pid: int) -> dict[str, str]:
-    """Return the lines of a process's status by their names (proc_pid_status(5)); none where it is gone."""
+    """Return the lines of a process's status by their names (proc_pid_status(5)); none if it is gone."""
     return fields(read_text(Path(f"/proc/{pid}/status")), ":")
 
 

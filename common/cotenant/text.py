@@ -1,4 +1,4 @@
-"""Words that several rooms print alike: counted nouns, lists, sizes, and text from files made safe to print."""
+"""Words that several packages print alike: counted nouns, lists, sizes, and text from files made safe to print."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _MOST_QUOTED = 80
 _SENDERS = {"SIGINT": "Ctrl-C", "SIGHUP": "a closed terminal"}
 FORMULA_BEGINNINGS = "=+-@\t\r\uff1d\uff0b\uff0d\uff20"
-"""First characters by which a spreadsheet takes a text for a formula (CWE-1236), in full width, too."""
+"""First characters that make a text a formula to a spreadsheet (CWE-1236), also in full width."""
 _MARKDOWN = re.compile(r"[\\`*\[\]|~]")
 
 
 def sender_of(signal_name: str) -> str:
-    """Return the act by which a person sends a signal, `Ctrl-C` for SIGINT, or its name where there are several."""
+    """Return how a person sends a signal, `Ctrl-C` for SIGINT, or its name if there are several ways."""
     return _SENDERS.get(signal_name, signal_name)
 
 
@@ -56,7 +56,7 @@ def printable(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text with its lines and spaces, and nothing that a terminal obeys or that turns the order of letters."""
+    """Return a text with its lines and spaces, without control sequences and changes of writing direction."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in "\n\t" else "?" for char in _ESCAPE.sub("", text))

@@ -1,1 +1,1 @@
-"""The functions that `import cotenant` offers, which the commands call, too: runs, records, comparisons, plans."""
+"""The functions that `import cotenant` offers, and that commands call: runs, records, comparisons, plans."""

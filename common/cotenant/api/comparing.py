@@ -1,5 +1,4 @@
-"""Compares two sets of records: the launches of each job on both sides, and the conditions under which they are held
-against each other."""
+"""Compares two sets of records: chooses the launches of each job on both sides, and the conditions of comparison."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from cotenant.results.table import Rows
 from cotenant.stats.comparison import margin_of, pooled_noise
 
 Launches = dict[str, list[LaunchRecords]]
-"""The launches of each job that have a rate."""
+"""The launches with a rate, by job."""
 Source = str | Path | Result
 
 
@@ -41,10 +40,10 @@ def compare(
 ) -> SuiteComparison:
     """Compare two sets of records, as `cotenant compare` does: is B slower than A? One verdict per job.
 
-    Each is a result, a directory, a record, or an export. A difference of at most `margin` counts as none; without it
-    the margin is twice the noise between equal launches of a job in `noise`, else the noise of all that is compared,
-    0.02 at least. `allow` has the differences in which sides are compared all the same, as `host` and `torch`. `tell`
-    is given a sentence on whatever is left out.
+    Each is a result, a directory, a record, or an export. A difference of at most `margin` counts as none; by default
+    the margin is twice the noise between equal launches of a job in `noise`, else the noise of all compared launches,
+    at least 0.02. `allow` names differences between sides that do not prevent a comparison, as `host` and `torch`.
+    `tell` is called with a sentence on each launch that is left out.
 
     Raises CotenantError.
 
@@ -57,7 +56,7 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class ComparedSides:
-    """The launches of A and B that have a rate, by job, and under which conditions they are compared."""
+    """The launches of A and B that have a rate, by job, and the conditions of their comparison."""
 
     a: Launches
     b: Launches
@@ -71,7 +70,7 @@ class ComparedSides:
 def sides_of(
     a: Source, b: Source, *, margin: float | None, noise: Source | None, allow: Collection[str], tell: Tell | None
 ) -> ComparedSides:
-    """Return what is to be compared, and tell of other versions in B. Raises CotenantError."""
+    """Return the sides to compare, and tell of other versions in B. Raises CotenantError."""
     if margin is not None and not 0 < margin < 1:
         raise CotenantError(f"A margin of {margin} does not lie between 0 and 1.", "2 % is 0.02.")
     if unknown := sorted({*allow} - {*differences_allowed()}):
@@ -85,7 +84,7 @@ def sides_of(
     launches_a, launches_b = (_launches(rows, say) for rows in (rows_a, rows_b))
     margins = {} if noise is None else _margins(noise, allow, say)
     most = margin if margin is not None else max(margins.values(), default=None)
-    # Some records of a place say nothing of the others that were to be there.
+    # Only the whole of a place tells which of its planned jobs are missing.
     asked = {job for place in _places(b) for job in planned_jobs(place)} if len(rows_b) == len(rows_b.table) else ()
     return ComparedSides(launches_a, launches_b, Conditions(most, margins, allow, asked))
 
@@ -110,7 +109,7 @@ def _setting(rows: Rows) -> dict[str, str]:
 
 
 def _margins(noise: Source, allowed: Collection[str], tell: Tell) -> dict[str, float]:
-    """Return the margin of each job that has two launches and more among the records of equal launches."""
+    """Return the margin of each job that has two launches or more among the records of equal launches."""
     margins, place = {}, ", ".join(map(str, _places(noise)))
     for job, launches in _launches(_rows(noise, tell), tell).items():
         if (mixed := mixture(launches, allowed)) is not None:

@@ -27,12 +27,12 @@ def load(
 ) -> Result:
     """Read records, as `cotenant report` does.
 
-    `places` are directories, which are searched recursively, records, or exports; without any it is the directory to
-    which runs write here. `suite` is a job file's stem, `name` has names of jobs, globs and comma lists, and
-    `run_class` chooses `base` or `tuned` results, which never stand in one table. `tell` is given a sentence on each
-    file that is no record; they are in `Result.notes`, too.
+    `places` are directories, which are searched recursively, records, or exports; the default is the directory to
+    which runs write here. `suite` is a job file's stem, `name` names of jobs, globs and comma lists, and `run_class`
+    chooses `base` or `tuned` results, which never stand in one table. `tell` is called with a sentence on each file
+    that is no record; `Result.notes` has these, too.
 
-    Raises CotenantError where there is no such record.
+    Raises CotenantError if there is no such record.
 
         >>> result = cotenant.load("output", name="vae")
         >>> print(result)

@@ -1,4 +1,4 @@
-"""Plans slices on this machine: each tenant's part, the picture of it, and its document. Nothing is made or started."""
+"""Plans slices on this machine: each tenant's part, its picture and its document. Nothing is made or started."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cotenant.machine.topology import Machine, discover
 from cotenant.procfs import format_list
 
 SCHEMA = "cotenant-plan-2"
-"""The document's version; its number grows when a field changes its meaning or goes."""
+"""The document's version; its number grows if a field changes its meaning or is removed."""
 
 Document = dict[str, Any]
 
@@ -38,11 +38,11 @@ class MachinePlan:
     machine: Machine
     """Processors, memory, nodes and accelerators, as they are."""
     plan: Plan
-    """The slices, and what nobody gets."""
+    """The slices, and the resources without a tenant."""
     chosen: Chosen
     """The backend that would enforce them."""
     policy: Policy
-    """Whether slices are of whole cores first, or of consecutive processors."""
+    """Whether slices take whole cores first, or consecutive processors."""
     mems: Mems
     """Whether memory comes from the nodes of a slice's processors, or from all."""
     caches: tuple[Cache, ...] = ()
@@ -124,15 +124,15 @@ def plan(
     reserve_bytes: int | None = None,
     cgroup_base: str | None = None,
 ) -> MachinePlan:
-    """Plan the slices of so many users on this machine, as `cotenant plan` does; nothing is made or started.
+    """Plan slices for a number of users on this machine, as `cotenant plan` does; nothing is made or started.
 
-    Without `users` there is one for each accelerator, else up to two. `slices` are fewer than users where several
-    share one, `share` says how they share a device (`time`, `mps`, `mig`, `dmem`). `isolation` enforces slices,
-    `policy` gives whole cores first or consecutive processors, and `mems` memory of a slice's own nodes or of all.
+    `users` is by default one for each accelerator, or up to two without any. There are fewer `slices` than users if
+    several share one, and `share` says how they share a device (`time`, `mps`, `mig`, `dmem`). `isolation` enforces
+    slices, `policy` gives whole cores first or consecutive processors, `mems` memory of a slice's own nodes or of all.
     `reserve_bytes` stay with the host, by default 3 % of its memory and 1 GiB at least. `cgroup_base` is the parent of
     the cgroups.
 
-    Raises CotenantError where slices cannot be planned so, IsolationError where they cannot be had.
+    Raises CotenantError if slices cannot be planned so, IsolationError if they are not available.
 
         >>> made = cotenant.plan(users=1, isolation="none")
         >>> [(slice.tenant, slice.sharers) for slice in made.slices]
@@ -163,7 +163,7 @@ def _mode(share: str | ShareMode | None) -> ShareMode | None:
 
 
 def _labels(devices: Sequence[Accelerator]) -> dict[Accelerator, str]:
-    """Return each device's number on this host; partitions of one count on behind a dot."""
+    """Return each device's number on this host; partitions of a device are numbered after a dot."""
     labels: dict[Accelerator, str] = {}
     parts: defaultdict[int, int] = defaultdict(int)
     for device in devices:
@@ -173,11 +173,11 @@ def _labels(devices: Sequence[Accelerator]) -> dict[Accelerator, str]:
 
 
 def _devices(machine: Machine, made: Plan, labels: dict[Accelerator, str]) -> dict[int, list[Document]]:
-    """Return each node's devices with their tenants; under -1 those of an unknown node, where there are several."""
+    """Return each node's devices with their tenants; under -1 those of an unknown node if there are several nodes."""
     nodes = {node.id for node in machine.nodes} | {processor.node for processor in machine.processors}
     devices: defaultdict[int, list[Document]] = defaultdict(list)
     for device in machine.accelerators:
-        # A device that lies nowhere in particular lies on the only node there is.
+        # A device of an unknown node is on the only node, if there is just one.
         home = device.node if device.node in nodes else -1 if len(nodes) > 1 else min(nodes)
         tenants = [piece.tenant for piece in made.slices if device in piece.accelerators]
         devices[home].append(asdict(device) | {"label": labels[device], "tenants": tenants})

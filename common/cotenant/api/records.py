@@ -15,11 +15,11 @@ from cotenant.suite.jobfile import matches
 from cotenant.text import printable
 
 Tell = Callable[[str], object]
-"""Is given sentences, one at a time."""
+"""Takes sentences for the user, one at a time."""
 
 
 def read(places: Sequence[Path], tell: Tell) -> tuple[Records, list[str]]:
-    """Read all records of some places, and tell of what is none. Also returns these sentences.
+    """Read all records of some places, and tell of each file that is no record. Also returns these sentences.
 
     Raises CotenantError where there is no record.
     """
@@ -39,7 +39,7 @@ def edited(table: Table) -> list[str]:
 
 
 def no_record(places: Sequence[Path], what: str = "record") -> CotenantError:
-    """Return the refusal of places where there is none."""
+    """Return the error for places that hold no record."""
     return CotenantError(
         f"There is no {what} in {', '.join(map(str, places))}.",
         "Name a directory that a suite wrote its records to, one of its records, or an export.",
@@ -47,8 +47,8 @@ def no_record(places: Sequence[Path], what: str = "record") -> CotenantError:
 
 
 def of_class(frame: pl.DataFrame, run_class: str | None) -> pl.DataFrame:
-    """Return the rows of a class, where none is named those of the only one there is. Raises CotenantError for two."""
-    # Exports from before there were classes have an empty one.
+    """Return the rows of a class, by default of the only one. Raises CotenantError if there are two."""
+    # In exports from before there were classes the column is empty.
     of_rows = pl.col("run_class").replace("", "base")
     classes = sorted(frame.select(of_rows).to_series().unique())
     if run_class is None and len(classes) > 1:
@@ -62,7 +62,7 @@ def of_class(frame: pl.DataFrame, run_class: str | None) -> pl.DataFrame:
 
 
 def of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
-    """Return the rows of a suite; records that name none are of any. Raises CotenantError where there are none."""
+    """Return the rows of a suite; records that name none belong to any. Raises CotenantError if there are no rows."""
     chosen = frame if name is None else frame.filter(pl.col("suite").is_in([name, ""]))
     if name is not None and chosen.is_empty():
         suites = sorted(frame["suite"].unique())
@@ -72,14 +72,14 @@ def of_suite(frame: pl.DataFrame, name: str | None) -> pl.DataFrame:
 
 
 def is_meant(name: str, pattern: str) -> bool:
-    """Whether a pattern is this name, a glob that fits it, or the name of the job of which this is a cell."""
+    """Whether a pattern is this name, a glob that matches it, or the name of its job if it is a cell."""
     return matches(name, pattern) or name.startswith(f"{pattern}.")
 
 
 def chosen_names(names: Collection[str], patterns: Sequence[str], sentence: str) -> set[str]:
-    """Return the names that any pattern matches; all where there is no pattern.
+    """Return the names that any pattern matches; all of them without a pattern.
 
-    Raises CotenantError for a pattern that matches none: with `sentence`, in which `{}` is its place.
+    Raises CotenantError for a pattern that matches none, with `sentence`, in which the pattern replaces `{}`.
     """
     chosen = set() if patterns else set(names)
     for pattern in patterns:

@@ -21,7 +21,7 @@ from cotenant.stats.kept import Kept
 
 Trust = Literal["clean", "suspect", "INVALID"]
 COLOURS = "--soft: #7a8494; --line: #b8c0cc; --accent: #3f7fe0; --wash: #b9d2f7; --paper: #fff"
-"""The colours of a page, as they can be read on a notebook's white and on its black."""
+"""The colours of a page, legible on a light and on a dark notebook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,38 +33,38 @@ class TenantRate:
     rate_items_s: float
     """Median over its observations, in items per second; over launches their geometric mean."""
     interval: tuple[float, float] | None
-    """95 % interval of the rate; None of too few."""
+    """95 % interval of the rate; None for too few launches or observations."""
     kept: Kept | None
-    """The share that it keeps of its rate alone; None where that was not measured."""
+    """The share of its rate alone that it keeps; None if that was not measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """One job: its rates, and what its users keep."""
+    """One job: its rates, and the shares that its users keep."""
 
     name: str
-    """Its name; where launches did different work, also what tells them apart."""
+    """Its name, and the difference where its launches did different work."""
     mix: str
-    """The jobs that ran beside each other, joined by +; empty beside copies of its own."""
+    """The jobs that ran beside each other, joined by +; empty for a job that ran beside copies of itself."""
     unit: str
     """The item that is counted."""
     verdict: str
-    """`clean`, `suspect`, how many launches of how many are, or what became of them where none has a number."""
+    """`clean` or `suspect`, after `2/3` if only 2 of 3 launches count; their outcome if none does."""
     rate_items_s: float | None
-    """Items per second of all tenants together; None where no launch has a number."""
+    """Items per second of all tenants together; None if no launch counts."""
     interval: tuple[float, float] | None
-    """95 % interval of that rate; None of too few launches."""
+    """95 % interval of that rate; None for too few launches."""
     kept: Kept | None
-    """The share of their rates alone that its tenants keep, on the geometric mean; None where that is not known."""
+    """The share of their rates alone that its tenants keep, a geometric mean; None if it is not known."""
     tenants: tuple[TenantRate, ...]
     """The rate of each tenant."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """The content of records: of a run, or of whatever `load` was given.
+    """The content of records: those of a run, or those that `load` has read.
 
-    Printed it is the answer in a sentence; a notebook shows the chart as well.
+    Printed, it is the answer in a sentence; a notebook shows the chart as well.
 
         >>> result = cotenant.load("output", name="wlm")
         >>> f"{result.kept.value:.3f}", f"{result.kept.interval[0]:.3f}", result.kept.n, result.kept.over
@@ -78,33 +78,33 @@ class Result:
     """
 
     records: Rows
-    """The records as a table, of which this is made; `to_polars` has its public columns."""
+    """The table of records behind all the rest; `to_polars` returns its public columns."""
     places: tuple[Path, ...]
-    """Where they were read."""
+    """The files and directories that were read."""
     skipped: tuple[str, ...] = ()
     """A sentence on each file there that is no record."""
 
     @cached_property
     def summary(self) -> Summary:
-        """Everything that a report says, from which tables and pages are made. Its fields may change in any version."""
+        """The contents of a report, from which tables and pages are made. Its fields may change in any version."""
         made = summarise(self.records)
         if not any([*place.glob(f"*{TRANSCRIPT}")] for place in self.places):
             return made
-        from cotenant.report.challenges import challenge_lines  # of a room that may be left out
+        from cotenant.report.challenges import challenge_lines  # needs a package that may be left out
 
         return replace(made, notes=(*challenge_lines(made, self.places), *made.notes))
 
     @property
     def kept(self) -> Kept | None:
-        """The share that each user keeps of what it has alone: the number of the answer, over all jobs.
+        """The share of its rate alone that each user keeps, over all jobs: the number of the answer.
 
-        None where that was not measured. Jobs of a mix have one each, in `jobs`.
+        None if it was not measured. Each job of a mix has its own, in `jobs`.
         """
         return kept_of_all(self.summary)
 
     @property
     def verdict(self) -> Trust:
-        """The worst of all jobs: `INVALID` where one has no number, `suspect` where one has a warning, else `clean`."""
+        """The worst verdict of all jobs: `INVALID` if one has no rate, `suspect` if one has a warning, else `clean`."""
         summary = self.summary
         beside = (rows for rows in (summary.under_pressure, summary.in_duets) if len(rows))
         words = [*map(_trust, (*summary.jobs, *summary.pressed)), *map(_trust_of, beside)]
@@ -112,17 +112,17 @@ class Result:
 
     @property
     def findings(self) -> tuple[ReportedFinding, ...]:
-        """The findings of all records, errors first: sentence, remedy, how many records have it, and its effect."""
+        """The findings of all records, errors first: sentence, remedy, number of records, and effect."""
         return self.summary.findings
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """The tenants that did not finish, each with its outcome and why."""
+        """The tenants that did not finish, each with its outcome and the reason."""
         return self.summary.losses
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what was left out, and why."""
+        """Sentences on the launches and files that were left out, and why."""
         return (*self.skipped, *self.summary.notes)
 
     @property
@@ -131,9 +131,9 @@ class Result:
         return tuple(map(_job, self.summary.jobs))
 
     def table(self, name: TableName = "jobs") -> ResultTable:
-        """Return a table of `cotenant report --table`, by its name; `jobs` is the one without a flag.
+        """Return a table of `cotenant report --table`, by its name; `jobs` is the table of a report without that flag.
 
-        Raises CotenantError, with the command that measures it, where there is nothing to show.
+        Raises CotenantError, with the command that measures it, for an empty table.
         """
         return table(name, self.summary, self.records)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ENDS_WITH_RECORDS = (EXIT_PASSED, EXIT_FAILED, EXIT_SLOWER)
 SAYS = "cotenant: "
-"""Begins the sentences that a command prints on standard error."""
+"""Begins each sentence that a command prints on standard error."""
 
 
 def run(
@@ -50,15 +50,15 @@ def run(
     flags: Sequence[str] = (),
     tell: Tell = print,
 ) -> Result:
-    """Launch the jobs of a suite as `cotenant run` does, in a process of its own, and return what its records hold.
+    """Launch the jobs of a suite as `cotenant run` does, in a process of its own, and return the result.
 
-    `jobs` is a job file, or the name of one that comes with us; all parameters have the names of the command's flags.
-    `arguments` go to the benchmarks, and `flags` has further words of the command, as `["--reserve=2G"]`. `outdir` is
-    where records go, by default where the command puts them. `tell` is given each line of progress.
+    `jobs` is a job file, or the name of a shipped one; all parameters have the names of the command's flags.
+    `arguments` go to the benchmarks, and `flags` are further words of the command, as `["--reserve=2G"]`. `outdir` is
+    the directory for records, by default the command's. `tell` is called with each line of progress.
 
-    A job that fails raises nothing: `Result.verdict` and `Result.losses` say so. Raises CotenantError where the command
-    refuses, or ends without a record, IsolationError where slices cannot be had. On KeyboardInterrupt the run is
-    interrupted, too, and ends before this is raised; records of launches that had ended are kept.
+    A failed job raises nothing: `Result.verdict` and `Result.losses` say so. Raises CotenantError if the command
+    refuses, or ends without a record, IsolationError if slices are not available. A KeyboardInterrupt interrupts the
+    run, too, and is raised after its end; records of launches that had ended are kept.
 
         result = cotenant.run("cpu", name="vae", users=2)
         result.kept, result.kept.interval, result.verdict, result.findings
@@ -105,12 +105,12 @@ def _records_in(output: Path) -> set[Path]:
 
 
 def _program() -> list[str]:
-    """Return the words that start this package, and no other of its name, in the interpreter that runs us."""
+    """Return the words that start this package, and no other of its name, in this interpreter."""
     return [sys.executable, "-P", "-m", "cotenant"] if INSTALLED else [sys.executable, str(CHECKOUT / "run.py")]
 
 
 def _follow(words: Sequence[str], tell: Tell) -> str:
-    """Run a command, tell of its lines as they come, and return the last. Raises CotenantError where it refuses."""
+    """Run a command, tell its lines as they come, and return the last one. Raises CotenantError if it refuses."""
     said: list[str] = []
     last = ""
     with subprocess.Popen(
@@ -128,7 +128,7 @@ def _follow(words: Sequence[str], tell: Tell) -> str:
                 said.append(last.removeprefix(SAYS)) if last.startswith(SAYS) else tell(last)
             status = child.wait()
         except BaseException:
-            # A terminal sends Ctrl-C to both of us; a runner that has it already takes no notice of another.
+            # A terminal sends Ctrl-C to both processes; a runner that already has it ignores another.
             child.send_signal(signal.SIGINT)
             child.communicate()
             raise

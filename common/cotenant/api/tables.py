@@ -1,4 +1,4 @@
-"""The tables of a report, by their names: the function of each, and what to do where it would be empty."""
+"""The tables of a report, by their names: the function of each, and the remedy for an empty one."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ DUET = f"{PROGRAM} --duet vae -- --batch-size 64 --- --batch-size 128 is one."
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ResultTable:
-    """One table of a result. Printed it is the text of the terminal; a notebook shows it as a table."""
+    """One table of a result. Printed, it is the text of the terminal; a notebook shows it as a table."""
 
     grid: Grid
-    """The table as cells, from which each form of it is made."""
+    """The table as cells, from which all its forms are made."""
     more: tuple[Grid, ...] = ()
     """Further tables that people see below it."""
     notes: tuple[str, ...] = ()
-    """Sentences on what cannot be compared in it."""
+    """Sentences on rows that cannot be compared."""
 
     def to_polars(self) -> pl.DataFrame:
         """Return the rows that programs read, with numbers in all their digits: those of `--format csv`."""
@@ -66,9 +66,9 @@ class ResultTable:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Makes a table and those below it; `nothing` and `remedy` are said of an empty one, which is one of `jobs` alone.
+    """Makes a table and those below it; `nothing` and `remedy` are the error if it is empty, which only `jobs` may be.
 
-    `notes` says what cannot be compared in it.
+    `notes` yields sentences on rows that cannot be compared.
     """
 
     grids: Callable[[Summary, Rows], Sequence[Grid]]
@@ -116,4 +116,4 @@ MAKERS: Mapping[TableName, Maker] = {
     ),
     "duet": Maker(lambda summary, records: [duets_grid(summary.in_duets)], "No launch there was a duet.", DUET),
 }
-"""The tables that say what neighbours cost, and the jobs themselves; those of systems beside others have more flags."""
+"""The tables of the cost of neighbours, and of the jobs; those of systems side by side have flags of their own."""

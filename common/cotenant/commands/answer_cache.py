@@ -1,7 +1,7 @@
-"""Keeps the answers of benchmarks to the question which words they refuse, by a hash of all that an answer depends on.
+"""Caches which arguments benchmarks refuse, by a hash of everything that such an answer depends on.
 
 That is the benchmark's files and ours, the interpreter and the places of its packages, the environment, the directory,
-this host, and the words of the launch. A benchmark that looks at other files is asked every time (bench/refusals.py).
+this host, and the words of the launch. A benchmark that reads other files is asked every time (bench/refusals.py).
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from cotenant.machine.topology import Machine
 NAME = "refusals.json"
 MOST_BYTES = 4 << 20
 MOST_KEPT = 4000
-"""Answers; the oldest go first. A suite of the reference has some sixty."""
+"""Most answers; the oldest are removed first. A suite of the reference has some sixty."""
 OF_SHELLS = {"_", "SHLVL", "OLDPWD", "PWD"}
-"""Variables that change from line to line and say nothing; the directory itself counts."""
+"""Variables that change with every shell command without effect on an answer; the directory counts by itself."""
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 class AnswerCache:
-    """Answers by their hash, in a directory that is this user's alone: files that others could write are not read."""
+    """Answers by their hash, in a directory that only this user can write: other users' files are not read."""
 
     def __init__(self, machine: Machine) -> None:
         self._surroundings = _surroundings(machine)
         self._kept = _read()
 
     def key(self, task: Path, words: Sequence[str]) -> str:
-        """Return the hash of a question: which of these words this benchmark refuses, as everything is now."""
+        """Return the hash of the question which of these words a benchmark refuses, with its present surroundings."""
         return _hash(self._surroundings, _hash_of_files(sorted(task.parent.glob("*.py"))), str(task), *words)
 
     def get(self, key: str) -> str | None:
-        """Return the answer, empty where nothing is refused; None where it is not known."""
+        """Return the answer, empty if nothing is refused; None if it is not known."""
         return self._kept.get(key)
 
     def add(self, answers: Mapping[str, str]) -> None:
-        """Keep these answers, too. A place where that cannot be done is left alone: they are asked for again."""
+        """Store these answers, too. If they cannot be written, the benchmarks are asked again."""
         kept = {key: answer for key, answer in self._kept.items() if key not in answers} | dict(answers)
         self._kept = dict(list(kept.items())[-MOST_KEPT:])
         with suppress(OSError, RuntimeError):
@@ -60,7 +60,7 @@ def cache_place() -> Path:
 
 @contextmanager
 def _own_directory() -> Iterator[Directory]:
-    """Give the directory. Raises PermissionError where another user owns it, or may write there."""
+    """Yield the directory. Raises PermissionError if another user owns it, or may write there."""
     with Directory(cache_place()) as directory:
         found = os.fstat(directory.fileno())
         if found.st_uid != os.geteuid() or found.st_mode & WRITABLE_BY_OTHERS:
@@ -69,7 +69,7 @@ def _own_directory() -> Iterator[Directory]:
 
 
 def _read() -> dict[str, str]:
-    """Return the kept answers; none of a file that another user made, or that is damaged."""
+    """Return the stored answers; none if another user made the file, or if it is damaged."""
     with suppress(OSError, RuntimeError, ValueError), _own_directory() as directory, directory.open(NAME) as file:
         found = os.fstat(file.fileno())
         kept = json.loads(file.read(MOST_BYTES)) if found.st_uid == os.geteuid() else {}
@@ -79,9 +79,9 @@ def _read() -> dict[str, str]:
 
 
 def _surroundings(machine: Machine) -> str:
-    """Return a hash of all that every answer depends on."""
+    """Return a hash of everything on which all answers depend."""
     variables = sorted(f"{name}={value}" for name, value in os.environ.items() if name not in OF_SHELLS)
-    # A package that is installed, removed or put before another changes the time of its place.
+    # To install, remove or move a package changes the modification time of its directory.
     places = [f"{place} {_changed_ns(place)}" for place in sys.path if place and Path(place) != CHECKOUT]
     own = _hash_of_files(sorted((SOURCE_ROOT / "cotenant").rglob("*.py")))
     return _hash(sys.version, sys.executable, repr(machine), os.getcwd(), own, *places, "", *variables)  # noqa: PTH109

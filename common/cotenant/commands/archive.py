@@ -1,4 +1,4 @@
-"""`archive`: all that runs left in a directory as one file that somebody else can verify."""
+"""`archive`: packs all files of the runs in a directory into one that others can verify."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AGAIN = "Where a suite still runs, archive again when it has ended."
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the archive. Returns 0; raises CotenantError where there is nothing to archive, or no place for it."""
+    """Write the archive. Returns 0; raises CotenantError if there are no files, or the archive cannot be written."""
     given = parser().parse_words(argv)
     manifest, left_out = make_archive(given.directory or output_directory(), given.out, version())
     if left_out:

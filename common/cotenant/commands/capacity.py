@@ -1,4 +1,4 @@
-"""`cotenant capacity`: how many users can this machine carry?"""
+"""`cotenant capacity`: finds how many users this machine can carry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BUDGET_S = 1200.0
 
 
 def main(argv: Sequence[str]) -> int:
-    """Launch more and more users. Returns 0 where the answer is confirmed, else 1. Raises CotenantError."""
+    """Launch more and more users. Returns 0 if the answer is confirmed, else 1. Raises CotenantError."""
     ours, words = at_dashes(argv)
     given = parser().parse_words(ours)
     requirement = _requirement(given)
@@ -115,7 +115,7 @@ def _requirement(given: argparse.Namespace) -> Requirement:
 
 
 def _options(given: argparse.Namespace, words: Sequence[str], machine: Machine) -> Options:
-    """Return the options of a suite of the one job. Raises CotenantError for flags that make no sense."""
+    """Return the options of a suite of this one job. Raises CotenantError for flags that make no sense."""
     from cotenant.checkout import output_directory
     from cotenant.commands.suite_options import options_of
 
@@ -136,7 +136,7 @@ def _options(given: argparse.Namespace, words: Sequence[str], machine: Machine) 
 
 
 def _in_mode(options: Options, mode: ShareMode | None) -> Options:
-    """Return the options of a way in which users share a device, with a directory of its own where it is named."""
+    """Return the options with users sharing a device in this mode, which has a directory of its own if it is named."""
     if mode is None:
         return options
     return replace(

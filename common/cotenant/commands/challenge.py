@@ -1,4 +1,4 @@
-"""`challenge`: the buyer's end. Listens for launches of a vendor, challenges them and has pieces made again."""
+"""`challenge`: the buyer's side. Listens for a vendor's launches, challenges them and repeats pieces of them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from cotenant.text import many, printable
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 BOUGHT = "bought"
-"""Where transcripts lie by default, apart: beside records of this machine a report would compare the two."""
+"""The default directory of transcripts, apart from this machine's records, with which a report would compare them."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Listen. Returns 0 where all launches hold, else 1; raises CotenantError where it cannot listen or write."""
+    """Listen. Returns 0 if all launches hold, else 1; raises CotenantError if it cannot listen or write."""
     given = parser().parse_words(argv)
     host, port = address_of(given.listen)
     if given.key is not None:
@@ -89,7 +89,7 @@ def parser() -> Parser:
 
 
 def _announce(host: str, port: int, token: str) -> None:
-    """Tell the buyer the vendor's command; the `token` where nobody knows it yet."""
+    """Print the vendor's command for the buyer, with the `token` if it is new."""
     note(f"Listening at {host}:{port}; the vendor runs {PROGRAM} --challenge {host}:{port}. Ctrl-C ends it.")
     note(f"Its token: {TOKEN_VARIABLE}={token}" if token else f"Its token is that of {TOKEN_VARIABLE} or --token.")
     if host not in LOOPBACK:
@@ -97,7 +97,7 @@ def _announce(host: str, port: int, token: str) -> None:
 
 
 def _lines(transcript: Transcript) -> list[str]:
-    """Return a transcript in lines for a person: the work that each tenant claimed, and its result."""
+    """Return the lines of a transcript for a person: each tenant's claimed work, and its result."""
     lines = [summary(transcript)]
     for chain in transcript.chains:
         tenant, software = chain.join.tenant, chain.ready.software if chain.ready else {}

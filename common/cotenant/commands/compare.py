@@ -1,4 +1,4 @@
-"""`cotenant compare A B`: is B slower? One verdict per job, for people and for pipelines."""
+"""`cotenant compare A B`: judges whether B is slower, job by job, for people and for pipelines."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from cotenant.text import sender_of
 
 
 def main(argv: Sequence[str]) -> int:
-    """Compare two sets of records. Returns 0, or 3 with --fail-on where a job has that verdict or is lost in B; 2 for
-    wrong input.
+    """Compare two sets of records. Returns 0; with --fail-on 3 if a job has that verdict or is lost in B; 2 for wrong
+    input.
 
-    With --confirm also what runs return: 1 where a new launch has no rate, 130 where one was interrupted.
+    With --confirm also 1 if a new launch has no rate, and 130 if one was interrupted.
     """
     ours, others = at_dashes(argv)
     given = parser().parse_words(ours)
@@ -84,7 +84,7 @@ def parser() -> Parser:
 
 
 def _fails(lines: SuiteComparison) -> bool:
-    """Is a job of A slower in B, or lost? Says on standard error which are lost, and which B has none of."""
+    """Return whether a job of A is slower in B, or lost; print on standard error the jobs that B lost, or never had."""
     absent = [line.job for line in lines.lines if line.a is not None and line.b is None and line.job not in lines.lost]
     if named := ", ".join(lines.lost):
         warn(f"A has a rate of these jobs, and B, which ran them or was asked to, has none: {named}.")

@@ -1,4 +1,4 @@
-"""`completion bash|zsh|fish`: a script that completes commands, flags, their choices and the jobs that come with us."""
+"""`completion bash|zsh|fish`: a script that completes commands, flags, their choices and shipped jobs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ complete -c cotenant -c run.sh -f -a '(__cotenant)'
 
 @dataclass(frozen=True)
 class _Script:
-    """A shell's script with places for lines: for the choices `behind` some words, and for the flags of a command."""
+    """A shell's script with gaps for lines: those on the choices `behind` some words, and on the flags of a command."""
 
     whole: str
     choices: str
@@ -124,9 +124,9 @@ def script(shell: _Script) -> str:
 
 
 def _flags(command: str) -> dict[str, list[str]]:
-    """Return a command's flags with the words that complete them, also those that its parser takes from files.
+    """Return a command's flags with the words that complete them, also words from files.
 
-    A command whose room is left out has none.
+    A command whose package is left out has none.
     """
     try:
         module = importlib.import_module(f"cotenant.commands.{command.replace('-', '_')}")
@@ -136,7 +136,7 @@ def _flags(command: str) -> dict[str, list[str]]:
     flags = {flag: words for parser in parsers for flag, words in parser.flags().items()}
     known = dict.fromkeys(("--name", "--job", "--exclude", "--mix", "--pairs"), shipped_jobs())
     known["--jobs"] = shipped_suites()
-    if command == "mlbench-report":  # There --name is a suite's, as in the original.
+    if command == "mlbench-report":  # Its --name is that of a suite, as in the original.
         del known["--name"]
     return flags | {flag: words for flag, words in known.items() if flag in flags}
 

@@ -1,4 +1,4 @@
-"""Runs `cotenant compare --confirm`: the cells that came out FASTER or SLOWER are launched again, A and B by turns."""
+"""Runs `cotenant compare --confirm`: launches the cells judged FASTER or SLOWER again, A and B by turns."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class SideAgain:
 def launch_again(
     a: tuple[Path, Launches], b: tuple[Path, Launches], cells: Sequence[str], words: Sequence[str]
 ) -> tuple[list[Launches], list[str], str | None]:
-    """Launch each cell of both sides as often as they did, all by turns; return the launches of A and of B.
+    """Launch each cell of both sides as often as before, by turns; return the launches of A and of B.
 
-    `words` are the flags of `run` for A, BETWEEN, and those for B, each side's into a directory of its own. Without
-    BETWEEN they are B's, and A has its old launches. Also returns sentences on launches without a rate, and what cut it
-    short, if anything did. Raises CotenantError where this is not the host, the devices and the software of a side, or
-    the work not the side's.
+    `words` are the flags of `run` for A, BETWEEN, and those for B; each side has a directory of its own. Without
+    BETWEEN they are B's, and A keeps its old launches. Also returns sentences on launches without a rate, and the
+    reason for an early end, if any. Raises CotenantError if the host, the devices, the software or the work differ from
+    the side's.
     """
     machine = discover()
     if BETWEEN in words:
@@ -71,7 +71,7 @@ def launch_again(
 
 
 def _launched_again(sides: Sequence[SideAgain], machine: Machine) -> tuple[dict[str, Launches], list[str], str | None]:
-    """Launch by turns, B first in every other one: what wanders meanwhile is the same for both."""
+    """Launch by turns, B first in every other turn, so that drifts of the machine affect both sides alike."""
     made: dict[str, tuple[Launches, list[str]]] = {side.name: ({}, []) for side in sides}
     cut_by = None
     for turn in range(max(len(side.launches[cell]) for side in sides for cell in side.jobs)):
@@ -106,7 +106,7 @@ def _side(
 
 
 def _options(name: str, place: Path, words: Sequence[str], machine: Machine) -> Options:
-    """Return the options of the runs, with an output directory in which nothing lies yet."""
+    """Return the options of the runs, with an output directory that is still empty."""
     ours, others = at_dashes(words)
     description = f"Flags of the runs that confirm: those {name} was run with."
     given = suite_parser("compare A B --confirm --", description).parse_words(ours)
@@ -122,13 +122,13 @@ def _options(name: str, place: Path, words: Sequence[str], machine: Machine) -> 
         raise CotenantError(sentence, "Name another --outdir.")
     if given.outdir.exists() and (not given.outdir.is_dir() or any(given.outdir.iterdir())):
         raise CotenantError(f"{given.outdir} holds something already.", "Remove it, or add -- --outdir ANOTHER.")
-    # A launch alone counts in no comparison.
+    # Launches alone do not count in a comparison.
     given.baseline = given.baseline or "none"
     return options_of(given, others, machine)
 
 
 def _jobs(options: Options, cells: Sequence[str]) -> dict[str, Job]:
-    """Return each cell as a job of that cell alone."""
+    """Return each cell as a job with only that cell."""
     known = {
         cell.label: replace(job, stem=cell.label, args=tuple((key, (value,)) for key, value in cell.args))
         for job in options.jobs
@@ -142,7 +142,7 @@ def _jobs(options: Options, cells: Sequence[str]) -> dict[str, Job]:
 
 
 def _check_setting(name: str, place: Path, cells: Sequence[str], options: Options, machine: Machine) -> None:
-    """Raise CotenantError unless a side ran on this host, with these devices and versions, from a file so named."""
+    """Raise CotenantError unless a side ran on this host, with these devices and versions, in a suite of this name."""
     now = _host_and_versions(machine_facts(machine, CHECKOUT))
     for record in records_in([place]):
         if isinstance(record, Skipped) or record.at("name") not in cells:
@@ -159,7 +159,7 @@ def _check_setting(name: str, place: Path, cells: Sequence[str], options: Option
 def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
     names = [str(mapping_of(device).get("name")) for device in list_of(machine.get("accelerators"))]
     host = {"host": machine.get("hostname"), "processor": machine.get("model_name")}
-    # A runner knows torch as it is installed, not as a tenant imported it.
+    # The runner sees the installed torch, a record the one that its tenant imported.
     versions = setting_of({key: value for key, value in machine.items() if key != "torch"})
     known = {name: value for name, value in host.items() if isinstance(value, str) and value}
     return versions | known | {"accelerators": ", ".join(names) or "none"}

@@ -1,4 +1,4 @@
-"""`cotenant doctor`: obstacles to good numbers, on this host and in the jobs that are to run on it."""
+"""`cotenant doctor`: finds obstacles to good numbers, on this host and in the jobs that are to run on it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SPEED_WINDOW_S = 1.5
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print every check's answer. Returns 0, or 1 where a finding is an error; raises CotenantError for wrong usage."""
+    """Print every check's answer. Returns 0, or 1 if a finding is an error; raises CotenantError for wrong usage."""
     ours, others = at_dashes(argv)
     given = parser().parse_words(ours)
     machine = discover()
@@ -44,8 +44,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def examine(options: Options, machine: Machine, quick: bool) -> Facts:
-    """Return the facts about this host and the jobs that `options` would run on it; `quick`: without slow checks."""
-    # First, while nothing of our own runs.
+    """Return the facts about this host and the jobs that `options` would run; `quick` leaves out slow checks."""
+    # Measured first, before this program loads the machine itself.
     load = load_over(WINDOW_S)
     speed = None if quick else speed_over(SPEED_WINDOW_S)
     facts = gather(machine, options.paths.purposes, load)
@@ -66,7 +66,7 @@ def examine(options: Options, machine: Machine, quick: bool) -> Facts:
 
 
 def _isolation(options: Options) -> tuple[Isolation, Chosen]:
-    """Return the backend that would serve; where none does, the plan is one without slices."""
+    """Return the backend that would enforce slices, or else that without slices."""
     try:
         chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base)
     except IsolationError as error:

@@ -24,7 +24,7 @@ EXAMPLE = f"{PROGRAM} exec --users 2 -- python train.py --out runs/{{user}}"
 DUET_USAGE = f"As {PROGRAM} exec --duet -- python old.py {BETWEEN} python new.py"
 MERGED_USAGE = f"As {PROGRAM} exec --users 4 --baseline merged --merged '--batch-size 512' -- python train.py"
 NOT_OF_DUETS = ("baseline", "slices", "share")
-"""Flags that say how many there are, and what is alone, where a duet says it."""
+"""Flags for the number of tenants, and for those alone, which a duet already sets."""
 
 COPIES = (
     "Each copy is a real run that writes: {user} in a word is its number, from 0, and COTENANT_TENANT, TMPDIR and "
@@ -165,8 +165,8 @@ def options_of_command(given: argparse.Namespace, words: Sequence[str], machine:
 def _sides(
     given: argparse.Namespace, words: tuple[str, ...], machine: Machine
 ) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], int]:
-    """Return the commands of both sides, the second one empty where only one is measured, and the number of users that
-    are merged. Raises CotenantError."""
+    """Return the commands of both sides, the second one empty if there is no duet, and the number of merged users.
+    Raises CotenantError."""
     from cotenant.commands.suite_options import check_alone
     from cotenant.isolation.plan import tenants_by_default
 

@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
         raise CotenantError("OpenMetrics has the newest record of each job.", "Leave out --observations.")
     if given.out.is_dir():
         raise CotenantError(f"{given.out} is a directory.", f"--out names a file, such as {given.out / 'rows'}.{form}.")
-    if not given.out.exists():  # what is there may be a pipe or /dev/stdout, beside which nobody can write
+    if not given.out.exists():  # an existing one may be a pipe or /dev/stdout, whose directory is not writable
         prepare_directory(given.out.parent, OTHER_FILE)
     counts: Counter[str] = Counter()
     places = spooled(given.places)
@@ -66,9 +66,9 @@ def parser() -> Parser:
 def _chosen(
     parts: Iterable[pl.DataFrame | Table | Skipped], given: argparse.Namespace, counts: Counter[str]
 ) -> Iterator[pl.DataFrame]:
-    """Yield the chosen rows, no empty frame; count them, and what is skipped, of which it warns.
+    """Yield the chosen rows, without empty frames; count them and the files skipped, and warn of these.
 
-    Raises CotenantError where there are none at the end; warns of a job that none is of.
+    Raises CotenantError if there were no rows; warns of jobs without any.
     """
     missing = set(given.job)
     for part in parts:

@@ -1,4 +1,4 @@
-"""Shared parts of the commands' flags: one sentence for a wrong one, sizes, times, formats, slices."""
+"""Shared parts of the commands' flags: errors in one sentence, sizes, times, formats, slices."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _TIMES = {"": 1, "s": 1, "m": 60, "h": 3600}
 _SHARES = {"": 1, "%": 0.01}
 _PLACES: dict[int | str | None, str] = {None: " {}", "?": " [{}]", "*": " [{} ...]", "+": " {} ..."}
-"""How often a word may stand there, by argparse's `nargs`."""
+"""The form of a flag's words in a usage line, by argparse's `nargs`."""
 
 
 class _Help(argparse.HelpFormatter):
-    """Flags in two columns; each line of a description or an epilog is a paragraph, and stays whole where indented."""
+    """Flags in two columns; each line of a description or an epilog is a paragraph, and not folded if indented."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28)
@@ -46,11 +46,11 @@ class _HelpAll(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are CotenantErrors; `hint` is for an unknown flag that is like none of its own.
+    """A parser whose errors are CotenantErrors; `hint` is the remedy for an unknown flag that resembles no other.
 
-    Its help leaves out the groups that are `rare`; --help-all prints them, too.
+    Its help leaves out the `rare` groups, which --help-all prints, too.
 
-    `meant` has the names here of others' flags.
+    `meant` has the advice on other programs' flags.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
         return self.rare[-1]
 
     def format_help(self) -> str:
-        """Return the help: the usage names no flags, which stand below with their meaning."""
+        """Return the help, whose usage line has no flags: they stand below with their meanings."""
         self.usage = self._usage()
         groups = self._action_groups
         self._action_groups = [group for group in groups if group not in self.rare]
@@ -106,13 +106,13 @@ class Parser(argparse.ArgumentParser):
         )
 
     def flags(self) -> dict[str, list[str]]:
-        """Return every flag with the words that it takes, where these are known."""
+        """Return every flag with the words that it takes, if these are known."""
         return {
             name: list(map(str, action.choices or ())) for action in self._actions for name in action.option_strings
         }
 
     def parse_words(self, words: Sequence[str]) -> argparse.Namespace:
-        """Return the flags in `words`. Raises CotenantError for an unknown flag, naming the one that was meant."""
+        """Return the flags in `words`. Raises CotenantError for an unknown flag, with the closest known one."""
         given, unknown = self.parse_known_args(list(words))
         if unknown:
             word = unknown[0].partition("=")[0]
@@ -123,14 +123,14 @@ class Parser(argparse.ArgumentParser):
         return given
 
     def completed(self, given: argparse.Namespace, **fixed: object) -> argparse.Namespace:
-        """Return all flags of this parser: as they are `fixed`, else `given`, else without any words."""
+        """Return all flags of this parser, with values from `fixed`, else from `given`, else by default."""
         return argparse.Namespace(**(vars(self.parse_words([])) | vars(given) | fixed))
 
 
 def subcommand(command: str, usages: Mapping[str, str], words: Sequence[str]) -> str | None:
-    """Return which of a command's own commands these words name first, by the usage of each.
+    """Return the subcommand that the first word names; `usages` has the usage of each.
 
-    None where they are printed, as help is asked for. Raises CotenantError for another word.
+    If help is asked for, print the usages and return None. Raises CotenantError for any other word.
     """
     lines = [f"{PROGRAM} {command} {name} {usage}" for name, usage in usages.items()]
     if not words or words[0] in ("-h", "--help", "--help-all"):
@@ -143,7 +143,7 @@ def subcommand(command: str, usages: Mapping[str, str], words: Sequence[str]) ->
 
 
 def at_dashes(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Return the words before the first `--`, which are ours, and those behind it, which are for what we launch."""
+    """Return the words before the first `--`, which are ours, and those behind it, for the launched program."""
     split = words.index("--") if "--" in words else len(words)
     return list(words[:split]), tuple(words[split + 1 :])
 
@@ -165,7 +165,7 @@ def duration(text: str) -> float:
 
 
 def positive(noun: str) -> Callable[[str], float]:
-    """Return a flag's type: a number above 0, which is called so."""
+    """Return a flag's type: a number above 0, called `noun` in errors."""
 
     def number(text: str) -> float:
         try:
@@ -198,7 +198,7 @@ def _share_modes(text: str) -> list[ShareMode]:
 
 
 def share(text: str) -> float:
-    """Return the part of one that `1%` or `0.01` stands for."""
+    """Return the fraction that `1%` or `0.01` stands for."""
     part = _amount(text, _SHARES, "share such as 1% or 0.01")
     if not 0 < part < 1:
         raise argparse.ArgumentTypeError(f"'{text}' does not lie between 0 and 1: 1% is 0.01")
@@ -214,22 +214,22 @@ def _amount(text: str, units: Mapping[str, float], what: str) -> float:
 
 
 def place(text: str) -> Path:
-    """Return a path. An empty one, as of a variable that is not set, would be the current directory."""
+    """Return a path; refuse an empty one, as from an unset variable, which would be the current directory."""
     if not text:
         raise argparse.ArgumentTypeError("it is empty")
     return Path(text)
 
 
 def add_format(parser: argparse._ActionsContainer, forms: Iterable[str] = ("json",)) -> None:
-    """Add the flags that choose how a command prints its result: as text, or in another of these forms."""
+    """Add the flags that choose the form of a command's output: text, or one of these."""
     add = parser.add_argument
     add("--format", choices=("text", *forms), default="text", help="how to print it (default text)")
     add("--json", action="store_const", const="json", dest="format", help="as --format json: docs/commands.md")
 
 
 def add_slice_flags(parser: Parser, most: bool = False) -> None:
-    """Add the flags that say how many slices there are, of what, and who enforces them; where users are as many as can
-    be, `most` of them, on as few slices as there are devices, and in several modes of sharing these."""
+    """Add the flags for the number of slices, their resources, and their enforcement. With `most`, for a search of how
+    many users fit, slices are as few as devices, and several modes of sharing these can be named."""
     add = parser.add_argument_group("slices").add_argument
     users = "the most that are tried" if most else "users (default: one per accelerator, else up to 2)"
     add("--users", type=int, metavar="N", help=users)

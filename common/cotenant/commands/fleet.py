@@ -1,4 +1,4 @@
-"""`cotenant fleet`: the suite on every node of a cluster, and a verdict on each node."""
+"""`cotenant fleet`: runs the suite on every node of a cluster, and gives a verdict on each node."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EPILOG = "Exit status: 0 where every node is accepted, else 1. How a verdict is 
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a fleet, or report on one. Returns 0 where every node is accepted, else 1; raises CotenantError."""
+    """Run a fleet, or report on one. Returns 0 if every node is accepted, else 1; raises CotenantError."""
     ours, others = at_dashes(argv)
     command = subcommand("fleet", {"run": "[flags] [-- flags of a run]", "report": "[flags] DIR ..."}, ours)
     if command is None:
@@ -102,7 +102,7 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     from cotenant.fleet.run import FleetRun
 
     plan, tier = _plan(given, others)
-    # Ray's lines on dying nodes are for people, and standard output may be a document.
+    # Ray prints lines on dying nodes, and standard output may be a document.
     with contextlib.redirect_stdout(sys.stderr), contextlib.closing(RayCluster(given.address)) as cluster:
         fleet, places = FleetRun(plan, cluster, note), [plan.output]
         note(f"{plan.suite}: {listed(cluster.nodes, 12)}; records: {plan.output}")
@@ -120,7 +120,7 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
 
 
 def _plan(given: argparse.Namespace, others: tuple[str, ...]) -> tuple[FleetPlan, Tier]:
-    """Return the words that every node is to run. Raises CotenantError for a wrong job file, or no job."""
+    """Return the command that every node is to run. Raises CotenantError for a wrong job file, or no job."""
     from cotenant.fleet.orders import job_file
     from cotenant.fleet.run import FleetPlan
 
@@ -139,7 +139,7 @@ def _plan(given: argparse.Namespace, others: tuple[str, ...]) -> tuple[FleetPlan
     jobs, files = job_file(path, suite.name)
     budget = [] if tier.budget_s is None else ["--budget", f"{tier.budget_s:.1f}"]
     names = [word for job in tier.jobs for word in ("--name", job.name)]
-    # Losses of equal work are compared between nodes: a time without steps that are counted would part them.
+    # Losses are compared between nodes after equal work: to settle for a time may take any number of steps.
     words = ["--jobs", jobs, *names, "--settle", "0", *budget, *flags]
     base = (given.node_base or base_directory()).absolute()
     plan = FleetPlan(
@@ -155,7 +155,7 @@ def _plan(given: argparse.Namespace, others: tuple[str, ...]) -> tuple[FleetPlan
 
 
 def _check_flags(flags: Sequence[str]) -> None:
-    """Raise CotenantError for a word that is no flag of a run, before every node does."""
+    """Raise CotenantError here, once, for a word that is no flag of a run."""
     from cotenant.commands.run import parser
 
     try:
@@ -165,8 +165,8 @@ def _check_flags(flags: Sequence[str]) -> None:
 
 
 def _judged(places: Sequence[Path], given: argparse.Namespace) -> Judged:
-    """Return the verdicts on the records in these places. Raises CotenantError where there is nothing."""
-    # What reads records is heavier than the parser needs.
+    """Return the verdicts on the records in these places. Raises CotenantError without records."""
+    # Imported here, since the parser does not need the modules that read records.
     from cotenant.fleet.gathered import gather
     from cotenant.fleet.judgement import judge
     from cotenant.fleet.manifest import expected_of, read_manifest
@@ -184,7 +184,7 @@ def _judged(places: Sequence[Path], given: argparse.Namespace) -> Judged:
 
 
 def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) -> int:
-    """Print the verdicts, and write the files that are asked for. Return the exit status."""
+    """Print the verdicts, write the requested files, and return the exit status."""
     from cotenant.fleet.inventory import minorities
     from cotenant.report.fleet import cells, fleet_grids, verdict_grid
     from cotenant.report.renderers import show

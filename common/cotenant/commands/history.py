@@ -1,4 +1,4 @@
-"""`cotenant history`: launches kept over months, and where their rates moved."""
+"""`cotenant history`: keeps launches over months, and shows changes of their rates."""
 
 from __future__ import annotations
 

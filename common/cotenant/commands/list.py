@@ -1,4 +1,4 @@
-"""`list`: the jobs of a suite, by their benchmarks' sources and their last launches. Nothing is started."""
+"""`list`: shows the jobs of a suite from their benchmarks' sources and their last launches. Nothing is started."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DATA = re.compile(r"\$(?:DATA_DIRECTORY|\{DATA_DIRECTORY\})/?(\S*)")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the jobs. Returns 0; raises CotenantError for a wrong job file, or a name that is none of its."""
+    """Print the jobs. Returns 0; raises CotenantError for a wrong job file, or a name that no job in it has."""
     given = parser().parse_words(argv)
     suite = load(jobs_path(given.jobs, discover()))
     output = given.outdir or output_directory()
@@ -86,7 +86,7 @@ def _of_mix(mix: Mix, last: Mapping[str, LastLaunch]) -> CatalogueEntry:
 
 
 def _source(job: Job, suite: Suite) -> TaskSource:
-    """Return the job's benchmark's own description; nothing of another program, or of one that is not there."""
+    """Return the description in the source of a job's benchmark; empty for other programs, and for a missing file."""
     try:
         task = task_of(resolve_command(job.cmd, job.name, suite.path, CHECKOUT))
     except CotenantError:

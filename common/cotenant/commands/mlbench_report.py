@@ -70,10 +70,10 @@ def parser() -> Parser:
 
 
 def _report(given: argparse.Namespace) -> Report:
-    """Read the records, and warn of those that do not count. Raises CotenantError where none is left to be scored."""
+    """Read the records, and warn of those that do not count. Raises CotenantError if none is left to score."""
     targets = targets_named(given.gpu_model, TARGETS)
     records, skipped = read(spooled([given.reports]), warn)
-    # A tenant alone is a rate of its own kind, and none of the job's.
+    # A rate alone is a baseline, not a rate of the job.
     together = of_suite(records.frame.with_row_index(AT).filter(~pl.col("solo"), pl.col("mix") == ""), given.name)
     if together.is_empty():
         raise no_record([given.reports], "record of users together")

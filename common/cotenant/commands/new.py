@@ -1,4 +1,4 @@
-"""`new`: the skeleton of a benchmark, with its test and a job file; it trains as it stands."""
+"""`new`: writes the skeleton of a benchmark, which already trains, with its test and a job file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the files. Returns 0; raises CotenantError for a name that cannot be one, and for files that are there."""
+    """Write the files. Returns 0; raises CotenantError for an impossible name, and for files that exist."""
     given = parser().parse_words(argv)
     task, _, model = given.name.partition("/")
     if not (_NAME.fullmatch(task) and _NAME.fullmatch(model)):

@@ -22,7 +22,7 @@ OUTDIR = "--outdir names another directory."
 
 
 def as_node_0(given: argparse.Namespace) -> argparse.Namespace:
-    """Return the flags as node 0 is given them, for questions about them before there is a node."""
+    """Return the flags as node 0 gets them, to check them before there is a node."""
     place = {"launcher": "torchrun", "nnodes": given.nnodes or slurm.nodes_of(os.environ), "node_rank": 0}
     return argparse.Namespace(**vars(given) | place | {"rdzv_endpoint": "127.0.0.1"})
 
@@ -39,7 +39,7 @@ def run_on_ray(given: argparse.Namespace, words: Sequence[str], extra: tuple[str
     options = options_of(as_node_0(given), extra, discover())
     output = options.paths.output
     prepare_directory(output, OUTDIR)
-    # Which suite runs without --jobs each node decides, by its devices.
+    # Without --jobs each node chooses its suite by its devices.
     jobs, files = job_file(options.suite.path, options.suite.name) if given.jobs is not None else ("", {})
     plan = DistributedPlan(
         words=[*words, *(["--jobs", jobs] if jobs else [])],
@@ -50,7 +50,7 @@ def run_on_ray(given: argparse.Namespace, words: Sequence[str], extra: tuple[str
         resume=given.resume,
     )
     out = sys.stdout
-    # Ray's lines on dying nodes are for people, and standard output may be a document.
+    # Ray prints lines on dying nodes, and standard output may be a document.
     with contextlib.redirect_stdout(sys.stderr), contextlib.closing(RayCluster("auto", given.nnodes)) as cluster:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ray has put its own there.
         note(heading(cluster, output))
@@ -58,7 +58,7 @@ def run_on_ray(given: argparse.Namespace, words: Sequence[str], extra: tuple[str
 
 
 def _show(stdout: TextIO, out: bytes, err: bytes) -> None:
-    """Print the output of node 0, where it would have done so here; a reader that has left does not end it."""
+    """Print the output of node 0 on the same streams here, even if a reader has left."""
     print(err.decode(errors="replace"), end="", file=sys.stderr, flush=True)
     with contextlib.redirect_stdout(stdout):
         try:

@@ -1,4 +1,4 @@
-"""Finds jobs that did other work than the reference suite's, of which the targets of a device model are."""
+"""Finds jobs whose work differs from the reference suite's, for which the targets of device models are."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ OF_NO_WORK = frozenset(
         *("--devices", "--ngpu", "--data", "--dataset-dir", "--dataroot"),
     ]
 )
-"""Flags that say how much is measured, on how many devices, and where files lie."""
+"""Flags for the amount of measurement, the number of devices, and the places of files: they change no work."""
 SHOWN = 2
 
 
 def other_works(records: Rows) -> dict[str, str]:
-    """Return for each job among `records`, one of each, in which arguments it differs from the reference suite's.
+    """Return for each job the arguments that differ from the reference suite's; `records` has one record of each.
 
-    A job that is not in that suite has no place here, nor has a record that does not know its command.
+    Jobs that are not in that suite, and records without their command, are left out.
     """
     reference = {job.name: _of_file(dict(job.args)) for job in load(CHECKOUT / "baselines.json").jobs}
     found = {}
@@ -52,7 +52,7 @@ def _of_file(args: Mapping[str, object]) -> dict[str, str]:
 
 
 def _of_command(words: Sequence[str]) -> dict[str, str]:
-    """Return the flags of a command with the words behind each."""
+    """Return the flags of a command with the words after each."""
     flags: dict[str, str] = {}
     flag = ""
     for word in words:

@@ -1,4 +1,4 @@
-"""Lines for whoever reads our output, who may leave at any time: `./run.sh | head`."""
+"""Prints to a terminal or a pipe whose reader may leave at any time: `./run.sh | head`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def settle_streams() -> None:
-    """Let neither a stream that the caller closed nor a character that one cannot hold end a command."""
-    # In a table one character stands for one: columns keep their width.
+    """Prevent that a closed stream, or a character that a stream cannot encode, ends a command."""
+    # A table's columns keep their width if one character replaces one.
     for name, errors in (("stdout", "replace"), ("stderr", "backslashreplace")):
         stream = getattr(sys, name)
         if stream is None:
@@ -35,7 +35,7 @@ def settle_streams() -> None:
 
 
 def tell(text: str) -> None:
-    """Print a text, which ends with its line, at once. A reader that has left ends neither a suite nor its records."""
+    """Print a text and a line's end at once. A suite and its records go on if the reader has left."""
     try:
         print(visible(text).removesuffix("\n"), flush=True)
     except BrokenPipeError:
@@ -43,7 +43,7 @@ def tell(text: str) -> None:
 
 
 def tell_folded(lines: Iterable[str]) -> None:
-    """Print lines of words, on a terminal folded between them; a path stays whole."""
+    """Print lines, on a terminal folded between words; a path stays whole."""
     if sys.stdout.isatty():
         width = shutil.get_terminal_size().columns
         fold = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
@@ -62,7 +62,7 @@ def tell_grid(grid: Grid, form: str) -> None:
 
 
 def write_page(path: Path, page: str) -> None:
-    """Write a page to the file that --html names. Raises CotenantError where that cannot be."""
+    """Write a page to the file that --html names. Raises CotenantError if it cannot be written."""
     from cotenant.results.store import write_named
 
     write_named(path, page.encode(errors="replace"), "--html names another file.")
@@ -75,7 +75,7 @@ def tell_document(document: Mapping[str, Any]) -> None:
 
 
 def note(line: str) -> None:
-    """Print a line on standard error, beside a document or a table on standard output. Nobody has to read it."""
+    """Print an optional line on standard error, beside a document or a table on standard output."""
     try:
         print(visible(line), file=sys.stderr, flush=True)
     except BrokenPipeError:
@@ -89,14 +89,14 @@ def warn(*sentences: str) -> None:
 
 
 def mute(stream: TextIO | None = None) -> None:
-    """Send a stream, or else standard output, nowhere, also the rest that Python flushes at its end."""
+    """Discard a stream, by default standard output, with the rest that Python flushes at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, (stream or sys.stdout).fileno())
     os.close(nowhere)
 
 
 def live_console() -> Console | None:
-    """Return the console of a terminal that can be redrawn; None where nobody watches one."""
+    """Return the console of a terminal that can be redrawn; None if the output is no such terminal."""
     if not sys.stdout.isatty():
         return None
     from rich.console import Console
@@ -107,9 +107,9 @@ def live_console() -> Console | None:
 
 @contextlib.contextmanager
 def shown(planned: Sequence[Planned]) -> Iterator[LiveView | PlainView]:
-    """Yield a view of a suite of these launches: plain lines where nobody watches a terminal that can be redrawn."""
+    """Yield a view of a suite of these launches: live on a terminal that can be redrawn, else plain lines."""
     if (console := live_console()) is None:
-        # Not before: what reads records is heavier than most commands need.
+        # Imported here, since most commands do not need the modules that read records.
         from cotenant.report.progress import PlainView
 
         yield PlainView(planned, tell)

@@ -1,4 +1,4 @@
-"""`cotenant plan`: this machine and who would get what of it, as a picture or as JSON. Nothing is made or started."""
+"""`cotenant plan`: shows this machine and each user's part of it, as a picture or as JSON. Nothing is started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cotenant.errors import EXIT_PASSED
 
 
 def main(argv: Sequence[str]) -> int:
-    """Show the plan. Returns 0; raises CotenantError where slices cannot be planned or isolated as asked."""
+    """Show the plan. Returns 0; raises CotenantError if slices cannot be planned or isolated as asked."""
     given = parser().parse_words(argv)
     made = plan(
         given.users,

@@ -1,4 +1,4 @@
-"""Prints `--show` and `--dry`: the commands that would run, and nothing does."""
+"""Prints `--show` and `--dry`: the commands that would run, without running them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def show_lines(
     baseline: BaselineKind = "none",
     duet: Duet | None = None,
 ) -> Iterator[str]:
-    """Yield a line per job: its name, group, how many cells run, command; and its launches alone. Then the
-    mixes, with the cell of each tenant, or their pairs; or the `duet`, which is all that runs.
+    """Yield a line per job: its name, group, number of cells, command; and its launches alone. Then the mixes, with
+    the cell of each tenant, or their pairs; or only the `duet`, if there is one.
 
-    `ranks`: of a job that owns the machine.
+    `ranks`: the number of ranks of a job that owns the machine.
     """
     for job in (swept(job, ranks) for job in jobs):
         every, cells = len(expand(job)), len(fitting(job, ranks))
@@ -61,7 +61,7 @@ def show_document(jobs: Iterable[Job], mixes: Iterable[Mix], ranks: int, duet: D
 
 
 def dry_lines(starts: Sequence[Start]) -> Iterator[str]:
-    """Yield a line per launch, its tenants, and the first command of each cell: those of equals differ in the seed."""
+    """Yield a line per launch, its tenants, and the first command of each cell: its others differ only in the seed."""
     for start in starts:
         first = start.specs[0].slice
         beside = f"user {first.tenant} alone" if start.solo else many(len(start.specs), "user")
@@ -72,7 +72,7 @@ def dry_lines(starts: Sequence[Start]) -> Iterator[str]:
 
 
 def whole_dry_lines(starts: Iterable[Start], backend: str) -> Iterator[str]:
-    """Yield each tenant's slice, exact command, and the variables that its environment has beyond the caller's."""
+    """Yield each tenant's slice, its exact command, and the variables added to the caller's environment."""
     for start in starts:
         for program, spec in zip(start.programs, start.specs, strict=True):
             slice_, size = spec.slice, program.size

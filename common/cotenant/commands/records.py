@@ -19,7 +19,7 @@ MOST_INPUT_BYTES = 4 << 30
 
 
 def spooled(places: Sequence[Path]) -> list[Path]:
-    """Return the places; for `-` a file with standard input, kept until this program ends: pictures read it again.
+    """Return the places; `-` becomes a file with standard input, kept to the program's end, as pictures read it again.
 
     Raises CotenantError for more than MOST_INPUT_BYTES.
     """
@@ -27,7 +27,7 @@ def spooled(places: Sequence[Path]) -> list[Path]:
 
 
 def _spooled() -> Path:
-    file = tempfile.NamedTemporaryFile(prefix="cotenant-standard-input-")  # goes when it is closed
+    file = tempfile.NamedTemporaryFile(prefix="cotenant-standard-input-")  # removed when it is closed
     atexit.register(file.close)
     try:
         while chunk := sys.stdin.buffer.read(1 << 20):
@@ -48,10 +48,10 @@ def _spooled() -> Path:
 
 
 def expected_jobs(file: str, targets: Collection[str]) -> dict[str, float]:
-    """Return the weights of a job file's jobs, by the names of their records: those that a score expects.
+    """Return the jobs that a score expects: the weights of a job file's jobs, by the names of their records.
 
-    Warns of those that have no target. A job of several cells is as many, which share its weight, unless there is a
-    target for all of it, as for `scaling`. Raises CotenantError for a file that is no job file.
+    Warns of jobs without a target. The cells of a job share its weight, unless the job as a whole has a target, as
+    `scaling` has. Raises CotenantError for a file that is no job file.
     """
     weights: dict[str, float] = {}
     for job in load(resolve_path(file, [Path.cwd(), CHECKOUT])).jobs:

@@ -1,4 +1,4 @@
-"""Tells which arguments the tasks of a suite would refuse, for `--dry` and for arguments after --."""
+"""Finds arguments that the tasks of a suite would refuse, for `--dry` and for arguments after --."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ SHOWN_CELLS = 4
 
 
 class Question(NamedTuple):
-    """A question to a task: does it refuse any of these words?"""
+    """A question to a task: whether it refuses any of these words."""
 
     task: Path
     words: tuple[str, ...]
 
 
 def refused(starts: Iterable[Start], machine: Machine) -> list[str]:
-    """Return the refusals of tasks, a sentence of all cells with one answer; warn of tasks that nobody could ask.
+    """Return the refusals of tasks, a sentence for all cells with the same answer; warn of tasks that gave no answer.
 
-    A question that was answered before, of the same sources on the same host, is not asked again.
+    Answers from before, for the same sources on the same host, are used again.
     """
     cells = dict(_questions(starts))
     if not cells:
@@ -51,7 +51,7 @@ def refused(starts: Iterable[Start], machine: Machine) -> list[str]:
 
 
 def _questions(starts: Iterable[Start]) -> Iterator[tuple[str, Question]]:
-    """Yield each cell's question once, of the first tenant that runs it: those of equals differ in the seed."""
+    """Yield each cell's question once, for its first tenant: the others' words differ only in the seed."""
     cells: set[str] = set()
     for start in starts:
         for program, spec in zip(start.programs, start.specs, strict=True):
@@ -63,7 +63,7 @@ def _questions(starts: Iterable[Start]) -> Iterator[tuple[str, Question]]:
 
 
 def _ask(questions: Iterable[Question]) -> tuple[Mapping[Question, str], list[Question]]:
-    """Ask all tasks in one child, which imports torch. Return the answers, and of which questions they last."""
+    """Ask all tasks in one child process, which imports torch. Return the answers, and the questions to cache."""
     of_task: dict[Path, list[Question]] = {}
     for question in questions:
         of_task.setdefault(question.task, []).append(question)
@@ -80,7 +80,7 @@ def _ask(questions: Iterable[Question]) -> tuple[Mapping[Question, str], list[Qu
 
 
 def _child(asked: list[Any]) -> list[dict[str, Any]]:
-    """Return the answers of a process with torch, none where it cannot, of which it warns."""
+    """Return the answers of a process with torch; without answers warn, and return none."""
     try:
         child = subprocess.run(
             [sys.executable, "-P", "-m", "cotenant.bench.refusals"],

@@ -68,7 +68,7 @@ def parser() -> Parser:
 
 
 def _check(given: argparse.Namespace) -> None:
-    """Raise CotenantError for flags that mean nothing beside the others."""
+    """Raise CotenantError for flags that have no effect beside the others."""
     crossing = given.table in ("throughput", "batch-size")
     of_tables = [name for name in ("precision", "outdir", "reference", "per") if getattr(given, name)]
     if of_tables and not crossing:

@@ -15,8 +15,8 @@ EXIT_STATUSES = "exit: 0 passed, 1 failed, 2 wrong usage, 3 slower, 4 not isolat
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run a suite. Returns 0 all passed, 1 a job failed, 3 B of a duet is slower than A, 130 interrupted; 2 where a
-    task would refuse its arguments: tasks are asked by `--dry`, and where a person gives arguments after --.
+    """Run a suite. Returns 0 all passed, 1 a job failed, 3 B of a duet is slower than A, 130 interrupted; 2 if a task
+    refuses its arguments, which is checked with `--dry` and with arguments after --.
 
     Raises CotenantError for the rest.
     """
@@ -60,7 +60,7 @@ def parser() -> Parser:
 
 
 class _Version(argparse.Action):
-    """Prints the version, which is read only then."""
+    """Prints the version, read only if asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *given: object) -> None:
         tell(f"cotenant {version()}")

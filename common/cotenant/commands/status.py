@@ -1,4 +1,4 @@
-"""`status`: which suite runs on this machine, and how far the one is whose records lie in a directory."""
+"""`status`: shows the suite that runs on this machine, and the progress of the one with records in a directory."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from cotenant.text import many, sender_of
 
 
 class SuiteProgress(msgspec.Struct, frozen=True):
-    """How far a suite is that keeps its records in a directory: `done` of its `launches` have ended.
+    """The progress of a suite with records in a directory: `done` of its `launches` have ended.
 
-    `since` is when the last of them ended, or the suite began; `next` the launch that runs, or would run. `ended` and
-    `interrupted`, the signal that ended it, are None while it runs, and where it was cut off.
+    `since` is the end of the last of them, or the suite's begin; `next` the launch that runs, or would run. `ended`,
+    and `interrupted`, the signal that ended it, are None while it runs, and if it was killed.
     """
 
     suite: str
@@ -66,9 +66,9 @@ def parser() -> Parser:
 
 
 def writes_to(holder: int, output: Path) -> bool:
-    """Tell whether a suite keeps its records in a directory: it holds room there (`Reserve`).
+    """Return whether a suite writes its records to a directory, since it holds room there (`Reserve`).
 
-    Also where that cannot be seen from here, of another user's suite for one.
+    Also if that cannot be seen from here, as for another user's suite.
     """
     try:
         held = list(Path(f"/proc/{holder}/fd").iterdir())
@@ -78,7 +78,7 @@ def writes_to(holder: int, output: Path) -> bool:
 
 
 def suite_of(entries: Sequence[Entry], runs: bool) -> SuiteProgress | None:
-    """Return how far the suite is that began last, None where none has; `runs`: it still does."""
+    """Return the progress of the suite that began last, None without any; `runs`: it is still running."""
     start = next((entry for entry in reversed(entries) if isinstance(entry, Started)), None)
     if start is None:
         return None
@@ -90,7 +90,7 @@ def suite_of(entries: Sequence[Entry], runs: bool) -> SuiteProgress | None:
         if isinstance(entry, Launched) and entry.finished:
             labels.add(entry.label)
         elif isinstance(entry, Started) and not entry.resumed:
-            labels.clear()  # A launch of an earlier run of it, before it was begun anew, is not done.
+            labels.clear()  # Launches before the suite was begun anew do not count as done.
     has_ended = isinstance(last, Ended)
     return SuiteProgress(
         suite=start.suite,
@@ -106,7 +106,7 @@ def suite_of(entries: Sequence[Entry], runs: bool) -> SuiteProgress | None:
 
 
 def progress_lines(suite: SuiteProgress | None, output: Path, now: datetime) -> Iterator[str]:
-    """Yield how far the suite is that began last in a directory."""
+    """Yield lines on the progress of the suite that began last in a directory."""
     if suite is None:
         yield f"No suite has begun in {output}."
         return
@@ -123,6 +123,6 @@ def progress_lines(suite: SuiteProgress | None, output: Path, now: datetime) -> 
 
 
 def _words(key: str) -> str:
-    """Return a launch in words by its key in the journal: `vae`, or `vae.solo T1`."""
+    """Return a launch in words, by its key in the journal: `vae`, or `vae.solo T1`."""
     label, alone, tenant = key.partition(f"{SOLO} T")
     return f"{label}, user {tenant} alone" if alone else label

@@ -1,4 +1,4 @@
-"""`stop`: ends the suite that runs on this machine by SIGTERM, as Ctrl-C in its terminal would by SIGINT."""
+"""`stop`: ends the suite that runs on this machine by SIGTERM, as Ctrl-C in its terminal does by SIGINT."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAIT_S = 60.0
 
 
 def main(argv: Sequence[str]) -> int:
-    """Interrupt the suite, and wait for its end. Returns 0; raises CotenantError where it cannot be ended."""
+    """Interrupt the suite, and wait for its end. Returns 0; raises CotenantError if it cannot be ended."""
     given = parser().parse_words(argv)
     holder = lock_holder(lock_path())
     if holder is None:

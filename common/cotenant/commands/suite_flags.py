@@ -43,7 +43,7 @@ MEANT = {
     flag: f"It is a flag of one benchmark: {SCALING}{flag}."
     for flag in ("--num-iters", "--num-batches-per-iter", "--num-warmup-batches", "--use-fp16", "--fp16-allreduce")
 }
-"""Flags of other suites, and their names here."""
+"""Flags of other suites, with the advice on each."""
 
 
 def suite_parser(
@@ -51,7 +51,7 @@ def suite_parser(
 ) -> Parser:
     """Return a parser with the flags that choose the jobs to run, and how: `options_of` reads its result.
 
-    `meant` has the names here of flags that it lacks, beside those of other suites.
+    `meant` has the advice on further flags that the parser lacks.
     """
     parser = Parser(command, description, epilog, HINT, {**MEANT, **meant})
     runs = parser.add_argument_group("what runs")
@@ -162,9 +162,9 @@ def _add_beside(parser: Parser) -> None:
 
 
 def jobs_path(jobs: str | None, machine: Machine) -> Path:
-    """Return the job file: without one the reference suite where there is an accelerator, else its CPU sizes.
+    """Return the job file: by default the reference suite on a host with accelerators, else its CPU sizes.
 
-    Raises CotenantError for a name that no job file has.
+    Raises CotenantError if no job file has the name.
     """
     from cotenant.suite.jobfile import resolve_path
 

@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from cotenant.challenge.vendor import Buyer
 
 SETTLE_S, AT_LEAST_S = 3.0, 10.0
-"""On devices: most benchmarks of the reference take less than two seconds there, too short for heat, power, energy."""
+"""Seconds on devices, where most reference benchmarks take less than two: too short for heat, power and energy."""
 REPEATS = ("--repeat", "--num-iters")
-"""Flags of benchmarks that say how many observations there are."""
+"""Flags of benchmarks for the number of observations."""
 NOT_OF_DUETS = (
     *("name", "exclude", "mix", "pairs", "sense", "pressure", "free_for_all", "devices", "nnodes"),
     *("baseline", "slices", "share", "at_least", "challenge"),
 )
-"""Flags that say what runs, or how often, where a duet says it."""
+"""Flags that choose what runs, or how often, which a duet already does."""
 
 
 def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machine) -> Options:
-    """Return the options of the command line; without `--jobs` the machine decides which suite.
+    """Return the options of the command line; the suite without `--jobs` depends on the machine.
 
     Raises CotenantError for flags that make no sense, and for a wrong job file.
     """
@@ -93,12 +93,12 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
 def usual_options(
     given: argparse.Namespace, machine: Machine, suite: Suite, jobs: tuple[Job, ...], duet: Duet | None = None
 ) -> Options:
-    """Return the options of the flags that a suite and `exec` have alike. Raises CotenantError."""
+    """Return the options of the flags that a suite and `exec` have in common. Raises CotenantError."""
     if given.uid < 0:
         raise CotenantError(f"--uid {given.uid} is negative.", "Use --uid 0 or more.")
     users, slices, run = given.users, given.slices, RunName()
     if duet is not None and not duet.merged:
-        # Two tenants of each slice.
+        # Two tenants share each slice.
         slices = tenants_by_default(machine, users)
         users = 2 * slices
     return Options(
@@ -130,10 +130,10 @@ def usual_options(
 
 
 def _buyer(given: argparse.Namespace) -> Buyer | None:
-    """Return the buyer of `--challenge`, None without one. Raises CotenantError for no address, and no token."""
+    """Return the buyer of `--challenge`, None without one. Raises CotenantError without an address, or a token."""
     if given.challenge is None:
         return None
-    from cotenant.challenge.vendor import Buyer, token_of  # a room that may be left out
+    from cotenant.challenge.vendor import Buyer, token_of  # a package that may be left out
 
     return Buyer(given.challenge, token_of(given.challenge_token, os.environ))
 
@@ -153,7 +153,7 @@ def cluster_flags(given: argparse.Namespace) -> ClusterFlags:
 
 
 class Selected(NamedTuple):
-    """All that a suite launches; `neighbours` are those of known pressure that stand in the mixes."""
+    """All launches of a suite; `neighbours` are those of known pressure in the mixes."""
 
     jobs: tuple[Job, ...] = ()
     mixes: tuple[Mix, ...] = ()
@@ -161,9 +161,9 @@ class Selected(NamedTuple):
 
 
 def _selected(given: argparse.Namespace, suite: Suite, devices: int) -> Selected:
-    """Return what is to run, all of the file or what `--mix`, `--pairs`, `--sense` or `--pressure` makes of it.
+    """Return the jobs and mixes to run: the whole file, or those of `--mix`, `--pairs`, `--sense` or `--pressure`.
 
-    `devices` are those of this host.
+    `devices` is the number on this host.
     """
     flags = [name for name in ("mix", "pairs", "sense") if getattr(given, name) is not None]
     if not flags:
@@ -199,7 +199,7 @@ def _selected(given: argparse.Namespace, suite: Suite, devices: int) -> Selected
 
 
 def _duet(given: argparse.Namespace, extra: Sequence[str], suite: Suite) -> Duet | None:
-    """Return the duet of `--duet`, None without one. Raises CotenantError, also for what else would say what runs."""
+    """Return the duet of `--duet`, None without one. Raises CotenantError, also for flags that choose launches."""
     if given.duet is None:
         if BETWEEN in extra:
             raise CotenantError(f"{BETWEEN} stands between the arguments of two, and there is no --duet.", USAGE)
@@ -221,7 +221,7 @@ def check_alone(given: argparse.Namespace, others: Sequence[str], usage: str) ->
 
 
 def _over_devices(devices: int, suite: Suite, jobs: Sequence[Job]) -> tuple[Job, ...]:
-    """Return the chosen jobs as one model over so many devices each. Raises CotenantError where none can be."""
+    """Return the chosen jobs as one model over `devices` devices each. Raises CotenantError if no job can run so."""
     if devices < 0:
         raise CotenantError(f"--devices {devices} is no number of devices.", "Count from 1; 0 is all of them.")
     whole = over_devices(jobs, suite.jobs, devices)
@@ -235,7 +235,7 @@ def _over_devices(devices: int, suite: Suite, jobs: Sequence[Job]) -> tuple[Job,
 
 
 def _all_at_once(given: argparse.Namespace, jobs: Sequence[Job]) -> Mix:
-    """Return one launch of every cell of these jobs beside each other, without those that own the machine."""
+    """Return a launch of all these jobs' cells beside each other, without those that own the machine."""
     if whole := [job.stem for job in jobs if job.group == "all"]:
         warn(f"{listed(whole)}: left out of --free-for-all, as each owns the machine.")
     labels = [label for job in jobs if job.group != "all" for label in labels_of(job)]
@@ -249,7 +249,7 @@ def _all_at_once(given: argparse.Namespace, jobs: Sequence[Job]) -> Mix:
 
 
 def _under_pressure(given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]) -> Selected:
-    """Return no jobs, each chosen one beside each neighbour that `--pressure` asks for, and these neighbours."""
+    """Return, without jobs alone, each chosen job beside each neighbour of `--pressure`, and these neighbours."""
     sense = pressed([label for job in jobs for label in labels_of(job)], given.pressure, "--pressure")
     with at("--pressure"):
         check_mixes((*suite.jobs, *sense.neighbours), sense.mixes)
@@ -257,9 +257,9 @@ def _under_pressure(given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]
 
 
 def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) -> int | None:
-    """Return how many tenants there are; of one mix by default as many as it names, and no fewer than usual.
+    """Return the number of tenants; for a single mix by default as many as it names, at least the usual number.
 
-    Raises CotenantError where pairs or curves, which are of two, are to be of others.
+    Raises CotenantError for a number other than two with pairs or curves.
     """
     users: int | None = given.users
     if family := next((mix.family for mix in mixes if mix.family), ""):
@@ -272,12 +272,11 @@ def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) ->
 
 
 def _baseline(given: argparse.Namespace, mixes: Sequence[Mix]) -> BaselineKind:
-    """Return which baseline is asked for; by blocks where nobody says which jobs, and where users are counted: else a
-    job file names all that is to run.
+    """Return the baseline: that of the flag, else `blocks` without `--jobs`, with `--users` or with mixes, whose jobs'
+    rates can only be compared by it; else none, since a job file names all that is to run.
 
-    By blocks, too, where jobs are launched beside each other: no two of their rates can be compared but with this.
-    Without slices nothing is alone in one, so that nothing is measured there that nobody asked for; beside a neighbour
-    of known pressure somebody did. Raises CotenantError for a curve without a baseline.
+    Without slices there is none by default, since no tenant is alone in a slice, except beside a neighbour of known
+    pressure, whose curve needs one. Raises CotenantError for a curve without a baseline.
     """
     curves = any(level_of(label) is not None for mix in mixes for label in mix.labels)
     if given.baseline == "none" and curves:
@@ -292,7 +291,7 @@ def _baseline(given: argparse.Namespace, mixes: Sequence[Mix]) -> BaselineKind:
 
 
 def _is_bare(given: argparse.Namespace, machine: Machine) -> bool:
-    """Whether nobody says which job file or how many users: such a run keeps its time on any processor."""
+    """Whether no flag chooses jobs, users, nodes or a budget, and there is no device: such a run has a fixed time."""
     said = (given.jobs, given.users, given.budget, given.nnodes, given.mix, given.pairs, given.sense, given.pressure)
     return not machine.accelerators and not any(said) and not given.free_for_all
 
@@ -303,9 +302,9 @@ def _first_of(flags: Sequence[str], words: Sequence[str]) -> str:
 
 
 def _at_least_s(given: argparse.Namespace, extra: Sequence[str], usual_s: float) -> float:
-    """Return the time that kept observations last: by default only where nobody says how many there are.
+    """Return the least time that kept observations last; the default does not hold beside a flag for their number.
 
-    A job file's `--repeat` is that of the reference, made for slower devices. Raises CotenantError for two wishes.
+    A job file's `--repeat` is the reference's, made for slower devices. Raises CotenantError for both kinds of flag.
     """
     repeat = _first_of(REPEATS, extra)
     if given.at_least is None:

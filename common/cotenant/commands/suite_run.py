@@ -36,9 +36,9 @@ from cotenant.text import sender_of
 
 
 def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str, ...]) -> int:
-    """Run or preview what the words before `--`, read as `given`, and those behind it ask for; return the status.
+    """Run or preview the suite chosen by `ours`, the words before `--`, parsed as `given`, and `others` behind it.
 
-    Raises CotenantError.
+    Returns the exit status. Raises CotenantError.
     """
     flags = cluster_flags(given)
     by_ray = launcher_of(flags) == "ray"
@@ -57,7 +57,7 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
         return _print_dry(suite, refused(suite.starts, machine), given)
     suite.check()
     if others and (refusals := refused(suite.starts, machine)):
-        # What the file says is an error of its cells alone; what a person has typed ends all.
+        # A wrong argument in the file fails only its own cells; one that a person typed ends the command.
         plain = replace(options, extra=(), duet=options.duet and replace(options.duet, sides=((), ())))
         of_file = refused(PreparedSuite(plain, machine).starts, machine)
         typed = [sentence for sentence in refusals if sentence not in of_file]
@@ -66,7 +66,7 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
             return EXIT_USAGE
     if options.challenge is not None:
         options.challenge.greet()
-    # Not before: a wrong usage is answered at once, also while another suite runs.
+    # Locked only now, so that wrong usage is reported at once, also while another suite runs.
     with SuiteLock(lock_path()):
         return _run(suite, given)
 
@@ -110,7 +110,7 @@ def _print_dry(suite: PreparedSuite, refusals: Sequence[str], given: argparse.Na
 
 
 def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
-    """Run the suite. With `--format json` standard output has the document alone, and the rest is on standard error."""
+    """Run the suite. With `--format json` only the document goes to standard output, all else to standard error."""
     suite.settle()
     suite.check_room()
     options, whole = suite.options, given.format == "json"
@@ -132,7 +132,7 @@ def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
             records = run.records
             report = run.run()
     finally:
-        # Also where a full disk ends it in the middle.
+        # Also if a full disk has ended it halfway.
         if records:
             _print_results(records, suite.before, given)
             say(f"As a page, with pictures: {_report_command(options.paths.output)} --html page.html")
@@ -146,14 +146,14 @@ def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
 
 
 def _follow(suite: PreparedSuite, cluster: Cluster) -> int:
-    """Run the part of a node that keeps no records."""
+    """Run this node's part of a suite whose records another node keeps."""
     note(f"Node {cluster.node} of {cluster.nodes}: node 0 at {cluster.endpoint} leads, and keeps the records.")
     result = SuiteRun(suite, note).follow()
     return EXIT_INTERRUPTED if result.interrupted else EXIT_PASSED
 
 
 def _planned(suite: PreparedSuite) -> list[Planned]:
-    """Return the launches for who watches them, with what each took last time here, else about what it will take."""
+    """Return the launches for a view of progress, each with its seconds in the last run here, or else an estimate."""
     last = last_in(suite.paths.output, suite.options.suite.name)
     known = [last.get(start.names[0]) for start in suite.expected]
     seconds = [
@@ -168,7 +168,7 @@ def _planned(suite: PreparedSuite) -> list[Planned]:
 
 
 def _expected(suite: PreparedSuite, planned: Sequence[Planned]) -> Iterator[str]:
-    """Yield how long the suite will take, where that is known, and when users that share processors are ready."""
+    """Yield how long the suite will take, if that is known, and when users that share processors will be ready."""
     if (expected := Progress(planned).remaining_s()) is None:
         return
     seconds, how = expected
@@ -182,20 +182,20 @@ def _expected(suite: PreparedSuite, planned: Sequence[Planned]) -> Iterator[str]
 
 
 def _is_doubtful(record: Record, strict: str | None) -> bool:
-    """Whether a record that completed counts as failed: an INVALID one, or also one with a warning."""
+    """Whether a completed record counts as failed: if it is INVALID, or, if `strict` says so, has a warning."""
     severities = {"invalid": {"error"}, "suspect": {"error", "warning"}}.get(strict or "", set())
     return any(finding.severity in severities for finding in record.findings)
 
 
 def _is_slower(records: Sequence[Record]) -> bool:
-    """Whether B of a duet is slower than A, in a launch whose numbers are some."""
+    """Whether B of a duet is slower than A, by a launch that counts."""
     ratios = [record.duet.ratio for record in records if record.duet is not None]
     slower = any(ratio is not None and ratio.verdict == Verdict.SLOWER for ratio in ratios)
     return slower and not any(record.invalid for record in records)
 
 
 def _print_results(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:
-    """Print the records' results. Their readers take a while to import, so that comes after the last launch."""
+    """Print the records' results, after the last launch: the modules that read records take a while to import."""
     try:
         from cotenant.report.duets import duets_grid
         from cotenant.report.jobs import jobs_grid
@@ -217,6 +217,6 @@ def _print_results(records: Sequence[Record], before: Collection[Finding], given
 
 
 def _report_command(output: Path) -> str:
-    """Return the command that reports on an output directory, which is not named where it is the usual one."""
+    """Return the command that reports on an output directory, without its name if it is the default."""
     place = "" if output == output_directory() else f" {shlex.quote(str(output))}"
     return f"{PROGRAM} report{place}"

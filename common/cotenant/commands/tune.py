@@ -1,4 +1,4 @@
-"""`tune`: for each chosen job the batch size, workers, memory format and so on that are fastest on this machine."""
+"""`tune`: finds for each chosen job the batch size, workers, memory format and so on that are fastest here."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from cotenant.suite.fields import PRECISION
 from cotenant.text import many
 
 MEASURED_S = 5.0
-"""Seconds that a launch measures: its fixed part, starting and building, takes about as long."""
+"""Seconds of measurement in a launch: to start and build takes about as long."""
 PRECISIONS = ("tf32", "bf16", "fp16")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Search and write the new job file. Returns 0; 1 where a job has no rate, 130 where it was interrupted.
+    """Search and write the new job file. Returns 0; 1 if a job has no rate, 130 if it was interrupted.
 
     Raises CotenantError for wrong input.
     """
@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
     flags = suite_parser("tune", "").completed(given, budget=given.measured, at_least=0.0, baseline="none")
     options = options_of(flags, (), machine)
     check_target(out, options.suite.path)
-    options.plan(machine)  # Slices that cannot be planned are so for every job.
+    options.plan(machine)  # If slices cannot be planned, no job can run.
     jobs = [precise for job in options.jobs for precise in _in_precisions(job, given.allow)]
     check_place(options.paths.output)
     tuners = _tuners(jobs, options, machine, given.only)
@@ -90,7 +90,7 @@ def _knobs(text: str) -> tuple[str, ...]:
 
 
 def _in_precisions(job: Job, allowed: Sequence[str]) -> Iterator[Job]:
-    """Yield a job, and beside it one in each allowed precision, named as those of an axis are."""
+    """Yield a job, then a job for each allowed precision, named as the jobs of a precision axis are."""
     yield job
     own = dict(job.args).get(PRECISION, ("fp32",))[0]
     for precision in allowed:

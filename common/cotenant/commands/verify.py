@@ -1,4 +1,4 @@
-"""`verify`: checks an archive that somebody has sent."""
+"""`verify`: checks an archive from somebody else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN = 20
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print every check. Returns 0 where all hold, else 1; raises CotenantError for a file that is no archive."""
+    """Print every check. Returns 0 if all hold, else 1; raises CotenantError for a file that is no archive."""
     given = parser().parse_words(argv)
     path: Path = given.archive
     checks = (
@@ -44,8 +44,8 @@ def parser() -> Parser:
 
 
 def _transcript(path: Path) -> ProofCheck:
-    """Judge the transcript of a challenge. Raises CotenantError where it cannot be read."""
-    from cotenant.proof.transcripts import challenges  # of a room that may be left out
+    """Judge the transcript of a challenge. Raises CotenantError if it cannot be read."""
+    from cotenant.proof.transcripts import challenges  # needs a package that may be left out
 
     try:
         with open_regular(path, follow=True) as file:

@@ -28,16 +28,16 @@ from cotenant.results.targets import REFERENCE, read_systems, save_targets, targ
 from cotenant.text import many
 
 LIMITS = "V100"
-"""New targets take the least shares and the most spreads of this device, where --targets names no other."""
+"""The device whose least shares and greatest spreads new targets take, unless --targets names another."""
 
 
 def report(given: argparse.Namespace) -> int:
     """Print and write the views that these flags ask for. Returns 0, or raises CotenantError for wrong input."""
-    # Records stay until the end: to look for garbage in a million records takes a fifth of the time.
+    # Records stay until the end: garbage collection over a million of them would take a fifth of the time.
     gc.disable()
     result = load(*spooled(given.places), suite=given.suite, name=given.job, run_class=given.run_class, tell=warn)
     summary = result.summary
-    # Where the output itself does not have them.
+    # These forms of output do not hold the notes.
     if given.table is not None or given.format not in ("text", "json") or given.save_target is not None:
         warn(*summary.notes)
     if given.save_target is not None:
@@ -128,7 +128,7 @@ def _say_scaling(jobs: Sequence[JobSummary], form: str, foreign: Sequence[Path])
 
 
 def _add_foreign(by_precision: tables.Tables, paths: Sequence[Path], kind: tables.Kind) -> None:
-    """Put published lines below ours. Raises CotenantError where nobody knows of which precision they are."""
+    """Put published lines below ours. Raises CotenantError if their precision is not known."""
     if len(by_precision) > 1:
         raise CotenantError(
             f"A file does not say its precision, and there are tables of {', '.join(by_precision)}.",
@@ -143,17 +143,17 @@ def _add_foreign(by_precision: tables.Tables, paths: Sequence[Path], kind: table
 
 
 ROWS = {"single": lambda members: members <= 1, "multiple": lambda members: members > 1}
-"""Which rows the words of --systems choose, by their devices, and by their ranks or copies where there is none."""
+"""The rows that words of --systems choose, by their number of devices, or of ranks or copies without devices."""
 
 
 def _tables(jobs: Sequence[JobSummary], given: Sequence[str]) -> tables.Tables:
-    """Return the tables, by the descriptions of the last file among `given`, else by ours."""
+    """Return the tables, with systems described by the last file among `given`, else by ours."""
     files = [word for word in given if word not in ROWS]
     return tables.tables(jobs, read_systems(Path(files[-1]) if files else TARGETS / "systems.json"))
 
 
 def _chosen(by_precision: tables.Tables, given: Sequence[str]) -> tables.Tables:
-    """Return the rows that the words among `given` choose, all without any. Raises CotenantError where none is left."""
+    """Return the rows that the words among `given` choose, or all without any. Raises CotenantError if none is left."""
     words = [word for word in given if word in ROWS] or list(ROWS)
     chosen = {
         precision: rows

@@ -1,4 +1,4 @@
-"""Starts a program again that ends early: to the runner it is one program, which never ends before STOP."""
+"""Restarts a program that ends early, so that to the runner it is one program, which runs until STOP."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from cotenant.protocol.client import CHUNK_BYTES, Rendezvous
 from cotenant.protocol.messages import SOCKET_VARIABLE, Message, MessageBuffer, encode
 
 SOCKET = "again"
-"""The file, in the tenant's own directory, at which a program finds us in the runner's place."""
+"""The socket in the tenant's own directory to which a program connects instead of the runner."""
 
 
 class Runner(Rendezvous):
-    """The runner, as its messages come and go."""
+    """The connection to the runner."""
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def hear(self) -> list[Message]:
-        """Return what has come. Raises RunnerGoneError."""
+        """Return the messages received. Raises RunnerGoneError."""
         self._receive()
         heard, self._inbox = self._inbox, []
         return heard
@@ -36,10 +36,10 @@ class Runner(Rendezvous):
 
 
 class Again:
-    """Passes messages on between the runner and the process that counts: each start of the program has another one.
+    """Passes messages on between the runner and the process that counts, a new one with each start of the program.
 
-    A further one says hello, begins and warms up as the first did, which the runner does not hear; it is given the GO
-    that there was, and goes on with the observations that are left.
+    A further process says hello, begins and warms up as the first did, which is not passed on; it gets the GO of the
+    first, and makes the observations that are left.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Again:
         start: Callable[[Mapping[str, str]], subprocess.Popen[bytes]],
         is_asked: Callable[[], bool],
     ) -> None:
-        """`start` starts the program with variables of ours; `is_asked` says whether it is to end."""
+        """`start` starts the program with added variables; `is_asked` returns whether the program is to end."""
         self._settings, self._start, self._is_asked = settings, start, is_asked
         self._path = Path(settings.directory) / SOCKET
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -57,16 +57,16 @@ class Again:
         self._program: socket.socket | None = None
         self._lines = MessageBuffer()
         self._said: set[str] = set()
-        """Kinds that the runner has heard."""
+        """Kinds of messages passed on to the runner."""
         self._go: dict[str, Any] | None = None
         self._is_ready = self._is_enough = False
         self._starts = self._made = self._before = 0
-        """How often it was started, its observations, and those of earlier starts among them."""
+        """The number of starts, the observations of all, and those of earlier starts among them."""
 
     def run(self) -> int:
-        """Run the program to its end, as often as it takes; return the last exit status, negative of a signal.
+        """Run the program to its end, as often as needed; return the last exit status, negative for a signal.
 
-        One that counts nothing is run once. Raises RunnerGoneError.
+        A program that counts nothing is run once. Raises RunnerGoneError.
         """
         self._listener.bind(str(self._path))
         self._listener.listen()
@@ -101,14 +101,14 @@ class Again:
     def _accept(self) -> None:
         program = self._listener.accept()[0]
         if self._program is not None:
-            program.close()  # One of its processes counts.
+            program.close()  # Only one process of the program counts.
             return
         program.setblocking(False)
         self._program, self._lines = program, MessageBuffer()
         self._waiting.register(program, selectors.EVENT_READ)
 
     def _read(self) -> None:
-        """Take what the program has said; of one that has ended, also where a child of its holds the connection."""
+        """Take the program's messages, also after its end while a child of it holds the connection."""
         assert self._program is not None
         try:
             data = self._program.recv(CHUNK_BYTES)
@@ -122,7 +122,7 @@ class Again:
             self._take(message.kind, message.fields)
 
     def _take(self, kind: str, fields: dict[str, Any]) -> None:
-        """Tell the runner, of a further start what it has not heard yet."""
+        """Pass a message on to the runner, unless it has one of that kind from an earlier start; observations always."""
         if self._runner is None:
             self._runner = Runner(*address())
             self._leaving.callback(self._runner.close)
@@ -142,7 +142,7 @@ class Again:
         self._runner.say(kind, **fields)
 
     def _hear(self, runner: Runner) -> None:
-        """Tell the program; GO and that it is enough also whoever comes later."""
+        """Pass the runner's messages on; keep GO and `enough` also for later starts."""
         for message in runner.hear():
             if message.kind == "go":
                 self._go = message.fields
@@ -161,5 +161,5 @@ class Again:
 
     def _tell(self, kind: str, fields: Mapping[str, Any]) -> None:
         if self._program is not None:
-            with contextlib.suppress(OSError):  # It has ended: the next start is told.
+            with contextlib.suppress(OSError):  # It has ended: the next start gets the message.
                 self._program.sendall(encode(kind, **fields))

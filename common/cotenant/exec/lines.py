@@ -17,7 +17,7 @@ CHUNK_BYTES = 1 << 16
 
 
 class Held(Rendezvous):
-    """The rendezvous of a process group that knows nothing of it, and awaits GO held still."""
+    """The rendezvous on behalf of a process group that does not take part: it is stopped until GO."""
 
     group = 0
 
@@ -32,9 +32,9 @@ class Held(Rendezvous):
 
 
 class Counter:
-    """Tells of each line of a program how many items it stands for.
+    """Returns the number of items that each line of a program stands for.
 
-    A group of the pattern holds a running total, as `^step (\\d+)`; without a group each line that matches is one item.
+    A group of the pattern is a running total, as in `^step (\\d+)`; without one each matching line is one step.
     """
 
     def __init__(self, count_line: str, ready_line: str = "", items: float = 1.0) -> None:
@@ -43,11 +43,11 @@ class Counter:
         self._total: float | None = None
 
     def begin(self) -> None:
-        """The program is started: its lines count behind the ready line."""
+        """Start counting with a program: its lines count after the ready line."""
         self._awaited = self._ready
 
     def items(self, line: bytes) -> float | None:
-        """Return the items since the last such line; None of a line that counts nothing, and before the ready line."""
+        """Return the items since the last counted line; None for other lines, and before the ready line."""
         if self._awaited is not None:
             if self._awaited.search(line):
                 self._awaited = None
@@ -62,12 +62,12 @@ class Counter:
         except ValueError:
             return None
         before, self._total = self._total, total
-        # A total that begins anew, as with each epoch, has counted from nought.
+        # A total that falls, as with each epoch, has begun again at zero.
         return self._items * (total if before is None or total < before else total - before)
 
 
 class Lines:
-    """Starts a program, passes its output on, and has each line that counts be a step."""
+    """Starts a program, passes its output on, and reports each counted line as a step."""
 
     def __init__(
         self, settings: Settings, start: Callable[[int], subprocess.Popen[bytes]], is_asked: Callable[[], bool]
@@ -78,8 +78,7 @@ class Lines:
         self._steps: Steps | None = None
 
     def follow(self) -> int:
-        """Follow the program to the end of its output, as often as it is started; return its last exit status, negative
-        of a signal."""
+        """Follow each start of the program to its output's end; return its last exit status, negative for a signal."""
         while True:
             status = self._follow_once()
             if self._steps is None or status:
@@ -115,7 +114,7 @@ class Lines:
 
 
 def _lines(descriptor: int) -> Iterator[bytes]:
-    """Yield each line, also one that a carriage return ends, and write all of it to our own output."""
+    """Yield each line, also one that ends with a carriage return, and copy it to our own output."""
     pending = b""
     while chunk := os.read(descriptor, CHUNK_BYTES):
         sys.stdout.buffer.write(chunk)

@@ -19,7 +19,7 @@ from cotenant.protocol.messages import SOCKET_VARIABLE
 
 @dataclass(frozen=True)
 class Measured:
-    """A loop as it was: `rate_items_s` is the median over its steps but the first, None of fewer than two."""
+    """The measurement of a loop: `rate_items_s` is the median over all steps but the first, None for fewer than two."""
 
     item: str
     steps: int
@@ -35,14 +35,14 @@ def _border() -> float:
 
 class measure:  # noqa: N801 # It is used like a function: `with cotenant.measure() as measured:`
     """Counts the steps of a loop. Under a runner this process is a tenant: it waits for GO in one of its steps, and is
-    `over` after STOP. Alone it is a plain measurement, whose `result` can be read at any time.
+    `over` after STOP. Without a runner it is a plain measurement, whose `result` can be read at any time.
 
         with cotenant.measure(item="row") as measured:
             for batch in loader:
                 train(batch)
                 measured.step(len(batch))
 
-    Of several ranks the first one is measured.
+    With several ranks only the first one is measured.
     """
 
     def __init__(self, item: str = "item") -> None:
@@ -64,7 +64,7 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
         return self
 
     def step(self, items: float = 1.0) -> None:
-        """Count a step of so many items. Raises ConnectionError where the runner is gone."""
+        """Count a step of `items` items. Raises ConnectionError if the runner is gone."""
         if self._steps is not None:
             self._steps.step(items)
             return
@@ -75,7 +75,7 @@ class measure:  # noqa: N801 # It is used like a function: `with cotenant.measur
 
     @property
     def over(self) -> bool:
-        """Whether the runner has all that it wants: a program that is a job of a suite ends then."""
+        """Whether the runner needs nothing more, so that a program that is a job of a suite can end."""
         return self._steps is not None and self._steps.over
 
     @property

@@ -1,4 +1,4 @@
-"""Counts the steps of the optimizer that stepped first in a process, by torch's own hook behind each step."""
+"""Counts the steps of the optimizer that stepped first in a process, by torch's own hook after each step."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from cotenant.protocol.client import Rendezvous
 
 
 class Optimizers:
-    """The optimizers of this process: the first one's steps are told to the runner, the others' are counted.
+    """The optimizers of this process: the first one's steps are reported to the runner, the others' only counted.
 
-    Rank 0 speaks for all. No exception leaves it: a program that cannot be counted goes on uncounted.
+    Only rank 0 reports. No exception leaves this class: a program that cannot be counted goes on uncounted.
     """
 
     def __init__(self, torch: Any, settings: Settings, rows: RowCounter | None) -> None:
@@ -34,7 +34,7 @@ class Optimizers:
         atexit.register(self._at_exit)
 
     def stepped(self, optimizer: Any) -> None:
-        """An optimizer has made a step; while a stream is captured none is made."""
+        """Take note of an optimizer's step, unless a CUDA graph is being captured, which makes no step."""
         if self._is_off:
             return
         try:
@@ -49,15 +49,15 @@ class Optimizers:
     def _step(self, optimizer: Any) -> None:
         skipped = getattr(optimizer, "found_inf", None)
         if skipped is not None:
-            # A fused optimizer skips on the device: nobody waits for that before the observation ends.
+            # A fused optimizer skips on the device; to wait for that at each step would slow the program.
             self._skipped = skipped.detach().clone() if self._skipped is None else self._skipped + skipped.detach()
         rows = 1.0 if self._rows is None else self._rows.since_last_step()
         assert self._steps is not None
         self._steps.step(rows * self._settings.items)
 
     def _takes(self, optimizer: Any) -> bool:
-        """Whether the steps of one that is not the first are told, from this one on: those of the first of all, and of
-        a model behind the first one, whose optimizer goes on with the count."""
+        """Whether an optimizer becomes the one whose steps are reported: at the first step of all, and after the
+        reported one is gone, as when another model follows."""
         if self._steps is None:
             self._begin(optimizer)
         elif self._first() is None:
@@ -98,7 +98,7 @@ class Optimizers:
         return {"observed": observed, "torch": {"version": str(self._torch.__version__)}}
 
     def _forget(self) -> None:
-        """Know of nothing, in a child that was forked: its steps are none of its parent's."""
+        """Forget everything in a forked child, whose steps are not its parent's."""
         if self._runner is not None:
             self._runner.close()
         self._runner = self._steps = self._skipped = None
@@ -116,25 +116,25 @@ class Optimizers:
 
 
 def is_first_rank() -> bool:
-    """Whether this process speaks for all ranks of its program."""
+    """Whether this process reports for all ranks of its program."""
     return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK"))
 
 
 def _nobody() -> None:
-    """Return the optimizer that stepped first, where none has."""
+    """Stand for the reference to the first optimizer before there is one."""
 
 
 def wait_for_device() -> None:
-    """Wait for the work that a device has been given, where this process uses one."""
+    """Wait for the work submitted to a device, if this process uses one."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.synchronize()
 
 
 class RowCounter:
-    """Rows of the batches that loaders hand over, counted for the data set that feeds training.
+    """Counts rows of the batches that loaders hand over, for the data set that feeds training.
 
-    It is the one whose batch came last before the first step; another one takes its place once it feeds no more.
+    That is the data set of the last batch before the first step, or another once it hands over no more batches.
     """
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ class RowCounter:
 
 
 def rows_of(batch: Any) -> float:
-    """Return the length of the first tensor in a batch, wherever it stands there; 0 without one."""
+    """Return the length of the first tensor in a batch, however nested; 0 without one."""
     shape = getattr(batch, "shape", None)
     if shape is not None:
         return float(shape[0]) if len(shape) else 0.0
@@ -163,7 +163,7 @@ def rows_of(batch: Any) -> float:
 
 
 def count_rows(loading: Any, rows: RowCounter) -> None:
-    """Have the iterators of torch.utils.data.dataloader tell `rows` of the batches that they hand over."""
+    """Make the iterators of torch.utils.data.dataloader report the batches that they hand over to `rows`."""
     hand_over = loading._BaseDataLoaderIter.__next__
 
     def counted(iterator: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Settings that tell a tenant how its program is counted: one variable, in JSON."""
+"""Settings of how a tenant's program is counted, passed to it in one variable as JSON."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ EXEC_VARIABLE = "COTENANT_EXEC"
 HOOK = Path(__file__).resolve().parent / "hook"
 """The directory that stands first on a tenant's PYTHONPATH."""
 MEETING = "cotenant-stepper"
-"""The file of the process that counts, in its tenant's own directory; those of others have a number behind it."""
+"""The file of the process that counts, in its tenant's own directory; files of others have a number added."""
 ROW = "row"
 
 
-@dataclass  # Without slots: programs of Python 3.9 speak this, too.
+@dataclass  # Without slots, which Python 3.9 lacks: programs that run in it use this, too.
 class Settings:
-    """How a program is counted: `item` names what, `items` says how many a step is; `row` counts rows of batches.
+    """How a program is counted: in units of `item`, `items` of them a step; the item `row` counts rows of batches.
 
     `ready_line` and `count_line` are patterns of its output, `runs` how often a whole command is run. `directory` is
-    the tenant's own. What is to `finish` is not ended after STOP; what ends before it is started `again`.
+    the tenant's own. With `finish` a program is not ended after STOP; with `again` one that ends earlier is restarted.
     """
 
     item: str = ""
@@ -44,11 +44,11 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings | None:
-        """Return the settings of this tenant; None where it is none of `exec`."""
+        """Return the settings of this tenant; None if it is no tenant of `exec`."""
         return cls(**json.loads(environ[EXEC_VARIABLE])) if EXEC_VARIABLE in environ else None
 
     def claim(self) -> bool:
-        """Whether this process is the first of its tenant to count: one alone does."""
+        """Whether this process is the first of its tenant, the only one that counts."""
         first, own = Path(self.directory) / MEETING, str(os.getpid())
         try:
             with first.open("x") as file:
@@ -63,14 +63,14 @@ class Settings:
         return (Path(self.directory) / MEETING).exists()
 
     def forget(self) -> None:
-        """Let another process be the first."""
+        """Let the next process be the first."""
         (Path(self.directory) / MEETING).unlink(missing_ok=True)
 
     def others(self) -> int:
-        """Return how many further processes have stepped."""
+        """Return the number of further processes that have made steps."""
         return len(list(Path(self.directory).glob(f"{MEETING}.*")))
 
 
 def address() -> tuple[str, int]:
-    """Return where a runner listens for this tenant, and the tenant's number."""
+    """Return the address at which the runner listens for this tenant, and the tenant's number."""
     return os.environ[SOCKET_VARIABLE], int(os.environ[TENANT_VARIABLE])

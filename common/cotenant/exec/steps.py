@@ -1,4 +1,4 @@
-"""The rendezvous of a program that goes its own way: its steps are told one by one, and it waits for GO in one."""
+"""The rendezvous of a program with its own loop: it reports its steps one by one, and waits for GO in one of them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ REPEAT, SKIP = 60, 10
 NO_ROWS = "No batch of a DataLoader was seen between steps. Leave out --item row."
 NOTHING = {"line": "No line held more than the one before. Have the group of --count-line match a total that rises."}
 WARM_UP, MEASURED, DONE, OVER = range(4)
-"""How far a program has come."""
+"""The phases of a program."""
 
 
 class Steps:
-    """Takes a program through the rendezvous: `step(items)` at the end of each of its steps, `ended()` at its own.
+    """Takes a program through the rendezvous: `step(items)` at the end of each step, `ended()` at the program's end.
 
-    `item` names what is counted. `border` waits for the device where an observation ends, and returns items that were
-    credited and not done. `facts` is asked for the program's part of its record. One that is started `again` where it
-    ends early says nothing of that.
+    `item` is the unit of the count. `border` waits for the device at the end of an observation, and returns the items
+    that were counted but not done. `facts` returns the program's part of its record. With `again` a program that ends
+    early is restarted, and does not report its end.
     """
 
     def __init__(
@@ -46,19 +46,19 @@ class Steps:
         next(self._going)
 
     def step(self, items: float = 1.0) -> None:
-        """Take a step of so many items. Raises RunnerGoneError."""
+        """Count a step of `items` items. Raises RunnerGoneError."""
         self.count += 1
         self._going.send(items)
 
     @property
     def over(self) -> bool:
-        """Whether its record is handed over."""
+        """Whether the program's record is handed over."""
         return self._phase == OVER
 
     def ended(self, by_exception: bool = False) -> None:
-        """The program ends by itself: hand over its record where it was measured, else say how far it came.
+        """Hand over the record of a program that ends by itself if it was measured, else report how far it came.
 
-        An exception speaks for itself, in the log and the exit status: then only observations are handed over.
+        After an exception, which the log and the exit status show, only observations are handed over.
         """
         if by_exception or (self._phase < DONE and self._again):
             with contextlib.suppress(RunnerGoneError):
@@ -77,11 +77,11 @@ class Steps:
 
     def _go_through(self) -> Generator[None, float, None]:
         runner, border = self._runner, self._border
-        # The step that begins this one: nobody has timed it.
+        # The first step is not timed: its begin is not known.
         yield
         warm_up_ns: list[int] = []
         credited = 0.0
-        # A program whose lines are read goes on meanwhile: a turn would hold up its reader alone.
+        # A turn would delay only the reader of a program's lines, while the program itself goes on.
         has_turn = runner.warms_up_alone and self._word == "step"
         if has_turn:
             runner.turn()

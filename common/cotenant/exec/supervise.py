@@ -1,8 +1,8 @@
-"""A tenant's first process under `cotenant exec`: starts the program, and counts where no hook within it can.
+"""A tenant's first process under `cotenant exec`: starts the program, and counts if no hook within it can.
 
-Run as `python -I -S supervise.py COMMAND...`, with the count's settings in the environment. A program whose optimizer
-steps counts by itself, and this one only waits, or starts it again. With patterns its output is read here. One that
-ends without a step is the warm-up of itself: from then on each run of the whole command is an observation.
+Run as `python -I -S supervise.py COMMAND...`, with the count's settings in the environment. A program with torch
+optimizers counts its own steps, and this process only waits for it, or restarts it. With patterns it reads the
+program's output. A program that ends without a step was a warm-up: each further run of the command is an observation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 
 class Supervisor:
-    """Starts a command in a process group of its own, and passes on to it the signals that end it."""
+    """Starts a command in a process group of its own, and passes the signals that end it on to the group."""
 
     def __init__(self, command: Sequence[str], settings: Settings) -> None:
         self._command, self._settings = command, settings
@@ -38,7 +38,7 @@ class Supervisor:
         signal.signal(signal.SIGTERM, self._asked)
 
     def run(self) -> int:
-        """Run the command to its end, or as often as observations take; return the exit status for this process."""
+        """Run the command to its end, or as often as observations need; return the exit status for this process."""
         if self._settings.count_line:
             return self._as_it_ended(Lines(self._settings, self.start, lambda: self._is_asked).follow())
         begin_ns = time.perf_counter_ns()
@@ -52,7 +52,7 @@ class Supervisor:
         return self._measure_runs(time.perf_counter_ns() - begin_ns)
 
     def start(self, output: int | None = None, added: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start the command with some variables more, its output going to a descriptor or where ours goes."""
+        """Start the command with some `added` variables, its output going to a descriptor, by default to ours."""
         self._child = subprocess.Popen(
             self._command,
             stdin=subprocess.DEVNULL,
@@ -96,7 +96,7 @@ class Supervisor:
         return 0
 
     def _go_on(self, runner: Rendezvous) -> None:
-        """Run the command again and again until STOP, and end the run that is on its way then if it may not finish."""
+        """Run the command repeatedly until STOP, then end the current run unless it may finish."""
         while not runner.stopped():
             child = self.start()
             while child.poll() is None and (self._settings.finish or not runner.stopped()):
@@ -112,9 +112,9 @@ class Supervisor:
             os.killpg(self._child.pid, signal.SIGTERM)
 
     def _as_it_ended(self, status: int) -> int:
-        """Return an exit status, or die of the signal that the program has died of."""
+        """Return the program's exit status, or die of the signal that the program died of."""
         if status < 0 and not self._is_asked:
-            # The kernel takes no word for what becomes of SIGKILL and SIGSTOP.
+            # The kernel allows no handler for SIGKILL and SIGSTOP.
             with contextlib.suppress(OSError):
                 signal.signal(-status, signal.SIG_DFL)
             os.kill(os.getpid(), -status)

@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class PasteLines:
-    """The text of one file; `checked` names the tool that accepted it, says why one refused it, or that none read it."""
+    """The text of one file; `checked` says which tool accepted it, why one refused it, or that none read it."""
 
     tool: str
     file: str

@@ -1,4 +1,4 @@
-"""The search of one job: the batch size, then one knob after the other, then the batch size again around there."""
+"""The search for one job: the batch size, then one knob after the other, then the batch size again nearby."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from cotenant.tuning.sizes import CLIMB, LAUNCHES, REACH, SizeLimits, best_size,
 from cotenant.tuning.trial import Setting, StepEstimate, Trial, assumed_spread, gain, logs_by_setting, spread_of
 
 REFINEMENT = 4
-"""Launches of the second search for a batch size, where a knob has changed what a step takes."""
+"""Launches of the second search for a batch size, after knobs have changed the time or memory of a step."""
 ROUNDS = 3
-"""Launches of a knob's value that seems to be faster, before it is taken."""
+"""Launches of a knob's value that seems to be faster, before it is adopted."""
 REPEAT_AT = 5
-"""After so many launches the best is launched again, where none was: how far equal launches differ has to be known."""
+"""Launches after which the best is repeated if none was, so that the spread of equal launches is known."""
 FRESH = 3
-"""Launches of the best and of the job's own setting, by turns, that say what is gained."""
+"""Launches of the best and of the job's own setting, by turns, that measure the gain."""
 NO_EFFECT = "no_effect"
-"""Outcome of a trial whose flag the benchmark accepts and does not heed."""
+"""Outcome of a trial whose flag the benchmark accepts and ignores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A flag beside the batch size, and the values that are tried in the place of the job's own."""
+    """A flag other than the batch size, and the values to try instead of the job's own."""
 
     flag: str
     values: tuple[Value, ...] = ("",)
@@ -33,9 +33,9 @@ class Knob:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The space of a search: from `base`, the job as it is, over batch sizes (unless not `sized`) and knobs.
+    """The space of a search: from `base`, the job's own setting, over batch sizes (if `sized`) and knobs.
 
-    `tenants` share a rate; a batch of which a step takes longer than `longest_step_s` is not tried.
+    Rates are of all `tenants` together; a batch whose step takes longer than `longest_step_s` is not tried.
     """
 
     base: Setting
@@ -46,17 +46,17 @@ class Space:
 
     @property
     def most_launches(self) -> int:
-        """How many launches a search takes as a rule at most; a knob that is faster takes two to four more."""
+        """The launches of a search at most; each knob with a faster value takes two to four more."""
         values = sum(len(knob.values) for knob in self.knobs)
         return (LAUNCHES if self.sized else 1) + values + (REFINEMENT if self.sized and self.knobs else 0) + 2 * FRESH
 
 
 @dataclass(slots=True)
 class Search:
-    """A search, and the `leader` so far. The same answers lead to the same settings: so it goes on after a break.
+    """A search, and the `leader` so far. Equal results lead to equal settings, so that it can be continued.
 
-    The leader was chosen for its noise as well. So it and the job's own setting are launched FRESH times more by turns,
-    and these launches alone say what is gained.
+    The leader was in part chosen for its noise, so it and the job's own setting are launched FRESH times more, by
+    turns, and only these launches measure the gain.
     """
 
     space: Space
@@ -70,27 +70,27 @@ class Search:
 
     @property
     def gain(self) -> StepEstimate | None:
-        """The leader's rate over that of the job's own setting, by the launches that did not choose it; None before."""
+        """The leader's rate over that of the job's own setting, from the launches after the choice; None before these."""
         base = self.space.base
         return None if self._searched is None else gain(self.trials[self._searched :], base, self.leader)
 
     @property
     def best(self) -> Setting:
-        """The leader, where its gain lies above 1 or the job as it is has no rate; else the job's own setting."""
+        """The leader, if its gain lies above 1 or the job's own setting has no rate; else the latter."""
         won, base = self.gain, self.space.base
         fits = base in logs_by_setting(self.trials)
         is_faster = won is not None and won.interval is not None and won.interval[0] > 1
         return self.leader if is_faster or not fits else base
 
     def take(self, trial: Trial) -> None:
-        """Take the answer of a launch."""
+        """Take the result of a launch."""
         self.trials.append(trial)
-        # Beside knobs the size stays, unless it did not fit when it was launched again.
+        # Knobs do not change the size, unless it did not fit in a repetition.
         if (logs := self._logs()) and (self._sizing or self.leader.batch_size not in logs):
             self.leader = replace(self.leader, batch_size=best_size(logs))
 
     def settings(self) -> Iterator[Setting]:
-        """Yield the settings to launch. Before the next one is asked for, the last one's answer is taken."""
+        """Yield the settings to launch; `take` the result of each before the next one."""
         yield self.space.base
         if self.space.sized:
             yield from self._sizes(LAUNCHES - 1)
@@ -109,7 +109,7 @@ class Search:
                 yield leader
 
     def _sizes(self, launches: int) -> Iterator[Setting]:
-        """Search the batch sizes of the leading setting so far."""
+        """Search batch sizes for the leader's flags."""
         for _ in range(launches):
             size = self._next_size()
             if size is None:
@@ -124,7 +124,7 @@ class Search:
         below = min(too_large, default=None)
         logs = self._logs()
         if not logs:
-            # Not even the job as it is has a rate: only a smaller batch may.
+            # Not even the job's own setting has a rate: only a smaller batch may fit.
             tried = min((trial.setting.batch_size for trial in of_flags), default=self.leader.batch_size)
             return tried // REACH or (1 if tried > 1 else None) if of_flags[-1].too_large else None
         if len(of_flags) == REPEAT_AT and spread_of(logs_by_setting(self.trials))[0] is None:
@@ -134,17 +134,17 @@ class Search:
         return next_size(logs, limits, without_rate)
 
     def _items_of_each(self) -> float:
-        """Return what a step of all tenants counts for each one of its batch size; a row each where nobody says."""
+        """Return the items that all tenants together count in a step, per unit of batch size; by default one a tenant."""
         known = (trial.items / trial.setting.batch_size for trial in self.trials if trial.items is not None)
         return next(known, float(self.space.tenants))
 
     def _logs(self) -> dict[int, list[float]]:
-        """Return the log rates of the batch sizes that were launched with the flags of the leading setting."""
+        """Return the log rates of the batch sizes that were launched with the leader's flags."""
         logs = logs_by_setting(self.trials)
         return {setting.batch_size: of for setting, of in logs.items() if setting.flags == self.leader.flags}
 
     def _value(self, flag: str, value: Value) -> Iterator[Setting]:
-        """Try a value of a knob; it is taken where it is faster than the leader beyond the spread."""
+        """Try a value of a knob, and adopt it if it is faster than the leader beyond the spread."""
         candidate = self.leader.with_flag(flag, value)
         for _ in range(ROUNDS):
             yield candidate
@@ -157,7 +157,7 @@ class Search:
             self.leader = candidate
 
     def _lead(self, candidate: Setting) -> float:
-        """Return the logarithm of a setting's rate over the leading one's; minus infinity where it has none."""
+        """Return the logarithm of a setting's rate over the leader's; minus infinity if it has none."""
         logs = logs_by_setting(self.trials)
         if candidate not in logs or self.leader not in logs:
             return -math.inf

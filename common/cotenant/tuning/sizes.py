@@ -1,6 +1,6 @@
-"""Which batch size to launch next: by two octaves while that is faster, then by one, then by half of one around there.
+"""Chooses the next batch size to launch: two octaves away while that is faster, then one, then half an octave.
 
-Sizes lie two an octave: powers of two, and three halves of them.
+There are two sizes an octave: powers of two, and 1.5 times these.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from statistics import fmean
 
 LAUNCHES = 10
-"""How many launches a search for a batch size takes at most."""
+"""Most launches of a search for a batch size."""
 REACH = 4
-"""Where the job does not fit it gets so many times less, until it does."""
+"""The divisor of a batch size that does not fit, applied until one does."""
 STEPS = (4, 2, 1)
 """Half octaves from the best size to the next one."""
 CLIMB = 0.005
-"""A size is better than the job's own, and there is a larger one worth a launch, where it is faster by this part: a
-larger batch takes longer to be measured, may not fit, and on a plateau gains nothing."""
+"""The least gain by which a size is better than the job's own, and a larger one worth a launch: a larger batch takes
+longer to measure, may not fit, and on a plateau gains nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class SizeLimits:
-    """Upper bounds of a batch size: `below` did not fit; from `longest_step_s` on a step would take longer.
+    """Upper bounds of a batch size: it has to be `below` one that did not fit, its step below `longest_step_s`.
 
-    `items` are what a step of all tenants counts for each one of its batch size: two rows of two tenants, or tokens.
+    `items` are those that all tenants together count in a step per unit of batch size: 2 for rows of two tenants.
     """
 
     below: int | None = None
@@ -34,7 +34,7 @@ class SizeLimits:
     items: float = 1.0
 
     def allow(self, size: int, rate: float) -> bool:
-        """Tell whether a size may be tried, where all tenants together have this rate at a size near to it."""
+        """Return whether a size may be tried, if all tenants together have this rate at a size near it."""
         if self.below is not None and size >= self.below:
             return False
         return self.longest_step_s is None or size * self.items / rate <= self.longest_step_s
@@ -50,17 +50,17 @@ def grid(least: int, most: int) -> list[int]:
 def next_size(
     logs: Mapping[int, Sequence[float]], limits: SizeLimits, without_rate: Collection[int] = ()
 ) -> int | None:
-    """Return the batch size to launch next; None where the search is over.
+    """Return the batch size to launch next; None if the search is over.
 
-    `logs` are the log rates of each size's launches, one size at the least, in the order of first sight; sizes
-    `without_rate` are not tried again. Nothing is tried beyond a size that was slower, nor above the largest one where
-    that is no faster than the others.
+    `logs` are the log rates of the launches by size, at least one, in the order of their first launches. Sizes
+    `without_rate` are not tried again, nor sizes beyond a slower one, nor above the largest if it is no faster than the
+    others.
     """
     best = best_size(logs)
     rates = {size: math.exp(fmean(of)) for size, of in logs.items()}
     others = [rate for size, rate in rates.items() if size != max(rates)]
     rises = rates[max(rates)] > max(others, default=0.0) * (1 + CLIMB)
-    # Both sides of the job's own size first: beyond a rise may lie a cliff that has been passed already.
+    # Both sides of the job's own size come first: its own may lie beyond a peak.
     for center, step in ((next(iter(logs)), STEPS[0]), *((best, step) for step in STEPS)):
         for size in _around(center, step):
             between = any(min(center, size) < known < max(center, size) for known in logs)
@@ -71,14 +71,14 @@ def next_size(
 
 
 def best_size(logs: Mapping[int, Sequence[float]]) -> int:
-    """Return the fastest size of those that were launched: the first one, unless another is faster by CLIMB."""
+    """Return the fastest size launched: the first one, unless another is faster by CLIMB."""
     means = {size: fmean(of) for size, of in logs.items()}
     first, best = next(iter(means)), max(sorted(means), key=lambda size: means[size])
     return best if means[best] > means[first] + CLIMB else first
 
 
 def _around(size: int, step: int) -> list[int]:
-    """Return the size so many places further up in the grid, and the one further down, if there is any."""
+    """Return the sizes `step` places up and down the grid, the latter if there is one."""
     sizes = grid(1, 2 * REACH * size)
     up, down = bisect.bisect_right(sizes, size) + step - 1, bisect.bisect_left(sizes, size) - step
     return [sizes[up], *(sizes[down : down + 1] if down >= 0 else ())]

@@ -14,18 +14,18 @@ from cotenant.suite.variables import Value
 TOO_LARGE = frozenset({"out_of_memory", "host_out_of_memory", "device_out_of_memory", "timeout"})
 """Outcomes that every larger batch would have as well."""
 USUAL_SPREAD, WEIGHT = 0.01, 4
-"""Standard deviation of log rates between equal launches that is assumed beforehand, as if by so many repetitions."""
+"""The prior standard deviation of log rates between equal launches, and the number of repetitions it counts as."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A batch size, and flags with their values beside it; all else is as the job has it."""
+    """A batch size, and further flags with their values; all else is as in the job."""
 
     batch_size: int
     flags: tuple[tuple[str, Value], ...] = ()
 
     def with_flag(self, flag: str, value: Value) -> Setting:
-        """Return the setting with one flag more, or with another value of it."""
+        """Return the setting with one more flag, or with another value of it."""
         return replace(self, flags=(*(pair for pair in self.flags if pair[0] != flag), (flag, value)))
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One launch of a setting: the rate of all tenants together in items a second, or None and why there is none."""
+    """One launch of a setting: the rate of all tenants together in items a second, or None and the outcome."""
 
     setting: Setting
     rate: float | None
@@ -42,11 +42,11 @@ class Trial:
     message: str = ""
     seconds: float = 0.0
     items: float | None = None
-    """Items that all tenants together count in a step; None where nobody says."""
+    """Items that all tenants together count in a step; None if unknown."""
 
     @property
     def too_large(self) -> bool:
-        """Whether its batch did not fit, or could not be stepped through in time."""
+        """Whether its batch did not fit, or its steps took too long."""
         return self.rate is None and self.outcome in TOO_LARGE
 
 
@@ -60,9 +60,9 @@ class StepEstimate:
 
 
 def logs_by_setting(trials: Sequence[Trial]) -> dict[Setting, list[float]]:
-    """Return the logarithms of the rates of each setting, in the order of first sight.
+    """Return the logarithms of the rates by setting, in the order of their first launches.
 
-    A setting of which a launch did not fit has none: one that fits only sometimes is no answer.
+    A setting with a launch that did not fit has none, since it is not reliable.
     """
     refused = {trial.setting for trial in trials if trial.too_large}
     logs: dict[Setting, list[float]] = {}
@@ -73,14 +73,14 @@ def logs_by_setting(trials: Sequence[Trial]) -> dict[Setting, list[float]]:
 
 
 def spread_of(logs: dict[Setting, list[float]]) -> tuple[float | None, int]:
-    """Return the standard deviation between launches of one setting, by all that were repeated, and its freedom."""
+    """Return the standard deviation between equal launches, pooled over repeated settings, and its freedom."""
     squares = sum((each - fmean(of)) ** 2 for of in logs.values() for each in of)
     freedom = sum(len(of) - 1 for of in logs.values())
     return (math.sqrt(squares / freedom) if freedom else None), freedom
 
 
 def assumed_spread(logs: dict[Setting, list[float]]) -> float:
-    """Return the spread that a decision takes for granted: the usual one, corrected by the results so far."""
+    """Return the spread that decisions assume: the usual one, corrected by the results so far."""
     seen, freedom = spread_of(logs)
     squares = WEIGHT * USUAL_SPREAD**2 + freedom * (seen or 0.0) ** 2
     return math.sqrt(squares / (WEIGHT + freedom))
@@ -102,7 +102,7 @@ def estimates(trials: Sequence[Trial]) -> dict[Setting, StepEstimate]:
 def gain(trials: Sequence[Trial], base: Setting, best: Setting) -> StepEstimate | None:
     """Return the rate of `best` over that of `base` with Welch's interval, `n` being the launches of both.
 
-    None where one has no rate.
+    None if one has no rate.
     """
     logs = logs_by_setting(trials)
     if base not in logs or best not in logs:

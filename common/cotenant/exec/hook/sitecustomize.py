@@ -1,5 +1,5 @@
-"""Runs first in each Python process of a tenant of `cotenant exec`: it only waits for torch's optimizers to be
-imported, and lets the next sitecustomize on the path run. Standard library only, Python 3.9 and newer."""
+"""Runs first in each Python process of a tenant of `cotenant exec`: hooks the import of torch's optimizers, then runs
+the next sitecustomize on the path. Standard library only, Python 3.9 and newer."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import os
 import sys
 
 MYPY = False
-if MYPY:  # As typing would take its time to import.
+if MYPY:  # The import of typing would take time.
     from typing import Any
 
-_HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 # pathlib would take its time to import.
+_HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 # The import of pathlib would take time.
 _PACKAGE = os.path.dirname(os.path.dirname(_HERE))  # noqa: PTH120
 _OPTIMIZER, _LOADER = "torch.optim.optimizer", "torch.utils.data.dataloader"
 
 
 class _Watch:
-    """Finds our package for whoever imports it, and says when a module of torch has been imported."""
+    """Makes our package importable in the program, and calls back once a module of torch has been imported."""
 
     def __init__(self) -> None:
         self._awaited = {_OPTIMIZER: _on_optimizer, _LOADER: _on_loader}
@@ -37,7 +37,7 @@ class _Watch:
 
 
 class _Told:
-    """A module's own loader, and a call once it has done its work."""
+    """A module's own loader, followed by a call."""
 
     def __init__(self, loader: Any, call: Any) -> None:
         self._loader, self._call = loader, call
@@ -77,7 +77,7 @@ def _on_optimizer(module: Any) -> None:
     torch, optimizers = sys.modules["torch"], Optimizers(sys.modules["torch"], settings, _rows)
 
     def stepped(optimizer: Any, args: Any, kwargs: Any) -> None:
-        # Dynamo follows this line into the graph, and there it is nothing.
+        # Dynamo traces this function, and would put the count into the graph.
         if torch.compiler.is_compiling():
             return
         optimizers.stepped(optimizer)
