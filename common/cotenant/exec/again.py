@@ -122,7 +122,7 @@ class Again:
             self._take(message.kind, message.fields)
 
     def _take(self, kind: str, fields: dict[str, Any]) -> None:
-        """Pass a message on to the runner, unless it has one of that kind from an earlier start; observations always."""
+        """Pass a message on to the runner; of later starts observations, and kinds that no earlier start sent."""
         if self._runner is None:
             self._runner = Runner(*address())
             self._leaving.callback(self._runner.close)

@@ -1,4 +1,4 @@
-"""A job is a job file's entry, launched as equal tenants; it becomes cells, and a cell the arguments of a command."""
+"""Jobs and their cells: a job, an entry of a job file, becomes cells, and a cell the arguments of a command."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _NODES = "--nodes"
 BATCH_SIZE = "BATCH_SIZE"
 PLAIN = "fp32"
 ON_PROCESSORS = ("fp32", "bf16")
-"""Precisions in which a processor trains at a speed worth measuring."""
+"""Precisions in which processors train fast enough to be worth measuring."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One entry of a job file, launched or named in a mix, in one of its precisions where that is an axis.
+    """One entry of a job file, launched or named in a mix, in one of its precisions if that is an axis.
 
-    Its texts still name variables. `stem` is the start of its files' names; `family` is the entry's own name
-    where precision is an axis, else empty.
-    `tuned`: its arguments were searched for on a machine (`cotenant tune`).
+    Its texts still hold variables. `stem` is the start of its files' names; `family` is the entry's own name if
+    precision is an axis, else empty.
+    `tuned`: its arguments come from a search on a machine (`cotenant tune`).
     """
 
     name: str
@@ -39,12 +39,12 @@ class Job:
     family: str = ""
     tuned: bool = False
     foreign: Foreign | None = None
-    """The program of `exec`, in the place of command and arguments."""
+    """The program of `exec`, which replaces command and arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobCell:
-    """A job with one value per argument; the `index`-th, from 1, `of` as many."""
+    """A job with one value per argument; cell number `index`, from 1, `of` all of them."""
 
     job: Job
     index: int
@@ -53,18 +53,18 @@ class JobCell:
 
     @property
     def label(self) -> str:
-        """The start of its files' names: the job's stem, and `.c<index>` where there are several cells."""
+        """The start of its files' names: the job's stem, with `.c<index>` if there are several cells."""
         stem = self.job.stem or self.job.name
         return stem if self.of == 1 else f"{stem}.c{self.index}"
 
     @property
     def devices(self) -> int:
-        """The number that `--devices` names; 0, which is all there are, where it names none."""
+        """The value of `--devices`; by default 0, which stands for all devices."""
         return self._number(_DEVICES)
 
     @property
     def nodes(self) -> int:
-        """The number that `--nodes` names; 0, which is all there are, where it names none."""
+        """The value of `--nodes`; by default 0, which stands for all nodes."""
         return self._number(_NODES)
 
     def _number(self, flag: str) -> int:
@@ -88,11 +88,11 @@ def labels_of(job: Job) -> tuple[str, ...]:
 
 
 SWEEPING = "image_classification/scaling/"
-"""Where the benchmark lies whose `--devices 0` means every number of devices in turn, as in the reference suite."""
+"""The path of the benchmark whose `--devices 0` means every number of devices in turn, as in the reference suite."""
 
 
 def swept(job: Job, devices: int) -> Job:
-    """Return the job of SWEEPING with a cell for each of 1 to `devices`, where it asks for 0; others unchanged."""
+    """Return the job of SWEEPING with a cell for each of 1 to `devices` in place of 0; other jobs unchanged."""
     args = dict(job.args)
     if job.group != "all" or SWEEPING not in job.cmd or [str(value) for value in args.get(_DEVICES, ())] != ["0"]:
         return job
@@ -100,9 +100,9 @@ def swept(job: Job, devices: int) -> Job:
 
 
 def over_devices(chosen: Sequence[Job], jobs: Sequence[Job], devices: int) -> tuple[Job, ...]:
-    """Return the chosen jobs as one model over so many devices each: those that own the machine, and twins of others.
+    """Return the chosen jobs as one model over `devices` devices each: those that own the machine, and twins of others.
 
-    The twin of `bert_fp32` is `bert_all_fp32` among `jobs`. Who has none is left out.
+    The twin of `bert_fp32` is `bert_all_fp32` among `jobs`. A job without one is left out.
     """
     twins = {(job.family or job.name, _precision_axis(job)): job for job in jobs if job.group == "all"}
     whole = [
@@ -120,10 +120,10 @@ def _precision_axis(job: Job) -> object:
 
 
 def fitting(job: Job, devices: int) -> tuple[JobCell, ...]:
-    """Return the cells that ask for no more than so many devices, labelled as among all of them.
+    """Return the cells that ask for at most `devices` devices, with their labels among all cells.
 
-    Of a job of the group `student`, whose tenants have a share of the devices each, and of one where no cell fits,
-    all are returned: the benchmark itself says what it lacks.
+    All are returned for a job of the group `student`, whose tenants share the devices, and for one without a cell that
+    fits: the benchmark itself reports the lack.
     """
     cells = expand(job)
     if job.group == "student":
@@ -134,7 +134,7 @@ def fitting(job: Job, devices: int) -> tuple[JobCell, ...]:
 def without_unsupported(jobs: Sequence[Job], has_devices: bool) -> tuple[Job, ...]:
     """Return the jobs without those cells of the axis `--precision` that a host without devices cannot train.
 
-    Of an axis of which no other cell is chosen all are returned: the benchmark itself names the precision it lacks.
+    If no other cell of an axis is chosen, all are returned: the benchmark itself reports the precision that it lacks.
     """
     if has_devices:
         return tuple(jobs)
@@ -147,29 +147,29 @@ def _of_processors(job: Job) -> bool:
 
 
 def precision_of(cell: JobCell, extra: Sequence[str] = ()) -> str:
-    """Return the precision of `--precision`, in `extra` or else in the cell; fp32 where it stands in neither."""
+    """Return the value of `--precision` in `extra`, else in the cell; fp32 if both lack it."""
     return value_behind(_unexpanded(cell, extra), PRECISION, usual=PLAIN)
 
 
 def asks_for_sizes(cell: JobCell) -> bool:
-    """Tell whether the job leaves its batch size to the table of sizes: one of its arguments names $BATCH_SIZE."""
+    """Return whether the job takes its batch size from the table of sizes: an argument names $BATCH_SIZE."""
     return BATCH_SIZE in named_variables(cell, ())
 
 
 def with_arguments(cell: JobCell, args: Sequence[tuple[str, Value]]) -> JobCell:
-    """Return the cell with these arguments behind its others, in the place of its own of the same flags."""
+    """Return the cell with these arguments added at the end, replacing its own of the same flags."""
     flags = {flag for flag, _ in args}
     return replace(cell, args=(*(pair for pair in cell.args if pair[0] not in flags), *args))
 
 
 DETERMINISTIC = "--deterministic"
 CHALLENGE = ".challenge"
-"""Follows a job's name in that of its launches in front of a buyer."""
+"""Ends the job name of launches that a buyer challenges."""
 _UNCHALLENGED = ("--data", "--compile", "--graph", "--cached-batch")
 
 
 def why_unchallenged(cell: JobCell, extra: Sequence[str]) -> str:
-    """Return why a cell cannot be launched in front of a buyer, as far as that is seen here; "" where it can."""
+    """Return why a cell cannot be launched for a buyer's challenge, as far as its words tell; "" if it can."""
     if cell.job.group != "student":
         return "it is one launch for the whole machine"
     named = [flag for flag in _UNCHALLENGED if flag in map(flag_name, filter(is_flag, _unexpanded(cell, extra)))]
@@ -177,7 +177,7 @@ def why_unchallenged(cell: JobCell, extra: Sequence[str]) -> str:
 
 
 def challenged(cell: JobCell) -> JobCell:
-    """Return the cell as a job of its own whose losses can be had again bit for bit."""
+    """Return the cell as a job of its own whose losses can be reproduced bit for bit."""
     job = replace(cell.job, name=cell.label, stem=cell.label + CHALLENGE)
     return JobCell(job, 1, 1, with_arguments(cell, [(DETERMINISTIC, "")]).args)
 
@@ -188,9 +188,9 @@ def arguments(
     """Return the words after the command: the cell's own, then `extra`, then `--seed`.
 
     A flag in `extra` replaces the same flag of the cell with all its values; the rest of `extra` is added.
-    Every word is expanded by itself, so a variable's value never becomes two arguments. `--seed` comes last,
-    where it wins in argparse, unless `extra` names one; before a `-s` of `extra`, its other name in our benchmarks,
-    which may mean anything in others. Only words behind a `--` in `extra` stay behind it: flags have no meaning there.
+    Every word is expanded by itself, so a variable's value never becomes two arguments. `--seed` comes last, where it
+    wins in argparse, unless `extra` names it. It comes before a `-s` of `extra`, which is its short name in our
+    benchmarks, and may mean anything in others. Words behind a `--` in `extra` stay last, as no flag may follow them.
     """
     return [expand_variables(word, variables) for word in _unexpanded(cell, extra, seed)]
 

@@ -1,4 +1,4 @@
-"""Text to the entries of its JSON list, each with its place. Stricter than `json`: no NaN, no key twice."""
+"""Decodes a text to the entries of its JSON list, with their places. Stricter than `json`: no NaN, no key twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cotenant.errors import CotenantError
 from cotenant.text import quoted
 
 _WHITE = " \t\n\r"
-# The names that the resolved suite and the records can hold.
+# The integers that the resolved suite and the records can hold.
 _INT_LOW, _INT_HIGH = -(2**63), 2**64 - 1
 
 
@@ -69,7 +69,7 @@ def decode(text: str, source: str) -> tuple[JsonEntry, ...]:
 
 
 def _elements(text: str, start: int, source: str) -> tuple[tuple[JsonEntry, ...], int]:
-    """Decode one by one, so that the place of each is known; also return the position behind the list."""
+    """Decode elements one by one, so that the place of each is known; also return the position after the list."""
     entries: list[JsonEntry] = []
     here = _skip(text, start + 1)
     if text[here : here + 1] == "]":
@@ -130,7 +130,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _int(text: str) -> int:
-    # The length comes first: int() refuses very long texts, and slowly.
+    # The length is checked first, since int() takes long to refuse very long texts.
     if len(text) > 20 or not _INT_LOW <= int(text) <= _INT_HIGH:
         raise CotenantError(f"the number {quoted(text)[1:-1]} needs more than 64 bits.", "Write it as a string.")
     return int(text)

@@ -1,4 +1,4 @@
-"""Duets: two programs that take turns in the same slices: a job file's cell with two sets of further arguments, or two
+"""Duets, two programs that take turns in the same slices: a job file's cell with two sets of arguments, or two
 commands."""
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from cotenant.suite.cells import JobCell
 from cotenant.suite.foreign import ROW
 
 BETWEEN = "---"
-"""Stands between the arguments of A and those of B."""
+"""Separates the arguments of A from those of B."""
 SIDES = "AB"
 USAGE = "As --duet vae -- --batch-size 64 --- --batch-size 128; a side without arguments is the job as it is."
 
 
 @dataclass(frozen=True, slots=True)
 class Duet:
-    """The cell `label` with the further words of A, and with those of B; of `exec` these words are the commands.
+    """The cell `label` with added words for A, and for B; in `exec` the words are the commands themselves.
 
-    Where so many users of A are `merged`, B is one process in their slices together, whose step is one of each of them.
+    If `merged` is above 0, B is one process in the slices of that many users of A, whose step stands for one of each.
     """
 
     label: str
@@ -33,7 +33,7 @@ class Duet:
         return f"{self.label}.{MERGED if self.merged else 'duet'}"
 
     def cell(self, cell: JobCell, side: str) -> JobCell:
-        """Return the cell as the one of a side: its files are called so."""
+        """Return the cell with the name of a side, which its files have."""
         job = replace(cell.job, stem=f"{self.name}.{side}")
         if job.foreign is not None:
             foreign = replace(job.foreign, words=self.sides[SIDES.index(side)])
@@ -49,9 +49,9 @@ def duet_of(label: str, words: Sequence[str]) -> Duet:
 
 
 def words_of_sides(words: Sequence[str], flag: str, usage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words before BETWEEN and behind it, for a flag that compares two.
+    """Return the words before BETWEEN and behind it, for a flag that compares two programs.
 
-    Raises CotenantError where BETWEEN does not stand there once.
+    Raises CotenantError unless BETWEEN is there exactly once.
     """
     if words.count(BETWEEN) != 1:
         number = "no" if BETWEEN not in words else "more than one"

@@ -1,4 +1,4 @@
-"""The fields of one entry of a job file, each checked; an error here does not name its place."""
+"""Reads and checks the fields of one entry of a job file; the caller adds the place to errors."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Args = tuple[tuple[str, tuple[Value, ...]], ...]
 
 PRECISION = "--precision"
 KEYS = ("name", "cmd", "args", "cgroup", "weight", "timeout", "env", "tuned")
-_NAME_BYTES = 100  # file names end at 255, and the stem is not all of one
-_CELLS = 10_000  # weeks of running: a slip of the pen, and an expansion that would fill the memory
+_NAME_BYTES = 100  # file names have at most 255 bytes, and more than the stem in them
+_CELLS = 10_000  # more would run for weeks: a typing error, whose expansion would fill the memory
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def check_keys(
     entry: Mapping[str, object], keys: Sequence[str], needed: Sequence[str], unknown: str, whose: str
 ) -> None:
-    """Raise CotenantError for a key that is none of these, `whose` they are, or a needed one that is missing."""
+    """Raise CotenantError for a key that is none of `keys`, which are `whose`, and for a missing needed one."""
     for key in entry:
         if key not in keys:
             remedy = f"{did_you_mean(key, keys)} {whose} keys are {', '.join(keys)}.".strip()
@@ -36,12 +36,12 @@ def check_keys(
 
 
 def name_of(entry: Mapping[str, object]) -> str:
-    """Return the name, which can stand in a file name."""
+    """Return the name, which has to be valid in a file name."""
     return checked_name(_text(entry, "name"))
 
 
 def checked_name(name: str) -> str:
-    """Return a name as it is. Raises CotenantError where it cannot stand in a file name."""
+    """Return the name unchanged. Raises CotenantError if it is not valid in a file name."""
     if "/" in name or "\\" in name:
         wrong = "holds a slash or a backslash"
     elif not name.isprintable():
@@ -76,7 +76,7 @@ def args_of(entry: Mapping[str, object]) -> Args:
 
 
 def group_of(entry: Mapping[str, object]) -> Group:
-    """Return `student` or `all`; `all` where neither is given, as in the original suite."""
+    """Return `student` or `all`; by default `all`, as in the original suite."""
     group = entry.get("cgroup", "all")
     if group == "student":
         return "student"
@@ -87,7 +87,7 @@ def group_of(entry: Mapping[str, object]) -> Group:
 
 
 def positive_of(entry: Mapping[str, object], key: str) -> float | None:
-    """Return a positive number, or None where the key is missing."""
+    """Return a positive number, or None if the key is missing."""
     if key not in entry:
         return None
     value = entry[key]
@@ -97,7 +97,7 @@ def positive_of(entry: Mapping[str, object], key: str) -> float | None:
 
 
 def tuned_of(entry: Mapping[str, object]) -> bool:
-    """Tell whether the job says how it was tuned."""
+    """Return whether the job says how it was tuned."""
     return bool(_object(entry, "tuned"))
 
 

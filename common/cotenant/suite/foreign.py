@@ -1,4 +1,4 @@
-"""A program that is no benchmark of ours, as a person types it."""
+"""Commands of `exec`: programs that are no benchmarks of ours."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 from cotenant.confidential import words_without
 
 USER = "{user}"
-"""Stands in a word for the number of each copy, from 0."""
+"""Stands in a word for a copy's number, from 0."""
 SUITE = "exec"
 """The suite of all such commands."""
 ROW = "row"
-"""The item of which a program's batches say how many they are."""
+"""The item that is counted by the lengths of a program's batches."""
 _WORD = re.compile(r"\w[\w.-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A command of `exec`, and how it is counted: `item` names what, of which a step is so many `items`.
+    """A command of `exec`, and how it is counted: in units of `item`, `items` of them a step.
 
-    `ready_line` and `count_line` are patterns of its output; a command that does not step is run `runs` times. What is
-    to `finish` is not ended after STOP, and what ends before it is started `again`.
+    `ready_line` and `count_line` are patterns of its output; a command without steps is run `runs` times. With
+    `finish` it is not ended after STOP; with `again` it is restarted if it ends earlier.
     """
 
     words: tuple[str, ...]
@@ -39,7 +39,7 @@ class Foreign:
 
     @property
     def counting(self) -> dict[str, Any]:
-        """The settings that decide which steps are counted, and as how many items."""
+        """The settings that decide which steps are counted, and for how many items."""
         return {name: getattr(self, name) for name in ("item", "items", "ready_line", "count_line", "runs")}
 
     def words_of(self, tenant: int) -> list[str]:
@@ -48,17 +48,17 @@ class Foreign:
 
     @property
     def shown(self) -> str:
-        """The command of all copies, as others may read it."""
+        """The command of all copies, with secrets concealed."""
         return shlex.join(words_without(self.words))
 
     @property
     def arguments(self) -> dict[str, str | float]:
-        """The arguments that are the same in records of equal work: the command, and how many items a step is."""
+        """The arguments that are equal in records of equal work: the command, and the items of a step."""
         return {"program": self.shown} | ({"items_a_step": self.items} if self.items != 1 else {})
 
     @property
     def stem(self) -> str:
-        """The name of a script among the words, else that of the program."""
+        """The name of a script among the words, else of the program."""
         names = [Path(word).name for word in self.words]
         scripts = (Path(name).stem for name in names if name.endswith((".py", ".sh")))
         modules = (module for flag, module in pairwise(names) if flag == "-m")

@@ -1,6 +1,6 @@
-"""Benchmarks that other packages bring: entry points of the group `cotenant.benchmarks`, each a module that is run.
+"""Benchmarks of other packages: entry points of the group `cotenant.benchmarks`, each a module to run.
 
-Nothing of such a package is imported here: that is the tenant's part.
+Such a package is not imported here, only in the tenant.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ GROUP = "cotenant.benchmarks"
 
 
 def installed_benchmarks() -> list[str]:
-    """Return the names of all of them, sorted."""
+    """Return the names of all installed benchmarks, sorted."""
     return sorted({entry.name for entry in _entries()})
 
 
 def installed_program(name: str) -> Path | None:
-    """Return the file of the module that an installed benchmark names; None where none is called so.
+    """Return the file of an installed benchmark's module; None if no benchmark has this name.
 
-    Raises CotenantError where there is no such module, or two packages bring one name.
+    Raises CotenantError if its module is missing, or two packages have a benchmark of this name.
     """
     modules = {entry.module for entry in _entries() if entry.name == name}
     if not modules:
@@ -44,6 +44,6 @@ def installed_program(name: str) -> Path | None:
 
 
 def _entries() -> EntryPoints:
-    from importlib.metadata import entry_points  # a suite of commands that lie beside it needs no package
+    from importlib.metadata import entry_points  # not needed by a suite whose commands lie beside it
 
     return entry_points(group=GROUP)

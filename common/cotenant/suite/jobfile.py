@@ -25,7 +25,7 @@ from cotenant.text import quoted
 class Suite:
     """The contents of one job file; `name` is the stem of `path`, which is absolute.
 
-    `neighbours` are jobs of ours that stand in its mixes only.
+    `neighbours` are jobs of known pressure that run only in its mixes.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Suite:
 
     @property
     def entries(self) -> tuple[Job | Mix, ...]:
-        """All that can be launched: the jobs, then the mixes."""
+        """The jobs, then the mixes."""
         return (*self.jobs, *self.mixes)
 
 
@@ -61,14 +61,14 @@ def load(path: Path) -> Suite:
 
 
 ALIASES = {"fast": "baselines", "16go": "16gb"}
-"""The reference suite's names of profiles, and ours of the same jobs."""
+"""The reference suite's names of profiles, and our names of the same jobs."""
 
 
 def resolve_path(text: str, base_dirs: Sequence[Path]) -> Path:
-    """Return the file that `--jobs` names: a path, else a profile, else a suite, of the first of `base_dirs`; or what
-    another name of it stands for.
+    """Return the file that `--jobs` names: a path, else a profile, else a suite, in the first of `base_dirs` that has
+    it; ALIASES count as names.
 
-    Raises CotenantError with the profiles there are.
+    Raises CotenantError with the existing profiles.
     """
     path = Path(text)
     if text and _stands(path) == "file":
@@ -88,7 +88,7 @@ def resolve_path(text: str, base_dirs: Sequence[Path]) -> Path:
 
 
 def _stands(path: Path) -> Literal["file", "directory", "nothing"]:
-    """Tell the kind of `path`. A place that may not be looked at counts as a file: reading it says why."""
+    """Return the kind of `path`. A path without permission counts as a file, so that reading it raises the error."""
     try:
         if not path.exists():
             return "nothing"
@@ -120,7 +120,7 @@ def _read(path: Path) -> str:
 
 
 def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix | Sense, ...]:
-    """Return the mix, the pairs, the curves or the job of an entry; where its `--precision` is a list, a job for each
+    """Return the mix, the pairs, the curves or the job of an entry; if its `--precision` is a list, a job for each
     precision."""
     raw = entry.value
     if not isinstance(raw, dict):
@@ -135,7 +135,7 @@ def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix | Sense, ...]:
 
 
 def _jobs(raw: dict[str, Any]) -> tuple[Job, ...]:
-    """Return the job of an entry; where its `--precision` is a list, one for each, named `<name>_<precision>`."""
+    """Return the job of an entry; if its `--precision` is a list, one for each, named `<name>_<precision>`."""
     fields.check_keys(raw, fields.KEYS, ("name", "cmd"), "unknown", "A job's")
     job = Job(
         name=fields.name_of(raw),
@@ -181,7 +181,7 @@ def _with_stems(jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 
 def _check_labels(jobs: Sequence[Job]) -> None:
-    """Refuse a job that is called like another, or like a cell of one: both would write the same files."""
+    """Refuse a job with the name of another job or of its cell: both would write the same files."""
     stems = {job.stem for job in jobs}
     if len(stems) < len(jobs):
         twice = next(job.stem for job in jobs if [other.stem for other in jobs].count(job.stem) > 1)
@@ -201,8 +201,8 @@ def select(
 ) -> tuple[Entry, ...]:
     """Return the jobs and mixes that `names` choose (all without any), less those of `excludes`, in the file's order.
 
-    Each text is a name, a stem or a family, a glob over them, or several of these behind commas; in `names` also the
-    start of one, which `say` is told. Raises CotenantError where one of them matches no job, or no job is left.
+    Each text is a comma list of names, stems, families, or globs over them. In `names` it may also hold the start of a
+    name, of which `say` is told. Raises CotenantError if a pattern matches no job, or no job is left.
     """
     meant = [_whole_names(jobs, text, say) for text in names]
     wanted = _matched(jobs, "--name", meant) if names else set(range(len(jobs)))
@@ -225,11 +225,11 @@ def check_one_class(jobs: Sequence[Job]) -> None:
 
 
 LEAST_START = 3
-"""Letters of a name that may stand for it."""
+"""The least letters of a name that may stand for it."""
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether a pattern is this name, or a glob that fits it."""
+    """Whether a pattern is this name, or a glob that matches it."""
     return name == pattern or fnmatchcase(name, pattern)
 
 
@@ -247,7 +247,7 @@ def _matched(jobs: Sequence[Job | Mix], flag: str, texts: Sequence[str]) -> set[
 
 
 def _whole_names(jobs: Sequence[Job | Mix], text: str, say: Callable[[str], object]) -> str:
-    """Return the text with each word that only begins one job's name, or family, replaced by that; `say` which."""
+    """Return the text with each start of a single job's name, or family, completed; `say` which."""
     words = _patterns(jobs, text)
     titles = list(dict.fromkeys((job.family if isinstance(job, Job) else "") or job.stem or job.name for job in jobs))
     for place, word in enumerate(words):
@@ -260,14 +260,14 @@ def _whole_names(jobs: Sequence[Job | Mix], text: str, say: Callable[[str], obje
 
 
 def _patterns(jobs: Sequence[Job | Mix], text: str) -> list[str]:
-    """Split at commas, unless a job is called exactly so; an empty text is a pattern that matches nothing."""
+    """Split a text at commas, unless it is the name of a job; an empty text is a pattern that matches nothing."""
     if text in _titles(jobs):
         return [text]
     return [piece.strip() for piece in text.split(",") if piece.strip()] or [text]
 
 
 def _titles(jobs: Sequence[Job | Mix]) -> list[str]:
-    """Names, stems and families, each once."""
+    """Return names, stems and families, each once."""
     return list(dict.fromkeys(title for job in jobs for title in (job.name, job.stem, job.family) if title))
 
 
@@ -276,14 +276,14 @@ def _listed(jobs: Sequence[Job | Mix]) -> str:
 
 
 def shipped_suites() -> list[str]:
-    """Return the names that `--jobs` takes for the files that come with us."""
+    """Return the names that `--jobs` takes for shipped files."""
     return sorted([path.stem for path in (CHECKOUT / "profiles").glob("*.json")] + ["baselines"])
 
 
 def shipped_jobs() -> list[str]:
-    """Return the names of the jobs of these files, each once, those of the reference suite first.
+    """Return the names of all jobs in shipped files, each once, those of the reference suite first.
 
-    A file that is wrong, as one that is being written, has none here: running it says why.
+    An invalid file, as one that is being written, is left out: to run it shows the error.
     """
     places = [CHECKOUT / "baselines.json", *sorted((CHECKOUT / "profiles").glob("*.json"))]
     return list(dict.fromkeys(name for place in places for name in _names_in(place)))

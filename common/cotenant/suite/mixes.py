@@ -18,10 +18,10 @@ JOINED = "+"
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """A launch whose tenant i runs the i-th of `labels`, cells of the same job file; these repeat round the tenants.
+    """A launch whose tenant i runs label i modulo the number of `labels`, which are cells of one job file.
 
-    Of `pairs` two meet at a time, without any all are beside each other. A mix of two tenants, or of such pairs, that
-    an entry or a flag makes has the name of that as `family`, else it is empty.
+    With `pairs` two tenants run at a time, else all run beside each other. A mix of two tenants, or of pairs, has as
+    `family` the name of the entry or flag that made it, else "".
     """
 
     name: str
@@ -36,7 +36,7 @@ class Mix:
 
     @property
     def apart(self) -> tuple[Mix, ...]:
-        """Its pairs as launches of their own."""
+        """The pairs as launches of their own."""
         labels = [(self.labels[first], self.labels[second]) for first, second in self.pairs]
         return tuple(Mix(JOINED.join(pair), pair, self.timeout_s, self.family) for pair in labels)
 
@@ -46,7 +46,7 @@ class Mix:
 
 
 def mix_of(entry: Mapping[str, object]) -> Mix:
-    """Return the mix of an entry of a job file, its cells not yet looked up. Raises CotenantError."""
+    """Return the mix of a job file's entry, whose cells are not yet looked up. Raises CotenantError."""
     check_keys_of(entry, KEYS)
     if entry.get("cgroup", "student") != "student":
         raise CotenantError("'cgroup' of a mix is 'student': its users have a slice each.", "Leave it out.")
@@ -54,9 +54,9 @@ def mix_of(entry: Mapping[str, object]) -> Mix:
 
 
 def pairs_of(entry: Mapping[str, object]) -> Mix:
-    """Return every pair of different jobs of an entry of a job file: a job beside itself is the job's own entry.
+    """Return every pair of different jobs of a job file's entry; a job beside itself is the job's own entry.
 
-    Raises CotenantError, its cells not yet looked up.
+    The cells are not yet looked up. Raises CotenantError.
     """
     check_keys_of(entry, ("name", "pairs", "timeout"))
     name, timeout_s = name_of(entry), positive_of(entry, "timeout")
@@ -67,9 +67,9 @@ def pairs_of(entry: Mapping[str, object]) -> Mix:
 
 
 def _paired(name: str, labels: tuple[str, ...], timeout_s: float | None, family: str, itself: bool) -> Mix:
-    """Return the pairs of these cells, each beside `itself` where that is wanted: then it is there twice.
+    """Return the pairs of these cells, if `itself` also each cell beside itself.
 
-    Raises CotenantError for cells whose names make none for a pair.
+    Raises CotenantError if the cells' names give a pair no valid name.
     """
     count = len(labels)
     own = [(at, count + at) for at in range(count)] if itself else []
@@ -81,12 +81,12 @@ def _paired(name: str, labels: tuple[str, ...], timeout_s: float | None, family:
 
 
 def check_keys_of(entry: Mapping[str, object], keys: Sequence[str]) -> None:
-    """Raise CotenantError for a key that an entry without `cmd` does not have, and without a name."""
+    """Raise CotenantError for a key that an entry without `cmd` cannot have, and for a missing name."""
     check_keys(entry, keys, ("name",), f"an entry with '{keys[1]}' has no", "Its")
 
 
 def texts_of(entry: Mapping[str, object], key: str, example: str = '["convnet", "wlm"]') -> list[str]:
-    """Return the texts of a list in an entry. Raises CotenantError where it is none, or empty."""
+    """Return the texts of a list in an entry. Raises CotenantError for any other value, and for an empty list."""
     value = entry[key]
     if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
         raise CotenantError(f"'{key}' is {kind(value)}.", f"It is a list of texts: {example}.")
@@ -105,13 +105,13 @@ def mix_named(text: str) -> Mix:
 
 
 def pairs_named(text: str) -> Mix:
-    """Return every pair of the cells of `--pairs a,b,c`, each cell beside itself included. Raises CotenantError."""
+    """Return every pair of the cells of `--pairs a,b,c`, also each cell beside itself. Raises CotenantError."""
     return _paired("pairs", tuple(dict.fromkeys(labels_named(text, "--pairs"))), None, "--pairs", itself=True)
 
 
 def check_mixes(jobs: Sequence[Job], mixes: Iterable[Mix]) -> None:
-    """Raise CotenantError for a mix with a label that is no cell of these jobs, of a cell that owns the machine, or
-    with a name that is taken."""
+    """Raise CotenantError for a mix with a label that is no cell of these jobs, a cell that owns the machine, or a name
+    in use."""
     labels = {job: labels_of(job) for job in jobs}
     cells = {label: job.group for job, of_job in labels.items() for label in of_job}
     several = {job.stem: of_job for job, of_job in labels.items() if len(of_job) > 1}
@@ -120,7 +120,7 @@ def check_mixes(jobs: Sequence[Job], mixes: Iterable[Mix]) -> None:
         if mix.name in names or mix.name in cells or mix.name in several:
             raise CotenantError(f"{quoted(mix.name)} is the name of a mix and of another entry.", "Rename one.")
         names.add(mix.name)
-        # A name that was made of the jobs' is no help to who typed the jobs.
+        # A name made from the jobs' names does not help a person who typed these.
         where = "" if mix.family or mix.name == JOINED.join(mix.labels) else f"mix {quoted(mix.name)}: "
         for label in mix.labels:
             if label in several:
@@ -137,7 +137,7 @@ def check_mixes(jobs: Sequence[Job], mixes: Iterable[Mix]) -> None:
 
 
 def labels_named(text: str, flag: str) -> list[str]:
-    """Return the names of a comma list. Raises CotenantError for none."""
+    """Return the names of a comma list. Raises CotenantError for an empty one."""
     labels = [label.strip() for label in text.split(",") if label.strip()]
     if not labels:
         raise CotenantError(f"{flag} names no job.", f"As {flag} convnet,wlm.")

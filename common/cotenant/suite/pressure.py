@@ -1,5 +1,5 @@
 """Neighbours of known pressure: `--pressure dram:25,50` as jobs of ours, one for each level, and their pairs with
-others: what a job keeps beside each, and what each keeps beside the job."""
+other jobs, which measure the shares that both keep."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USUAL_LEVELS = (25, 50, 75, 100)
 FULL = 100
 PREFIX = "pressure_"
 LAUNCHED = ("memory",)
-"""Resources that a neighbour takes also while it is held still: what they cost is seen in launches without it."""
+"""Resources that a neighbour occupies even while it is stopped: a job's rate alone needs launches without it."""
 KEYS = ("name", "sense", "pressure", "timeout")
 
 
@@ -32,20 +32,20 @@ class Sense:
 
 
 def level_of(label: str) -> tuple[str, int] | None:
-    """Return resource and level of a neighbour of known pressure, by its name; None of any other job."""
+    """Return resource and level of a neighbour of known pressure, by its name; None for any other job."""
     found = re.fullmatch(f"{PREFIX}({'|'.join(RESOURCES)})_([0-9]+)", label)
     return None if found is None else (found[1], int(found[2]))
 
 
 def pressable(devices: int) -> tuple[str, ...]:
-    """Return the resources that two tenants of a host with so many devices share: of several each has its own."""
+    """Return the resources that two tenants of a host with `devices` devices share: of several each has its own."""
     return OF_HOSTS + (OF_DEVICES if devices == 1 else (PCIE,) if devices else ())
 
 
 def why_unpressed(labels: Iterable[str], devices: Sequence[Collection[object]], in_memory: bool) -> str:
-    """Return why a neighbour among these cells would press on nothing that others have; "" where it would.
+    """Return why a neighbour among these cells would press on no resource of the others; "" if it would.
 
-    `devices` are those of each tenant. `in_memory`: temporary files lie there.
+    `devices` are those of each tenant. `in_memory`: temporary files are in memory.
     """
     resources = {known[0] for label in labels if (known := level_of(label)) is not None}
     if "disk" in resources and in_memory:
@@ -60,9 +60,9 @@ def why_unpressed(labels: Iterable[str], devices: Sequence[Collection[object]], 
 
 
 def neighbours(text: str) -> tuple[Job, ...]:
-    """Return the jobs of `RESOURCE` or `RESOURCE:LEVELS`, by rising level; level 0 is a neighbour at rest, and none.
+    """Return the jobs of `RESOURCE` or `RESOURCE:LEVELS`, by rising level, without level 0, a neighbour at rest.
 
-    Raises CotenantError for what is no resource or no levels.
+    Raises CotenantError for an unknown resource, and for invalid levels.
     """
     resource, _, rest = text.partition(":")
     if resource not in RESOURCES:
@@ -75,7 +75,7 @@ def neighbours(text: str) -> tuple[Job, ...]:
 
 
 def pressed(labels: Iterable[str], resources: Iterable[str], family: str, timeout_s: float | None = None) -> Sense:
-    """Return every cell beside each level of each of the `resources`: pairs, a mix for each resource."""
+    """Return every cell beside each level of each of `resources`, as pairs in a mix for each resource."""
     cells = tuple(dict.fromkeys(labels))
     mixes: list[Mix] = []
     every: dict[Job, None] = {}
@@ -92,12 +92,12 @@ def pressed(labels: Iterable[str], resources: Iterable[str], family: str, timeou
 
 
 def sense_named(text: str, resources: Sequence[str]) -> Sense:
-    """Return the pairs of `--sense a,b` on `resources`. Raises CotenantError for no name, or no full level."""
+    """Return the pairs of `--sense a,b` on `resources`. Raises CotenantError without a name, or a full level."""
     return _in_full(pressed(labels_named(text, "--sense"), resources, "--sense"))
 
 
 def sense_of(entry: Mapping[str, object]) -> Sense:
-    """Return the pairs of an entry of a job file, its cells not yet looked up. Raises CotenantError."""
+    """Return the pairs of a job file's entry, whose cells are not yet looked up. Raises CotenantError."""
     check_keys_of(entry, KEYS)
     labels, resources = texts_of(entry, "sense"), [*OF_HOSTS]
     if "pressure" in entry:
@@ -107,7 +107,7 @@ def sense_of(entry: Mapping[str, object]) -> Sense:
 
 
 def _in_full(sense: Sense) -> Sense:
-    """Return it. Raises CotenantError for a resource without the level at which jobs are told apart."""
+    """Return `sense` unchanged. Raises CotenantError for a resource without the full level, which compares jobs."""
     levels = dict(known for job in sense.neighbours if (known := level_of(job.name)) is not None)
     for resource, highest in levels.items():
         if highest != FULL:

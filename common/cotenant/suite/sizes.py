@@ -1,6 +1,6 @@
 """Batch sizes by memory class: the value of `$BATCH_SIZE` for a job, a precision and the memory that a tenant has.
 
-They stand in one data file, batch_sizes.toml, a table per job and a line per precision:
+They are in one data file, batch_sizes.toml, with a table per job and a line per precision:
 
     [resnet50]
     fp32 = { cpu = 2, 16gb = 128, 32gb = 296 }
@@ -10,8 +10,8 @@ They stand in one data file, batch_sizes.toml, a table per job and a line per pr
     [devices."NVIDIA GeForce RTX 2080 Ti".resnet50]
     fp32 = 88
 
-`args` are further arguments of a class. A class that a line lacks has the sizes of the next smaller one there;
-`cpu` is nobody's smaller one. tf32 without a line has fp32's, fp16 has bf16's: as many bytes.
+`args` are further arguments of a class. A class that a line lacks has the sizes of the next smaller class in it, but
+never those of `cpu`. Without a line of its own tf32 has fp32's and fp16 bf16's, whose values have as many bytes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from cotenant.suite.variables import Value
 
 FILE = "batch_sizes.toml"
 WHOLE = "_all"
-"""Follows a job's name in that of its twin, which trains one model over all devices: it has the job's sizes."""
+"""Ends the name of a job's twin, which trains one model over all devices with the job's sizes."""
 _GIB = 1 << 30
 _KEPT_BACK = 0.9
-"""Drivers keep some of the memory: a card of 16 GB shows 15 GiB at the least."""
+"""The least part of a device's memory that its driver leaves: a card of 16 GB shows at least 15 GiB."""
 _AS_LARGE = {"tf32": "fp32", "fp16": "bf16"}
 _DEVICES, _ARGS = "devices", "args"
 
@@ -39,9 +39,9 @@ Table = Mapping[str, Any]
 
 
 def memory_class(memory_bytes: int | None) -> str | None:
-    """Return the largest class that so much memory of a device holds: `cpu` without one (None).
+    """Return the largest class that fits a device's memory; `cpu` without a device (None).
 
-    None where it is less than the smallest class.
+    None for less memory than the smallest class.
     """
     if memory_bytes is None:
         return CPU
@@ -67,10 +67,10 @@ class SizeTable:
     devices: Mapping[str, Mapping[str, Mapping[str, int]]]
 
     def size_of(self, family: str, precision: str, memory_class: str, device: str = "") -> Size | None:
-        """Return the size of a job in a precision and a class; None where the file has none so small.
+        """Return the size of a job in a precision and a class; None if the file has none for so small a class.
 
-        `device` is the model of a device that a tenant has to itself, as its driver calls it: its own line wins.
-        Raises CotenantError, with the line to add, where the file does not know the job or the precision.
+        `device` is the driver's model name of a device that a tenant has to itself: a line for it takes precedence.
+        Raises CotenantError, with the line to add, if the file lacks the job or the precision.
         """
         if family not in self.families and family.removesuffix(WHOLE) in self.families:
             family = family.removesuffix(WHOLE)
@@ -94,7 +94,7 @@ class SizeTable:
 
 
 def _of_precision(table: Table, precision: str) -> Any:
-    """Return the entry of a precision, else of the one whose values are as large."""
+    """Return the entry of a precision, else of the one with equally large values."""
     return table.get(precision) or table.get(_AS_LARGE.get(precision, ""))
 
 

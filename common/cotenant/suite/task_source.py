@@ -27,7 +27,7 @@ class TaskSource:
 
 
 def task_of(command: Path) -> Path | None:
-    """Return the file of the benchmark that a command starts: itself, or the main.py that a script names beside it."""
+    """Return the benchmark's file that a command starts: the command, or the main.py that a script names beside it."""
     if command.suffix == ".py":
         return command if b"cotenant.bench" in _content(command) else None
     task = command.with_name("main.py")
@@ -35,7 +35,7 @@ def task_of(command: Path) -> Path | None:
 
 
 def version_of(task: Path) -> str:
-    """Return a hash over the Python files beside a benchmark and the layers that they import: changed work is seen."""
+    """Return a hash over the Python files beside a benchmark and the layers they import, to detect changed work."""
     files = sorted(task.parent.glob("*.py"))
     layers, new = set[Path](), {layer for file in files for layer in _layers(file)}
     while new:
@@ -61,13 +61,13 @@ def shipped_versions() -> dict[str, str]:
 
 
 def task_name(task: Path) -> str:
-    """Return a benchmark's file as others know it: below `tasks`; one that lies elsewhere by its name alone."""
+    """Return the path of a benchmark's file below `tasks`; if it is elsewhere, its name only."""
     tasks = CHECKOUT / "tasks"
     return str(task.resolve().relative_to(tasks)) if task.resolve().is_relative_to(tasks) else task.name
 
 
 def source_of(task: Path) -> TaskSource:
-    """Return the statements of a benchmark's file about it; none where that is no Python."""
+    """Return a benchmark's own description from its file; empty if that is not Python."""
     if (module := _module(task)) is None:
         return TaskSource()
     paragraph = (ast.get_docstring(module) or "").partition("\n\n")[0]
@@ -102,7 +102,7 @@ def _items(module: ast.Module) -> Iterator[str]:
 
 
 def _module(path: Path) -> ast.Module | None:
-    """Return the statements of a file; None where they are no Python."""
+    """Return the syntax tree of a file; None if it is not Python."""
     try:
         return ast.parse(_content(path))
     except (SyntaxError, ValueError):

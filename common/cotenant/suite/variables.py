@@ -1,6 +1,6 @@
-"""The words of a command line: how a value becomes words, which are flags, and the variables they name.
+"""The words of a command line: made from values, told apart from flags, and expanded by variables.
 
-No shell takes part.
+No shell is involved.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ VARIABLES: tuple[str, ...] = (
     "BATCH_SIZE",
 )
 
-# After a dollar: another one, a name, a name in braces, or nothing that means anything.
+# After a dollar: another one, a name, a name in braces, or anything else, which is an error.
 _DOLLAR = re.compile(r"\$(?:(?P<dollar>\$)|(?P<name>[A-Za-z_]\w*)|\{(?P<braced>[^}]*)\}|)", re.ASCII)
 
 
@@ -51,7 +51,7 @@ def names_in(text: str) -> set[str]:
 
 
 def check_variables(text: str) -> None:
-    """Raise CotenantError where `text` could not be expanded: a stray dollar, or a name not in VARIABLES."""
+    """Raise CotenantError if `text` cannot be expanded: for a stray dollar, or a name not in VARIABLES."""
     for name in sorted(names_in(text)):
         _check_known(name, text, VARIABLES)
 
@@ -114,7 +114,7 @@ def words(value: Value) -> list[str]:
 
 
 def is_flag(word: str) -> bool:
-    """Tell whether this is a flag: it starts with a dash and is neither a lone `-` nor a negative number."""
+    """Return whether a word is a flag: it starts with a dash and is neither `-` nor a negative number."""
     if not word.startswith("-") or word == "-":
         return False
     try:
@@ -130,7 +130,7 @@ def flag_name(word: str) -> str:
 
 
 def value_behind(line: Sequence[str], *flags: str, usual: str = "") -> str:
-    """Return the value that stands last behind one of a flag's names, also behind its `=`; `usual` without one."""
+    """Return the last value behind one of a flag's names, also after `=`; `usual` without one."""
     value = usual
     for word, following in pairwise((*line, "")):
         name, attached, rest = word.partition("=")

@@ -46,7 +46,7 @@ class Space:
 
     @property
     def most_launches(self) -> int:
-        """The launches of a search at most; each knob with a faster value takes two to four more."""
+        """The launches of a search, as a rule at most; a knob with a faster value takes two to four more."""
         values = sum(len(knob.values) for knob in self.knobs)
         return (LAUNCHES if self.sized else 1) + values + (REFINEMENT if self.sized and self.knobs else 0) + 2 * FRESH
 
@@ -70,7 +70,7 @@ class Search:
 
     @property
     def gain(self) -> StepEstimate | None:
-        """The leader's rate over that of the job's own setting, from the launches after the choice; None before these."""
+        """The leader's rate over that of the job's own setting, from the launches after the choice; None before."""
         base = self.space.base
         return None if self._searched is None else gain(self.trials[self._searched :], base, self.leader)
 
@@ -134,7 +134,7 @@ class Search:
         return next_size(logs, limits, without_rate)
 
     def _items_of_each(self) -> float:
-        """Return the items that all tenants together count in a step, per unit of batch size; by default one a tenant."""
+        """Return the items of all tenants together in a step per unit of batch size; by default one a tenant."""
         known = (trial.items / trial.setting.batch_size for trial in self.trials if trial.items is not None)
         return next(known, float(self.space.tenants))
 

@@ -60,7 +60,7 @@ def next_size(
     rates = {size: math.exp(fmean(of)) for size, of in logs.items()}
     others = [rate for size, rate in rates.items() if size != max(rates)]
     rises = rates[max(rates)] > max(others, default=0.0) * (1 + CLIMB)
-    # Both sides of the job's own size come first: its own may lie beyond a peak.
+    # Both sides of the job's own size come first: it may lie beyond a peak.
     for center, step in ((next(iter(logs)), STEPS[0]), *((best, step) for step in STEPS)):
         for size in _around(center, step):
             between = any(min(center, size) < known < max(center, size) for known in logs)
