@@ -90,7 +90,7 @@ def suite_of(entries: Sequence[Entry], runs: bool) -> SuiteProgress | None:
         if isinstance(entry, Launched) and entry.finished:
             labels.add(entry.label)
         elif isinstance(entry, Started) and not entry.resumed:
-            labels.clear()  # Launches before the suite was begun anew do not count as done.
+            labels.clear()  # Launches before the suite began again do not count as done.
     has_ended = isinstance(last, Ended)
     return SuiteProgress(
         suite=start.suite,

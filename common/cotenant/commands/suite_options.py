@@ -291,7 +291,7 @@ def _baseline(given: argparse.Namespace, mixes: Sequence[Mix]) -> BaselineKind:
 
 
 def _is_bare(given: argparse.Namespace, machine: Machine) -> bool:
-    """Whether no flag chooses jobs, users, nodes or a budget, and there is no device: such a run has a fixed time."""
+    """Whether no flag chooses jobs, users, nodes or a budget, and there is no device: such a run gets a time limit."""
     said = (given.jobs, given.users, given.budget, given.nnodes, given.mix, given.pairs, given.sense, given.pressure)
     return not machine.accelerators and not any(said) and not given.free_for_all
 

@@ -44,7 +44,7 @@ BINDING = {
 
 
 def capacity_sentences(found: Carried, active: float | None = None) -> list[str]:
-    """Return the answer: how many users, each one's share, the share with one more user, and the neighbours assumed."""
+    """Return the answer: how many users, each one's share, the share with one more, and the result beside pressure."""
     if not found.settled:
         return [_no_answer(found)]
     users, label = found.users, found.label

@@ -1,4 +1,4 @@
-"""Duets: is B slower than A? A row for each launch in which two programs took turns, and its verdict in a sentence."""
+"""Duets, which judge whether B is slower than A: a row for each launch by turns, and its verdict in a sentence."""
 
 from __future__ import annotations
 

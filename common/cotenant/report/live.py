@@ -49,7 +49,7 @@ class Drawing:
             self.lost = True
 
     def draw(self, line: Text | None = None) -> None:
-        """Draw the region anew, or print a line above it."""
+        """Redraw the region, or print a line above it."""
         if self.lost:
             return
         try:

@@ -27,9 +27,9 @@ Course = tuple[str, str, list[list[Meter]]]
 
 
 def courses(records: Rows) -> list[Course]:
-    """Return the quantities sampled in two launches and more, of hosts and of the devices that trained.
+    """Return the quantities of hosts, and of devices that trained, that were sampled in at least two launches.
 
-    The records of one launch hold the same samples, of all devices of the machine.
+    All records of a launch hold the same samples, those of all devices.
     """
     hosts: dict[str, dict[tuple[str, str, str, int], dict[tuple[str, str], Meter]]] = defaultdict(dict)
     for row, record in again(records.by("start_time")):

@@ -3,7 +3,7 @@
     score = BF (2 PM + ST + 5 PG)
 
 BF: failures pass (1 or 0). PM: share of jobs with perf >= perf_tgt. ST: share with sd / mean <= sd_tgt. PG: geometric
-mean of perf = mean / target. Jobs that are held against an efficiency (`scaling`) are left out of PG.
+mean of perf = mean / target. Jobs whose target is an efficiency (`scaling`) are left out of PG.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def _intervals(job: JobSummary) -> str:
 
 
 def _memory(launch: Rows, name: str) -> Picture | None:
-    """Return the most that each tenant's slice held against its limit; None where either is not known of one."""
+    """Return each slice's peak memory against its limit; None unless both are known for all tenants."""
     held: dict[str, tuple[float, float]] = {}
     for _, record in again(launch):
         isolation, tenant = mapping_of(record.fields.get("isolation")), record.fields.get("tenant")

@@ -103,7 +103,7 @@ PASTED = {
     "not_enforced": "sudo ./cgroup_setup.sh",
     **dict.fromkeys(OF_HOST, "{again}"),
 }
-"""The command that mends a finding; `{again}`, which launches its jobs anew, suffices if the host was the cause."""
+"""The command that mends a finding; `{again}`, which launches its jobs again, suffices if the host was the cause."""
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
 """Most further sentences of a rule below its worst one."""
@@ -155,7 +155,7 @@ def _command(finding: ReportedFinding, names: Sequence[str]) -> str:
 
 
 def _again(suites: Sequence[str], names: Sequence[str]) -> str:
-    """Return the command that launches jobs of one job file anew, "" for those of several files, and of a mix.
+    """Return the command that launches jobs of one job file again, "" for those of several files, and of a mix.
 
     Jobs of `exec` have none, either, since they are in no job file.
     """

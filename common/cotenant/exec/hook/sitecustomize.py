@@ -85,7 +85,7 @@ def _on_optimizer(module: Any) -> None:
     def stepped_before_2_3(optimizer: Any, args: Any, kwargs: Any) -> None:
         optimizers.stepped(optimizer)
 
-    # torch.compiler came with 2.1, and what it tells with 2.3; by its version, as torch is not wholly imported yet.
+    # torch.compiler tells this from 2.3 on. The version is compared, as torch is not wholly imported yet.
     version = [int(part) for part in str(torch.__version__).split(".")[:2] if part.isdecimal()]
     module.register_optimizer_step_post_hook(stepped_before_2_3 if version < [2, 3] else stepped)
 
