@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A vendor's benchmark with the source that a buyer asks for, in a harness that CHEAT says how to change."""
+"""A vendor's benchmark with the source that the buyer demands, in a harness with the cheat that CHEAT names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main(how: str) -> None:
 
 
 def leave_a_step_out(_: type[Benchmark]) -> None:
-    """Make a step less in each piece, and say its loss twice."""
+    """Train one step fewer in each piece, and report the last loss twice."""
     make = Pieces.make
 
     def one_less(pieces: Pieces, nonce: bytes, number: int) -> Made:
@@ -42,12 +42,12 @@ def leave_a_step_out(_: type[Benchmark]) -> None:
 
 
 def be_late(_: type[Benchmark]) -> None:
-    """Interrupt the work of one piece."""
+    """Sleep before one piece."""
     before_answers(lambda buyer: time.sleep(LATE_S) if buyer.answers == LATE_PIECE else None)
 
 
 def take_turns(_: type[Benchmark]) -> None:
-    """Let the second tenant begin when the first has done all its pieces, and the first rest until the second has."""
+    """Let the second tenant begin after the first one's last piece; the first then waits for the second one's last."""
     pieces = int(os.environ["PIECES"])
     first, second = Path(os.environ["TURNS"], "first"), Path(os.environ["TURNS"], "second")
 
@@ -64,13 +64,13 @@ def take_turns(_: type[Benchmark]) -> None:
 
 
 def train_another_loss(benchmark: type[Benchmark]) -> None:
-    """Take a loss for half of what it is."""
+    """Halve the loss of every step."""
     step = benchmark.step
     benchmark.step = lambda *given: step(*given) / 2
 
 
 def before_answers(act: Callable[[Any], None]) -> None:
-    """Do something when a nonce has come, and before its piece is made; after GO alone."""
+    """Call `act` between the arrival of each nonce and the work on its piece, only after GO."""
     answer = Prover._answer
 
     def later(prover: Prover, nonce: bytes, number: int) -> Any:
@@ -94,5 +94,5 @@ CHEATS: dict[str, Callable[[type[Benchmark]], None]] = {
 }
 
 if __name__ == "__main__":
-    # Without a buyer it is the benchmark.
+    # Without a buyer the benchmark runs unchanged.
     main(os.environ["CHEAT"] if BUYER_VARIABLE in os.environ else "")

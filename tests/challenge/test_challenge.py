@@ -1,4 +1,4 @@
-"""A challenge over the loopback: honest tenants pass, and what cheats is refused with its reason."""
+"""A challenge over the loopback: honest tenants pass, and each cheat is refused with its reason."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_honest_tenants_pass_and_their_floor_is_their_rate(honest: Transcript) -
     found = verdict(honest)
     assert found.reasons == ()
     assert (found.exact, found.replayed) == (True, 4)
-    # One of them may have answered a piece more, which took no time.
+    # A tenant may have answered one piece more, which takes no time on this clock.
     assert found.floors == pytest.approx([chain_items / PIECES for chain_items in items_of(honest)], rel=0.01)
     assert 119 < found.floor < 145
     assert found.floor == sum(found.floors)
@@ -82,7 +82,7 @@ def test_honest_tenants_pass_and_their_floor_is_their_rate(honest: Transcript) -
 
 
 def test_what_is_printed_has_the_claim_of_every_tenant(honest: Transcript) -> None:
-    """So one that trains something smaller than the first is seen."""
+    """So a reader sees a tenant that trains something smaller than the first."""
     first, second = honest.chains
     smaller = replace(second, join=replace(second.join, words=("--width", "1\x1b[2J")))
     lines = _lines(replace(honest, chains=[first, smaller]))
@@ -91,7 +91,7 @@ def test_what_is_printed_has_the_claim_of_every_tenant(honest: Transcript) -> No
 
 
 def in_turn(vendor: Vendor) -> Callable[[int, int], None]:
-    """Return what lets the second tenant wait until the first has answered all."""
+    """Return a `before` that holds the second tenant back until the first has answered all its pieces."""
     first, second = threading.Event(), threading.Event()
 
     def wait(tenant: int, index: int) -> None:
@@ -155,7 +155,7 @@ def edited(transcript: Transcript, tenant: int = 0, index: int = 1, **fields: An
 
 
 def differently(transcript: Transcript, scale: float, tolerance: float = 1e-3) -> Transcript:
-    """Return the transcript with replays on another device, whose losses differ by a factor."""
+    """Return the transcript with replays on another device, whose losses are `scale` times as high."""
     made = []
     for replay in transcript.replays:
         losses = struct.unpack(f"<{NUMBER}d", replay.losses)
@@ -245,7 +245,7 @@ def test_nonsense_is_refused_and_an_honest_launch_still_passes() -> None:
 
 
 def test_who_has_no_token_is_refused_and_uses_up_no_launch() -> None:
-    """Nor does a part of a launch that leaves; the token stands in no transcript."""
+    """A single tenant that joins and leaves uses up none either; no transcript holds the token."""
     vendor = Vendor(token="secret")
     with listening(vendor.clock, token="secret") as (port, kept):
         for token in ("", "guess", "s\xe9cret"):

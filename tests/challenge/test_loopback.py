@@ -1,4 +1,4 @@
-"""A buyer and vendors as they are typed, over the loopback: real benchmarks in processes, replayed in others."""
+"""A buyer and vendors as commands over the loopback: real benchmarks in processes, replayed in others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["loose"]
 RUN = [sys.executable, str(ROOT / "run.py")]
 LIMIT_S = 500
 LAUNCHES = 3
-"""How often the floor is compared with the rate at most: other work on this machine moves both, and not alike."""
+"""The most launches until floor and rate agree: other work on this machine moves the two differently."""
 HONEST = "honest"
 CHEATS = {
     "skipped": r"the losses agree up to step 1998, and the next is \S+, not \S+: a step before it was left out",
@@ -31,7 +31,7 @@ CHEATS = {
     "in-turn": r"All users worked in \d+% of the time of each: at least 90% are needed\.",
     "changed": r"the loss of its first step is \S+, and \S+ by replay\.",
 }
-"""What each cheat of cheat.py is refused with."""
+"""A pattern of the buyer's reason to refuse each cheat of cheat.py."""
 PIECES = 6
 
 
@@ -63,7 +63,7 @@ def test_an_honest_vendor_passes_and_its_floor_is_within_a_tenth_of_its_rate(loo
     for path in sold:
         transcript = read(path.read_bytes())
         assert verdict(transcript).exact, verdict(transcript).reasons
-        # What the challenge costs, whatever else runs here: input, saved state and digests of each piece.
+        # The rest is the cost of the challenge itself: input, saved state and digests of each piece.
         assert 0.9 <= inside(transcript, path.parent) <= 1
     assert "judged anew" in said(loose, "verify", bought[0])
     assert 0.9 <= shares[-1] <= 1.1, shares
@@ -73,7 +73,7 @@ def test_an_honest_vendor_passes_and_its_floor_is_within_a_tenth_of_its_rate(loo
 
 
 def inside(transcript: Transcript, output: Path) -> float:
-    """Return what part of the buyer's time a tenant's own clock has in observations, of the tenant with the least."""
+    """Return the share of the buyer's time that lies inside a tenant's observations, of the tenant with the least."""
     records = [json.loads(path.read_text()) for path in output.glob("*.challenge.*.json")]
     shares = []
     for record in records:
@@ -86,7 +86,7 @@ def inside(transcript: Transcript, output: Path) -> float:
 
 @pytest.mark.slow
 def test_a_skipped_step_a_late_answer_tenants_in_turn_and_another_loss_are_refused(loose: Suites) -> None:
-    """A real benchmark with the source that the buyer has, in a vendor's own harness: what it answers decides."""
+    """The benchmark's source is the buyer's, and only the vendor's harness cheats: the answers have to show it."""
     args = {"--repeat": PIECES, "--number": 2000, "--skip": 1}
     jobs = [
         {
@@ -120,7 +120,7 @@ def test_a_skipped_step_a_late_answer_tenants_in_turn_and_another_loss_are_refus
 
 @contextmanager
 def listening(suites: Suites, launches: int) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """Give a buyer that ends after so many launches (0: never), and its port; transcripts go to `bought`."""
+    """Yield a buyer that ends after `launches` launches (0: never), and its port; transcripts go to `bought`."""
     heard, bought = suites.folder / "heard", suites.folder / "bought"
     suites.environment["COTENANT_CHALLENGE_TOKEN"] = "known to both"
     line = [*RUN, "challenge", "--listen", "0", "--launches", str(launches), "--outdir", str(bought)]
@@ -132,7 +132,7 @@ def listening(suites: Suites, launches: int) -> Iterator[tuple[subprocess.Popen[
 
 
 def said(suites: Suites, *words: object) -> str:
-    """Run a command, which ends well, and return what it printed."""
+    """Run a command that must end with 0, and return its standard output."""
     line = [*RUN, *map(str, words)]
     ended = subprocess.run(
         line, env=suites.environment, cwd=suites.folder, capture_output=True, text=True, timeout=LIMIT_S, check=False

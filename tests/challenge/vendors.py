@@ -1,4 +1,4 @@
-"""A buyer and vendors in one process: a small deterministic work in the place of training, and a clock of their own."""
+"""A buyer and vendors in one process, with small deterministic work instead of training, and an invented clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENT = Patience(greeting_s=60.0, joining_s=60.0, ready_s=60.0, answer_s=60.0,
 
 
 class Clock:
-    """The buyer's clock, which goes on when somebody works."""
+    """The buyer's clock, which hardly moves but for the time of the tenants' pieces."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -42,7 +42,7 @@ class Clock:
 
 
 def losses_of(seed: int, nonce: bytes, left_out: Sequence[int] = (), scale: float = 1.0) -> tuple[bytes, bytes]:
-    """Return losses of NUMBER steps, of which each depends on the one before, and the digest of what they leave."""
+    """Return the losses of NUMBER steps, each dependent on the one before, and the state after the last."""
     state, losses = hashlib.sha256(seed.to_bytes(8, "big") + nonce).digest(), []
     for step in range(NUMBER):
         losses.append(scale * (1 + state[0] / 256 + state[1] / 65536))
@@ -52,7 +52,7 @@ def losses_of(seed: int, nonce: bytes, left_out: Sequence[int] = (), scale: floa
 
 
 def replays(chain: Chain, indices: Sequence[int], **differences: Any) -> list[Replay]:
-    """Make pieces again, honestly, but for what a test wants to be different."""
+    """Replay pieces honestly, except for the fields in `differences`."""
     made = []
     for index in indices:
         losses, weights = losses_of(chain.seed, chain.exchanges[index].nonce)
@@ -80,10 +80,10 @@ def join(tenant: int, tenants: int = 2, **other: Any) -> Join:
 
 @dataclass
 class Vendor:
-    """Two tenants that answer in step, each in a thread. `before` a piece and `answer` are what cheaters change.
+    """Two tenants that answer in step, each in a thread. Cheats replace `before`, called before a piece, and `answer`.
 
-    A piece beyond PIECES takes no time, and waits until the other has answered its own: a busy machine must not make
-    many of them, beside which each honest one would be late.
+    A piece beyond PIECES takes no time, and waits until the other tenant has answered its PIECES: a busy machine could
+    otherwise make many of these, and beside them each honest piece would look late.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -127,7 +127,7 @@ class Vendor:
 
 @contextmanager
 def listening(clock: Clock, **options: Any) -> Iterator[tuple[int, list[Transcript]]]:
-    """Give the port of a buyer that ends after one launch, and the transcripts that it has kept at its end."""
+    """Yield the port of a buyer that ends after one launch, and a list that holds its transcripts at its end."""
     kept: list[Transcript] = []
     ports: queue.Queue[int] = queue.Queue()
     replayer, token = options.pop("replayer", replays), options.pop("token", "")
@@ -140,7 +140,7 @@ def listening(clock: Clock, **options: Any) -> Iterator[tuple[int, list[Transcri
 
 
 def challenged(vendor: Vendor, **options: Any) -> Transcript:
-    """Let a vendor be challenged, and return the transcript as the vendor gets it: the same that the buyer has."""
+    """Challenge a vendor, and return the transcript that it receives, which must equal the buyer's."""
     with listening(vendor.clock, **options) as (port, kept):
         vendor.run(port)
         content, _ = Buyer(f"127.0.0.1:{port}").transcript("one", lambda: False)

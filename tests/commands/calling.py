@@ -19,7 +19,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 def call(capsys: Capture, *words: object) -> tuple[int, str, str]:
-    """Return a command's exit status, and what it prints on standard output and on standard error."""
+    """Return a command's exit status, its standard output and its standard error."""
     capsys.readouterr()
     status = main(list(map(str, words)))
     return status, *capsys.readouterr()
@@ -33,7 +33,7 @@ def refusal(deed: Callable[..., object], *words: Any, **more: Any) -> str:
 
 
 def check_refusals(capsys: Capture, command: str, sentences: Mapping[str, str | Iterable[str]], *more: object) -> None:
-    """Assert of each line of words behind `command ... more` that it ends with 2 and one sentence with these texts."""
+    """Assert for each line of words that `command more LINE` ends with 2 and one sentence with the line's texts."""
     for line, texts in sentences.items():
         status, said, errors = call(capsys, *command.split(), *more, *shlex.split(line))
         assert (status, said) == (2, ""), line
@@ -44,7 +44,7 @@ def check_refusals(capsys: Capture, command: str, sentences: Mapping[str, str | 
 
 
 def write(directory: Path, records: Iterable[Record]) -> Path:
-    """Write records where a suite would have."""
+    """Write records under the names that a suite gives them."""
     directory.mkdir(parents=True, exist_ok=True)
     for one in records:
         write_record(directory, one, datetime.fromisoformat(one.start_time))

@@ -1,4 +1,4 @@
-"""A place for suites, from which nothing may be left, and a lock that no other suite of this machine holds."""
+"""A place for suites, which must leave no process or cgroup, and a lock that no other suite of this machine holds."""
 
 from pathlib import Path
 
@@ -13,19 +13,19 @@ __all__ = ["loose", "own_cache", "own_lock", "v1"]
 
 @pytest.fixture(autouse=True)
 def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run in this process is refused before all else while another suite runs."""
+    """Take a lock of the test's own: while a real suite holds the machine's, a run in this process is refused."""
     monkeypatch.setenv("COTENANT_LOCK", str(tmp_path / "lock"))
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What benchmarks answered in other tests is not known, and nothing is kept for the person who tests."""
+    """Begin with an empty cache of benchmarks' answers, apart from the cache of the person who tests."""
     monkeypatch.setattr(answer_cache, "cache_place", lambda: tmp_path / "cache")
 
 
 @pytest.fixture
 def here(loose: Suites, monkeypatch: pytest.MonkeyPatch) -> Suites:
-    """The place for suites as this process' own."""
+    """Give this process the working directory and the environment of the place for suites."""
     monkeypatch.chdir(loose.folder)
     for name, value in loose.environment.items():
         monkeypatch.setenv(name, value)

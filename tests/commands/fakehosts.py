@@ -1,4 +1,4 @@
-"""cgroup_setup.sh, a host that is only files, and a stand-in for sudo that writes down what it is asked for."""
+"""cgroup_setup.sh on a host that is only files, with a stand-in for sudo that writes down its command lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cgroup_setup(*words: str, host: Path | None = None, **env: str) -> subproces
 
 
 class FakeHost:
-    """Files where a kernel would have them, below `root`."""
+    """A directory, `root`, with files where a kernel has them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -28,7 +28,7 @@ class FakeHost:
         self.mounts: list[str] = []
         self.asked = root.with_suffix(".asked")
         (root / "proc/self").mkdir(parents=True)
-        # What writes into files here does so; what needs root or systemd is only noted.
+        # Commands that write files below `root` are run; those that need root or systemd are only noted.
         line = f'echo "$@" >> {self.asked}; case $1 in tee | mkdir | rm | rmdir) exec "$@" ;; esac'
         self.sudo = str(script(root.with_suffix(".sudo"), line))
 
@@ -57,17 +57,17 @@ class FakeHost:
         (self.root / "run/systemd/system").mkdir(parents=True)
 
     def setup(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-        """Run the script for nobody, with the stand-in as its sudo unless `env` says otherwise."""
+        """Run the script for the user `nobody`, with the stand-in as its sudo unless `env` says otherwise."""
         done = cgroup_setup("--user", "nobody", *words, host=self.root, **{"SUDO": self.sudo} | env)
         done.stdout = done.stdout.replace(self.sudo, "sudo").replace(f"{self.root}", "")
         done.stderr = done.stderr.replace(self.sudo, "sudo").replace(f"{self.root}", "")
         return done
 
     def requests(self) -> list[str]:
-        """What the stand-in was asked for."""
+        """Return the command lines that the stand-in was given."""
         return self.asked.read_text().replace(f"{self.root}", "").splitlines() if self.asked.exists() else []
 
     def files(self) -> dict[str, str | None]:
-        """Every path of the host, with a file's text."""
+        """Map each path of the host to its text, a directory's to None."""
         paths = sorted(self.root.rglob("*"))
         return {str(path.relative_to(self.root)): path.read_text() if path.is_file() else None for path in paths}

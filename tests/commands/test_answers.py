@@ -1,7 +1,7 @@
-"""What a wrong usage is answered, whole: read the golden files before you keep a change of them.
+"""The whole answer to each wrong usage: read the golden files before you keep a change of them.
 
-Each answer says what was wrong and what to do, right at first reading. The files hold the command lines as well: add
-one, and `GOLDEN=write` its answer.
+Each answer names the mistake and its remedy so clearly that one reading is enough. The files hold the command lines as
+well: add one, and `GOLDEN=write` adds its answer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def check_answers(path: Path, place: Path, capsys: Capture) -> None:
-    """Type each command line of a golden file while another suite runs: none waits for it, or leaves anything."""
+    """Call each command line of a golden file while another suite runs: none waits for that suite or leaves a file."""
     parts = []
     with SuiteLock(place / "lock"):
         for line in path.read_text().splitlines():

@@ -1,4 +1,4 @@
-"""`capacity`: what it refuses before anything starts, and the real runner on processors of known capacity."""
+"""`capacity`: calls that it refuses before anything starts, and the real runner on processors of known capacity."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def finds(suites: Suites, *flags: object, limit_s: float) -> subprocess.Complete
 @pytest.mark.slow
 @pytest.mark.v1
 def test_tenants_of_one_thread_are_as_many_as_processors_have_turns(v1: Suites) -> None:
-    """Each keeps 2 / K of what it has alone: four keep at least 0.42, five do not. Other work makes it fewer."""
+    """Each of K users keeps 2 / K of its rate alone: four keep at least 0.42, five do not. Other work allows fewer."""
     jobs = v1.jobs([job("sums.py", "--repeat", 8, name="sums")])
     ended = finds(v1, "--jobs", jobs, "--keep", 0.42, "--budget", "4m", "--json", limit_s=600)
     (found,) = json.loads(ended.stdout)["answers"]

@@ -1,4 +1,4 @@
-"""cgroup_setup.sh on invented hosts: what it says it would do, what it asks sudo for, and that twice is as once."""
+"""cgroup_setup.sh on invented hosts: its announced steps, its calls of sudo, and a second call, which changes nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def host(tmp_path: Path) -> FakeHost:
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_what_is_said_is_what_is_done(name: str, host: FakeHost) -> None:
-    """A dry run says every step and does none; nothing privileged happens but what was said."""
+    """A dry run prints every step and does none; a real run calls sudo only for the printed steps."""
     make, words = HOSTS[name]
     make(host)
     before = host.files()
@@ -43,7 +43,7 @@ def test_what_is_said_is_what_is_done(name: str, host: FakeHost) -> None:
     assert did.stdout == would.stdout.replace("would: ", "done: ")
     asked = host.requests()
     assert {line.split()[0] for line in asked} <= PRIVILEGED
-    # What is piped into tee stands behind the pipe.
+    # Where words are piped into `sudo tee`, the request begins behind the pipe.
     assert asked == [line.rpartition("sudo ")[2] for line in did.stdout.splitlines() if line.startswith("done: ")]
 
 
@@ -76,7 +76,7 @@ def test_controllers_that_the_kernel_lacks_are_named(host: FakeHost) -> None:
 
 
 def test_a_wanted_controller_that_the_kernel_refuses_is_named_and_takes_no_other_with_it(host: FakeHost) -> None:
-    """As it refuses cpu where a real-time process lives outside of the root cgroup."""
+    """A kernel refuses cpu while a real-time process lives outside of the root cgroup."""
     host.v2()
     picky = script(
         host.root.with_suffix(".picky"),

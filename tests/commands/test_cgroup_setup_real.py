@@ -23,7 +23,7 @@ pytestmark = pytest.mark.v1
 
 
 def nobody() -> pwd.struct_passwd:
-    """Return a user of the system's that nobody logs in as; two runs of these tests at once take two of them."""
+    """Return a system account that nobody logs in to; two runs of these tests at once take different ones."""
     mounts = cgroup_mounts().v1.values()
     free = [
         user
@@ -39,7 +39,7 @@ LOGIN, BASE = NOBODY.pw_name, f"cotenant.{NOBODY.pw_name}"
 
 @pytest.fixture
 def bases(v1_mounts: dict[str, Path]) -> Iterator[list[Path]]:
-    """Where the user's directories belong; they are not there before, and gone afterwards."""
+    """Yield the paths of the user's directories, which must not exist before or after the test."""
     places = [mount / BASE for mount in v1_mounts.values()]
     assert not any(place.exists() for place in places)
     yield places
@@ -54,13 +54,13 @@ def test_the_user_gets_the_directories_once_and_remove_takes_them(
     assert {place.stat().st_uid for place in bases} == {NOBODY.pw_uid}
     assert {oct(place.stat().st_mode & 0o7777) for place in bases} == {"0o755"}
     assert {path.stat().st_uid for place in bases for path in place.iterdir()} == {0}
-    for name in ("cpuset.cpus", "cpuset.mems"):  # else it would admit no process
+    for name in ("cpuset.cpus", "cpuset.mems"):  # an empty cpuset admits no process
         top = v1_mounts["cpuset"]
         assert (top / BASE / name).read_text() == (top / name).read_text() != "\n"
     again = cgroup_setup("--user", LOGIN).stdout
     assert again.count("kept: ") == len(bases)
     assert "done: " not in again
-    for place in bases:  # what a dead run has left
+    for place in bases:  # leftovers of a dead run
         (place / "4194303-1-1/t0").mkdir(parents=True)
     removed = cgroup_setup("--remove", "--user", LOGIN)
     assert removed.returncode == 0
@@ -103,7 +103,7 @@ def test_that_user_runs_a_suite_in_slices(bases: list[Path]) -> None:
         os.chown(folder / "tmp", NOBODY.pw_uid, NOBODY.pw_gid)
         suites = Suites(folder, folder / "tmp", BASE, "v1")
         jobs = suites.jobs([job("rogue.py", "--at", "hello", "--do", "shut")])
-        # The checkout or the interpreter may lie in root's home: reading is not what is tested here.
+        # The checkout or the interpreter may lie in root's home: the user may read everything.
         user = f"setpriv --reuid {NOBODY.pw_uid} --regid {NOBODY.pw_gid} --clear-groups"
         reading = "--inh-caps +dac_read_search --ambient-caps +dac_read_search"
         line = [*user.split(), *reading.split(), sys.executable, str(ROOT / "run.py"), "--jobs", str(jobs)]
@@ -121,7 +121,7 @@ def test_that_user_runs_a_suite_in_slices(bases: list[Path]) -> None:
             for what in ("processors", "nodes", "memory_bytes"):
                 assert isolation["read_back"][what] == isolation["planned"][what]
         assert suites.processes() == []
-        # Also what a tenant has closed to its own user.
+        # Also the directory that a tenant has made read-only.
         assert suites.directories() == []
     assert {place.stat().st_uid for place in bases} == {NOBODY.pw_uid}
     assert not [path for place in bases for path in place.iterdir() if path.is_dir()]

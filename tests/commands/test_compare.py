@@ -20,7 +20,7 @@ FACTORS = (1.0, 1.004, 0.996, 1.002, 0.998)
 
 
 def place(directory: Path, slower: float = 1.0, factors: tuple[float, ...] = FACTORS, **fields: Any) -> Path:
-    """Write launches of two tenants each, `slower` times as slow; those of each directory have a day of their own."""
+    """Write launches of two tenants each, `slower` times as slow, on a day that follows from the directory's name."""
     directory.mkdir(exist_ok=True)
     day = NOON + timedelta(days=ord(directory.name[0]))
     for uid, factor in enumerate(factors):
@@ -192,7 +192,7 @@ def test_noise_is_of_equal_launches(a: Path, tmp_path: Path, capsys: Capture) ->
 
 
 def asked(directory: Path, *jobs: str) -> None:
-    """Leave what a suite that was asked to run these jobs leaves."""
+    """Write the list of jobs that a suite leaves when it was asked to run these."""
     (directory / "baselines.R0.resolved").write_text(json.dumps([{"name": job, "label": job} for job in jobs]))
 
 

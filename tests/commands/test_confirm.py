@@ -1,4 +1,4 @@
-"""`cotenant compare --confirm` on real launches: what is extreme by chance is not confirmed, what is slower is."""
+"""`cotenant compare --confirm` on real launches: a difference by chance is not confirmed, a slower job is."""
 
 import json
 import shutil
@@ -25,13 +25,13 @@ from tenants.suites import ROOT, Suites, job
 LAUNCHES = 5
 JOB = job(args={"--repeat": 6, "--number": 1})
 MARGIN = 0.5
-"""Wide: a machine busy with other tests is not to decide."""
+"""Wide, so that other tests on the machine do not decide a verdict."""
 
 
 def changed(source: Path, place: Path, times: float = 1.0, cell: str = "*", **fields: Any) -> Path:
-    """Make other launches of records: those of the cell with their rates so many times as high, and other fields.
+    """Copy records as launches of another day; those of `cell` get `times` their rate, and `fields`.
 
-    Without the journal, which knows what their launches wrote.
+    The journal is left out: its hashes are those of the original files.
     """
     shutil.copytree(source, place, ignore=shutil.ignore_patterns(FILE))
     for path in place.glob(f"*.{cell}.R*.D*.json"):
@@ -46,7 +46,7 @@ def changed(source: Path, place: Path, times: float = 1.0, cell: str = "*", **fi
 
 
 def launched(suites: Suites, jobs: list[dict[str, Any]], place: Path) -> Path:
-    """Run the jobs once, and let their records stand for five launches that differ a little."""
+    """Run the jobs once, and copy their records into five launches that differ a little."""
     assert suites.run(jobs, "--users", 1, "--outdir", place).returncode == 0
     for path in list(place.glob("*.R0.D*.json")):
         record = json.loads(path.read_text())
@@ -83,7 +83,7 @@ def compare(loose: Suites) -> Compare:
 
 
 def test_what_is_slower_is_confirmed_by_new_launches_of_it_alone(loose: Suites, compare: Compare) -> None:
-    """A cell of a job runs under its own name, and its neighbour not at all."""
+    """The slower cell runs under its own name; the job's other cell does not run."""
     cells = [job(args={"--repeat": 6, "--number": [1, 2]})]
     b = launched(loose, cells, loose.output)
     ended = compare(changed(b, loose.folder / "a", times=10, cell="job.c2"), b, jobs=cells)
@@ -97,7 +97,7 @@ def test_what_is_slower_is_confirmed_by_new_launches_of_it_alone(loose: Suites, 
 
 @dataclass(frozen=True)
 class FakeOptions:
-    """As much of a suite's options as launching again changes."""
+    """The options of a suite that a new launch changes."""
 
     paths: RunPaths
     jobs: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class FakeOptions:
 
 
 def test_sides_take_turns_and_each_launches_as_often_as_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one that begins changes from turn to turn; B had one launch more, and other numbers."""
+    """The sides begin by turns; B had one launch more, and other repetition numbers."""
     ran = []
 
     class FakeSuite:
@@ -157,7 +157,7 @@ def test_a_launch_that_fails_again_is_no_passing(loose: Suites, measured: Path, 
 
 def test_what_is_the_same_or_cannot_confirm_is_not_run(here: Suites, measured: Path, capsys: Capture) -> None:
     def refused(*given: Any, jobs: Any = None) -> str:
-        """Also while another suite runs."""
+        """Return the refusal, which another running suite does not delay."""
         with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
             status, said, errors = call(capsys, *words(here, *given, jobs=jobs))
         assert (status, said) == (2, "")

@@ -1,4 +1,4 @@
-"""Whatever stands in the files, every command ends with 0 or with a sentence, and what is no record is named.
+"""Whatever stands in the files, every command ends with 0 or with a sentence, and names each file that is no record.
 
 The slow tier has more than 10,000 examples, the fast one some dozens.
 """
@@ -83,7 +83,7 @@ WORDS = [
 
 
 def said_by(words: list[str], place: Path) -> tuple[int, str, str]:
-    """Run a command; what it prints has to be UTF-8."""
+    """Run a command, whose output has to be UTF-8."""
     out, errors = (
         io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=how) for how in ("strict", "backslashreplace")
     )
@@ -97,7 +97,7 @@ def said_by(words: list[str], place: Path) -> tuple[int, str, str]:
 
 
 def check(place: Path, words: list[str]) -> None:
-    """Run a command on a place, and ask that each file of it was read, or is named with a reason."""
+    """Run a command on a place, and assert that each file there was read, or is named with a reason."""
     status, said, errors = said_by(words, place)
     assert status in (0, 2), words
     assert "Traceback" not in errors
@@ -119,7 +119,7 @@ def examples(fast: int, slow: int) -> Any:
 
 
 def explore(count: int, strategy: st.SearchStrategy[Any], of: Callable[[Path, Any], None]) -> None:
-    """Call `of` with a new directory and so many examples."""
+    """Call `of` with `count` examples, each with a new directory."""
 
     @settings(max_examples=count, suppress_health_check=list(HealthCheck), database=None)
     @given(strategy)
@@ -132,7 +132,7 @@ def explore(count: int, strategy: st.SearchStrategy[Any], of: Callable[[Path, An
 
 @st.composite
 def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """Bytes with a few places overwritten, cut out, doubled, or cut off."""
+    """Return the content with a few places overwritten or cut out, or with its end cut off."""
     found = bytearray(content)
     for _ in range(draw(st.integers(0, 3))):
         at, length = draw(st.integers(0, len(found))), draw(st.integers(0, 60))
@@ -145,7 +145,7 @@ def damaged(draw: st.DrawFn, content: bytes) -> bytes:
 
 @st.composite
 def odd_trees(draw: st.DrawFn) -> list[Any]:
-    """Some records with odd values anywhere in them."""
+    """Return some records with odd values anywhere in them."""
     trees = [json.loads(draw(st.sampled_from(WHOLE))) for _ in range(draw(st.integers(1, 4)))]
     for tree in trees:
         for _ in range(draw(st.integers(0, 3))):
@@ -183,7 +183,7 @@ def test_odd_values(count: int) -> None:
 
 @examples(12, 2500)
 def test_damaged_exports(count: int) -> None:
-    """The first line is whole: a file that says nowhere what it is cannot be known for an export."""
+    """The first line stays whole: nothing else tells that the file is an export."""
 
     def of(directory: Path, example: tuple[list[bytes], list[str]]) -> None:
         lines, words = example

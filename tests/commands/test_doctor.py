@@ -1,4 +1,4 @@
-"""`doctor` as a person calls it: what it prints, what it returns, and that a suite says the same."""
+"""`doctor` as a person calls it: its output, its exit status, and a suite that gives the same findings."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from tenants.suites import ROOT, Suites, job, script
 
 @pytest.fixture
 def examine(here: Suites, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Callable[..., tuple[int, Any]]:
-    """A call of `doctor` without its self-test, which has tests of its own: its exit status, and what it prints."""
+    """Return a function that calls `doctor` without its self-test (tested elsewhere) for its exit status and output."""
     monkeypatch.setenv("NO_COLOR", "1")
 
     def run(jobs: list[dict[str, Any]], *flags: object) -> tuple[int, Any]:

@@ -1,4 +1,4 @@
-"""Ctrl-C and a closing terminal wait until a command is ready for them; it ends with 130, by SIGTERM as well."""
+"""Ctrl-C and a closing terminal wait until a command can handle them; it ends with 130, as by SIGTERM."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ def test_a_signal_before_python_is_up_is_taken_by_the_command() -> None:
 
 
 def blocked_by_run_sh(place: Path, **env: str) -> int:
-    """Return the signals that the Python of run.sh starts with held back, as the kernel's mask of them."""
+    """Return the kernel's mask of the signals that are blocked when run.sh starts Python."""
     (place / "bin").mkdir()
     (place / "bin" / "python").write_text(
         f"#!{sys.executable}\nprint(open('/proc/self/status').read().partition('SigBlk:')[2])\n"
@@ -86,14 +86,14 @@ def test_a_signal_ends_a_command_by_its_cleanup(
 
 
 def test_run_sh_starts_python_also_where_env_cannot_hold_signals_back(tmp_path: Path) -> None:
-    """As that of coreutils 8.30, which ends with 125."""
+    """The env of coreutils 8.30 does not know the flag, and ends with 125."""
     old = script(tmp_path / "old/env", 'case $1 in -*) exit 125 ;; esac; exec "$@"')
     blocked = blocked_by_run_sh(tmp_path, PATH=f"{old.parent}:{os.environ['PATH']}")
     assert not blocked >> (signal.SIGINT - 1) & 1
 
 
 def test_a_closed_terminal_is_an_interruption() -> None:
-    """What is written to a terminal that is gone is EIO."""
+    """A write to a terminal that is gone fails with EIO."""
     ours, theirs = os.openpty()
     line = [sys.executable, "-c", "import sys, time; sys.stdin.read(); from cotenant.__main__ import entry; entry()"]
     with subprocess.Popen([*line, "doctor", "--quick"], stdin=subprocess.PIPE, stdout=theirs, stderr=theirs) as process:

@@ -1,6 +1,6 @@
-"""Every command in a process of its own, as a person starts it: what it shows, and what it imports for that.
+"""Every command in a process of its own, as a person starts it: its output, and the modules that it imports.
 
-Other tests call commands in their own process, where anything may have been imported that a command forgot to.
+Other tests call commands in their own process, where another test may have imported a module that a command forgot.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ TABLE = {
     "completion fish": Shown((r"case 'report:-\*'", r"^complete -c cotenant -c run\.sh "), OF_TABLES),
     "completion bash": Shown((r"report:-\*\).*--html", r"^complete -o default -F _cotenant "), OF_TABLES),
 }
-"""What is typed behind `./run.sh`, with `;` between the lines where one needs the other."""
+"""Words behind `./run.sh`, with `;` between two lines of which the second needs the first."""
 ELSEWHERE = {
     "exec --users 2 -- python train.py": "tests/launch/test_exec.py",
     "exec --duet --users 1 -- python before/train.py --- python train.py": "tests/launch/test_exec.py",
@@ -91,11 +91,11 @@ ELSEWHERE = {
     "challenge --listen 7000": "below",
     "tune --jobs cpu --out tweaked.json": "half an hour: tests/launch/test_tuning.py",
 }
-"""Lines of README that are not typed here as they stand; those that launch are by tests/launch/test_pages.py."""
+"""Lines of README that are not run here as they stand, with the reason; tests/launch/test_pages.py has the launches."""
 
 
 class Place:
-    """A directory with a workspace, and lines that are typed in it."""
+    """A directory with a workspace, in which command lines are run."""
 
     def __init__(self, folder: Path) -> None:
         ours = ("BASE", "DATA_DIRECTORY", "OUTPUT_DIRECTORY")
@@ -106,7 +106,7 @@ class Place:
         self._typed: dict[str, tuple[int, str, set[str]]] = {}
 
     def types(self, line: str) -> tuple[int, str, set[str]]:
-        """Return the exit status of `./run.sh` with these words, what it prints, and what it imports; once a line."""
+        """Return the exit status, the output and the imported modules of `./run.sh LINE`; each line runs once."""
         if line not in self._typed:
             words = [sys.executable, "-c", PROGRAM, str(self._names), str(ROOT / "run.py"), *shlex.split(line)]
             ended = subprocess.run(
@@ -119,7 +119,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """A directory with records that were made, and those of a suite that ran there."""
+    """A directory with invented records, and those of a suite that ran there."""
     place = Place(tmp_path_factory.mktemp("place"))
     make_workplace(place.folder)
     (place.folder / "sums.json").write_text(json.dumps([job("sums.py", "--repeat", 8, name="sums")]))

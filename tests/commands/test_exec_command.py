@@ -1,4 +1,4 @@
-"""`exec`: what it refuses before anything starts."""
+"""`exec`: calls that it refuses before anything starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job file lets a score expect: its records' names, with their weights."""
+"""The records that a score expects of a job file: their names, with weights."""
 
 from __future__ import annotations
 

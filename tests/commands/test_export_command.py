@@ -1,4 +1,4 @@
-"""`cotenant export` as people call it, and reports of what it wrote."""
+"""`cotenant export` as people call it, and reports of the files that it wrote."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_is_written_is_said_and_what_is_no_record_is_named(reports: Path, c
 def test_where_nothing_is_chosen_nothing_is_begun(
     reports: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    """polars makes its file when it comes to it, which may be after ours was taken away."""
+    """polars creates its file late, possibly after our own was removed."""
     monkeypatch.setattr("cotenant.results.exports.WRITERS", {})
     status, _, errors = call(capsys, "export", reports, *words, "--out", reports.parent / "rows.parquet")
     assert status == 2
@@ -58,7 +58,7 @@ def test_where_nothing_is_chosen_nothing_is_begun(
 
 
 def test_what_holds_no_parquet_file_is_refused(reports: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device takes no digest, and of a full disk polars says what it likes. Beside one root alone can write."""
+    """A device keeps no digest, polars words a full disk in its own way, and only root can write beside a device."""
     monkeypatch.setattr("cotenant.commands.export.prepare_directory", pytest.fail)
     for form, sentence in (("parquet", "/dev/full is no regular file"), ("csv", "Nothing can be written to /dev/full")):
         status, _, errors = call(capsys, "export", reports, "--to", form, "--out", "/dev/full")

@@ -1,6 +1,6 @@
-"""Views of records as other programs read them, whole, and as text where tests/report has no golden file of it.
+"""Whole views of records as other programs read them, and as text where tests/report has no golden file of it.
 
-A document is kept as `pprint` shows it: a list of numbers is a line.
+A golden document is in the form of `pprint`, in which a list of numbers is one line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def suite() -> list[Record]:
 
 
 def side(day: int, vae_ms: float, dcgan_ms: float) -> list[Record]:
-    """Five launches of three jobs; of one a tenant is lost."""
+    """Five launches of three jobs, and a sixth of ssd that lost a tenant."""
     began = NOON + timedelta(days=day)
     records = [
         one

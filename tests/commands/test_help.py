@@ -1,4 +1,4 @@
-"""The help of a run: short by default, all of it where that is asked for. Read the golden file before you keep it."""
+"""The help of a run: short by default, whole with --all. Read the golden file before you keep it."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_seconds_and_parameters_are_those_of_the_last_launches(jobs: Path, tmp_p
     write(tmp_path / "output", records)
     ours, cells, *_ = listed(capsys, "--jobs", jobs)
     assert (ours["seconds"], ours["parameters"]) == (21.5, 42)
-    # Of one of its two cells nothing is known.
+    # One of its two cells was never launched.
     assert (cells["seconds"], cells["parameters"]) == (None, None)
     _, said, _ = call(capsys, "list", "--jobs", jobs)
     assert said.splitlines()[1].split()[:6] == ["job", "cells", "item", "parameters", "data", "seconds"]

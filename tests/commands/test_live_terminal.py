@@ -1,4 +1,4 @@
-"""A suite under a pseudo-terminal: what is drawn, and that it is all gone at the end; and none of it elsewhere."""
+"""A suite on a pseudo-terminal: its live view, which is gone at the end, and which is drawn nowhere else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 
 
 class Terminal:
-    """A suite whose standard streams are a terminal of this size, which is its controlling one."""
+    """A suite whose standard streams and controlling terminal are one pseudo-terminal, `width` columns wide."""
 
     def __init__(
         self, suites: Suites, jobs: list[dict[str, object]], *flags: object, width: int = 80, **env: str
@@ -47,7 +47,7 @@ class Terminal:
         os.set_blocking(self.ours, False)
 
     def read(self) -> str:
-        """Return all that was written so far."""
+        """Return all text that was written so far."""
         with contextlib.suppress(BlockingIOError, OSError):
             while data := os.read(self.ours, 65536):
                 self.text += data.decode()
@@ -85,7 +85,7 @@ def test_a_suite_on_a_terminal(loose: Suites, width: int) -> None:
     for words in ("1/2 vae", "entering its slices", "measuring since ", "1 of 2 done"):
         assert words in text
     shown = terminal.shown
-    # Of what was drawn nothing is left, and a line for each launch is: the summary's stand in its file.
+    # Nothing of the live view is left; a line for each launch stays, and the summary's lines stand in its file.
     assert not any(" of 2 done" in line or "measuring since" in line for line in shown)
     assert re.fullmatch(r"1/2 vae  (clean  |suspect) +\d+ s  \S+ \+ \S+ sum/s", lines_of_launches(shown)[0])
     assert re.fullmatch(r"2/2 odd  failed   +\d+ s  -", lines_of_launches(shown)[1])
@@ -126,7 +126,7 @@ def test_a_terminal_that_goes_away_costs_no_record(loose: Suites) -> None:
 
 @pytest.mark.slow
 def test_what_a_terminal_does_not_want(loose: Suites) -> None:
-    """Escapes, colours, and characters that it does not have."""
+    """Escapes on a dumb terminal, colours under NO_COLOR, and characters outside of its encoding."""
     dumb = Terminal(loose, [job()], "--users", 1, TERM="dumb")
     assert dumb.ended() == 0
     assert "\x1b" not in dumb.text

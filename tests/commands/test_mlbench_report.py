@@ -26,7 +26,7 @@ def reports(tmp_path: Path) -> Path:
 
 
 def write_of(place: Path, pace: float, host: str) -> int:
-    """Write the records of a host, and return how many they are."""
+    """Write the records of a host, and return their number."""
     for uid in range(5):
         for job in JOBS:
             write(place / f"output{uid}", launch(job, uid, mean_ms=500 / pace, place={"hostname": host}))
@@ -65,7 +65,7 @@ def test_the_page_and_the_table_hold_the_same_numbers(reports: Path, capsys: Cap
 
 
 def test_two_hosts_of_one_directory_both_count(reports: Path, capsys: Capture) -> None:
-    """The uids of the one are not re-runs of the other's."""
+    """The launches of one host are no re-runs of the other's launches under the same uids."""
     other = write_of(reports / "other", 0.5, "node2")
     status, said, errors = run(capsys, "--reports", reports)
     assert (status, errors) == (0, "")
@@ -89,7 +89,7 @@ def test_older_records_count_and_what_is_skipped_or_not_the_newest_is_named(repo
 
 
 def test_failures_of_the_original_count_named_or_not(reports: Path, capsys: Capture) -> None:
-    """Two of them beside a launch that passed, of which nobody knows whether it came later."""
+    """Two failures stand beside a launch that passed; nothing tells which came later."""
     for number, (name, file) in enumerate(
         ((None, "None.R0.D0.FAIL"), (None, "None.R0.D0"), ("vae", "vae.R0.D1.FAIL"), (None, "recom.c2.R3.D1.FAIL"))
     ):

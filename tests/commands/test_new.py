@@ -37,7 +37,7 @@ def test_the_skeleton_trains_passes_its_test_and_is_launched_in_slices(v1: Suite
 
 
 def installed(folder: Path) -> Path:
-    """The package of the docs as pip leaves it: a module, and metadata beside it."""
+    """Write the package of the docs as pip installs it: a module, and metadata beside it."""
     page = (ROOT / "docs/writing-a-benchmark.md").read_text()
     section = page[page.index("## In a package of its own") :]
     project, module = (re.findall(rf"^```{kind}\n(.*?)^```", section, re.M | re.S)[0] for kind in ("toml", "python"))

@@ -38,7 +38,7 @@ def test_a_name_in_another_encoding(
 
 
 def status_without_a_reader(*words: object) -> tuple[int, str]:
-    """Return the exit status of a command whose standard output nobody reads any more, and what it says elsewhere."""
+    """Return the exit status and the standard error of a command whose standard output nobody reads any more."""
     left, output = os.pipe()
     os.close(left)
     try:
@@ -51,7 +51,7 @@ def status_without_a_reader(*words: object) -> tuple[int, str]:
 
 @pytest.mark.slow
 def test_without_a_reader_the_status_is_what_it_would_be(tmp_path: Path) -> None:
-    """Of a table, a text, and the verdict on five launches that are a fifth slower than five of the day before."""
+    """The commands print tables, a plan, and a verdict on launches that are a fifth slower than the day before."""
     places = [tmp_path / "a", tmp_path / "b"]
     for place, mean_ms, days in zip(places, (500.0, 600.0), (0, 1), strict=True):
         for uid in range(5):

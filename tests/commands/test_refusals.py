@@ -1,4 +1,4 @@
-"""What `--dry` says that tasks would refuse, asked once for as long as nothing changes; no runner is started."""
+"""`--dry` names arguments that tasks would refuse, and asks again only after a change; no runner is started."""
 
 import json
 import os
@@ -35,12 +35,12 @@ LOOKS = {"inward": "", "at_a_file": "Path('limit').exists()", "at_a_module": "im
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What benchmarks answered in other tests is not known."""
+    """Begin with an empty cache of benchmarks' answers."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def test_dry_names_what_tasks_refuse(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one process for all: a task's own flags, choices, limits, what is never built. Others say nothing."""
+    """One process asks all tasks: four refuse a choice, a flag, a limit or an unbuilt algorithm, the others nothing."""
     tasks = {
         "lstm": ("time_sequence_prediction/lstm", {"--dtype": "float12"}),
         "typo": ("regression/polynome", {"--batch-sise": 1}),

@@ -75,7 +75,7 @@ def test_the_page_and_its_score(reports: Path, targets: Path, tmp_path: Path, ca
 def test_the_original_score_is_that_of_mlbench_report(
     reports: Path, tmp_path: Path, targets: Path, capsys: Capture
 ) -> None:
-    """Of a suite without `scaling` nobody misses an efficiency."""
+    """The score of a suite without `scaling` needs no efficiency."""
     path = targets / "v100.csv"
     save_targets(path, {"vae": Target(1e3), "cart": Target(1e5), "scaling": Target(1, 0.85)})
     assert run(capsys, reports, "--html", tmp_path / "page.html", "--targets", "V100")[0] == 0
@@ -244,7 +244,7 @@ def test_wrong_usage_is_a_sentence(reports: Path, capsys: Capture) -> None:
 def test_without_a_place_the_workspaces_output_is_read(
     capsys: Capture, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By report, mlbench-report, export and history, wherever a suite would have put its records."""
+    """Report, mlbench-report, export and history read where a suite would have put its records."""
     monkeypatch.setenv("BASE", str(tmp_path))
     assert call(capsys, "report")[2].startswith(f"cotenant: {tmp_path / 'output'} does not exist.")
     shutil.copytree(reports, tmp_path / "output")

@@ -1,4 +1,4 @@
-"""What the flags and variables of `run` change."""
+"""The effects of the flags and variables of `run`."""
 
 import json
 import os
@@ -23,7 +23,7 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXP
 
 
 def echoed(suites: Suites, *flags: object, users: int = 2, **more: Any) -> list[dict[str, Any]]:
-    """Run echo.py, and return what each tenant found: argv, env, processors."""
+    """Run echo.py, and return each tenant's argv, env and processors."""
     env = more.pop("env_of_caller", {})
     ended = suites.run([job("echo.py", **more)], "--users", users, *flags, **env)
     assert ended.returncode == 0, ended.stderr
@@ -81,7 +81,7 @@ def test_what_a_person_gives_after_dashes_is_asked_about_before_anything_starts(
 def test_what_a_file_says_wrong_is_its_cells_error_alone(
     loose: Suites, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As `"--repeat": 0` in an old file: the other jobs run, also where a person gives more arguments."""
+    """Despite `"--repeat": 0` in an old file the other jobs run, also where a person gives more arguments."""
     monkeypatch.setattr(suite_run, "refused", lambda *_: ["old: --repeat must be at least 1, not 0."])
     monkeypatch.setattr(suite_run, "_run", lambda *_: 1)
     words = ("run", "--isolation", "none", "--users", 1, "--jobs", loose.jobs([job()]))
@@ -250,7 +250,7 @@ def test_places_come_from_the_environment_and_from_flags(
 
 @pytest.mark.slow
 def test_a_container_is_given_what_it_needs(loose: Suites) -> None:
-    """A program of that name which executes the command, as an image would."""
+    """A stand-in named apptainer executes the command, as an image would."""
     programs = loose.folder / "bin"
     programs.mkdir()
     (programs / "apptainer").write_text(

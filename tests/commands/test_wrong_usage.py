@@ -1,4 +1,4 @@
-"""What a person can get wrong: one sentence on stderr, a documented exit status, no traceback, and nothing left."""
+"""A person's mistakes: one sentence on stderr, a documented exit status, no traceback, and nothing left behind."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def words(suites: Suites, *flags: object) -> tuple[object, ...]:
 
 
 def test_a_wrong_flag_is_one_sentence(here: Suites, capsys: Capture) -> None:
-    """Everything that needs no lock is checked before it is asked for: nobody waits for a suite to read of a typo."""
+    """Checks that need no lock come before the lock, so that nobody waits for a suite to read of a typo."""
     with SuiteLock(Path(here.environment["COTENANT_LOCK"])):
         check_refusals(capsys, " ".join(map(str, words(here, "--jobs", here.jobs([job()])))), FLAGS)
     assert not here.output.exists()
@@ -73,7 +73,7 @@ def test_places_that_cannot_be_written(here: Suites, capsys: Capture, monkeypatc
         status, _, errors = call(capsys, *given, "--outdir", place)
         assert status == 2
         assert errors.startswith(f"cotenant: Nothing can be written to {place}")
-    # --outdir would not help.
+    # --outdir does not help with BASE.
     monkeypatch.setenv("BASE", "/proc/nothing")
     status, _, errors = call(capsys, *given, "--outdir", here.output)
     assert status == 2
@@ -85,7 +85,7 @@ def test_places_that_cannot_be_written(here: Suites, capsys: Capture, monkeypatc
 def limited(
     suites: Suites, size_bytes: int, jobs: list[dict[str, Any]], *flags: object, status: int = 2
 ) -> subprocess.CompletedProcess[str]:
-    """Return how a suite ends where a limit on the size of files stands for a full disk."""
+    """Run a suite under a limit on the size of files, which stands for a full disk, and return its end."""
     ended = subprocess.run(
         suites.line(jobs, "--users", 1, *flags),
         env=suites.environment,
@@ -107,7 +107,7 @@ def test_a_full_disk(loose: Suites) -> None:
     at_first = limited(loose, 1024, [job()], "--outdir", loose.output)
     assert str(loose.output) in at_first.stderr
     assert "File too large" in at_first.stderr
-    # What was measured is shown all the same.
+    # The measurements are shown all the same.
     later = limited(loose, 70_000, [job(args={"--repeat": 700, "--number": 1}, name="measured")], status=1)
     assert "File too large" in later.stderr
     assert "95 % interval" in later.stdout
@@ -171,7 +171,7 @@ def test_required_isolation_that_cannot_be_had(here: Suites, capsys: Capture) ->
 
 
 def test_an_environment_too_large_to_start_anything(loose: Suites) -> None:
-    """Its own job fails with a sentence, and others go on."""
+    """The job with that environment fails with a sentence, and the next one runs."""
     ended = loose.run([job(env={"A": "x" * 200_000}), job(name="next")], "--users", 1)
     assert ended.returncode == 1
     assert "could not be executed: Argument list too long." in ended.stdout

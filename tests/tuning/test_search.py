@@ -1,4 +1,4 @@
-"""The search against curves that are known: what it loses to the best there is, and how many launches it takes."""
+"""The search on known curves: how far its answer stays below the best rate, and how many launches it takes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def saturating(half: int) -> Rate:
 
 
 def cliff(above: int, part: float) -> Rate:
-    """A working set that leaves a cache."""
+    """Return a curve that drops where the working set leaves a cache."""
     return lambda setting: saturating(8)(setting) * (part if setting.batch_size > above else 1)
 
 
@@ -47,7 +47,7 @@ CURVES: dict[str, tuple[Rate, float]] = {
     "declines": (declining, 0.03),
     "has a dip": (dip, 0.06),
 }
-"""Each with what a search may lose on it where launches differ by 0.3 %: a curve of two hills may hide one."""
+"""Each with the largest loss allowed to a search when launches differ by 0.3 %: of two hills it may miss one."""
 
 
 def searched(
@@ -75,7 +75,7 @@ SWEEPS = Path(__file__).parents[2] / "benchmarks/results/tune-beside-an-exhausti
 @pytest.mark.parametrize("job", OWN)
 @pytest.mark.parametrize(("noise", "most"), [(0.0, 0.0), (0.02, 0.015)])
 def test_on_sweeps_of_real_jobs_the_best_is_found_in_ten_launches(job: str, noise: float, most: float) -> None:
-    """Sizes between are on a line through logarithms, those beyond do not fit."""
+    """Rates between the swept sizes are interpolated (both axes logarithmic); sizes beyond them do not fit."""
     (line,) = re.findall(rf"^- {job}: (.*)$", SWEEPS.read_text(), re.MULTILINE)
     swept = {int(size): float(rate) for size, rate in re.findall(r"(\d+): ([\d.]+)", line)}
 
@@ -105,7 +105,7 @@ def test_ten_launches_find_a_batch_size_near_the_best(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CURVES)
 def test_noise_costs_about_as_much_as_it_hides(name: str) -> None:
-    """Over many searches the mean loss stays below three standard deviations of a launch, and what the curve hides."""
+    """Over many searches the mean loss stays below a launch's standard deviation plus half the curve's allowance."""
     rate, most = CURVES[name]
     for noise in (0.01, 0.03):
         searches = [searched(Space(Setting(start)), rate, noise, seed) for start in STARTS for seed in range(25)]
@@ -135,7 +135,7 @@ def test_an_own_setting_that_does_not_fit_is_given_up_without_a_gain() -> None:
 
 @pytest.mark.parametrize("draws", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_on_a_flat_curve_no_gain_is_reported(draws: int) -> None:
-    """The best of ten noisy launches seems 3 to 14 % faster; of fresh ones one in forty may lie above 1 by chance."""
+    """The best of ten noisy launches seems 3 to 14 % faster; one in forty gains of fresh ones lies above 1 by chance."""
     for noise in (0.03, 0.1):
         searches = [searched(Space(Setting(64)), lambda setting: 1e4, noise, seed) for seed in range(draws)]
         assert sum(search.best != Setting(64) for search in searches) <= max(1, 0.05 * draws)
@@ -145,7 +145,7 @@ def test_on_a_flat_curve_no_gain_is_reported(draws: int) -> None:
 
 @pytest.mark.parametrize("most", [1, 5, 100, 700])
 def test_what_does_not_fit_is_an_upper_bound(most: int) -> None:
-    """Whatever the start, also one that does not fit: it gets near the largest that does, and never takes another."""
+    """From any start, fitting or not, the search gets near the largest size that fits, and chooses no larger one."""
     for start in STARTS:
         search = searched(Space(Setting(start)), saturating(64), 0.003, start, lambda s: s.batch_size <= most)
         assert search.best.batch_size <= most
@@ -168,7 +168,7 @@ def test_steps_that_would_take_too_long_are_not_tried() -> None:
     search = searched(Space(Setting(8), tenants=2, longest_step_s=1.0), lambda setting: 1000.0)
     assert max(trial.setting.batch_size for trial in search.trials) <= 500
     of_tokens = Search(Space(Setting(8), tenants=2, longest_step_s=1.0))
-    for setting in of_tokens.settings():  # A row is 64 tokens: 480 of them and more take longer.
+    for setting in of_tokens.settings():  # A row is 64 tokens; a step of 480 rows takes a second.
         rate = 64_000.0 * setting.batch_size / (setting.batch_size + 20)
         of_tokens.take(Trial(setting, rate, items=2 * 64.0 * setting.batch_size))
     assert 128 < max(trial.setting.batch_size for trial in of_tokens.trials) <= 480
@@ -214,7 +214,7 @@ def test_a_flag_without_effect_ends_what_was_to_be_tried_of_it() -> None:
 
 
 def test_the_same_answers_lead_to_the_same_settings() -> None:
-    """So a search goes on after a break, with the answers that it had."""
+    """So an interrupted search can continue with the answers that it had."""
     space = Space(Setting(128), (Knob("--compile"),))
     whole = searched(space, saturating(16), 0.01, seed=3)
     again = Search(space)
@@ -228,7 +228,7 @@ def test_intervals_share_the_spread_of_all_repeated_settings() -> None:
     trials = [Trial(Setting(size), rate) for size, rate in ((1, 99.0), (1, 101.0), (2, 198.0), (2, 202.0), (4, 300.0))]
     known = estimates(trials)
     assert [known[Setting(size)].n for size in (1, 2, 4)] == [2, 2, 1]
-    # Two degrees of freedom: t is 4.303; one launch has the root of two times the interval of two.
+    # Two degrees of freedom: t is 4.303. The interval of one launch is the root of two times as wide as that of two.
     (low, high), of_one = known[Setting(1)].interval or (0.0, 0.0), known[Setting(4)].interval
     assert math.log(high / low) / 2 == pytest.approx(4.303 * 0.01414 / math.sqrt(2), rel=0.01)
     assert math.log(of_one[1] / of_one[0]) == pytest.approx(math.sqrt(2) * math.log(high / low), rel=0.01)
