@@ -1,4 +1,4 @@
-"""cgroup_setup.sh on invented hosts: its announced steps, its calls of sudo, and a second call, which changes nothing."""
+"""cgroup_setup.sh on invented hosts: its announced steps, its calls of sudo, and a second call that changes nothing."""
 
 from __future__ import annotations
 

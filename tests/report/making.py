@@ -44,7 +44,7 @@ LEVELS = (25, 50, 75, 100)
 
 
 def table(records: Sequence[Record | dict[str, Any]]) -> Table:
-    """What is read back of records' files, or of files of such fields; these lie there until the tests end."""
+    """Write records, or their fields, to files that stay until the tests end, and return the table read from them."""
     place = Path(tempfile.mkdtemp(dir=FILES.name))
     for number, record in enumerate(records):
         content = encode(record) if isinstance(record, Record) else json.dumps(record).encode()
@@ -53,7 +53,7 @@ def table(records: Sequence[Record | dict[str, Any]]) -> Table:
 
 
 def exported(records: Sequence[Record]) -> Table:
-    """What is read back of an export."""
+    """Return the table that is read back from an export of the records."""
     return table_of_rows(table(records).frame.select(list(schema())).lazy())
 
 
@@ -88,13 +88,13 @@ def launch(
 
 
 def solo(name: str, uid: int = 0, tenants: int = 2, mean_ms: float = 450.0, **more: Any) -> list[Record]:
-    """The launches of each of its tenants alone, as `launch` makes them together."""
+    """Launches of each tenant alone, with the numbers that `launch` gives tenants together."""
     place = {"solo": True, "tenants": 1} | more.pop("place", {})
     return launch(name, uid, tenants, mean_ms, place=place, **more)
 
 
 def quick(name: str, uid: int = 0, mean_ms: float = 450.0, **more: Any) -> list[Record]:
-    """The quick baseline of both tenants of a launch: that of the first."""
+    """A quick baseline: the first tenant alone, which stands for both."""
     place = {"baseline": "quick", "stands_for": [0, 1]} | more.pop("place", {})
     return solo(name, uid, 1, mean_ms, place=place, **more)
 
@@ -121,7 +121,7 @@ def scaling(
     replicas: int | None = None,
     **arguments: Any,
 ) -> Record:
-    """A launch of one scaling cell: over k devices k times the work in a bit more than the time of one."""
+    """A launch of one scaling cell: k devices do k times the work of one in a little more time."""
     part = a_part(
         item="image",
         arguments=ARGUMENTS | {"batch_size": batch_size, "network": "resnet50"} | arguments,
@@ -145,7 +145,7 @@ def scaling(
 
 
 def power(watts: Sequence[float]) -> dict[str, Any]:
-    """The meters of a launch whose devices took so many watts on average."""
+    """The meters of a launch whose devices took `watts` on average."""
     devices = {
         f"GPU-{index}": SEEN | {"index": index, "power_w": {"n": 10, "min": watt - 20, "mean": watt, "max": watt + 10}}
         for index, watt in enumerate(watts)
@@ -154,7 +154,7 @@ def power(watts: Sequence[float]) -> dict[str, Any]:
 
 
 def over_time(devices: int, looks: int = 30, slices: int = 2) -> dict[str, Any]:
-    """The meters of a launch whose devices and slices were looked at once a second."""
+    """The meters of a launch whose devices and slices were sampled once a second."""
     gib = 2**30
     course: dict[str, Any] = {
         "every_s": 1.0,
@@ -172,7 +172,7 @@ def over_time(devices: int, looks: int = 30, slices: int = 2) -> dict[str, Any]:
 
 
 def everything() -> Summary:
-    """Five launches of two jobs, one job once, one lost, one INVALID, one out of memory among others."""
+    """Two jobs of five launches, one of one, one INVALID, one with one of two launches lost, and one wholly lost."""
     records: list[Record] = []
     for uid in range(5):
         records += launch("vae", uid, findings=(BUSY,) if uid == 1 else ())
@@ -198,7 +198,7 @@ def summary_of(records: Sequence[Record | dict[str, Any]]) -> Summary:
 
 
 def rows_of(grid: Grid) -> list[dict[str, str]]:
-    """The rows that programs read."""
+    """Return the rows of a grid as programs read them from CSV."""
     return list(csv.DictReader(io.StringIO(as_csv(grid))))
 
 
@@ -232,7 +232,7 @@ def beside_dram(
     rounds: int = 20,
     **place: Any,
 ) -> list[Record]:
-    """A job that keeps so much beside neighbours that get a part of `full` GB/s each, and these: pairs by blocks."""
+    """Pairs by blocks of a job that keeps these shares and a neighbour that moves `level` % of `full` GB/s."""
     made = []
     for level, share in zip(LEVELS, kept, strict=True):
         names = (job, f"pressure_dram_{level}")
@@ -248,7 +248,7 @@ def beside_dram(
 
 
 def of_levels(uid: int = 0, kept: Sequence[float] = (1, 0.9, 0.8, 0.7), **place: Any) -> list[Record]:
-    """Two records as they were: of one launch whose neighbour changed its level."""
+    """Two records in the older form, of one launch during which the neighbour changed its level."""
     blocks = [
         {"level": level, "round": number, "achieved": level / 10, "rate": 100 * share + number, "observations": 5}
         for number in range(4)

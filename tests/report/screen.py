@@ -1,4 +1,4 @@
-"""As much of a terminal as a live view uses: what stands on it after all that was written."""
+"""The part of a terminal that a live view uses: the text that stands on it after everything was written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Screen:
 
     @property
     def shown(self) -> list[str]:
-        """The lines without what is empty at their ends and below them."""
+        """The lines without the spaces at their ends and the empty lines below them."""
         return "\n".join(line.rstrip() for line in self.lines).rstrip().split("\n")
 
     def _obey(self, numbers: str, letter: str) -> None:
@@ -55,7 +55,7 @@ class Screen:
             self._column += 1
 
     def _down(self) -> None:
-        # Of a file as of a terminal: a new line begins at the left.
+        # In a file as on a terminal a new line begins at the left.
         self._row, self._column = self._row + 1, 0
         if self._row == len(self.lines):
             self.lines.append("")

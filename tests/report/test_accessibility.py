@@ -1,4 +1,4 @@
-"""Everybody can read the page: its colours by the WCAG's contrast, and what axe-core finds in a browser."""
+"""Everybody can read the page: its colours have the WCAG's contrast, and axe-core finds nothing serious."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def mixed(colour: str, share: float, ground: str) -> str:
-    """What color-mix in sRGB shows of a share of a colour on a ground."""
+    """Return the colour that color-mix in sRGB makes of a share of a colour on a ground."""
     digits = [f"{each[1] * 2}{each[2] * 2}{each[3] * 2}" if len(each) == 4 else each[1:] for each in (colour, ground)]
     parts = ([int(each[at : at + 2], 16) for at in (0, 2, 4)] for each in digits)
     return "#" + "".join(f"{round(share * one + (1 - share) * other):02x}" for one, other in zip(*parts, strict=True))

@@ -1,4 +1,4 @@
-"""The sentence and the chart on top of a report: what each user has, who has least, and how far to trust it."""
+"""The sentence and the chart on top of a report: each user's rate, the user with the least, and the trust in them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_one_job_says_each_users_rate_and_what_it_is_of() -> None:
 
 
 def suite(shares: Mapping[str, float], uids: Sequence[int], noise: float = 0.0, uneven: float = 0.0) -> list[Record]:
-    """Launches of jobs that keep these shares, with noise on each launch; tenant 1 has so much less."""
+    """Launches of jobs that keep these shares, with noise on each launch; tenant 1 keeps less by the share `uneven`."""
     draw, records = np.random.default_rng(5), []
     for name, share in shares.items():
         for uid in uids:

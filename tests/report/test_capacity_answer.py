@@ -119,7 +119,7 @@ def test_lines_to_paste_hold_the_same_number_and_memory_and_say_who_has_read_the
 
 
 def test_a_tool_that_is_there_reads_the_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Stand-ins say what the tools say: a wrong key ends systemd-analyze with 0 as well."""
+    """Stand-ins print the words of the tools; systemd-analyze ends with 0 even if a key is wrong."""
     for name, text in {
         "systemd-analyze": 'grep -q Wrong "$2" && echo "$2:2: Unknown key name"; exit 0',
         "slurmd": "echo NodeName=here CPUs=8 Boards=1 RealMemory=16000; echo UpTime=1",

@@ -1,4 +1,4 @@
-"""What jobs compute, against the datasheet and against the products measured in the same slices."""
+"""The compute rates of jobs, against the datasheet and against matrix products measured in the same slices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from report.making import UNSLICED, exported, frame, launch, rows_of, solo, summ
 from results.made import ARGUMENTS, T0_NS, a_part
 
 PER_STEP = 64
-"""Operations of a step of a job. Of 30 steps in half a second that is half of what a product credits (3840 items)."""
+"""Operations of a job's step. The 30 steps of half a second are half of a product's 3840 operations in that time."""
 H200: dict[str, Any] = {"gpu": "NVIDIA H200"}
 
 
@@ -34,7 +34,7 @@ def sliced(records: list[Record]) -> list[Record]:
 
 
 def job(name: str = "vae", uid: int = 0, flops: float = PER_STEP, precision: str = "fp32", **more: Any) -> list[Record]:
-    """A launch whose steps are of so many operations."""
+    """A launch whose steps have `flops` operations each."""
     seen = {"dtype": precision.replace("half", "fp16"), "device": "cpu", "flops_per_step": flops, "world_size": 1}
     part = a_part(item="image", arguments=ARGUMENTS | {"precision": precision}, observed=seen)
     return sliced(launch(name, uid, part=part, **more))
@@ -61,7 +61,7 @@ def of_ceiling(records: list[Record]) -> float | None:
 def test_a_tenant_is_held_against_the_product_in_its_own_slice() -> None:
     fast, slow = product(mean_ms=250)[0], product(mean_ms=1000)[1]
     found = computed([*job(), fast, slow])
-    # Tenant 0 has a quarter of its ceiling. Tenant 1 and its ceiling are both 1 % slower, and it has all of it.
+    # Tenant 0 reaches a quarter of its ceiling. Tenant 1 and its ceiling are both 1 % slower: it reaches all of it.
     assert found.of_ceiling == pytest.approx((0.25 + 1) / 2, rel=1e-3)
     assert found.tflops == pytest.approx(PER_STEP * 30 / 0.5 / 1e12, rel=0.01)
     assert found.ceiling_tflops == pytest.approx((3840 / 0.25 + 3840 / 1.01) / 2 / 1e12, rel=1e-3)

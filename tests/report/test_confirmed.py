@@ -1,4 +1,4 @@
-"""What new launches make of a flag."""
+"""Flagged jobs of a comparison, which new launches confirm or do not confirm."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_too_few_new_launches_confirm_nothing() -> None:
 
 
 def test_a_claim_that_chance_makes_among_many_jobs_is_taken_back() -> None:
-    """Beside one other job its p of 0.01 stands, beside twenty it does not."""
+    """A claim with a p of 0.01 stands beside one other job, and does not beside twenty."""
     a = launches(1.0)
     noisy = [(0.93, 0.915, 0.95, 0.96, 0.945)]
     for others, verdict in ((1, Verdict.SLOWER), (20, Verdict.UNCLEAR)):
@@ -91,7 +91,7 @@ def test_sides_that_did_not_run_by_turns_are_named() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.01, 0.03, 0.08])
 def test_suites_of_equal_jobs_claim_hardly_anything_and_a_tenth_is_found(noise: float) -> None:
-    """Of 21 jobs with five launches a side, without correction and margin a third of noisy suites claims something."""
+    """Without correction and margin a third of noisy suites, of 21 jobs and five launches a side, claim something."""
     draw, suites, false, found = np.random.default_rng(5), 150, 0, 0
     for _ in range(suites):
         sides = [

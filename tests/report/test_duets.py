@@ -1,4 +1,4 @@
-"""Duets from records: the verdict in a table and in a sentence, and what has none."""
+"""Duets from records: the verdict in a table and in a sentence, and duets without one."""
 
 from __future__ import annotations
 

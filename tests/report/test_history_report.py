@@ -1,4 +1,4 @@
-"""A history as series: what belongs together, where it moved, and what is said of it."""
+"""A history as series: the launches that belong together, the dates of their changes, and the text on them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_change_is_dated_sized_and_says_what_else_changed() -> None:
     assert found.work["software"] == "2.14.1"
     assert "vae: 2026-03-26 -8." in text((found,))
     assert "git commit11 -> later, torch 2.14.0 -> 2.14.1" in text((found,))
-    # A narrow terminal costs the sparkline and cuts no number.
+    # A narrow terminal loses the sparkline and cuts no number.
     assert sparkline(found.rates) in text((found,))
     for narrow in (text((found,), width) for width in (40, 80)):
         assert not set(BARS) & set(narrow)

@@ -1,4 +1,4 @@
-"""What neighbours cost and what slices are worth, from records; the views against golden files.
+"""The cost of neighbours and the worth of slices, from records; the views against golden files.
 
 After a wanted change: GOLDEN=write python -m pytest tests/report, and read the difference.
 """
@@ -48,7 +48,7 @@ def three_ways(name: str, uids: Sequence[int] = range(3), tenants: int = 2) -> l
 
 
 def everything() -> list[Record]:
-    """All three ways; without slices never finished; launches alone that failed; a job of the whole machine."""
+    """A job in all three ways, one that failed without slices, one that failed alone, and one of the whole machine."""
     records = [*three_ways("vae"), *launch("convnet", mean_ms=700), *solo("convnet", mean_ms=600)]
     records += [replace(one, isolation=UNSLICED["isolation"]) for one in lost("convnet", 0)]
     records += [*launch("wlm"), *(replace(one, solo=True, tenants=1, name="wlm.solo") for one in lost("wlm", 0))]
@@ -106,7 +106,7 @@ def test_a_missing_side_is_empty_and_said_and_the_mean_over_jobs_says_of_how_man
 def test_one_lost_launch_alone_takes_no_other_tenants_ratio() -> None:
     lines = lines_of([*launch("vae"), *solo("vae")[:1]])
     assert [lines["vae", who].kept is None for who in (None, "0", "1")] == [True, False, True]
-    assert lines["vae", None].alone is None  # the node's is the sum of all
+    assert lines["vae", None].alone is None  # the node's rate is the sum of all tenants'
 
 
 OTHER_WORK: list[tuple[dict[str, Any], str]] = [
@@ -140,7 +140,7 @@ def test_alone_at_other_work_is_no_denominator_and_without_slices_it_is_a_line_o
 
 
 def test_workers_that_nobody_asked_for_follow_from_the_processors() -> None:
-    """Of one command line the default is another where a tenant finds all processors."""
+    """The same command line has another default where a tenant finds all processors."""
     free = a_part(item="image", arguments=ARGUMENTS | {"workers": 2})
     for command, equal in ((["run.sh"], True), (["run.sh", "--workers", "2"], False)):
         records = [*launch("vae", place={"command": command}), *solo("vae", place={"command": command})]
@@ -275,11 +275,11 @@ def test_a_quick_baseline_is_never_mixed_with_a_whole_one_nor_takes_its_place() 
     line = lines_of(records)["vae", "1"]
     assert line.baseline == "whole"
     assert line.kept.value == pytest.approx(0.9)
-    # In one repetition the whole one failed, in another it was never asked for: the quick ones are another kind.
+    # Another repetition has a quick baseline only: it is of another kind, and does not count.
     more = [*records, *launch("vae", 1), *quick("vae", 1)]
     assert (found := lines_of(more)["vae", "0"].alone) is not None
     assert found.n == 1
-    # A whole one of other work is none: then what is known is the quick one.
+    # A whole baseline of other work does not count, so the quick one does.
     other = solo("vae", part=a_part(item="image", arguments=ARGUMENTS | {"batch_size": 1}))
     assert lines_of([*launch("vae"), *other, *quick("vae")])["vae", "0"].baseline == "quick"
 
@@ -289,7 +289,7 @@ def rates_of(records: list[Record]) -> list[float]:
 
 
 def by_blocks(name: str, uid: int, kept: float = 0.9) -> list[Record]:
-    """A launch whose two tenants keep this, and a little less, of what they have alone."""
+    """A launch by blocks whose first tenant keeps this share of its rate alone, and whose second keeps 0.1 less."""
     shares = [Kept(share, (share - 0.02, share + 0.02), 9) for share in (kept, kept - 0.1)]
     return [replace(one, kept=share) for one, share in zip(launch(name, uid), shares, strict=True)]
 
@@ -314,7 +314,7 @@ def test_what_is_kept_by_blocks_needs_no_launch_alone() -> None:
 def test_blocks_count_before_launches_alone_unless_more_repetitions_have_these() -> None:
     records = [*by_blocks("vae", 0), *solo("vae", 0, 2, 400)]
     assert lines_of(records)["vae", "0"].baseline == "blocks"
-    # Two repetitions by blocks and one beside launches alone: that one takes no part.
+    # Two repetitions are by blocks; the third, beside launches alone, takes no part.
     mixed = [*by_blocks("vae", 0), *by_blocks("vae", 1), *launch("vae", 2), *solo("vae", 2, 2, 400)]
     line = lines_of(mixed)["vae", "0"]
     assert line.baseline == "blocks"

@@ -1,4 +1,4 @@
-"""A kept share in words: its value, its interval and over what it goes."""
+"""A kept share in words: its value, its interval and its number of rounds or launches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A suite on a terminal, told by hand: what stands there, how often it is drawn, and what stays."""
+"""A live view that is told of a suite by hand: its text, how often it is drawn, and the lines that stay."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOON = datetime(2026, 3, 14, 12, 0)
 
 @dataclass
 class Told:
-    """A view on a terminal of this size, with a clock that only a test moves."""
+    """A view on a terminal of this size, whose clock only a test moves."""
 
     jobs: list[str]
     width: int = 80
@@ -45,7 +45,7 @@ class Told:
         return self.screen.shown
 
     def whole_launch(self, position: int, records: list[Record], seconds: float = 60) -> None:
-        """A launch from its begin to its line; each step comes two seconds after the other."""
+        """Tell the view of a launch from its begin to its line, in four steps of a quarter of `seconds`."""
         view = self.view
         view.launch(position, self.jobs[position - 1], len(records))
         for deed in (
@@ -88,7 +88,7 @@ def test_lines_of_launches_that_ended_and_when_all_may_be_done() -> None:
     told = Told(["vae", "ssd", "cart", "wlm"])
     told.whole_launch(1, launch("vae"))
     told.view.launch(2, "ssd", 2)
-    # From the first one on, by the clock: what grows does not stand there while nothing is drawn.
+    # After the first launch it says a time of day: a number of seconds would be stale while nothing is drawn.
     assert told.shown[-1] == "1 of 4 done; all by 12:04, at this pace"
     told.whole_launch(2, lost("ssd", 0))
     told.view.launch(3, "cart", 2)

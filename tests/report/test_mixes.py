@@ -41,7 +41,7 @@ def part(job: str) -> dict[str, Any]:
 def mix(
     progress: Sequence[tuple[str, float]], uid: int = 0, name: str = "", lost: int = -1, second: int = 0, **place: Any
 ) -> list[Record]:
-    """A launch whose tenants run these jobs and keep so much of what each has alone; one of them may be lost."""
+    """A launch whose tenants run these jobs and keep these shares of their rates alone; the tenant `lost` fails."""
     cells = [job for job, _ in progress]
     began = NOON + timedelta(minutes=uid, seconds=second)
     records = []
@@ -80,7 +80,7 @@ TWO = (("vae", 0.8), ("wlm", 0.5))
 
 
 def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
-    """Each repetition is slower than the one before it, together and alone: pairs of one uid lose that."""
+    """Each repetition is slower than the one before it, together and alone: ratios within one uid cancel that."""
     uids = range(4)
     records = [record for uid in uids for record in mix(TWO, uid)] + baselines("vae", "wlm", uids=uids)
     block = only(records)
@@ -122,7 +122,7 @@ def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> No
 
 
 def test_a_device_that_several_share_is_one_device_and_each_is_entitled_to_its_part() -> None:
-    """Two users of one device, and three of two: the third has its own."""
+    """Two users share a device; a third user has a device of its own."""
     both = SharedDevice("", "time", 2, None, None, "", None)
     own = SharedDevice("", "exclusive", 1, None, None, "", None)
     block = only([*mix(TWO, share=both), *baselines("vae", "wlm")])
@@ -138,13 +138,13 @@ def test_a_device_that_several_share_is_one_device_and_each_is_entitled_to_its_p
 
 
 def on_device(record: Record, watts: float) -> Record:
-    """The same on device 0, whose energy counter goes up by so many joules a second."""
+    """Return the record on device 0, whose energy counter goes up by `watts` joules a second."""
     meters = {"devices": {"GPU-0": SEEN | {"index": 0, "energy_j": 15 * watts, "energy_window_s": 15.0}}}
     return msgspec.structs.replace(record, vcd="0", meters=meters, observed=record.observed | {"device": "cuda:0"})
 
 
 def test_the_energy_of_a_mix_is_over_that_of_the_same_items_one_after_another() -> None:
-    """Half of each job's items in the time of one: alone they take as long, at 100 W and at 300 W."""
+    """Together each job makes half of its items; alone, one after another, they take as long, at 100 W and at 300 W."""
     both = SharedDevice("", "time", 2, None, None, "", None)
     records = [on_device(one, 260.0) for one in mix([("vae", 0.5), ("wlm", 0.5)], share=both)]
     records += [on_device(*of) for of in zip(baselines("vae", "wlm"), (100.0, 300.0), strict=True)]
@@ -203,7 +203,7 @@ def test_rates_of_different_jobs_have_no_sum_no_evenness_and_no_place_among_jobs
     assert shares_of(summary) == []
     assert interference_blocks(summary) == []
     assert tables(summary.jobs, [System("any", "Some Processor", 1)]) == {}
-    # Of a program that calls different work by one name there is no sum either.
+    # A program that calls different work by one name has no sum either.
     alike = [msgspec.structs.replace(record, mix="", neighbours=[], name="lab") for record in mix(TWO)]
     (job,) = summary_of(alike).jobs
     assert (job.node, job.evenness) == (None, None)
@@ -230,7 +230,7 @@ WEIGHTS: Mapping[tuple[str, str], float] = {
 
 
 def kept(victim: str, neighbour: str) -> float:
-    """A device of known contention."""
+    """Return the share that a victim keeps on a device of known contention."""
     return 1 / (1 + WEIGHTS[victim, neighbour])
 
 
@@ -317,7 +317,7 @@ def test_sums_over_a_pair_that_is_missing_are_none_and_one_pair_is_no_matrix() -
 
 
 def test_a_job_beside_itself_is_also_a_launch_of_two_equals_and_a_mix_of_a_name_stands_apart() -> None:
-    """As job files have it: their jobs run as equals, `pairs` are of different ones, and `lab` is a mix of its own."""
+    """As in job files: jobs also run beside themselves, `pairs` has different jobs, and `lab` is a mix of its own."""
     equals = [record for tenant in range(2) for record in _equal(tenant)]
     summary = summary_of([*pairs("vae+vae"), *equals, *mix(TWO, name="lab", second=20)])
     (matrix,) = pair_matrices(summary)

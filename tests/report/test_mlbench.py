@@ -93,7 +93,7 @@ def test_the_score_is_what_the_formula_says(rows: list[dict[str, Any]]) -> None:
 @settings(max_examples=40)
 @given(st.lists(st.floats(1, 100), min_size=1, max_size=12), st.lists(st.floats(1, 100), min_size=4, max_size=12))
 def test_the_classic_table_is_trimmed(a: list[float], b: list[float]) -> None:
-    """A repetition's rate is the mean over its two devices; of several the best and the worst are left out."""
+    """A repetition's rate is the mean over its two devices; the best and the worst repetition are left out."""
     rows = [
         row(job, share * rate, uid, vcd)
         for job, rates in (("a", a), ("b", b))
@@ -141,7 +141,7 @@ def test_scaling_is_the_efficiency_of_its_largest_cell() -> None:
     (line,) = mlbench.results(tabled(rows), {"scaling": TARGETS["scaling"]}).to_dicts()
     assert (line["n"], line["mean"], line["perf_pass"]) == (3, pytest.approx(0.81), False)
     assert mlbench.measured_targets(tabled(rows), TARGETS) == {"scaling": Target(pytest.approx(0.81), 0.85, 0.02)}
-    # It is missing only where it is expected.
+    # The job `scaling` is missing only where it is expected.
     rows = [row("a", 100.0), row("b", 50.0), row("scaling.c1", 5.0, ours=True, group="all")]
     assert mlbench.results(tabled(rows), TARGETS)["job"].to_list() == ["a", "b"]
     assert mlbench.score(mlbench.results(tabled(rows), TARGETS, list(TARGETS)), True).missing == ("scaling",)

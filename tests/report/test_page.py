@@ -99,7 +99,7 @@ def test_everything_stands_in_one_file_and_nothing_is_fetched() -> None:
     seen = Reader(text)
     assert len(seen.ids) == len(set(seen.ids))
     assert {*seen.links, *re.findall(r"url\(([^)]*)\)", text)} <= {f"#{name}" for name in seen.ids}
-    # Readers who hear a page: no level is left out, every table, picture and field has its words.
+    # For people who hear a page: headings skip no level, and every table, picture and field has a text.
     assert seen.headings[0] == 1
     assert all(after <= before + 1 for before, after in itertools.pairwise(seen.headings))
     assert set(seen.heads) == {"col"}
@@ -114,7 +114,7 @@ def test_everything_stands_in_one_file_and_nothing_is_fetched() -> None:
     assert set(re.findall(r"""https?://[^"'\s<]+""", text)) <= {"http://www.w3.org/2000/svg"}
     pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     assert len(pictures) >= 6
-    # Colours are the page's own.
+    # Pictures have the colours of the page's style.
     assert [colour for picture in pictures for colour in re.findall(r"#[0-9a-f]{6}\b", picture)] == []
     assert all("<style" not in picture and "var(--accent)" in picture for picture in pictures)
 
@@ -160,7 +160,7 @@ SLOW = pytest.mark.slow
     [(7, 2, 333_000), pytest.param(21, 2, 1_000_000, marks=SLOW), pytest.param(21, 8, 1_500_000, marks=SLOW)],
 )
 def test_twenty_one_jobs_of_five_launches_are_below_a_megabyte(jobs: int, tenants: int, most: int) -> None:
-    """With all that a host without accelerators measures: memory of every slice, tenants alone."""
+    """The records have all that a host without accelerators measures: memory of every slice, tenants alone."""
     more: dict[str, Any] = {"meters": over_time(devices=0, slices=tenants)}
     records = [
         one
@@ -173,7 +173,7 @@ def test_twenty_one_jobs_of_five_launches_are_below_a_megabyte(jobs: int, tenant
 
 def test_a_picture_that_says_nothing_is_not_there() -> None:
     (one,) = launch("toy_reg", 0, 1)
-    # One device is 100 % of itself.
+    # A table of one device would say 100 %.
     assert not {"devices", "scaling", "failures", "findings", "duets", "meters"} & set(Reader(of_records([one])).ids)
     assert "Newest launch" not in page_of(summary_of([fields_of(one) | {"rendezvous": None}]))
     old = {"name": "vae", "vcd": "0", "uid": 1, "train": {"avg": 0.5, "count": 45}, "train_item": {"avg": 7680.0}}
@@ -184,10 +184,10 @@ def test_a_picture_that_says_nothing_is_not_there() -> None:
 
 def test_meters_are_drawn_where_several_looks_or_launches_have_them() -> None:
     text = of_records([one for uid in range(3) for one in launch("vae", uid, meters=power([300, 250 + 10 * uid]))])
-    # What the host had left is 2 GiB.
+    # The host had 2 GiB of memory left.
     for words in ("mean 280 W over 3 launches", "mean 2 GiB over 3 launches", "per device: power 280 W"):
         assert words in text
-    assert 'id="meters"' not in of_records(launch("vae", 0, meters=power([300])))  # one launch is no course
+    assert 'id="meters"' not in of_records(launch("vae", 0, meters=power([300])))  # one launch makes no line
 
 
 def test_power_and_memory_over_time_are_drawn_where_records_have_them() -> None:
@@ -201,10 +201,10 @@ def test_power_and_memory_over_time_are_drawn_where_records_have_them() -> None:
     ):
         assert words in Reader(text).text
     assert text.count(">device 1<") == 2
-    assert "Memory left on the host, GiB" not in text  # what slices hold says more
+    assert "Memory left on the host, GiB" not in text  # the slices' memory says more
     text = of_records(launch("vae", meters=over_time(devices=8)))
     assert "8 devices: from the lowest to the highest, and their mean" in text
-    text = of_records(launch("vae", meters=over_time(devices=0, slices=0)))  # without slices that count the host is
+    text = of_records(launch("vae", meters=over_time(devices=0, slices=0)))  # without slices the host's is drawn
     assert "most 8 GiB; a look every 1.0 s" in text
     assert "Memory left on the host, GiB" in text
     assert "a look every" not in of_records(launch("vae", meters=over_time(devices=2, looks=2)))
@@ -233,7 +233,7 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
     medians = {vcd: [one.statistics.median for one in here if one.vcd == vcd and one.statistics] for vcd in ("0", "1")}
     means = {vcd: geometric_mean(rates) for vcd, rates in medians.items()}
     rates = {who: each.rate for who, each in summary_of(here).jobs[0].tenants.items()}
-    assert means == pytest.approx(rates)  # one rate: that of Results
+    assert means == pytest.approx(rates)  # as in Results
     assert devices == ["0", "1"]
     assert {vcd: shares[0] for vcd, shares in table["vae"].items()} == pytest.approx(
         {vcd: mean / max(means.values()) for vcd, mean in means.items()}
@@ -251,7 +251,7 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
 
 
 def test_exported_rows_make_a_page_without_a_look_at_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of a million rows would take minutes and gigabytes."""
+    """To read the records of a million rows would take minutes and gigabytes."""
     rows = Rows.all(exported([one for uid in range(5) for one in (*launch("vae", uid), scaling(1, uid))]))
     monkeypatch.setattr("cotenant.results.read.values_in", pytest.fail)
     assert "10 launches, 2026-03-14; 15 records" in page_of(summarise(rows))
@@ -304,8 +304,8 @@ def test_findings_and_jobs_lead_to_each_other() -> None:
     assert "While users were timed other work kept 11 of 8 processors busy." in row[0]
     assert "kept 3 of 8" not in row[0]
     assert re.findall(r'<a href="#(job\d)">(\w+)</a>', row[0]) == [("job0", "vae"), ("job1", "ssd")]
-    assert text.count(f'<small><a href="#{place}">foreign load</a></small>') == 2  # of the two verdicts
-    assert text.count(f'<a href="#{place}">foreign load</a>') == 4  # and of the two jobs' panels
+    assert text.count(f'<small><a href="#{place}">foreign load</a></small>') == 2  # beside the two verdicts
+    assert text.count(f'<a href="#{place}">foreign load</a>') == 4  # and in the two jobs' panels
 
 
 def test_intervals_within_a_launch_stand_in_the_table_until_there_are_enough_launches() -> None:

@@ -1,4 +1,4 @@
-"""scripts/picture.py: what it says where it cannot draw, and that its pictures are small."""
+"""scripts/picture.py: its errors where it cannot draw, and its limit on the size of pictures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(*words: object, path: str) -> subprocess.CompletedProcess[str]:
 
 
 def browser(folder: Path, *lines: str) -> str:
-    """A program of a browser's name; return a PATH that has it alone."""
+    """Write a program under a browser's name, and return a PATH that begins with its folder."""
     program = folder / "chromium"
     program.write_text("\n".join(["#!/bin/sh", *lines, ""]))
     program.chmod(0o755)
@@ -36,7 +36,7 @@ def test_what_is_missing_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kilobytes", [1, 200])
 def test_too_large_a_picture_is_refused(tmp_path: Path, kilobytes: int) -> None:
-    """The browser is one that copies a picture which lies there."""
+    """A stand-in for the browser copies a picture that was made before."""
     side = 40 if kilobytes == 1 else 700
     noise = np.random.default_rng(1).integers(0, 255, (side, side, 3), np.uint8)
     Image.fromarray(noise).save(tmp_path / "noise.png")

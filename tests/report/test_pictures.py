@@ -1,4 +1,4 @@
-"""What pictures leave out, and how they stand in a page."""
+"""Pictures: the points that they leave out, and their form in a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a plan: what a person sees, at 80 and 120 columns, with and without colour."""
+"""The picture of a plan as a person sees it, at 80 and 120 columns, with and without colour."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def picture(shown: Document, width: int = 80, **options: object) -> str:
 
 
 def pair(root: Path) -> Machine:
-    """Two processors."""
+    """A host of two processors."""
     return fleet.host(root, fleet.siblings(2, 1), node_gib=(7.6,), name="pair")
 
 
 def quartet(root: Path) -> Machine:
-    """Two cores of two processors, and two devices."""
+    """A host of two cores with two processors each, and two devices."""
     return fleet.host(root, fleet.siblings(2, 2), node_gib=(15.6,), devices=fleet.boards((0, 0)), name="quartet")
 
 

@@ -67,7 +67,7 @@ def test_predictions_stand_beside_measured_pairs_with_their_error() -> None:
 
 
 def test_a_pair_that_was_not_measured_stands_beside_those_that_were() -> None:
-    """Of three jobs all pairs but one; curves are not needed."""
+    """All pairs of three jobs are measured but one; curves are not needed."""
     of_all = [record for record in of_pairs([*LOST]) if "vae+loader" not in record.name]
     (found,) = found_in(of_all)
     unknown = [each for each in found.pairs if each.measured is None]

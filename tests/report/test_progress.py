@@ -54,12 +54,12 @@ def test_a_narrow_terminal_shortens_the_name_and_no_number() -> None:
     ("known", "took", "remaining"),
     [
         ((None, None, None, None), (), None),
-        # Of the first on: launches alone take as long as launches together until one has ended.
+        # A launch alone is expected to take as long as a launch together until one has ended.
         ((None, None, None, None), (10,), (30, "at this pace")),
         ((None, None, None, None), (10, 4), (14, "at this pace")),
         ((10, 4, 10, 4), (), (28, "by the last run here")),
         ((10, 4, 10, 4), (50,), (18, "by the last run here")),
-        # A job that the last run did not have takes as long as others of its kind.
+        # A job that the last run did not have is expected to take as long as others of its kind.
         ((10, 4, None, 4), (), (28, "by the last run here")),
         ((10, 4, None, 4), (30,), (38, "by the last run here")),
     ],
@@ -80,7 +80,7 @@ def test_what_remains_is_known_by_the_last_run_or_by_this_ones_pace(
 def test_what_is_estimated_says_so() -> None:
     planned = [Planned("a", seconds=5.0), Planned("b", seconds=7.0, estimated=True)]
     assert Progress(planned).remaining_s() == (12.0, "by a calibration of half a second")
-    # Of whom nothing is known, others tell.
+    # A job of unknown time is expected to take as long as the others.
     planned = [Planned("a", seconds=5.0), Planned("b", estimated=True)]
     assert Progress(planned).remaining_s() == (10.0, "by the last run here")
 

@@ -1,4 +1,4 @@
-"""One grid in all its forms: narrow terminals, files, pages, and names that mean something to one of them."""
+"""One grid in all its forms: narrow terminals, files, pages, and names with a special meaning in one of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers in a table: four digits, one scale for an interval, never a zero for what is none."""
+"""Numbers in a table: four digits, one scale for an interval, never a zero for a missing number."""
 
 from __future__ import annotations
 

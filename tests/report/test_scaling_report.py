@@ -18,9 +18,9 @@ from cotenant.results.record import Record
 from report.making import launch, scaling, summary_of
 
 SPEEDS = {1: 1.0, 2: 0.9, 4: 0.4, 8: 1.3}
-"""Efficiencies by devices."""
+"""Efficiencies by number of devices."""
 NOISY = {1: (500, 540, 470, 510, 480), 8: (470, 490, 430, 500, 440)}
-"""Milliseconds of each launch: eight devices seem worth 8.6."""
+"""Milliseconds of an observation in each launch: eight devices seem as fast as 8.6."""
 
 
 def curves_of(records: list[Record]) -> Curves:
@@ -80,7 +80,7 @@ def test_published_curves_come_with_us_and_are_read_cell_by_cell() -> None:
         for series, points in shootout.items()
         if series.parallelism == "ddp"
     }
-    assert speedups == {  # As they stand beside the rates.
+    assert speedups == {  # As published beside the rates.
         "files, 8 workers": [1.0, 3.52, 3.49, 6.83, 13.45],
         "files, 48 workers": [1.0, 3.52, 7.55, 14.67, 28.75],
         "DALI, 8 workers": [1.0, 3.86, 6.33, 12.34, 24.88],

@@ -1,4 +1,4 @@
-"""Launches beside neighbours of known pressure, from their records to the curve that is printed."""
+"""Launches beside neighbours of known pressure, from their records to the printed curve."""
 
 from __future__ import annotations
 

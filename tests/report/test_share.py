@@ -1,4 +1,4 @@
-"""`report --table share`: for each job and mode what K users of one device are worth, from records of known rates."""
+"""`report --table share`: the throughput of K users of one device by job and mode, from records of known rates."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from report.making import SEEN, launch, rows_of, solo, text_of
 from results.made import a_part
 
 COSTS = {"time": 1.10, "mps:50": 0.70}
-"""How long K users of a mode take for what would take as long in turns."""
+"""The time that K users of a mode take, over the time that they would take in turns."""
 ALONE_MS = 100.0
 POINTS = [("mps:50", 2), ("mps:50", 4), ("time", 1), ("time", 4)]
 
 
 def shared(mode: str, users: int, uid: int = 0) -> list[Record]:
-    """K users of one device whose steps take K times as long as alone, times what the mode costs; and each alone."""
+    """K users of one device whose steps take K times as long as alone, times the mode's cost; and each user alone."""
     entitlement = 0.5 if mode.startswith("mps") else 1 / users
     share = SharedDevice(mode, mode, users, entitlement, None, "", None)
     lone = SharedDevice("", "exclusive", 1, None, None, "", None)
@@ -42,7 +42,7 @@ def rows_in(folder: Path) -> Rows:
 
 
 def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> None:
-    """Every K is a run of the same repetitions in a directory of its own."""
+    """Every K is a run in a directory of its own, with the same numbers of repetitions."""
     for mode, users in POINTS:
         write(tmp_path / f"{mode}-{users}", [one for uid in range(3) for one in shared(mode, users, uid)])
     points = share_points(rows_in(tmp_path))
@@ -73,7 +73,7 @@ def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> N
 
 
 def served(users: int, uid: int, watts: float, p99_ms: float, solo: bool = False) -> list[Record]:
-    """K users of one device that serve, whose energy counter went up for twenty seconds."""
+    """K users that serve on one device, whose energy counter was read over twenty seconds."""
     share = SharedDevice("time", "time", users, 1 / users, None, "", None)
     if solo:
         share = SharedDevice("", "exclusive", 1, None, None, "", None)
@@ -87,7 +87,7 @@ def served(users: int, uid: int, watts: float, p99_ms: float, solo: bool = False
 
 
 def test_sharing_has_a_price_in_joules_and_in_the_slowest_steps(tmp_path: Path) -> None:
-    """Two users in turns have half of the rate each; the device takes 300 W, where it takes 200 for one of them."""
+    """Two users in turns have half of the rate each; the device takes 300 W for both, and 200 W for one alone."""
     records = [served(2, uid, 300, 40) + served(2, uid, 200, 4, solo=True) for uid in range(3)]
     write(tmp_path / "of-2", [one for of_uid in records for one in of_uid])
     (point,) = share_points(rows_in(tmp_path))
@@ -124,7 +124,7 @@ def test_slices_of_processors_are_a_mode_too_and_what_is_not_known_is_named(tmp_
 def test_of_instances_no_part_of_the_whole_device_is_known_and_none_settled_where_one_user_did_not(
     tmp_path: Path,
 ) -> None:
-    """Alone each has its instance: two of them keep all of it, and not seven times what they were promised."""
+    """Each of two users keeps all of its instance's rate alone: that is not seven times its entitlement."""
     of_instance = {"share": SharedDevice("mig", "mig", 1, 1 / 7, None, "", None)}
     apart = [*launch("vae", 0, 2, ALONE_MS, place=of_instance), *solo("vae", 0, 2, ALONE_MS, place=of_instance)]
     write(tmp_path / "mig", apart)

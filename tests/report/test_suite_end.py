@@ -1,4 +1,4 @@
-"""What stands at a suite's end, of records that were just made."""
+"""The text at a suite's end, from records that were just made."""
 
 from __future__ import annotations
 

@@ -48,12 +48,12 @@ def test_every_number_is_what_pandas_and_scipy_say() -> None:
             assert found.rate == pytest.approx(np.exp(own.mean()))
             assert found.interval == pytest.approx(np.exp(stats.t.interval(0.95, 4, own.mean(), own.sem())))
         wide = of_job.pivot_table(index="uid", columns="tenant", values="rate")
-        # Noise is next to nothing, and so is what is drawn to the mean.
+        # With next to no noise the estimates are hardly shrunk to their mean.
         means = np.log(wide).mean()
         assert job.evenness.worst_over_best == pytest.approx(np.exp(means.min() - means.max()), rel=1e-4)
         jain = wide.sum(axis=1) ** 2 / (3 * (wide**2).sum(axis=1))
         assert job.evenness.jain == pytest.approx(jain.median())
-        # 2 % is beyond noise, and matters to nobody.
+        # A difference of 2 % is beyond noise, but too small to matter.
         assert (job.evenness.slowest, job.evenness.p) == (None, pytest.approx(0, abs=1e-9))
         assert per_tenant(job) == pytest.approx(wide.mean(axis=1).to_dict())
 

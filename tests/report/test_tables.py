@@ -136,7 +136,7 @@ def test_power_measured_of_all_devices_counts_before_the_constant() -> None:
 
 
 def test_power_of_some_families_leaves_the_constant_for_the_system() -> None:
-    """The column says what the sentence says; per watt each family has its own."""
+    """Column and sentence say the constant; per watt each family has its own power."""
     records = on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300, 310]))
     lines = tables_of([*records, *on("dgx", "Tesla V100", "resnet50_fp32", 500)])["fp32"]
     assert sources_of_watt(lines) == ["2x V100: watt is the constant 500 of its description; measured for ssd."]
@@ -203,7 +203,7 @@ LambdaBM_ENG04_H200_140GB_SXM_h200_v2,683.0,514.0,84861509.0
 
 
 def as_theirs(backbone: str, **place: Any) -> list[Record]:
-    """A launch of the detector on that network."""
+    """A launch of the detector with this backbone."""
     part = a_part(item="image", gpu="Tesla V100", arguments=ARGUMENTS | {"backbone": backbone, "precision": "fp32"})
     return launch("ssd_fp32" if backbone == "resnet50" else "ssd", 0, 2, place={"hostname": "dgx", **place}, part=part)
 
@@ -229,7 +229,7 @@ def test_published_rows_stand_beside_ours_and_are_labelled(tmp_path: Path) -> No
 
 
 def test_every_cell_of_the_newest_form_and_of_json_is_read(tmp_path: Path) -> None:
-    """The newest files name no first column, and devices by the system's name: not those of its machine."""
+    """In the newest files the first column has no heading, and a system's name says its devices, or its machine's."""
     path = tmp_path / "v2-fp32.csv"
     path.write_text(NEWEST)
     lines = foreign_lines(path, "throughput")
@@ -248,7 +248,7 @@ def test_every_cell_of_the_newest_form_and_of_json_is_read(tmp_path: Path) -> No
 
 
 def test_different_work_is_never_in_one_column() -> None:
-    """The reference suite's detector and the vendors' have one name: each has a column, by what is different."""
+    """The reference suite's detector and the vendors' have one name: each has a column that says the difference."""
     (line,) = tables_of([*as_theirs("resnet34"), *as_theirs("resnet50")])["fp32"]
     header = csv_of([line], "throughput").splitlines()[0]
     assert header.endswith(",price,ssd (backbone resnet34),ssd (backbone resnet50)")

@@ -24,7 +24,7 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
     records = [*together, *alone, *failed]
     summary = summary_of(records)
     spent = spent_of(summary)
-    # Each lasted half a minute, also the one that failed, whose time is spent all the same.
+    # Each launch lasted half a minute; the time of the one that failed counts as well.
     assert spent.lasted_s == pytest.approx(60 + 30 * bool(failed[0].start_time != failed[0].end_time))
     assert (spent.loaded_s, spent.observed_s) == pytest.approx((sum(loads), sum(seconds)))
     whole, share = (f"{100 * sum(seconds) / of:.0f} %" for of in (spent.lasted_s, sum(loads)))

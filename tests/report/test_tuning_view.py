@@ -32,7 +32,7 @@ def test_every_setting_has_its_rate_its_launches_and_what_it_gains() -> None:
 
 
 def test_the_end_is_bounded_by_launches_and_by_the_budget() -> None:
-    """21 launches at most: ten for the batch size, one for the knob, four around it, six that tell the gain."""
+    """21 launches at most: ten for the batch size, one for the knob, four around it, six for the gain."""
     found = search()
     assert ends_within_s(found, 3600) == 17 * 10.0
     assert ends_within_s(found, 60) == 20.0
@@ -52,7 +52,7 @@ def test_on_a_terminal_the_table_stands_above_the_launch_that_runs() -> None:
     view.settings(search(), "image")
     view.launch(1, "vae.b64", 2)
     drawn = len(screen.getvalue())
-    view.tick()  # nothing is drawn that nobody has told: tenants may be timed
+    view.tick()  # nothing is drawn without news: tenants may be timed
     assert len(screen.getvalue()) == drawn
     view.measuring(3.2)
     view.close()

@@ -1,4 +1,4 @@
-"""Comparisons, histories and searches as pages, and what a report's page says of several hosts, failures and duets."""
+"""Comparisons, histories and searches as pages, and a report's page of several hosts, failures and duets."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ LATE = Finding("slow_start", "warning", "The first 2 are slow.", "Skip them.", v
     [
         ({}, "./run.sh --jobs baselines --name vae,wlm -- --skip 7"),
         ({"suite": "tweaked"}, "./run.sh --jobs tweaked.json --name vae,wlm -- --skip 7"),
-        ({"suite": "exec"}, ""),  # only who has typed it can type it again
+        ({"suite": "exec"}, ""),  # only its author can type it again
         ({"name": "vae.in.lab"}, ""),
     ],
 )

@@ -135,7 +135,7 @@ def test_an_own_setting_that_does_not_fit_is_given_up_without_a_gain() -> None:
 
 @pytest.mark.parametrize("draws", [20, pytest.param(200, marks=pytest.mark.slow)])
 def test_on_a_flat_curve_no_gain_is_reported(draws: int) -> None:
-    """The best of ten noisy launches seems 3 to 14 % faster; one in forty gains of fresh ones lies above 1 by chance."""
+    """The best of ten noisy launches seems 3 to 14 % faster; of fresh ones one gain in forty is above 1 by chance."""
     for noise in (0.03, 0.1):
         searches = [searched(Space(Setting(64)), lambda setting: 1e4, noise, seed) for seed in range(draws)]
         assert sum(search.best != Setting(64) for search in searches) <= max(1, 0.05 * draws)
