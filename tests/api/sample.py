@@ -12,16 +12,16 @@ from report.making import BUSY, launch, solo
 from results.made import NOON
 
 TURNS = (0.0, 3.0, -3.0, 1.0, -1.0)
-"""What the launches of a job lie apart, in milliseconds of an observation."""
+"""Differences between the launches of a job, in milliseconds of an observation."""
 
 
 def repeated(
     name: str, together_ms: float, alone_ms: float | None = None, day: int = 0, findings: tuple[Finding, ...] = ()
 ) -> list[Record]:
-    """Five launches of two tenants, and of each tenant alone where that is measured."""
+    """Five launches of two tenants, and of each tenant alone if `alone_ms` is given."""
     records = []
     for uid, off_ms in enumerate(TURNS):
-        slower = 1 + 0.02 * uid  # as `launch` makes them
+        slower = 1 + 0.02 * uid  # `launch` slows them by it
         started = NOON + timedelta(days=day, minutes=uid)
         records += launch(name, uid, 2, (together_ms + off_ms) / slower, started=started, findings=findings)
         if alone_ms is not None:

@@ -1,4 +1,4 @@
-"""The page of the API and the notebook: made from the source, and what stands there is run."""
+"""The page of the API and the notebook: the page is made from the source, and the examples of both are run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_page_is_that_of_the_source() -> None:
 
 
 def test_types_are_of_the_names_that_are_offered() -> None:
-    """What a type checker knows of the package, and what it imports, are the same."""
+    """A type checker knows the same names of the package as it imports."""
     module = ast.parse((ROOT / "common/cotenant/__init__.py").read_text())
     known = [
         (alias.asname, f"{node.module}".removeprefix("cotenant."))

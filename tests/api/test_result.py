@@ -1,4 +1,4 @@
-"""What records hold, from Python: the same as the commands say, typed and frozen."""
+"""Records from Python: the same numbers and sentences as from the commands, typed and frozen."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Records of which most tables have something."""
+    """Write records that give most tables a row."""
     return make_workplace(tmp_path_factory.mktemp("place"))
 
 

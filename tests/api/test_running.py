@@ -32,7 +32,7 @@ if "SAYS" in os.environ and os.environ["STATUS"] in "013":
     print("As a page, with pictures: ...", file=sys.stderr)
 sys.exit(int(os.environ.get("STATUS", 0)))
 """
-"""A runner that writes down its words, copies records, and says and returns what it is told."""
+"""A runner that writes down its words, copies records, and prints and returns as its environment says."""
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_run_without_records_is_an_error(place: Path) -> None:
 
 
 def test_whoever_cannot_take_a_line_ends_the_run_first(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Ctrl-C does: the runner is interrupted, and awaited."""
+    """The runner is interrupted and awaited, as after Ctrl-C."""
     waits = "import signal, sys\ntry:\n    print('begun', file=sys.stderr, flush=True)\n    signal.pause()\n"
     waits += "except KeyboardInterrupt:\n    open('interrupted', 'w').close()"
     monkeypatch.setattr(running, "_program", lambda: [sys.executable, "-S", "-c", waits])
@@ -166,4 +166,4 @@ def test_an_interrupted_program_leaves_no_runner(tmp_path: Path) -> None:
     (record, *_) = (tmp_path / "output").glob("*.json")
     assert json.loads(record.read_text())["outcome"] == "interrupted"
     with SuiteLock(tmp_path / "lock"):
-        pass  # It is free again.
+        pass  # The lock is free again.

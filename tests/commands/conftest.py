@@ -1,4 +1,4 @@
-"""A place for suites, which must leave no process or cgroup, and a lock that no other suite of this machine holds."""
+"""A place for suites, which must leave nothing behind, and a lock that no other suite of this machine holds."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A place for suites, from which nothing may be left."""
+"""A place for suites, which must leave nothing behind."""
 
 from tenants.fixtures import loose, v1
 

@@ -1,4 +1,4 @@
-"""Hosts that exist nowhere, in good order unless they are told otherwise."""
+"""Invented hosts, in good order except for the changes that a test makes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DISK = Disk(("records", "data"), Path("/home/me/cotenant"), 500 * GIB, True)
 
 
 def host(**changes: Any) -> Facts:
-    """A quiet server with two devices on two nodes and a plan for two tenants; `changes` to its facts."""
+    """A quiet server with two devices on two nodes and a plan for two tenants, with `changes` to its facts."""
     fields: dict[str, Any] = {
         "machine": server(),
         "clocking": Clocking("acpi-cpufreq", ("performance",), (), (), False),
@@ -72,12 +72,12 @@ def board(index: int, **changes: Any) -> DeviceState:
 
 
 def asked(check: Check, **changes: Any) -> Answer:
-    """What the check answers of such a host."""
+    """Return the answer of the check on such a host."""
     answer = check.ask(host(**changes))
     assert answer is not None
     return answer
 
 
 def said(check: Check, **changes: Any) -> dict[str, Finding]:
-    """The findings of the check on such a host, by their rule."""
+    """Return the findings of the check on such a host, by their rule."""
     return {finding.rule: finding for finding in asked(check, **changes).findings}

@@ -18,25 +18,25 @@ Made = Callable[[], Record]
 
 
 def shared(record: Record) -> Record:
-    """The same of a tenant that shares its processors with another."""
+    """Return the record as of a tenant that shares its processors with another."""
     sharing = replace(record, sharers=2, findings=[])
     return replace(sharing, findings=findings_of(sharing))
 
 
 def learning(record: Record) -> Record:
-    """The same of a tenant whose work follows what it has learned."""
+    """Return the record as of a tenant whose work depends on its training so far."""
     observing = replace(record, observed=record.observed | {"work_learned": True}, findings=[])
     return replace(observing, findings=findings_of(observing))
 
 
 def on_one_device(record: Record, mode: str, sharers: int) -> Record:
-    """The same of a tenant that shares its device with others."""
+    """Return the record as of a tenant that shares its device with others."""
     sharing = replace(record, share=SharedDevice(mode, mode, sharers, None, None, "", None), findings=[])
     return replace(sharing, findings=findings_of(sharing))
 
 
 def among_pairs(record: Record) -> Record:
-    """The same of a pair in a launch of six tenants."""
+    """Return the record as of a tenant of a pair in a launch of six tenants."""
     met = replace(record, findings=[], blocks=Blocks(9, 41, 41, 0, "freezer", 500_000, 3_000_000, residents=6))
     return replace(met, findings=findings_of(met))
 
@@ -59,13 +59,13 @@ def asked_and_seen(precision: str, dtype: str | None) -> Record:
 
 
 def mixed(products: object) -> Record:
-    """A record of bf16 whose step had products of these dtypes."""
+    """A record in bf16 whose step had matrix products of these dtypes."""
     seen = {"dtype": "bf16", "products": products}
     return a_record(told={"part": a_part(arguments=ARGUMENTS | {"precision": "bf16"}, observed=seen)})
 
 
 def inside(share: float) -> Record:
-    """A record of which this share of the kept time lies inside the common load."""
+    """A record with this share of its kept time inside the common load."""
     kept = observed([1000.0] * 6)
     total_ns = sum(one.end_ns - one.start_ns for one in kept)
     return a_record(
@@ -75,7 +75,7 @@ def inside(share: float) -> Record:
 
 
 def working(*tenants: tuple[float, float, float, float], foreign: float = 0.0) -> Record:
-    """A record of a launch whose tenants worked so much: own, beside others, and seconds of these of those observed.
+    """A record of a launch with the fields of `WorkBeside` for each tenant: own, beside, beside_s and observed_s.
 
     Other work kept `foreign` of two processors busy.
     """
@@ -87,8 +87,8 @@ def working(*tenants: tuple[float, float, float, float], foreign: float = 0.0) -
 def begun(
     variables: dict[str, str], startup: dict[str, tuple[str, str]] | None = None, harness: str = a_part()["harness"]
 ) -> Record:
-    """A record of a process that was started with variables, set by somebody each, and start-up files: whose, and what
-    they are of ours; its runner's cotenant.bench is `harness`."""
+    """A record of a process that was started with variables (by name, who set it) and start-up files (by path, who set
+    it, and its name if it is ours); its runner's cotenant.bench is `harness`."""
     set_by = {name: {"sha256": "0", "set_by": by} for name, by in variables.items()}
     files = {file: {"sha256": "1", "set_by": by, "ours": ours} for file, (by, ours) in (startup or {}).items()}
     return a_record(place={"origin": {"harness": harness, "variables": set_by, "startup": files}})
@@ -113,7 +113,7 @@ def durations(*durations_ms: float, **told: Any) -> Record:
 
 
 def on_host(**changes: Any) -> Record:
-    """A record of a launch during which this happened on the host."""
+    """A record of a launch on a quiet host, with these changes to the host's meters."""
     quiet: dict[str, Any] = {
         "swapped_in_bytes": 0,
         "swapped_out_bytes": 0,
@@ -126,7 +126,7 @@ def on_host(**changes: Any) -> Record:
 
 
 def refused(times: int | None) -> Record:
-    """A record of a tenant whose slice refused so many forks."""
+    """A record of a tenant whose slice refused `times` forks."""
     return a_record(place={"isolation": replace(ISOLATION, counters={"pids_refused": times})})
 
 
@@ -147,13 +147,13 @@ def computed(flops_per_step: float, **seen: Any) -> Record:
 
 
 def padded(items: float, words: int, *, item_is_row: bool = False) -> Record:
-    """A record whose batch has 75 places for words, and counts so many items."""
+    """A record whose batch has 75 places for words, `words` of them filled, and counts `items`."""
     seen = {"items_per_step": items, "words_per_step": words, "padding": 1 - words / 75, "item_is_row": item_is_row}
     return a_record(told={"part": a_part(observed=seen)})
 
 
 def sized(after: float, batches: int, before: float = 1.0) -> Record:
-    """A record of so many batches, an item of which held `after` numbers, and `before` in the warm-up."""
+    """A record of `batches` batches, an item of which held `after` numbers, and `before` in the warm-up."""
     sizes = {"warm_up": before, "observed": after, "batches": batches}
     return a_record(told={"part": a_part(observed={"size_per_item": sizes})})
 
@@ -171,7 +171,7 @@ def on_devices(
     slowed: dict[str, dict[str, int] | None] | None = None,
     hidden: dict[str, int] | None = None,
 ) -> Record:
-    """A record of the tenant of `own` of two devices, with these foreign processes and reasons per device."""
+    """A record of a tenant that has `own` of two devices, with foreign processes and reasons of slowing by device."""
     devices = {
         uuid: {
             "index": index,
@@ -186,7 +186,7 @@ def on_devices(
 
 
 def computing_on(uuid: str, own: list[str]) -> Record:
-    """A record of the tenant of `own` of two devices and two instances, whose torch says that it has `uuid`."""
+    """A record of a tenant that has `own` of two devices and two instances, and whose torch reports `uuid`."""
     isolation = replace(ISOLATION, planned={"accelerators": own})
     indexes = {"GPU-a": 0, "GPU-b": 1, "MIG-1": 2, "MIG-2": 2}
     devices = [{"uuid": name, "index": index, "name": "V100"} for name, index in indexes.items()]
@@ -204,7 +204,7 @@ def scaled(devices: int, efficiency: float) -> Record:
 
 
 def owning(devices: int, ranks: int, *words: str, group: str = "all", **seen: Any) -> Record:
-    """A record of a tenant whose slice has so many devices."""
+    """A record of a tenant of `ranks` ranks, whose slice has `devices` devices."""
     isolation = replace(ISOLATION, planned={"accelerators": [f"GPU-{index}" for index in range(devices)]})
     vcd = ",".join(map(str, range(devices)))
     command = ["run.sh", *words]
@@ -214,7 +214,7 @@ def owning(devices: int, ranks: int, *words: str, group: str = "all", **seen: An
 
 
 def numbers(durations_ms: Sequence[float], waits_ms: Sequence[float] = (), **seen: Any) -> Record:
-    """A record of kept observations that took so long and waited so long for data."""
+    """A record of kept observations with these durations and these waits for data."""
     rows = observed(durations_ms)
     waits = [*waits_ms, *[0.0] * (len(rows) - len(waits_ms))]
     rows = [replace(one, data_wait_ns=round(wait * 1e6)) for one, wait in zip(rows, waits, strict=True)]
@@ -259,7 +259,7 @@ def with_pauses(pause_ms: float) -> Record:
 
 
 def challenged(pause_ms: float, waited_ms: float, name: str = "vae.challenge") -> Record:
-    """A record of pauses, for a part of which its tenant waited for a buyer's nonces, as it says."""
+    """A record with pauses, in which its tenant says that it waited `waited_ms` for a buyer's nonces."""
     part = a_part(observed={"challenge": {"waited_ns": [round(waited_ms * 1e6)] * 21}})
     return a_record(place={"name": name}, told={"observations": with_pauses(pause_ms).observations, "part": part})
 
@@ -276,7 +276,7 @@ def audit_part(differences: object, after: object = 20, cost_ns: object = 10**9)
 
 
 def audited(differences: object, after: object = 20, cost_ns: object = 10**9, pause_ms: float = 0.0) -> Record:
-    """A record of twenty observations with pauses, and of an audit step after so many of them."""
+    """A record of twenty observations with pauses, and of an audit step after `after` of them."""
     return a_record(
         told={"observations": with_pauses(pause_ms).observations, "part": audit_part(differences, after, cost_ns)}
     )
@@ -293,7 +293,7 @@ def budgeted(
 
 
 def until(share: float, made: int, repeat: int, budget_s: float | None = None, **more: Any) -> Record:
-    """A record of a launch that was to end at such an interval, after `made` of `repeat` observations."""
+    """A record with `made` of `repeat` observations of a launch that was to end at an interval of `share`."""
     policies = {"until_interval": share} | ({} if budget_s is None else {"budget_s": budget_s})
     isolation = replace(ISOLATION, policies=policies)
     amount = Amount(30, repeat, 5)
@@ -302,13 +302,13 @@ def until(share: float, made: int, repeat: int, budget_s: float | None = None, *
 
 
 def counting(items: list[float]) -> Record:
-    """A record whose observations count so many items each."""
+    """A record whose observations count these items."""
     made = [replace(row, items=count) for row, count in zip(observed([1000.0] * len(items)), items, strict=True)]
     return a_record(told={"observations": made, "skip": 0})
 
 
 def by_blocks(together: float = 1.0, alone: float = 1.0, rest: float = 0.0, kept: float = 0.9, **more: Any) -> Record:
-    """A record of a launch by blocks, whose slice used so many processors in blocks of each kind."""
+    """A record of a launch by blocks, with the number of processors that its slice used in blocks of each kind."""
     loads = {"all": together, "only": alone, "rest": rest}
     spent = {kind: Spent(round(load * 1e9), 1_000_000_000) for kind, load in loads.items()}
     sharers = more.pop("sharers", 1)

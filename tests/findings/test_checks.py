@@ -1,4 +1,4 @@
-"""Every check: fine on a host in good order, and on one that is not it says what is wrong, with the numbers."""
+"""Every check: silent on a host in good order, and on another it names the fault, with the numbers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def after_test(**changes: Any) -> dict[str, Any]:
 
 
 def boards(**changes: Any) -> dict[str, Any]:
-    """A fault of the second of two devices."""
+    """Two devices, of which the second has a fault."""
     return {"devices": (board(0), board(1, **changes))}
 
 
@@ -163,11 +163,11 @@ CASES: list[tuple[Check, dict[str, Any]]] = [
     (job_input, {"jobs": (JobNeeds("x"),)}),
     (job_input, {"jobs": (JobNeeds("x", reads=2), JobNeeds("y"))}),
 ]
-"""Faults of a host, and what is none, by the check that is asked about it."""
+"""Faults of a host, and harmless facts, each with the check that is asked about it."""
 
 
 def test_what_checks_answer() -> None:
-    """Of a host in good order first, and then of each case above."""
+    """Every check is asked about a host in good order first, and then about each case above."""
     lines = []
     for check, changes in [*((check, {}) for check in CHECKS), *CASES]:
         answer = asked(check, **changes)

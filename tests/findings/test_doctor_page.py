@@ -1,4 +1,4 @@
-"""docs/doctor.md says of every check and every finding what it is, and of nothing that does not exist."""
+"""docs/doctor.md explains every check and every finding, and none that does not exist."""
 
 from __future__ import annotations
 

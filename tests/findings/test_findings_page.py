@@ -1,4 +1,4 @@
-"""The page of findings: made from the source, and so never behind it."""
+"""The page of findings is made from the source, and so never behind it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_page_is_that_of_the_source() -> None:
 
 
 def test_whatever_is_made_anywhere_stands_on_it() -> None:
-    """A finding made in a room that has no section would be missing."""
+    """A finding of a folder without a section would be missing on the page."""
     everywhere = {entry.rule for path in PACKAGE.rglob("*.py") for entry in made_in(path.read_text())}
     every = [entry for _, _, rooms in SECTIONS for room in rooms for entry in entries(room)]
     assert everywhere == {entry.rule for entry in every}
@@ -50,7 +50,7 @@ def elsewhere(record: Record) -> Finding | None:
 
 
 def test_a_new_rule_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its record has what it says, and its line stands on the page, by nothing but the function in its file."""
+    """The function in its file is enough for the finding in a record and for the line on the page."""
     file = ModuleType("cotenant.findings.rules.oddities")
     vars(file).update(record_rule=record_rule, error=error, warning=warning, info=info)
     exec(NEW_RULE, vars(file) | {"sentence_of": lambda record: "Said elsewhere."}, vars(file))

@@ -1,4 +1,4 @@
-"""Numbers that are none: each fraud is flagged, fails a strict suite where it has to, and is averaged nowhere."""
+"""False numbers: each fraud is flagged, fails a strict suite where it has to, and is averaged nowhere."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FRAUDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.fixture
 def reports(tmp_path: Path) -> Path:
-    """Five honest repetitions; a sixth is the fraud's place."""
+    """Five honest repetitions; the sixth is left for the fraud."""
     for uid in range(5):
         write_record(tmp_path, a_launch(uid), NOON + timedelta(minutes=uid))
     return tmp_path
@@ -62,7 +62,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[str, str]:
 
 
 def rates(capsys: pytest.CaptureFixture[str], reports: Path) -> list[float]:
-    """What every reader makes of the directory: report, compare, and mlbench-report by its CSV."""
+    """Return the rate of the job by every reader: report, compare (both sides), and mlbench-report by its CSV."""
     (line,) = json.loads(said(capsys, "report", reports, "--format", "json")[0])["jobs"]
     compared = json.loads(said(capsys, "compare", reports, reports, "--format", "json")[0])["lines"][0]
     table = reports / "table.txt"
@@ -110,7 +110,7 @@ def test_a_copied_launch_is_no_second_launch(reports: Path, capsys: pytest.Captu
 def test_what_an_earlier_launch_left_is_not_added_to_a_newer_one(
     reports: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Four tenants once, two now, in the same directory under the same number."""
+    """The earlier launch had four tenants, the newer one has fewer, in the same directory under the same number."""
     honest = rates(capsys, reports)
     for tenant in range(1, 4):
         where = {"tenant": tenant, "tenants": 4, "vcd": str(tenant)}
@@ -172,7 +172,7 @@ PLANTED = {
     "skips": ("credited",),
     "zeros": ("benchmark:constant_input",),
 }
-"""Of fp32 under a bf16 flag, steps that did not run and zeros the error that each is, and what its command says."""
+"""The error of each fraud (fp32 under a bf16 flag, steps that did not run, zeros as input), and its flags."""
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ PLANTED = {
 def test_honest_and_fraudulent_tasks_through_real_launches(
     frauds: tuple[str, ...], loose: Suites, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # One thread each: several that wait for each other on a busy machine take minutes.
+    # One thread each: threads that wait for each other on a busy machine take minutes.
     alone = {"env": {"OMP_NUM_THREADS": "1"}}
     shared = ["--no-cuda", "--repeat", 9, "--number", 20]
     jobs = [job("frauds.sh", *shared, name="honest", **alone)]

@@ -1,7 +1,7 @@
-"""A benchmark of known cost: its rate comes out within one percent, and what was planted in it is found, alone.
+"""A benchmark of known cost: its rate comes out within one percent, and only the planted faults are found.
 
-Scripted: the planted observations as they are. Real: the same through a launch. Both send planned times; that the
-measured loop tells true ones is shown by tests/bench/test_loop.py.
+Scripted: the planted observations as they are. Real: the same through a launch. Both send planned times;
+tests/bench/test_loop.py shows that the measured loop tells true ones.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def given_by(words: Sequence[str]) -> Any:
 
 
 def scripted(words: Sequence[str]) -> list[Record]:
-    """The launch as it was planned."""
+    """Return the records of the planned launch."""
     given = given_by(words)
     records = []
     for tenant in range(TENANTS):

@@ -1,4 +1,4 @@
-"""What only several records together can say: rules over a launch's tenants and over earlier launches."""
+"""Rules over several records: over a launch's tenants and over earlier launches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tenant(
 
 
 def together(launch: list[Record], earlier: list[Record]) -> list[Record]:
-    """The records as a launch of these tenants has them, whatever rules have said of each alone."""
+    """Return the records with the findings of their launch, in place of those that each has alone."""
     return with_findings([replace(record, findings=[]) for record in launch], earlier)
 
 
@@ -48,7 +48,7 @@ def in_16_bit(slower: float, **arguments: Any) -> Record:
 
 
 def wide(record: Record) -> Record:
-    """The same with an interval of 10 %."""
+    """Return the record with an interval of 10 %."""
     ends = 0.95 * record.statistics.median, 1.05 * record.statistics.median
     return replace(record, statistics=dataclasses.replace(record.statistics, interval=ends))
 

@@ -17,7 +17,7 @@ from golden import check_golden
 from results.made import ISOLATION, T0_NS, a_lost_record, a_part, a_record, observed, rules, steady
 
 SENTENCES = Path(__file__).with_name("sentences.txt")
-"""What each of the records below makes its rule say, line by line."""
+"""The rule's sentence on each of the records below, line by line."""
 
 SPEAKING: list[tuple[str, Made]] = [
     ("drift", lambda: of.numbers([500 + i for i in range(20)])),
@@ -162,10 +162,10 @@ SILENT: list[tuple[str, Made]] = [
     ("worked_at_rest", lambda: of.by_blocks(rest=0.01)),
     ("worked_at_rest", a_record),
     ("other_load", of.by_blocks),
-    # Half the time, half the items: as of two tenants of one processor.
+    # A quarter of the time makes a quarter of the items, as for tenants of one processor.
     ("other_load", lambda: of.by_blocks(together=0.25, kept=0.25)),
     ("other_load", lambda: of.by_blocks(together=0.31)),
-    # Of two whose threads share two processors: they spin while those rest that they wait for.
+    # Two tenants share two processors: a thread spins while the thread that it waits for rests.
     ("other_load", lambda: of.by_blocks(together=0.42, alone=0.85, kept=0.13, sharers=2)),
     ("other_load", a_record),
     ("not_held", of.by_blocks),
@@ -352,7 +352,7 @@ def test_rules_are_silent_at_their_borders_and_where_nothing_is_known() -> None:
 
 
 def test_a_warning_that_can_have_moved_a_rate_by_little_is_a_note() -> None:
-    """Beyond both 2 % and half its interval it is a warning, and so is one whose effect nobody knows."""
+    """An effect beyond both 2 % and half the interval makes a warning, and so does an unknown effect."""
     found = [warning("It was disturbed.", "Wait.", rule="disturbed", effect=effect) for effect in (0.019, 0.021, None)]
     wide = {"observations": observed([500.0, 540.0] * 12), "skip": 0}
     for told, severities in (({}, ("info", "warning", "warning")), (wide, ("info", "info", "warning"))):
@@ -385,7 +385,7 @@ def test_what_would_enable_meters_is_said_once_for_all_it_enables() -> None:
 
 
 def test_what_is_invalid() -> None:
-    """Not a good record, nor what failed; an error of the whole launch makes each of its records so."""
+    """A good record is not, nor is a failed one; an error of the whole launch makes each of its records INVALID."""
     assert findings_of(a_record()) == []
     assert not a_record().invalid
     failed = a_record(outcome="nan", common={"load": (0, 0)})
@@ -395,7 +395,7 @@ def test_what_is_invalid() -> None:
 
 
 def test_every_rule_is_tested_both_ways() -> None:
-    speaking = {name for name, _ in SPEAKING} - {"bursts"}  # what `outliers` calls many of them
+    speaking = {name for name, _ in SPEAKING} - {"bursts"}  # `outliers` gives it of many
     assert speaking == {name for name, _ in SILENT}
     assert speaking == set(RECORD_RULES)
 
@@ -410,7 +410,7 @@ def test_what_lies_between_blocks_is_nobodys_time() -> None:
 
 
 def test_only_observations_beside_all_others_are_judged() -> None:
-    """Alone it is twice as fast: that is no drift, no outlier, and in no number."""
+    """Observations alone are twice as fast: that is no drift and no outlier, and enters no number."""
     rows = of.by_blocks().observations
     fast = [
         replace(row, kind="only", end_ns=(row.start_ns + row.end_ns) // 2) if row.block == 1 else row for row in rows

@@ -20,7 +20,7 @@ JOBS = {
     **dict.fromkeys(("recom", "wlm", "dlrm"), "memory"),
     **dict.fromkeys(("vae", "toy_reg", "cart"), "latency"),
 }
-"""By the resource that profiles/resources.csv gives them."""
+"""Jobs with the resource that profiles/resources.csv gives them."""
 COMPUTE = tuple(job for job, resource in JOBS.items() if resource == "compute")
 
 
@@ -33,7 +33,7 @@ def _fields() -> dict[str, Any]:
 
 
 def fields_of(node: str, job: str, uid: int, rate: float, **changes: Any) -> dict[str, Any]:
-    """The record of a launch of one tenant at this rate."""
+    """The fields of a record of a launch of one tenant at this rate."""
     fields = copy.deepcopy(_fields())
     fields["statistics"]["median"] = rate
     moment = f"2026-03-14T{12 + uid % 10}:00:00+00:00"
@@ -42,7 +42,7 @@ def fields_of(node: str, job: str, uid: int, rate: float, **changes: Any) -> dic
 
 
 def machine(power_w: float = 700.0, kernel: str = "6.1.0") -> dict[str, Any]:
-    """What a record knows of its host."""
+    """The facts of a host in its records."""
     device = {"index": 0, "firmware": "96.00.61", "power_limit_w": power_w, "ecc": True, "pcie_width": 16}
     inventory = {"firmware": "1.2", "governor": "performance", "boost": True, "devices": [device]}
     return {"inventory": inventory, "software": {"kernel": kernel}}
@@ -56,9 +56,9 @@ def write_fleet(
     changes: Mapping[str, dict[str, Any]] | None = None,
     spread: float = 0.02,
 ) -> Path:
-    """Write a folder a node: one run of every job, three more of those `again`; `slow` is what a (node, job) loses.
+    """Write a folder for each node: one run of every job, and three more runs of the nodes `again`.
 
-    `changes` are fields of all records of a node.
+    `slow` has the share of its rate that a (node, job) loses, `changes` the fields of all records of a node.
     """
     chance = random.Random(5)
     levels = {node: chance.gauss(0, spread) for node in nodes}

@@ -12,9 +12,9 @@ from cotenant.fleet.cluster import ClusterNode, Lost
 
 
 class LocalCluster:
-    """Agents on these nodes, of one host but for the one `alone`; the one `lost` never answers.
+    """Agents on these nodes, which share a host except for the node `alone`; the node `lost` never answers.
 
-    `orders` has those of each node, `begun` the nodes that were started together: before any was looked at again.
+    `orders` has the orders of each node, `begun` the nodes that were started before news of any was asked.
     """
 
     def __init__(self, names: tuple[str, ...], alone: str = "", lost: str = "") -> None:

@@ -1,4 +1,4 @@
-"""A distributed job over a cluster of this process: who is told what, and how all of it ends when one node does."""
+"""A distributed job over a cluster of this process: the orders of each node, and the end of all when one ends."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ sys.exit(int(deed))
 
 
 class Run:
-    """A job over the nodes of a cluster, with what was printed of it."""
+    """A job over the nodes of a cluster, with its printed output."""
 
     def __init__(self, place: Path, cluster: LocalCluster, *deeds: str, resume: bool = False) -> None:
         self.cluster, self.output = cluster, place / "out"
@@ -69,7 +69,7 @@ def test_each_node_is_told_its_place_and_node_0_is_shown_and_kept(place: Path) -
     (place / "out").mkdir()
     for name in ("cotenant.journal", "s.a.R0.D0.json", "other.txt"):
         (place / "out" / name).write_text("{}")
-    # Node 0's status is that of a suite with a failed job.
+    # Node 0 ends with the status of a suite with a failed job.
     run = Run(place, LocalCluster(("n1", "n2"), alone="n2"), "0=1", resume=True)
     assert (run.status, run.lines) == (1, [])
     assert run.printed == [b"node 0 runs\n", b"a note\nIsolation is required.\n"]

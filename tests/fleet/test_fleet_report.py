@@ -76,7 +76,7 @@ def test_other_programs_read_it(fleet: Path, tmp_path: Path, capsys: Capture) ->
     assert [odd["nodes"] for odd in document["inventory"]] == [["node07"]]
     rows = list(csv.DictReader(io.StringIO(report(capsys, fleet, "--format", "csv")[1])))
     assert [row["verdict"] for row in rows].count("ACCEPT") == 11
-    # Of exported rows the nodes are the hosts: the same verdicts, without what stands in the records only.
+    # Exported rows have hosts as nodes: the verdicts are the same, the facts that only records hold are missing.
     export = tmp_path / "rows.parquet"
     assert call(capsys, "export", fleet, "--out", export)[0] == 0
     again = json.loads(report(capsys, export, "--json")[1])
@@ -164,7 +164,7 @@ def test_failures_losses_and_shared_hosts(tmp_path: Path, capsys: Capture) -> No
 
 def test_a_node_that_cannot_be_compared_is_not_accepted(tmp_path: Path, capsys: Capture) -> None:
     failed = {"completed": False, "outcome": "device_out_of_memory", "statistics": None, "train_item": None}
-    changes = {"node04": failed, "node05": {"run_id": 5}}  # As of a job array with its number for --uid.
+    changes = {"node04": failed, "node05": {"run_id": 5}}  # As from a job array that gives its number to --uid.
     place = write_fleet(tmp_path / "six", NODES[:9], changes=changes)
     status, text, _ = report(capsys, place, "--json")
     absent = {(each["node"], each["reason"]) for each in json.loads(text)["nodes"] if each["verdict"] == "ABSENT"}
@@ -186,7 +186,7 @@ def test_a_node_that_cannot_be_compared_is_not_accepted(tmp_path: Path, capsys: 
 
 
 def test_a_node_is_as_fast_as_its_slowest_tenant(tmp_path: Path, capsys: Capture) -> None:
-    """One of three devices at 0.8 is 7 % of their sum; the record that shows it is the device's own."""
+    """One of three devices at 0.8 costs 7 % of their sum; the record that shows it is the device's own."""
     for node in NODES[:9]:
         (tmp_path / node).mkdir()
         for job in [*COMPUTE, "recom", "vae"]:

@@ -78,7 +78,7 @@ def test_records_come_from_all_nodes_and_what_became_of_each_is_written(plan: Fl
         "5",
     ]
     assert found["lock"] == f"{base}/lock"
-    # A node that is a machine of its own has the machine's lock, and all its tenants.
+    # A node that is a machine of its own has the lock and the tenants of the whole machine.
     alone = json.loads((plan.output / "n4" / "s.vae.R4.D0.json").read_bytes())
     assert alone["lock"] is None
     assert "--users" not in alone["words"]
@@ -97,7 +97,7 @@ def test_records_come_from_all_nodes_and_what_became_of_each_is_written(plan: Fl
         "n3: lost: its node died.",
         "n4: repetition 4 is done",
     ]
-    # Another repetition is of those alone that still answer; a second start asks all again.
+    # Another repetition asks only the nodes that still answer; a second start asks all again.
     run.repetition(5, ["n1", "n3"])
     assert not (plan.output / "n3").exists()
     assert run.confirming(["n3", "n1"], {}, random.Random(0)) == ["n1", "n4"]
@@ -111,7 +111,7 @@ def test_records_come_from_all_nodes_and_what_became_of_each_is_written(plan: Fl
 
 def test_an_agent_says_why_nothing_runs_and_ends_what_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = Agent()
-    # As Ray's workers: a runner that is nice would have nice tenants.
+    # Ray's workers are nice, and a nice runner would have nice tenants.
     depart = agent_module._depart
     monkeypatch.setattr(agent_module, "_depart", lambda: (os.nice(5), depart()))
     order = NodeOrder("/proc/none", (), {}, sys.executable, "")
@@ -202,7 +202,7 @@ def test_an_outlier_runs_three_times_more_at_the_same_moment_as_three_healthy_no
     assert "again, 3 times: n2, n" in errors
     healthy = {name for name in names if len(cluster.orders[name]) == 4} - {"n2"}
     assert len(healthy) == 3
-    # All of a repetition have begun before any of them was asked how it goes.
+    # All nodes of a repetition begin before any of them is asked for news.
     assert cluster.begun == [set(names), *[{"n2", *healthy}] * 3]
     uids = [order.words[order.words.index("--uid") + 1] for order in cluster.orders["n2"]]
     assert uids == ["0", "1", "2", "3"]

@@ -38,7 +38,7 @@ def _ray(*words: str) -> list[str]:
 
 @dataclass
 class Cluster:
-    """Three Ray nodes, each with a process of its own in front."""
+    """Three Ray nodes, each with a foreground process of its own."""
 
     folder: Path
     short: Path
@@ -99,7 +99,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         pytest.importorskip("ray")
     with tempfile.TemporaryDirectory(
         prefix="ray", dir="/tmp", ignore_cleanup_errors=True
-    ) as short:  # of sockets' paths
+    ) as short:  # as sockets' paths
         made = Cluster(tmp_path, Path(short))
         try:
             for name in NAMES:

@@ -1,4 +1,4 @@
-"""An archive is what a directory held, and nothing else passes for it."""
+"""An archive has the files of a suite's directory, and no other archive passes for it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def met(records: list[Record]) -> list[Record]:
-    """The records of a launch with the overlap that their observations have."""
+    """Return the records of a launch with the overlap of their observations."""
     meetings = [record.rendezvous for record in records if record.rendezvous]
     load = common_load([(meeting.start_ns, meeting.load_end_ns) for meeting in meetings])
     spans = [[(seen.start_ns, seen.end_ns) for seen in record.observations[record.skip :]] for record in records]
@@ -88,7 +88,7 @@ def test_it_holds_what_the_suite_left(suite: Path) -> None:
 @given(st.data())
 def test_one_byte_changed_anywhere_is_refused_with_its_place(suite: Path, data: st.DataObject) -> None:
     length, ends = (suite / "run.tar.zst").stat().st_size, ends_of(suite)
-    # The frame's header is where a decoder would look away.
+    # A decoder may overlook a change in the frame's header.
     places = [st.integers(begin, min(begin + 20, length - 1)) for begin in (0, *ends)]
     refused_in_its_place(suite, data.draw(st.one_of(st.integers(0, length - 1), *places)), data.draw(st.integers(0, 7)))
 
@@ -133,7 +133,7 @@ def member(name: str, kind: bytes, **fields: Any) -> bytes:
 
 
 def frame(**claims: int) -> bytes:
-    """The beginning of a frame of a few bytes which claims to hold so many."""
+    """The beginning of a frame of a few bytes, with these claims in its header."""
     compressor = zstandard.ZstdCompressor().compressobj(**claims)
     return compressor.compress(b"0") + compressor.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
 
@@ -149,7 +149,7 @@ def sealed(frames: bytes) -> bytes:
 
 
 def hostile(blocks: list[bytes]) -> dict[str, tuple[bytes, str]]:
-    """Archives whose sender has made all hashes anew: content, and what they are refused with."""
+    """Archives whose sender has recomputed all hashes: the content, and the words of the refusal."""
     first, rest = blocks[0], blocks[1:]
     whole = packed(blocks)[:-SEAL_BYTES]
     head = packed([first])[:-SEAL_BYTES]
@@ -275,7 +275,7 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_numbers_and_rules(suite:
 
 
 def test_an_archive_of_nothing_is_refused(suite: Path, tmp_path: Path, capsys: Capture) -> None:
-    """Its sender has made every hash anew: nothing in it is wrong, as there is nothing in it."""
+    """Its sender has recomputed every hash: nothing in it is wrong, as there is nothing in it."""
     started = (suite / FILE).read_bytes().splitlines(keepends=True)[0]
     nothing: dict[str, bytes | None] = {path.name: None for path in suite.glob("baselines.*.json")}
     journals = {started: hashlib.sha256(started.rstrip()).hexdigest(), b"": Journal().head, b"junk": Journal().head}
@@ -298,7 +298,7 @@ def edited(path: Path, change: Callable[[dict[str, Any]], None]) -> bytes:
 
 
 def forge(suite: Path, folder: Path, changes: dict[str, bytes | None], head: str | None = None) -> Path:
-    """Write an archive with other members, all of its own hashes made anew; `head`: that of the journal's last line."""
+    """Write an archive with changed members and recomputed hashes; `head`: the hash of the journal's last line."""
     archive = unpack(suite / "run.tar.zst")
     members = {name: content for name, content in {**archive.members, **changes}.items() if content is not None}
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
@@ -344,7 +344,7 @@ def test_commands(suite: Path, tmp_path: Path, capsys: Capture) -> None:
 def test_what_no_launch_in_the_journal_wrote_is_named_and_not_archived(
     suite: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A table of one's own, and what a suite that still runs writes while it is archived."""
+    """A user's own table, and the records that a running suite writes while it is archived."""
     directory = shutil.copytree(suite, tmp_path / "running", symlinks=True)
     (directory / "table.json").write_text("{}")
     out = tmp_path / "out.tar.zst"
@@ -404,7 +404,7 @@ def test_a_finding_that_was_taken_out_is_missed(suite: Path, tmp_path: Path) -> 
 def test_who_shares_processors_or_settles_is_under_load_from_t0_on(
     early: dict[str, Any], is_wrong: bool, tmp_path: Path
 ) -> None:
-    """The second tenant's first observation begins 5 s after the first one's, whose kept ones begin before that."""
+    """The second tenant begins to observe 5 s after the first one, whose kept observations begin before that."""
     first, second = launch("vae", uid=5, place=early)
     rows = [
         replace(row, start_ns=row.start_ns + 5 * 10**9, end_ns=row.end_ns + 5 * 10**9) for row in second.observations

@@ -1,4 +1,4 @@
-"""An archive with the transcript of a challenge: it is judged anew, and belongs to the records of its launch."""
+"""An archive with the transcript of a challenge: it is judged again, and must belong to the records of its launch."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_words_and_floor_are_held_against_the_records(suite: tuple[Path, Transcr
     chains = [replace(chain, join=join) for chain, join in zip(transcript.chains, scripted, strict=True)]
     by_script = challenges({"a.challenge": written(replace(transcript, chains=chains))}, records).wrong
     assert not [one for one in by_script if "its record has other arguments" in one]
-    # What nobody may read is a hash in the record, and stands in no transcript.
+    # A secret is a hash in the record, and stands in no transcript.
     hiding = [replace(chain.join, words=("--api-key", "(hidden)", *chain.join.words)) for chain in transcript.chains]
     chains = [replace(chain, join=join) for chain, join in zip(transcript.chains, hiding, strict=True)]
     keyed = [replace(one, command=["run.sh", "--api-key", "hidden:0f", *one.command[1:]]) for one in records]
@@ -107,7 +107,7 @@ def test_a_transcript_is_judged_with_the_records_of_its_launch(
     for sentence, (changes, check) in unlike.items():
         forged = forge(directory, tmp_path, changes)
         assert sentence in " ".join(wrong(forged)[check]), sentence
-    # Whoever takes its line out of the journal as well makes the journal anew, and its records still tell.
+    # Without its line in the journal, too, whose hashes a sender can recompute, the records still tell.
     journal = (directory / "cotenant.journal").read_bytes().splitlines(keepends=True)
     without = forge(directory, tmp_path, {name: None, "cotenant.journal": journal[0]})
     printed = call(capsys, "verify", without)[1]

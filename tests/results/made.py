@@ -134,7 +134,7 @@ def a_record(
     message: str = "",
     comparable: bool = True,
 ) -> Record:
-    """One tenant's record with these changes to what made it, and with the findings of the rules about one record."""
+    """One tenant's record, with these changes to its placement, statement and common facts, and with its findings."""
     device = (told or {}).get("part", {}).get("gpu")
     made = (
         a_place(**(with_device(device) if device else {}) | (place or {})),

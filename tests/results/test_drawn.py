@@ -1,4 +1,4 @@
-"""What pictures draw of a record, each part checked by itself."""
+"""The parts of a record that pictures draw, each checked by itself."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_any_part_may_be_anything(changes: dict[str, Any]) -> None:
 
 
 def sampled(**changes: Any) -> dict[str, Any]:
-    """The fields of a record with three looks at two devices, two slices and the host."""
+    """The fields of a record with three samples of two devices, two slices and the host."""
     kept = Kept()
     for second in (1, 2, 3):
         device = {("devices", f"GPU-{n}", "power_w"): 100.0 * n + second for n in range(2)}

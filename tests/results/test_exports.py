@@ -1,4 +1,4 @@
-"""Exported rows: what is written comes back, and what is damaged is named and counted."""
+"""Exported rows: rows that were written are read back, and damaged ones are named and counted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def records() -> list[Record]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A directory with the records and a file that is none."""
+    """A directory with the records and a file that is no record."""
     directory = tmp_path / "output"
     directory.mkdir()
     for number, one in enumerate(records()):
@@ -184,7 +184,7 @@ def test_an_export_among_records_is_not_read_twice(place: Path) -> None:
 
 @pytest.mark.parametrize("form", list(WRITERS))
 def test_batches_are_written_one_after_the_other(tmp_path: Path, form: str) -> None:
-    """Of two hundred batches no more than a few are in memory at a time."""
+    """No more than a few of two hundred batches are in memory at a time."""
     frame = frame_of(records())
     alive: set[int] = set()
     most = 0

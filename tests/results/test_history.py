@@ -62,7 +62,7 @@ def numbers(path: Path) -> list[int]:
 
 
 def test_a_line_of_version_1_stays_readable() -> None:
-    """Not to be changed with the code: histories are kept for years."""
+    """Histories are kept for years: the line must not change with the code."""
     assert msgspec.json.encode(entry(3)) == LINE
     assert entry_of(LINE) == entry(3)
 
@@ -117,7 +117,7 @@ def test_a_torn_last_line_spoils_nothing_but_itself_and_one_that_lacks_its_end_c
 @example([b"[" * 30_000], 0)
 @example([b'{"schema":' * 5000], 0)
 def test_whatever_the_file_holds_what_is_whole_is_read(parts: list[bytes | int], cut: int) -> None:
-    """Lines of ours among bytes of anybody, cut off anywhere near the end; then two more are added."""
+    """The file has our lines among foreign bytes, and is cut off near its end; then two more lines are added."""
     ours = [part for part in parts if isinstance(part, int)]
     lines = [msgspec.json.encode(entry(part)) if isinstance(part, int) else part.replace(b"\n", b"") for part in parts]
     whole = b"".join(line + b"\n" for line in lines)
@@ -127,7 +127,7 @@ def test_whatever_the_file_holds_what_is_whole_is_read(parts: list[bytes | int],
         path.write_bytes(content)
         history = read_history(path)
         found = [one.run_id for one in history.entries]
-        # A line that lost no more than its end is whole.
+        # A line that lost only its newline is whole.
         survivors = [number for number in ours if msgspec.json.encode(entry(number)) in content]
         assert found == list(dict.fromkeys(survivors))
         assert len(found) + len(history.damaged) <= len(content.split(b"\n"))

@@ -1,4 +1,4 @@
-"""Equal work has equal ids, other work has others, and what several devices are worth is told."""
+"""Equal work has equal ids, other work has others, and a record has the efficiency of its devices."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_of_data_only_counts_whether_there_is_any_and_unknown_work_is_equal_to_n
 def point(
     devices: int, rate: float, arguments: dict[str, Any] | None = None, place: dict[str, Any] | None = None, **more: Any
 ) -> Record:
-    """A launch of the whole machine over so many devices, at this rate."""
+    """A launch of the whole machine over `devices` devices, at this rate."""
     part = a_part(
         arguments=ARGUMENTS | {"devices": devices, "batch_size": 128} | (arguments or {}),
         observed={"dtype": "fp32", "world_size": devices},
@@ -66,7 +66,7 @@ def point(
 
 
 def efficiency(record: Record, *earlier: Record) -> float | None:
-    """The efficiency among a record's meters; None where it stays as it is."""
+    """Return the efficiency among a record's meters; None if the record is unchanged."""
     measured = with_efficiency(record, earlier)
     return None if measured is record else round(measured.meters["scaling"]["efficiency"], 6)
 

@@ -1,4 +1,4 @@
-"""The journal: what was appended is read, and what was changed is seen."""
+"""The journal: appended entries are read back, and changes are noticed."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def test_a_byte_changed_a_line_dropped_or_swapped_is_refused(
     content = (folder / FILE).read_bytes()
     lines = content.splitlines(keepends=True)
     kind = data.draw(st.sampled_from(["byte", "drop", "swap"]))
-    # Of the last line nothing tells but what comes behind it: an archive holds the head's hash.
+    # A change of the last line shows only by a line behind it, or by the hash of the head in an archive.
     at = data.draw(st.integers(0, len(lines) - 2))
     if kind == "byte":
         place = data.draw(st.integers(0, len(b"".join(lines[:-1])) - 1))
-        bit = data.draw(st.sampled_from([1, 0x80]))  # the higher one leaves no UTF-8
+        bit = data.draw(st.sampled_from([1, 0x80]))  # the higher bit makes invalid UTF-8
         changed = content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :]
     elif kind == "drop":
         changed = b"".join(lines[:at] + lines[at + 1 :])
@@ -107,7 +107,7 @@ def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_somebody_holds_is_waited_for_for_a_moment(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever may read the journal may lock it, and a suite that waited for ever would be deaf to signals."""
+    """Anybody who may read the journal may lock it, and a suite that waited for ever would ignore signals."""
     monkeypatch.setattr(module, "LOCK_LIMIT_S", 0.1)
     with (journal / FILE).open() as file:
         fcntl.flock(file, fcntl.LOCK_SH)
@@ -128,7 +128,7 @@ def test_a_journal_goes_on_that_was_only_added_to(journal: Path) -> None:
 
 
 def test_a_record_nested_deeper_than_any_of_ours_is_not_restored(tmp_path: Path) -> None:
-    """It could be read, and not be written again."""
+    """The record could be read, but not written again."""
     content = encode(launch_of("vae")[0]).replace(
         b'"observed": {', b'"observed": {"x": ' + b"[" * 600 + b"]" * 600 + b","
     )

@@ -1,4 +1,4 @@
-"""Which launches of a directory count, and what is said of them."""
+"""The launches of a directory that count, and the sentences on the others."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_run_that_failed_does_not_replace_an_earlier_one_that_completed(order:
     newest, sentences = newest_in(frame_of([*launch(day=0), *failed][::order]))
     assert set(newest["completed"]) == {True}
     assert sentences == ["vae, repetition 0: a later run of it failed; the newest that completed counts."]
-    # One that failed before says nothing of the one after it; and where none completed, it is what there is.
+    # A failure before a completed launch does not matter; where no launch completed, the failed one counts.
     newest, sentences = newest_in(frame_of([*failed, *launch(day=1)][::order]))
     assert set(newest["completed"]) == {True}
     assert sentences == ["vae, repetition 0: there are records of several runs; the newest count."]
@@ -89,7 +89,7 @@ def test_the_device_of_a_launch_is_all_of_its_models() -> None:
 
 
 def test_cards_that_were_replaced_are_other_work() -> None:
-    """The newest launch lost a tenant, which has its slice's name for the model."""
+    """The newest launch lost a tenant, whose record names its device as the slice does."""
     slice_of_lost = {
         "machine": {"model_name": "Some Processor", "accelerators": [{"uuid": "GPU-1", "name": "TU102"}]},
         "isolation": replace(ISOLATION, planned={"accelerators": ["GPU-1"]}),
@@ -123,7 +123,7 @@ def test_hosts_of_another_device_than_the_newest_have_no_rate() -> None:
 
 
 def test_hosts_that_did_other_work_than_the_newest_have_no_rate() -> None:
-    """Of one work their tenants, isolation and torch are their own; another batch size is another work."""
+    """Hosts may differ in tenants, isolation and torch within one work; another batch size is another work."""
     here = launch(hostname="node1", isolation=replace(ISOLATION, backend="none"))
     alike, other = launch(hostname="node2", day=1), launch(hostname="node3")
     frame = frame_of([*here, *alike])
@@ -138,7 +138,7 @@ def test_hosts_that_did_other_work_than_the_newest_have_no_rate() -> None:
 
 
 def test_losses_that_are_none_decide_nothing_and_leave_a_launch_without_a_rate() -> None:
-    """The original's records say `completed` with them."""
+    """The original's records say `completed` despite such losses."""
     frame = frame_of([*launch(), *launch(uid=1, day=1)])
     lost = pl.col("run_id") == 1
     newest = frame.with_columns(losses_non_finite=lost.cast(pl.Int64), batch_size=pl.col("batch_size") + lost)
@@ -159,7 +159,7 @@ def test_launches_with_another_cache_policy_are_other_work() -> None:
 
 
 def test_a_table_in_pieces_says_what_a_whole_one_says() -> None:
-    """Rows of a large file come in pieces, of which a filter may leave empty ones."""
+    """Rows of a large file come in pieces, and a filter may leave some of them empty."""
     lost = [a_lost_record(outcome, "sentence", {"run_id": 1}) for outcome in ("failed", "aborted")]
     pieces = [frame_of(details) for details in (launch(), lost, launch(uid=2))]
     for order in itertools.permutations(pieces):

@@ -1,4 +1,4 @@
-"""Records as OpenMetrics, and the dashboard that asks for them."""
+"""Records as OpenMetrics, and the dashboard that queries them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LABEL = re.compile(r'([a-z]+)="((?:[^"\\\n]|\\["\\n])*)"')
 
 
 def samples(text: str) -> dict[tuple[str, str, str], float]:
-    """Return the value of each series by gauge, job and tenant; assert that every line is of the format."""
+    """Return the value of each series by gauge, job and tenant; assert that every line has the format."""
     *lines, end = text.splitlines()
     assert end == "# EOF"
     read: dict[tuple[str, str, str], float] = {}

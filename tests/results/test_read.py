@@ -100,7 +100,7 @@ def test_the_older_formats_are_read(tmp_path: Path) -> None:
 
 
 def test_appended_records_without_a_number_are_repetitions(tmp_path: Path) -> None:
-    """Of each job and device by itself; where the file's name has a number, or the record, that is it."""
+    """They are counted for each job and device; a number in the record, or else in the file's name, comes first."""
     jobs = [OLD, OLD | {"name": "ssd"}, OLD, OLD | {"uid": 7}, OLD | {"vcd": "1"}, OLD]
     text = "[" + ",".join(map(json.dumps, jobs)) + ","
     rows = rows_in(write(tmp_path / "D0.json", text))
@@ -117,7 +117,7 @@ def test_appended_records_without_a_number_are_repetitions(tmp_path: Path) -> No
 
 
 def test_the_originals_repetitions_are_numbered_across_directories(tmp_path: Path) -> None:
-    """Those of a directory follow those of the directories before it, whatever a device lacks there."""
+    """A directory's repetitions follow those of the directories before it, even if a device lacks some there."""
     for directory, devices in enumerate(({"0": 2, "1": 1}, {"0": 1, "1": 2})):
         for device, count in devices.items():
             text = "[" + f"{json.dumps(OLD | {'vcd': None})}," * count
@@ -155,7 +155,7 @@ def test_a_failure_of_the_original_is_a_record(tmp_path: Path) -> None:
 
 
 def test_the_originals_id_is_no_identity_of_its_work(tmp_path: Path) -> None:
-    """It hashes the start time, too."""
+    """The id hashes the start time, too."""
     for uid in range(5):
         write(
             tmp_path / f"{uid}.json", json.dumps(OLD | {"unique_id": f"{uid}", "run_id": uid, "start_time": f"{uid}"})
@@ -238,7 +238,7 @@ def test_what_of_a_tree_is_not_looked_into_is_said(tmp_path: Path, monkeypatch: 
     scandir = os.scandir
 
     def refusing(place: str) -> object:
-        # Not by its mode: root reads any directory.
+        # The directory's mode would not do: root reads any directory.
         if place == str(closed):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), place)
         return scandir(place)

@@ -1,4 +1,4 @@
-"""The record's schema and docs/records.md are what the code says, and what is written obeys."""
+"""The record's schema and docs/records.md follow from the code, and written records obey the schema."""
 
 from __future__ import annotations
 

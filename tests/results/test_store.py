@@ -91,7 +91,7 @@ def test_without_hard_links_a_record_is_not_written_over_another_either(
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """From here on the disk refuses what is synced."""
+    """Let every fsync fail with this error from now on."""
 
     def fail(descriptor: int) -> None:
         raise error
@@ -179,7 +179,7 @@ def test_a_directory_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
-    """As /dev/stdout and /dev/null have to, which root could replace."""
+    """So do /dev/stdout and /dev/null, which root could replace."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -193,7 +193,7 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
 
 
 def test_a_link_that_a_person_names_leads_to_the_file_and_one_in_the_place_of_ours_nowhere(tmp_path: Path) -> None:
-    """Whoever may write where records go could have us write anywhere else."""
+    """Anybody who may write to the directory of records could otherwise make us write anywhere else."""
     link, precious = tmp_path / "link", tmp_path / "precious"
     link.symlink_to("precious")
     for content in (b"new", b"precious"):

@@ -1,4 +1,4 @@
-"""Targets and systems: those that come with the suite, and those of anybody's file."""
+"""Targets and systems: those that come with the suite, and those of a user's file."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_an_unknown_model_names_the_known_ones(tmp_path: Path) -> None:
 def test_the_shipped_systems_have_names_of_their_own_and_devices_belong_to_them() -> None:
     systems = read_systems(SHIPPED / "systems.json")
     assert len({system.name for system in systems}) == len(systems)
-    assert all(system.price is None for system in systems)  # what a system costs is its buyer's to say
+    assert all(system.price is None for system in systems)  # only its buyer knows a system's price
     assert all(system.watt is not None for system in systems)
     for gpu, devices, name in (
         ("Tesla V100-PCIE-16GB", 1, "V100"),

@@ -1,4 +1,4 @@
-"""No content of a job file shows a traceback, and what is accepted can be run."""
+"""No content of a job file shows a traceback, and a job file that is accepted can be run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bad job file says: one line with the place, the job, what is wrong and what to do."""
+"""The error of a bad job file: one line with the place, the job, the mistake and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The profile for processors: its steps are short enough for blocks, as they were measured."""
+"""The profile for processors: its steps, as they were measured, are short enough for blocks."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ STEP_MS: dict[str, tuple[float, dict[str, object]]] = {
     "convnet_fp16": (55.2, {"--batch-size": 2, "--arch": "squeezenet1_1", "--size": 64, "--channels-last": ""}),
     "recom": (8.5, {"--batch-size": 512, "--layers": "64 32 16 8", "-f": 8}),
 }
-"""Milliseconds of a step on one processor of a busy host (AMD EPYC, Zen 5), by the processor's time and, of those that
-read pictures, their decoding; in bf16 as on a processor without bf16 units (ONEDNN_MAX_CPU_ISA=AVX2). And the arguments
-that it depends on: who changes one measures the step again.
+"""Milliseconds of processor time that a step takes, with the decoding of pictures, on one processor of a busy host (AMD
+EPYC, Zen 5); in bf16 as on a processor without bf16 units (ONEDNN_MAX_CPU_ISA=AVX2). And the arguments that this time
+depends on: after a change of one the step has to be measured again.
 """
 MS = 1_000_000
 

@@ -1,4 +1,4 @@
-"""What `--duet` takes: two sets of arguments, with one --- between them."""
+"""`--duet` takes two sets of arguments, with one --- between them."""
 
 from __future__ import annotations
 

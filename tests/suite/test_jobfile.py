@@ -1,4 +1,4 @@
-"""What a good job file becomes."""
+"""Good job files, and the suites that they become."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixes of a job file: what their entries become, and which are refused."""
+"""Mixes of a job file: the mixes that its entries become, and entries that are refused."""
 
 from __future__ import annotations
 

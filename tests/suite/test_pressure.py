@@ -1,4 +1,4 @@
-"""`--pressure`: which neighbour it makes, beside whom, and what is refused."""
+"""`--pressure`: the neighbours that it makes, the jobs beside them, and words that it refuses."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_each_chosen_job_is_paired_with_each_level_of_each_neighbour_and_runs_no
 
 
 def test_what_is_taken_at_rest_too_is_pairs_of_their_own() -> None:
-    """A neighbour that is held still holds its memory."""
+    """A neighbour keeps its memory even while it is held."""
     made = options("--name", "vae", "--pressure", "memory:50,100")
     assert [(mix.name, mix.pairs) for mix in made.mixes] == [
         ("vae+pressure_memory_50", ()),

@@ -1,4 +1,4 @@
-"""Batch sizes by memory class: what the table gives, and what it refuses."""
+"""Batch sizes by memory class: sizes from the table, and tables that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hash of a benchmark's source: other work is another hash, and nothing else is."""
+"""The hash of a benchmark's source changes with its work, and with nothing else."""
 
 from pathlib import Path
 
