@@ -25,7 +25,7 @@ def test_the_page_is_that_of_the_source() -> None:
 
 
 def test_types_are_of_the_names_that_are_offered() -> None:
-    """A type checker knows the same names of the package as it imports."""
+    """A type checker sees exactly the names that the package offers at run time."""
     module = ast.parse((ROOT / "common/cotenant/__init__.py").read_text())
     known = [
         (alias.asname, f"{node.module}".removeprefix("cotenant."))

@@ -25,7 +25,7 @@ PATIENT = Patience(greeting_s=60.0, joining_s=60.0, ready_s=60.0, answer_s=60.0,
 
 
 class Clock:
-    """The buyer's clock, which hardly moves but for the time of the tenants' pieces."""
+    """The buyer's clock: 1 ns passes with each reading, PIECE_NS with each piece of the tenants."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

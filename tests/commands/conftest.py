@@ -13,7 +13,7 @@ __all__ = ["loose", "own_cache", "own_lock", "v1"]
 
 @pytest.fixture(autouse=True)
 def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take a lock of the test's own: while a real suite holds the machine's, a run in this process is refused."""
+    """Take a lock of the test's own: a run is refused while a suite holds the machine's lock."""
     monkeypatch.setenv("COTENANT_LOCK", str(tmp_path / "lock"))
 
 

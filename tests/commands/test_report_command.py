@@ -244,7 +244,7 @@ def test_wrong_usage_is_a_sentence(reports: Path, capsys: Capture) -> None:
 def test_without_a_place_the_workspaces_output_is_read(
     capsys: Capture, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Report, mlbench-report, export and history read where a suite would have put its records."""
+    """Report, mlbench-report, export and history read the directory where a suite would have put its records."""
     monkeypatch.setenv("BASE", str(tmp_path))
     assert call(capsys, "report")[2].startswith(f"cotenant: {tmp_path / 'output'} does not exist.")
     shutil.copytree(reports, tmp_path / "output")

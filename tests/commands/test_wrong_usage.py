@@ -73,7 +73,7 @@ def test_places_that_cannot_be_written(here: Suites, capsys: Capture, monkeypatc
         status, _, errors = call(capsys, *given, "--outdir", place)
         assert status == 2
         assert errors.startswith(f"cotenant: Nothing can be written to {place}")
-    # --outdir does not help with BASE.
+    # --outdir does not help where BASE cannot be written.
     monkeypatch.setenv("BASE", "/proc/nothing")
     status, _, errors = call(capsys, *given, "--outdir", here.output)
     assert status == 2

@@ -395,7 +395,7 @@ def test_what_is_invalid() -> None:
 
 
 def test_every_rule_is_tested_both_ways() -> None:
-    speaking = {name for name, _ in SPEAKING} - {"bursts"}  # `outliers` gives it of many
+    speaking = {name for name, _ in SPEAKING} - {"bursts"}  # the rule `outliers` makes it of many
     assert speaking == {name for name, _ in SILENT}
     assert speaking == set(RECORD_RULES)
 

@@ -99,7 +99,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         pytest.importorskip("ray")
     with tempfile.TemporaryDirectory(
         prefix="ray", dir="/tmp", ignore_cleanup_errors=True
-    ) as short:  # as sockets' paths
+    ) as short:  # paths of sockets are limited
         made = Cluster(tmp_path, Path(short))
         try:
             for name in NAMES:

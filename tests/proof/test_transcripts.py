@@ -69,7 +69,7 @@ def test_a_transcript_is_judged_with_the_records_of_its_launch(
     suite: tuple[Path, Transcript], tmp_path: Path, capsys: Capture
 ) -> None:
     directory, transcript = suite
-    bought = directory / "challenge.of_another.challenge"  # by the same person, as a buyer
+    bought = directory / "challenge.of_another.challenge"  # from another launch, as a buyer
     bought.write_bytes(written(transcript))
     assert call(capsys, "archive", directory, "-o", directory / "run.tar.zst")[0] == 0
     bought.unlink()
@@ -107,7 +107,7 @@ def test_a_transcript_is_judged_with_the_records_of_its_launch(
     for sentence, (changes, check) in unlike.items():
         forged = forge(directory, tmp_path, changes)
         assert sentence in " ".join(wrong(forged)[check]), sentence
-    # Without its line in the journal, too, whose hashes a sender can recompute, the records still tell.
+    # A sender who also removes its line from the journal can recompute the hashes, but the records still tell.
     journal = (directory / "cotenant.journal").read_bytes().splitlines(keepends=True)
     without = forge(directory, tmp_path, {name: None, "cotenant.journal": journal[0]})
     printed = call(capsys, "verify", without)[1]

@@ -145,7 +145,7 @@ def scaling(
 
 
 def power(watts: Sequence[float]) -> dict[str, Any]:
-    """The meters of a launch whose devices took `watts` on average."""
+    """The meters of a launch, with the mean power of each device."""
     devices = {
         f"GPU-{index}": SEEN | {"index": index, "power_w": {"n": 10, "min": watt - 20, "mean": watt, "max": watt + 10}}
         for index, watt in enumerate(watts)

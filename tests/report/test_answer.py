@@ -1,4 +1,4 @@
-"""The sentence and the chart on top of a report: each user's rate, the user with the least, and the trust in them."""
+"""The sentence and the chart on top of a report: each user's rate, the user with the least, and their reliability."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def rows_in(folder: Path) -> Rows:
 
 
 def test_a_line_a_mode_of_known_throughput(tmp_path: Path, capsys: Capture) -> None:
-    """Every K is a run in a directory of its own, with the same numbers of repetitions."""
+    """Every K is a run in a directory of its own, with the same repetition numbers."""
     for mode, users in POINTS:
         write(tmp_path / f"{mode}-{users}", [one for uid in range(3) for one in shared(mode, users, uid)])
     points = share_points(rows_in(tmp_path))

@@ -229,7 +229,7 @@ def test_published_rows_stand_beside_ours_and_are_labelled(tmp_path: Path) -> No
 
 
 def test_every_cell_of_the_newest_form_and_of_json_is_read(tmp_path: Path) -> None:
-    """In the newest files the first column has no heading, and a system's name says its devices, or its machine's."""
+    """In the newest files the first column has no heading; the number at a device's name counts, not a machine's."""
     path = tmp_path / "v2-fp32.csv"
     path.write_text(NEWEST)
     lines = foreign_lines(path, "throughput")

@@ -73,7 +73,7 @@ LATE = Finding("slow_start", "warning", "The first 2 are slow.", "Skip them.", v
     [
         ({}, "./run.sh --jobs baselines --name vae,wlm -- --skip 7"),
         ({"suite": "tweaked"}, "./run.sh --jobs tweaked.json --name vae,wlm -- --skip 7"),
-        ({"suite": "exec"}, ""),  # only its author can type it again
+        ({"suite": "exec"}, ""),  # only its user knows its command
         ({"name": "vae.in.lab"}, ""),
     ],
 )

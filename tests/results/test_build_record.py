@@ -281,7 +281,7 @@ def test_what_is_not_known_of_the_operations_is_not_recorded() -> None:
 
 
 def test_the_steps_are_those_that_go_gave_and_not_those_asked_for() -> None:
-    """A budget halves the steps of a program that names `number` among its arguments only."""
+    """A budget halves the steps of a program that only names `number` among its arguments."""
     asked, given = Amount(30, 20, 5), Amount(15, 20, 5)
     record = stepped(2 * 10**13, asked=asked, given=given)
     assert record.arguments["number"] == 15

@@ -1,4 +1,4 @@
-"""The history's file: appended to by any number of writers, whole whatever happens, readable whatever was done."""
+"""The history's file: any number of writers may append to it, and its whole lines stay readable after any damage."""
 
 from __future__ import annotations
 

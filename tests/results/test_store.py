@@ -1,4 +1,4 @@
-"""Files of results: whole or not there, a record never over another one, and room held back for it."""
+"""Files of results are whole or absent, no record replaces another, and room on the disk is held back for them."""
 
 from __future__ import annotations
 
