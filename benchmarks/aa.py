@@ -1,12 +1,12 @@
-"""A against A: the same suite twice, launches by turns, each side a directory of records; no job may look different.
+"""The same suite on two sides, A and B, launched by turns into a directory for each: no job may look different.
 
 python benchmarks/run.py aa [--jobs FILE] [--name NAMES] [--launches N] [--outdir DIR] [-- flags of run.sh]
-python benchmarks/run.py aa --judge DIR        what an earlier run kept in its --outdir
+python benchmarks/run.py aa --judge DIR        judges the records that --outdir of an earlier run kept
 
-A job that comes out FASTER or SLOWER is launched once more on both sides, and the new launches alone judge it. The
-claim is of a quiet machine: it is shown only where foreign load and steal stayed below their bounds in the median
-launch of each side, in none beyond five times them, and where both are known of every launch: foreign load is of those
-timed for a second at least.
+A job that comes out FASTER or SLOWER is launched again on both sides, and only the new launches judge it. The claim
+holds on a quiet machine: it is shown only if foreign load and steal were measured in every launch, stayed within their
+bounds in the median launch of each side, and exceeded no bound more than five times in any launch. Foreign load is
+known only of launches that were timed for at least a second.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from cotenant.suite.jobfile import Suite, load, resolve_path
 SIDES = ("A", "B")
 SETTLED = (Verdict.SAME, Verdict.UNCLEAR)
 IN_ONE = 5
-"""How many times a bound one launch may reach: what others do comes and goes in seconds."""
+"""The multiple of a bound that a single launch may reach: load of other processes comes and goes in seconds."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """What others took during the launches of one side, as shares of their bound: at most 1 at the median is quiet.
+    """Foreign load, or steal, in the launches of one side, as shares of its bound: quiet is a median of at most 1.
 
-    No launch may go beyond IN_ONE. Of `unknown` launches nobody knows what others took, nor that they were quiet.
+    No launch may go beyond IN_ONE. `unknown` launches have no such number, so that they cannot be called quiet.
     """
 
     side: str
@@ -94,7 +94,7 @@ def main() -> int:
 
 
 def _judge(place: Path, lines: SuiteComparison) -> int:
-    """Print what the launches of a place show, whose first are compared; return 0 only where it is the claim."""
+    """Print the comparison of the launches, confirmed by repeated ones; return 0 only if the claim is shown."""
     if (place / "again").exists():
         cells, again = flagged(lines), _compared(place / "again")
         lines = confirmed(lines, SuiteComparison(tuple(one for one in again.lines if one.job in cells), None))
@@ -125,7 +125,7 @@ def _given(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def _launch(place: Path, suite: Suite, names: Sequence[str], launches: int, uid: int, flags: Sequence[str]) -> None:
-    """Run the suite for A and B by turns."""
+    """Run the suite for A and B by turns, `launches` times each."""
     chosen = [word for name in names for word in ("--name", name)]
     for turn in range(launches):
         for index, side in enumerate(SIDES):
@@ -151,7 +151,7 @@ def _launches(place: Path) -> dict[str, list[LaunchRecords]]:
 
 
 def _records(places: Iterator[Path]) -> Iterator[dict[str, Any]]:
-    """Yield one record a launch: what others took is the same in those of all tenants."""
+    """Yield the record of tenant 0 of each launch: all its tenants have the same foreign load and steal."""
     for place in places:
         for path in sorted(place.glob("*.R*.D*.json")):
             record = json.loads(path.read_text())
@@ -188,7 +188,7 @@ def _table(bounds: Sequence[Bound]) -> Table:
 
 
 def _said(lines: SuiteComparison, bounds: Sequence[Bound]) -> tuple[str, int]:
-    """Return what was shown, and 0 only where it is the claim."""
+    """Return the result as a sentence, and 0 only if the claim is shown."""
     fewest = min((min(one.comparison.n) for one in lines.lines if one.comparison is not None), default=0)
     if fewest < COMPARISON_LAUNCHES:
         return f"Nothing is shown: {fewest} launches a side judge nothing, {COMPARISON_LAUNCHES} do.", 1
@@ -207,7 +207,7 @@ def _said(lines: SuiteComparison, bounds: Sequence[Bound]) -> tuple[str, int]:
 
 
 def _doubt(bounds: Sequence[Bound]) -> str:
-    """Return why the machine cannot be called quiet, or nothing."""
+    """Return the reason why the machine cannot be called quiet, or an empty string."""
     if any(one.exceeded for one in bounds):
         return "the machine was not quiet"
     unknown = [f"{one.what} in {one.unknown} launches of {one.side}" for one in bounds if not one.known]

@@ -1,10 +1,10 @@
-"""Promise 5: what a tenant keeps of its rate beside a neighbour that does its worst, with slices and without.
+"""Promise 5: the share of its rate that a tenant keeps beside a hostile neighbour, with slices and without.
 
 python benchmarks/run.py adversaries ['spinner on all processors' ...] [--rounds N]
 
-Two slices of 1 GiB; in one an adversary, in the other the auto-encoder, whose rate is divided by that beside a
-neighbour that sleeps, in the same round under the same isolation. `one busy loop` does no more than any tenant may:
-what it costs belongs to the machine, as where two processors are threads of one core.
+An adversary runs in one slice of 1 GiB, the auto-encoder in another. The auto-encoder's rate is divided by its rate
+beside a sleeping neighbour, in the same round under the same isolation. `one busy loop` does no more than any tenant
+may: its cost belongs to the machine, for example where two processors are threads of one core.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from cotenant.machine.topology import discover
 
 ROUNDS = 3
 MEASURED = {"--number": 10, "--batch-size": 128, **REPORT}
-# Few without slices, where a spinning neighbour makes each many times slower.
+# Fewer without slices, where a spinning neighbour makes each observation many times slower.
 REPEATS = {"auto": 60, "none": 15}
 SLICE_BYTES = 1 << 30
 KEEPS = ("memory hog", "spinner on all processors", "SIGTERM ignorer", "double-forking daemon")
-"""The adversaries beside which the neighbour is promised 0.9 of its rate alone: what they take is sliced."""
+"""The adversaries that PROMISE is about: a slice bounds the memory and the processors that they take."""
 PROMISE = Promise(">=", 0.9, "with slices")
 ALONE = "nobody"
 BASE = "cotenant-bench"
 Rates = dict[tuple[str, str], list[float]]
-"""Of each neighbour and isolation the measured tenant's rate, round by round."""
+"""The rates of the measured tenant, one per round, by neighbour and isolation."""
 
 
 def neighbour_rate(directory: Path, deed: str, isolation: str) -> float:
@@ -57,7 +57,7 @@ def neighbour_rate(directory: Path, deed: str, isolation: str) -> float:
 
 
 def left_behind(scratch: Path) -> list[str]:
-    """Return what is left: processes that were started below `scratch`, cgroups, shared memory, temporary files."""
+    """Return the leftovers: processes that were started below `scratch`, cgroups, shared memory, temporary files."""
     found = [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{BASE}")]
     found += [str(path) for path in Path("/dev/shm").glob("cotenant-bench-*")]
     found += [str(path) for path in scratch.glob("**/workspace/tmp/*")]
@@ -98,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def shares(rates: Rates, deed: str, isolation: str) -> list[float]:
-    """Return what was kept of the rate beside nobody, round by round."""
+    """Return the rate beside the adversary over the rate beside nobody, one share per round."""
     return [rate / alone for rate, alone in zip(rates[deed, isolation], rates[ALONE, isolation], strict=True)]
 
 
@@ -128,7 +128,7 @@ def draw(rates: Rates, deeds: Sequence[str], path: Path) -> None:
 
 
 def table_of(rates: Rates, deeds: Sequence[str]) -> tuple[Table, bool]:
-    """Return what was kept of the rate beside nobody, round by round, and whether every promise was kept."""
+    """Return a table of the shares kept beside each adversary, and whether every promise was kept."""
     promises_kept = True
     table = Table("neighbour", "with slices", "worst", "--isolation none", "worst", "rounds", "promise")
     table.title = "What the auto-encoder keeps of its rate beside"

@@ -1,7 +1,7 @@
-"""A tenant that joins the rendezvous, and from GO to STOP does its worst: `adversary.py DEED --repeat R --number N`.
+"""A tenant that joins the rendezvous and misbehaves from GO to STOP: `adversary.py DEED --repeat R --number N`.
 
-Each deed goes on until the process is killed; `LIMIT_BYTES` and `LIMIT_PROCESSES` bound what those take that a
-slice would bound. Standard library only.
+Each deed goes on until the process is killed. `LIMIT_BYTES` and `LIMIT_PROCESSES` bound the memory and the number of
+processes of a deed that no slice bounds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def idle() -> NoReturn:
 
 
 def memory_hog() -> NoReturn:
-    """Take memory until the kernel kills the process that does, and begin anew with another."""
+    """Take memory in a child process until the kernel kills it, then start the next child."""
     while True:
         if os.fork() == 0:
             held = []
@@ -43,7 +43,7 @@ def memory_hog() -> NoReturn:
 
 
 def fork_bomb() -> NoReturn:
-    """Fork in every process until that is refused, spin for a while, wait for one's children, and begin anew."""
+    """Fork in every process until a fork is refused, spin for half a second, wait for the children, and start over."""
     first, children, tokens = os.getpid(), 0, None if processes_are_limited() else Tokens(LIMIT_PROCESSES)
     while True:
         while (child := forked(tokens)) is not None:
@@ -61,7 +61,7 @@ def fork_bomb() -> NoReturn:
 
 
 class Tokens:
-    """So many of them for a process and all that descend from it."""
+    """A pipe with `count` tokens for a process and all its descendants."""
 
     def __init__(self, count: int) -> None:
         self._out, self._in = os.pipe()
@@ -77,7 +77,7 @@ class Tokens:
 
 
 def forked(tokens: Tokens | None) -> int | None:
-    """Return what fork returns, or None where a token or the kernel refuses it."""
+    """Fork; return the child's id (0 in the child), or None if no token is left or the kernel refuses."""
     try:
         if tokens is not None:
             tokens.take()
@@ -92,14 +92,14 @@ def forked(tokens: Tokens | None) -> int | None:
 
 
 def processes_are_limited() -> bool:
-    """Whether we are in a slice of Cotenant's that holds the number of processes."""
+    """Return whether this process is in a slice of Cotenant that limits the number of processes."""
     mounts = cgroup_mounts()
     places = [place for place in (mounts.own.get("pids"), mounts.own.get(V2)) if place is not None]
     return any("/cotenant" in str(place) and read_int(place / "pids.max") is not None for place in places)
 
 
 def busy() -> NoReturn:
-    """One endless loop, which breaks no bound: what two processors of this machine share anyway."""
+    """One endless loop, which breaks no bound: its cost is that of the parts that two processors share anyway."""
     while True:
         pass
 
@@ -131,7 +131,7 @@ def daemon() -> NoReturn:
 
 
 def shm_filler() -> NoReturn:
-    """Fill /dev/shm in one process after another: what is there is charged to the slice."""
+    """Fill /dev/shm in one process after another: the kernel charges these pages to the slice."""
     while True:
         path = Path(f"/dev/shm/cotenant-bench-{os.getpid()}")
         if os.fork() == 0:
@@ -145,7 +145,7 @@ def shm_filler() -> NoReturn:
 
 
 def page_cache_flooder() -> NoReturn:
-    """Write a file and read it, again and again: the page cache and the disk."""
+    """Write a file and read it, again and again, which loads the page cache and the disk."""
     path = Path(os.environ["TEMP_DIRECTORY"], "flood")
     while True:
         with path.open("wb") as file:

@@ -1,7 +1,7 @@
-"""Promises 7 and 8, on records of real launches: every observation is there, and what was asked for is what ran.
+"""Promises 7 and 8, on records of real launches: no observation is missing, and jobs ran as they were asked to.
 
-The numbers of a record are made anew from its raw observations, and what it says was observed (dtype of the heaviest
-products, items of a batch, updates of weights, ranks) is put beside what the command line asked for.
+The statistics of a record are computed again from its raw observations. The facts that it observed (dtype of the
+heaviest products, items of a batch, updates of weights, ranks) are compared with the flags of the command line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ JOBS = [
 
 
 def raw(record: dict[str, Any]) -> str:
-    """Return what is wrong with the observations, or nothing."""
+    """Return the fault of a record's observations in words, or an empty string."""
     seen, given = record["observations"], record["given"]
     if len(seen) != given["repeat"]:
         return f"{len(seen)} of {given['repeat']} observations"
@@ -43,7 +43,7 @@ def raw(record: dict[str, Any]) -> str:
 
 
 def unlike(record: dict[str, Any], asked: dict[str, Any]) -> str:
-    """Return what ran otherwise than asked for, or nothing."""
+    """Return the settings that ran otherwise than asked for in words, or an empty string."""
     observed = record["observed"]
     ranks = observed["world_size"]
     items = {one["items"] for one in record["observations"]}

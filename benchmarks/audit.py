@@ -1,8 +1,8 @@
-"""What an audit step takes, beside a step of the same task, and of a launch by blocks of two users.
+"""The time of an audit step, beside a step of the same task and as a share of a launch by blocks of two users.
 
 python benchmarks/run.py audit [JOB ...] [--times N]
 
-One thread on one processor; an audit is what docs/method.md calls one, garbage collection included.
+One thread on one processor. docs/method.md explains the audit; its time includes a garbage collection.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OF_ONE_RANK = [name for name, job in JOBS.items() if job.ranks == 1]
 
 
 def row(name: str, times: int) -> list[str]:
-    """Return the times of a step and of an audit of a job, how many a launch has and what part of its steps."""
+    """Return a job's row: the times of a step and of an audit, the audits of a launch and their share of its steps."""
     one_processor()
     job = JOBS[name]
     with ExitStack() as stack:
@@ -60,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"there is no job {unknown[0]}; the jobs are {', '.join(OF_ONE_RANK)}")
     columns = ("job", "step, ms", "audit, ms", "steps", "a launch", "of its steps", "it was")
     table = Table(*columns, title="An audit step beside the measured steps")
-    # Each in a process of its own: the tasks' modules have the same names.
+    # A new process for each job: the tasks' modules have the same names.
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as fresh:
         for name in given.jobs or OF_ONE_RANK:
             print(f"{name} ...", file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
-"""Commands' own time: user seconds of each, by turns in this checkout and in one of before.
+"""User seconds of each command, measured by turns in this checkout and in an earlier one.
 
 python benchmarks/run.py commands [--before CHECKOUT] [--turns 9]
 
-Every turn is a process of its own, as a person starts it; one more turn comes before the first.
+Every turn starts a process, as a person would; an uncounted turn comes before the first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OURS = ("BASE", "DATA_DIRECTORY", "OUTPUT_DIRECTORY", "PYTHONPATH")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is typed, and the user seconds that it may take. `--dry` is never the first: a turn comes before."""
+    """A command line, and the promised user seconds. The first `--dry` is never counted: a turn comes before."""
 
     words: tuple[str, ...]
     promise: Promise | None
@@ -60,7 +60,7 @@ def user_seconds(checkout: Path, line: Line, workplace: Path) -> float:
         process = subprocess.Popen(words, cwd=workplace, env=environment, stdout=said, stderr=said)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode not in (0, 1):  # `status` sees no suite, `doctor` an error
+        if process.returncode not in (0, 1):  # `status` finds no suite, and `doctor` an error
             said.seek(0)
             raise RuntimeError(f"{line}: {said.read().decode()}")
     return usage.ru_utime
@@ -88,7 +88,7 @@ def main() -> int:
 
 
 def shown(seconds: dict[tuple[Line, Path], list[float]], other: Path | None) -> tuple[Table, bool]:
-    """Return the table of these seconds, beside those of another checkout, and whether all promises are kept."""
+    """Return a table of the medians, also of an `other` checkout, and whether all promises are kept."""
     table = Table("command", "before", "now", "95 % interval", "now / before", "n", "promise")
     kept = True
     for line in LINES:

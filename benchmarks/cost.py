@@ -1,4 +1,4 @@
-"""What isolating one tenant costs: the cgroup work of its slice, and entering it over a plain process start."""
+"""The cost of isolating one tenant: the cgroup work of its slice, and its start over that of a plain process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Slices:
         self._spec = TenantSpec(self._slice, COMMAND, {}, directory / "log", directory / "tmp", directory / "socket")
 
     def cgroup_work(self) -> int:
-        """Create, verify, count, kill and remove one slice; return how long that took."""
+        """Create, verify, count, kill and remove one slice; return the nanoseconds."""
         start_ns = perf_counter_ns()
         live = self._backend.create(self._slice)
         live.verify()
@@ -45,7 +45,7 @@ class Slices:
         return perf_counter_ns() - start_ns
 
     def entered(self) -> int:
-        """Start a tenant in a slice that is there; return the time from start to end."""
+        """Run a tenant in an existing slice; return the nanoseconds from its start to its end."""
         live = self._backend.create(self._slice)
         read_back = live.verify()
         start_ns = perf_counter_ns()
@@ -61,7 +61,7 @@ class Slices:
         return end_ns - start_ns
 
     def plain(self) -> int:
-        """Start the same command as it is."""
+        """Run the same command without a slice; return the nanoseconds."""
         start_ns = perf_counter_ns()
         subprocess.run(COMMAND, env={}, stdin=subprocess.DEVNULL, check=True)
         return perf_counter_ns() - start_ns

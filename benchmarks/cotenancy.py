@@ -1,9 +1,9 @@
-"""What different jobs keep beside each other, with slices and without: the long tier of profiles/cotenancy.json.
+"""The share of its rate that each job keeps beside another, with slices and without, by profiles/cotenancy.json.
 
 python benchmarks/run.py cotenancy --repetitions 5 --work DIR     writes benchmarks/results/what-different-jobs-keep.md
 
-Each repetition runs the profile in slices, then without; an interrupted run goes on where it was. Five take two hours
-and three quarters on two processors, on which nothing else may run.
+Each repetition runs the profile in slices, then without; an interrupted run is resumed. Five repetitions take two
+hours and three quarters on two processors, on which nothing else may run.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from cotenant.results.table import Rows
 PROFILE = ROOT / "profiles/cotenancy.json"
 RESULT = ROOT / "benchmarks/results/what-different-jobs-keep.md"
 WAYS = ("auto", "none")
-"""In slices, by the backend that this host allows, and without."""
+"""Values of --isolation: in slices, by the backend that this host allows, and without slices."""
 
 
 def run(directory: Path, uid: int, way: str) -> None:
-    """Run the suite once, all of it or what is missing. Raises RuntimeError where it did not come to its end.
+    """Run the suite once, or resume it. Raises RuntimeError if it ends before its last launch.
 
-    A launch that failed is no reason to stop: the result says so.
+    A failed launch is no reason to stop: the result reports it.
     """
-    # Threads as anybody's shell has them: the naive case must not inherit ours.
+    # The case without slices must not inherit our limits of threads, which a user's shell lacks.
     environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
     environment["BASE"] = str(directory / "workspace")
     outdir = directory / way
@@ -56,7 +56,7 @@ def run(directory: Path, uid: int, way: str) -> None:
 
 
 def result(directory: Path, repetitions: int) -> str:
-    """Return what all records say, as Markdown."""
+    """Return the page of results from all records, as Markdown."""
     summary = summarise(Rows.all(read_records([directory / way for way in WAYS]).table))
     curves = sensitivities(summary)
     found = predictions(summary, curves)
@@ -79,7 +79,7 @@ def result(directory: Path, repetitions: int) -> str:
 
 
 def as_markdown(grid: Grid) -> str:
-    """Return a table for each group of a grid, below its title, and its notes."""
+    """Return for each group of a grid its title, its table and its notes, as Markdown."""
     parts = []
     for group in grid.groups:
         notes = [f"- {''.join(text for text, _ in words)}" for words in group.notes]

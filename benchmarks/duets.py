@@ -2,7 +2,7 @@
 
 python benchmarks/run.py duets [--runs 10] [--seconds 60] [--users 1] [--neighbours 1] [--name vae|sums]
 
-Equal sides are of the vae; the 5 % are of a program whose steps make 210 sums where they count 200.
+Equal sides run the vae. The side with 5 % more work is a program whose steps compute 210 sums and count 200.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BUSY_S = (1, 6)
 
 
 def come_and_go(seed: int) -> None:
-    """Take a processor for some seconds, and leave it alone for as many, without end."""
+    """Spin for 1 to 6 seconds, sleep for 1 to 6 seconds, and so on without end."""
     chance = random.Random(seed)
     while True:
         until_s = time.monotonic() + chance.uniform(*BUSY_S)
@@ -49,7 +49,7 @@ def come_and_go(seed: int) -> None:
 
 @contextmanager
 def neighbours(number: int) -> Iterator[None]:
-    """Have so many processes come and go, each in its own rhythm."""
+    """Run `number` processes of `come_and_go`, each with its own seed."""
     code = "import sys; sys.path.insert(0, sys.argv[1]); from duets import come_and_go; come_and_go(int(sys.argv[2]))"
     line = [sys.executable, "-c", code, str(Path(__file__).parent)]
     started = [subprocess.Popen([*line, str(seed)]) for seed in range(number)]
@@ -62,7 +62,7 @@ def neighbours(number: int) -> Iterator[None]:
 
 
 def ratio(case: str, seconds: int, users: int) -> dict[str, Any]:
-    """Launch one duet; return its ratio. Raises RuntimeError where it has none."""
+    """Launch one duet; return its ratio. Raises RuntimeError if it has none."""
     entry, words = CASES[case]
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
@@ -81,7 +81,7 @@ def ratio(case: str, seconds: int, users: int) -> dict[str, Any]:
 
 
 def share(case: str, verdicts: Sequence[str]) -> float:
-    """Return the part of the launches whose verdict the promise counts."""
+    """Return the share of launches whose verdict the promise counts."""
     counted = {"SLOWER", "FASTER"} if case == EQUAL else {"SLOWER"}
     return sum(verdict in counted for verdict in verdicts) / len(verdicts)
 

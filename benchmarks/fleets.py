@@ -1,10 +1,10 @@
-"""Invented fleets with planted faults, judged as `cotenant fleet report` judges: precision, recall, seconds, memory.
+"""Precision, recall, seconds and memory of `cotenant fleet report`'s verdicts on simulated fleets with planted faults.
 
 python benchmarks/run.py fleets [--nodes 10000] [--faults 100] [--healthy 100] [--seed 1]
 
-Each node has a level of its own (8 %), each job of it 1 % more in every run; a faulty node is 4 % slower in at least
-four jobs of one resource. Outliers run three times more beside three healthy nodes each. The last line is of fleets
-without faults: how many of them condemn anybody.
+The levels of nodes spread by 8 %, the runs of a job on a node by 1 %; a faulty node is 4 % slower in at least four jobs
+of one resource. Outliers run three times more, each beside three healthy nodes. The last line counts the fleets without
+faults in which a node is condemned.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONDEMNED = (NodeVerdict.SLOW, NodeVerdict.DEFECT, NodeVerdict.UNSTABLE)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fleet:
-    """Nodes with their levels, and what is slow of them: `faults` (nodes, jobs), of one resource each."""
+    """Nodes with logarithms of their levels, and `faults` (nodes, jobs), which slow the jobs of one resource a node."""
 
     chance: np.random.Generator
     jobs: npt.NDArray[np.float64]
@@ -39,7 +39,7 @@ class Fleet:
 
     @classmethod
     def made(cls, nodes: int, faulty: int, seed: int) -> Fleet:
-        """Return a fleet whose first nodes are the faulty ones: each in four jobs or all five of a resource."""
+        """Return a fleet whose first `faulty` nodes are slow, each in four or all five jobs of one resource."""
         chance = np.random.default_rng(seed)
         faults = np.zeros((nodes, JOBS))
         for node in range(faulty):
@@ -56,7 +56,7 @@ class Fleet:
 
 
 def judged(fleet: Fleet) -> tuple[list[Charge], int]:
-    """Return what is held against the nodes of a fleet, and how many ran again."""
+    """Return the charges against nodes of a fleet, and the number of nodes that ran again."""
     nodes = np.arange(len(fleet.levels))
     screening = screen(fleet.run(nodes), BELONGS)
     suspects = np.flatnonzero(screening.suspects)

@@ -1,11 +1,11 @@
 """Promise 2: at most 1 microsecond of harness per batch, around a step that does nothing.
 
-On a batch that is resident, as random input is, and on another each time, as a loader brings them. `tasks.py` puts the
-rest of the promise beside real steps.
+It is measured on one resident batch, as random input is, and on a new batch each time, as a loader brings them.
+`tasks.py` measures the rest of the promise, beside real steps.
 
-A virtual processor whose other thread is another machine's runs at two thirds of its speed while that one works, and no
-counter of steal shows it. So the promise is kept in reads of the clock, which are timed in the same turns: 1 us was
-promised where a read took 41 to 59 ns, and of the slower ones it is 16.
+A virtual processor runs at two thirds of its speed while another virtual machine uses the other thread of its core, and
+no counter of steal shows it. So the promise is counted in reads of the clock, which are timed in the same turns: a read
+took 41 to 59 ns where 1 us was promised, and 1 us is 16 of the slower reads.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PROMISE = Promise("<=", 16, "clock reads")
 
 
 def followed(turn: Timed, reads_ns: list[float]) -> Timed:
-    """Let each turn be followed by the timing of a clock read."""
+    """Return a turn that also times a clock read after its end and appends it to `reads_ns`."""
 
     def run() -> int:
         took_ns = turn()
@@ -43,9 +43,9 @@ def followed(turn: Timed, reads_ns: list[float]) -> Timed:
 
 
 def per_batch(resident: bool) -> tuple[Median, Median, Median]:
-    """Return what `observe` adds to a batch whose step does nothing, in ns and in clock reads, and a read's ns.
+    """Return the time that `observe` adds to a batch with an empty step, in ns and in clock reads, and a read's ns.
 
-    Books are kept on every batch.
+    The items of every batch are counted.
     """
     loss, batch, device = torch.zeros((), requires_grad=True), torch.zeros(64, 4), Device(torch.device("cpu"))
     batches = itertools.repeat(batch) if resident else itertools.cycle([batch, batch.clone()])
@@ -54,7 +54,7 @@ def per_batch(resident: bool) -> tuple[Median, Median, Median]:
     sides = (followed(turn(work, STEPS), reads_ns) for turn in (observed, bare))
     ours, theirs = interleaved(*sides, PAIRS)
     costs_ns = np.subtract(ours, theirs) / STEPS
-    # A read after each of a pair's two turns; one more pair comes before the first.
+    # Each of a pair's two turns ends with a read; the uncounted first pair gave two more.
     paces_ns = np.reshape(reads_ns[2:], (-1, 2)).mean(axis=1)
     return median_of(list(costs_ns)), median_of(list(costs_ns / paces_ns)), median_of(list(paces_ns))
 

@@ -1,9 +1,10 @@
-"""What the hook of `cotenant exec` costs a script: its steps with the hook over those without, by turns in one process.
+"""The cost of `cotenant exec`'s hook to a script: its rate with the hook over that without, by turns in one process.
 
 python benchmarks/run.py hook [--pairs N]
 
-The program is a plain loop; a child stands for the runner, and reads what is sent. Observations last 20 ms, as by
-blocks, and a turn five of them. Both by the clock and by the thread's processor time, which a neighbour disturbs less.
+The script is a plain loop; a child process plays the runner and reads its messages. An observation lasts 20 ms, as in
+launches by blocks, and a turn has five. Turns are timed by the clock and by the thread's processor time, which a
+neighbour disturbs less.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, encode
 
 PAIRS = 150
 OBSERVATION_NS, OBSERVATIONS = 20_000_000, 5
-"""A turn is of several in a row: only some of them carry a message."""
+"""A turn has several observations in a row, since only some of them send a message."""
 READING_S = 0.1
 WIDTHS = (64, 256, 1024)
 PROMISE = Promise(">=", 0.99)
@@ -56,7 +57,7 @@ def step(width: int) -> Callable[[], Any]:
 
 
 def runner(path: Path, number: int) -> None:
-    """In a child listen where the hook says hello, send GO at once, and read ten times a second until it has left."""
+    """Fork a child that accepts the hook's connection, sends GO at once, and reads ten times a second until the end."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     listener.listen()

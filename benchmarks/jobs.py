@@ -15,10 +15,10 @@ PICTURES = 64
 
 @dataclass(frozen=True)
 class Job:
-    """A task under tasks/, its page in by_hand/, the arguments of both, and how they are put side by side.
+    """A task under tasks/, its page in by_hand/, the arguments of both, and the numbers of their comparison.
 
-    A turn is `number` steps; the pairs of turns are spread over so many fresh `starts`. Of a job of several `ranks`
-    each has a processor, and they step together.
+    A turn is `number` steps; the pairs of turns are spread over `starts` fresh processes. If a job has several `ranks`,
+    each rank has its own processor, and they step together.
     """
 
     task: str
@@ -40,7 +40,7 @@ _DCGAN = "generative_adversarial_networks/dcgan"
 _GRU = {"words": 10_000, "emsize": 200, "nhid": 200}
 _IMAGES = {"batch_size": 4, "size": 64}
 _BF16 = {"precision": "bf16"}
-# Processors without bf16 of their own take ten times as long.
+# Processors without bf16 instructions take ten times as long.
 _SMALL_BF16 = {"batch_size": 4, "size": 32, "arch": "resnet18", **_BF16}
 _SHORT: dict[str, int] = {"pairs": 400, "starts": 4}
 
@@ -81,7 +81,7 @@ def size(arguments: dict[str, Any], ranks: int = 1) -> str:
 
 @contextmanager
 def pictures() -> Iterator[Path]:
-    """Give a folder of JPEG files in class folders, drawn as the small fake ImageNet's are."""
+    """Yield a folder with the first 64 JPEG files of the small fake ImageNet, in class folders."""
     from cotenant.datasets.sets.imagenet import DATASET
 
     with TemporaryDirectory() as folder:

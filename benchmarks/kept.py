@@ -3,8 +3,8 @@ order of blocks matters.
 
 python benchmarks/run.py kept --launches 5 --work DIR [JOB ...]     the jobs of profiles/cpu.json that have neighbours
 
-Launches of both ways by turns; an interrupted run goes on where it was. Five of all take 75 minutes on two processors,
-on which nothing else may run.
+Both ways are launched by turns; an interrupted run is resumed. Five launches of all jobs take 75 minutes on two
+processors, on which nothing else may run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Json = Mapping[str, Any]
 
 
 def run(directory: Path, uid: int, way: str, jobs: Sequence[str]) -> None:
-    """Launch every job once, with this baseline; go on where it was ended. Raises RuntimeError where it is again."""
+    """Launch every job once with this baseline, or resume. Raises RuntimeError if it ends before its last launch."""
     environment = os.environ | {"BASE": str(directory / "workspace")}
     outdir = directory / way
     flags = ["--jobs", PROFILE, "--name", ",".join(jobs), "--baseline", way, "--uid", str(uid), "--outdir", outdir]
@@ -52,9 +52,9 @@ def run(directory: Path, uid: int, way: str, jobs: Sequence[str]) -> None:
 
 
 def kept_of(records: Iterable[Json], way: str) -> dict[str, dict[int, float]]:
-    """Return what each job's users keep, the geometric mean of all of a launch, by job and uid.
+    """Return the share that each job's users keep, the geometric mean over a launch, by job and uid.
 
-    A launch counts of which every user has a number: by blocks its own, by whole its rate over that alone.
+    A launch counts if every user has a share: by blocks the one in its record, by whole its rate over its rate alone.
     """
     found: dict[tuple[str, int], dict[bool, list[Json]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
@@ -82,7 +82,7 @@ def _median(record: Json) -> float | None:
 
 
 def seconds_of(records: Iterable[Json]) -> dict[str, float]:
-    """Return the seconds that all launches of a job took, alone ones as well."""
+    """Return the seconds that all launches of each job took, including those of a user alone."""
     launches: dict[tuple[str, int, int], tuple[float, str]] = {}
     for record in records:
         begin, end = (datetime.fromisoformat(record[name]) for name in ("start_time", "end_time"))
@@ -96,7 +96,7 @@ def seconds_of(records: Iterable[Json]) -> dict[str, float]:
 
 
 def row(name: str, blocks: Sequence[float], whole: Sequence[float], seconds: Sequence[float]) -> str:
-    """Return a job's line; ways differ where each one's interval excludes the other's value."""
+    """Return a job's line; the two ways differ if the interval of each excludes the value of the other."""
     both = [across_launches(values) if values else None for values in (blocks, whole)]
     cells = [cell for one, took_s in zip(both, seconds, strict=True) for cell in (*_cells(one), f"{took_s:.0f}")]
     return f"| {name} | {' | '.join(cells)} | {_differ(*both)} |"

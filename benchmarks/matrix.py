@@ -1,4 +1,4 @@
-"""A matrix of pairs from one launch each, beside the committed one of five repetitions of a launch a pair.
+"""The matrix of pairs, each launch measuring all, beside the committed one from five launches of every pair.
 
 ./run.sh --jobs cotenancy --pairs vae,wlm,convnet,loader,recom,decode --uid N --outdir DIR_N     for each launch
 python benchmarks/run.py matrix DIR_1 DIR_2 ...                                                  prints the page
@@ -31,14 +31,14 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Keeps:
-    """The logarithm of what a job keeps beside another, and half the length of its interval, where it has one."""
+    """The logarithm of the share that a job keeps beside another, and half its interval's length, if it has one."""
 
     log: float
     half: float | None
 
 
 def of_launch(directory: Path) -> dict[Pair, Keeps]:
-    """Return what every job keeps beside each other one; beside its own copy both users count."""
+    """Return the share that every job keeps beside each other job; beside its own copy the mean of both users."""
     found: dict[Pair, list[Keeps]] = defaultdict(list)
     for path in sorted(directory.glob("*.D*.json")):
         record = json.loads(path.read_text())
@@ -57,7 +57,7 @@ def _mean_half(of: Sequence[Keeps]) -> float:
 
 
 def committed(text: str) -> dict[Pair, Keeps]:
-    """Return the matrix in slices of a page that `run.py cotenancy` wrote."""
+    """Return the matrix measured in slices, read from a page that `run.py cotenancy` wrote."""
     lines = itertools.dropwhile(lambda line: not line.startswith("pairs of cotenancy"), text.splitlines())
     rows = [[cell.strip() for cell in line.split("|")][4:-2] for line in itertools.islice(lines, 2, 10)]
     head, _, *body = [row for row in rows if row]
@@ -88,7 +88,7 @@ def spread_of(launches: Sequence[Mapping[Pair, Keeps]], pairs: Sequence[Pair]) -
 
 
 def page(launches: Sequence[Mapping[Pair, Keeps]], before: Mapping[Pair, Keeps], seconds: Sequence[float]) -> str:
-    """Return both matrices and how they differ, as Markdown. Each launch has every pair."""
+    """Return both matrices and their differences, as Markdown. Only pairs that every launch has are compared."""
     pairs = [pair for pair in before if all(pair in launch for launch in launches)]
     jobs = list(dict.fromkeys(job for job, _ in pairs))
     now = {pair: fmean(launch[pair].log for launch in launches) for pair in pairs}

@@ -1,4 +1,4 @@
-"""Interleaved pairs: A and B by turns, so that what the machine does meanwhile happens to both."""
+"""Interleaved pairs: A and B by turns, so that a disturbance of the machine meets both."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cotenant.stats.describe import median_interval_ranks
 
 @dataclass(frozen=True)
 class Median:
-    """A median with its exact order-statistic 95 % interval, and how many values it is of."""
+    """A median with its exact order-statistic 95 % interval, and the number of values."""
 
     value: float
     low: float
@@ -29,9 +29,9 @@ def median_of(values: list[float]) -> Median:
 
 
 def interleaved(a: Callable[[], int], b: Callable[[], int], pairs: int) -> tuple[list[int], list[int]]:
-    """Return the nanoseconds of `a()` and `b()` over so many pairs; who comes first alternates.
+    """Return the nanoseconds of `a()` and `b()` in each of `pairs` pairs; the one that comes first alternates.
 
-    Both draw the same random numbers in a pair, and one more pair comes before the first.
+    Both draw the same random numbers in a pair. An uncounted pair comes before the first.
     """
     turns: tuple[list[int], list[int]] = ([], [])
     gc.collect()

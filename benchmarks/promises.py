@@ -1,4 +1,4 @@
-"""The promises that tables print: a bound, and whether what was measured keeps it."""
+"""The promises that tables print: a bound, and whether a measured number keeps it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIGNS = {"<": operator.lt, "<=": operator.le, ">=": operator.ge}
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """At most or at least so much of a unit; `of` says of which number, where it is not the median."""
+    """An upper or lower bound in a unit; `of` names the number that it bounds, if that is not the median."""
 
     sign: Literal["<", "<=", ">="]
     bound: float
@@ -22,7 +22,7 @@ class Promise:
         return " ".join(word for word in (self.of, self.sign, f"{self.bound:g}", self.unit) if word)
 
     def kept(self, value: float) -> bool:
-        """What is not a number keeps no promise."""
+        """Return whether a number keeps the promise; NaN keeps none."""
         return bool(SIGNS[self.sign](value, self.bound))
 
     def verdict(self, value: float) -> str:

@@ -1,9 +1,9 @@
-"""Training steps of tasks with their own networks and with public ones of the same weights' shapes, by turns.
+"""Training steps of tasks with their own networks and with public ones of equal weights' shapes, by turns.
 
 python benchmarks/run.py public_models [FAMILY ...] [--pairs N] [--seconds S]
 
-Both sides are the task itself: its step, loss, optimizer and batch. Only the network is another. Of one thread on one
-processor; a family without its package is left out, in a line that says so.
+Both sides have the step, loss, optimizer and batch of the task; only the network differs. They run with one thread on
+one processor. A family whose package is missing is left out, and a line says so.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from sides import Timed, benchmark_of, observed, one_processor, prepared
 from cotenant.bench import Benchmark, Run
 
 SECONDS = 330.0
-"""Of all families, beside the packages' imports: less than six minutes."""
+"""For all families together, without the imports of their packages: less than six minutes."""
 LEAST_PAIRS = 6
-"""In each half: of twelve pairs there is an exact interval."""
+"""In each half: twelve pairs are enough for an exact interval."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """A task whose `model` is replaced by the one in public/, and the sizes that one processor steps through."""
+    """A task whose `model` is replaced by the one in public/, in sizes that are small enough for one processor."""
 
     task: str
     model: str
@@ -97,19 +97,19 @@ FAMILIES = {
 
 
 def turn(cls: type[Benchmark], arguments: dict[str, Any]) -> tuple[Timed, int]:
-    """Return a turn of one step of a warm benchmark, and how many parameters it trains."""
+    """Return a turn of one step of a warm benchmark, and the number of parameters that it trains."""
     benchmark = cls(cuda=False, **arguments)
     work, weights = prepared(benchmark, Run(benchmark))
     return observed(work, 1), sum(weight.numel() for weight in weights)
 
 
 def measured(name: str, family: Family, pairs: int, seconds: float) -> tuple[float, float, Median]:
-    """Return the median nanoseconds of our step and of the public one, and our rate over that one's.
+    """Return the median nanoseconds of our step and of the public one, and our rate over the public one's.
 
-    Both are built twice, each once before the other, as what lies where in memory counts, too. Of so many pairs, or of
-    as many as fit into these seconds.
+    Each is built once before the other and once after it, since the layout of memory affects speed. `pairs` pairs are
+    measured, or as many as fit into `seconds`.
     """
-    sys.modules.pop("model", None)  # Of the family before: every task's network lies in a module of this name.
+    sys.modules.pop("model", None)  # The previous family's: every task's network lies in a module of this name.
     cls = benchmark_of(family.task)
     names = cls.build.__globals__
     networks = names[family.model], importlib.import_module(f"public.{name}").Model
@@ -147,7 +147,7 @@ def main(argv: Sequence[str]) -> int:
         family = FAMILIES[name]
         try:
             package = importlib.import_module(family.package)
-        except Exception as error:  # What is built for another torch fails to load in ways of its own.
+        except Exception as error:  # A package built for another torch may raise any error.
             print(f"{name} is left out: {family.package} cannot be imported: {error}", file=sys.stderr)
             continue
         share_s = given.seconds / len(names)

@@ -1,9 +1,9 @@
-"""Many records: seconds and peak memory of making tables of them, reporting them, and exporting them.
+"""Seconds and peak memory of loading, reporting and exporting many records.
 
 python benchmarks/run.py records [--files 10000] [--rows 1000000]
 
-Every step is a process of its own. The synthetic records are of several suites, hosts and jobs with a seeded spread; a
-few failed, are INVALID or NaN. `--files` are written one JSON file each; `--rows` as the JSON lines an export makes.
+Every step runs in its own process. The synthetic records have several suites, hosts and jobs and a seeded spread; a few
+are failed, INVALID or NaN. `--files` records are written as JSON files, `--rows` records as the JSON lines of an export.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GOALS = {"report from Parquet": "<= 10 s, < 2 GB", "report from JSON lines": "<=
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """One synthetic record, before it has a form: numbered from 0 in the order suite, host, uid, job, tenant."""
+    """The facts of one synthetic record, from which its file or its row is made."""
 
     suite: str
     host: str
@@ -67,7 +67,7 @@ class Tenant:
 
 
 def tenants(count: int) -> Iterator[Tenant]:
-    """Yield this many records: a launch's tenants share its luck, a job has its rate, a host its speed."""
+    """Yield `count` records, whose rates depend on the job, the host, the launch's noise and the tenant's noise."""
     chance = random.Random(SEED)
     made = 0
     launches = -(-count // (SUITES * HOSTS * JOBS * TENANTS))
@@ -168,7 +168,7 @@ def row(one: Tenant) -> dict[str, Any]:
 
 
 def record(one: Tenant) -> dict[str, Any]:
-    """Return a record as its file has it, as far as a reader of it looks."""
+    """Return a record in the form of its file, with the fields that a reader uses."""
     known = row(one)
     flat = {name: known[name] for name in ("suite", "name", "run_id", "vcd", "hostname", "gpu", "devices", "group")}
     flat |= {name: known[name] for name in ("suite_start_time", "solo")}
@@ -234,7 +234,7 @@ def write_lines(path: Path, count: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a process took: seconds of the clock, processor seconds, and its peak resident memory."""
+    """The cost of a process: seconds of the clock, processor seconds, and peak resident memory."""
 
     seconds: float
     processor_s: float
@@ -245,7 +245,7 @@ _LOAD = "import sys, pathlib; from cotenant.results.read import read_records; re
 
 
 def cost(words: Sequence[str]) -> Cost:
-    """Run a command of cotenant, its output unread, and return what it took. Raises RuntimeError where it fails."""
+    """Run a Python process, discard its output, and return its cost. Raises RuntimeError if it fails."""
     started = time.perf_counter()
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL, stderr=said)
@@ -259,7 +259,7 @@ def cost(words: Sequence[str]) -> Cost:
 
 
 def steps(place: Path, scratch: Path, many: bool) -> Iterator[tuple[str, Cost]]:
-    """Yield each step's name and cost; `place` holds files, or is JSON lines of `many` rows."""
+    """Yield each step's name and cost; `place` is a folder of files or, if `many`, a file of JSON lines."""
     cotenant = ["-c", "import sys; from cotenant.cli import main; sys.exit(main(sys.argv[1:]))"]
     source = "JSON lines" if many else "files"
     parquet = scratch / "rows.parquet"

@@ -1,6 +1,6 @@
-"""Everything the harness itself costs, side by side, in one run: `make bench`.
+"""All costs of the harness itself, measured in one run: `make bench`.
 
-python benchmarks/run.py [PART ...] [what the last of them takes]     such as: run.py tasks vae --pairs 40
+python benchmarks/run.py [PART ...] [arguments of the last part]     for example: run.py tasks vae --pairs 40
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAMED = (
     "commands",
     "hook",
 )
-"""Only where they are asked for: they take long, and are no cost of the harness."""
+"""Parts that run only if they are named: they take long, and are no cost of the harness."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What is put side by side: a task in the measured loop, its step in a bare loop, and the page written by hand."""
+"""The sides of a comparison: a task in the measured loop, its step in a bare loop, and the page written by hand."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from cotenant.bench.replay import benchmark_in
 
 TASKS = Path(__file__).resolve().parents[1] / "tasks"
 Timed = Callable[[], int]
-"""A turn; returns its nanoseconds."""
+"""A function that runs one turn and returns its nanoseconds."""
 
 
 def one_processor(rank: int = 0) -> None:
-    """Keep this process on one processor with one thread: another one for every rank, where there are enough."""
+    """Pin this process to one processor and one thread; ranks get different processors if there are enough."""
     processors = sorted(os.sched_getaffinity(0), reverse=True)
     os.sched_setaffinity(0, {processors[rank % len(processors)]})
     torch.set_num_threads(1)
@@ -63,12 +63,12 @@ def by_hand(script: Iterator[Any], number: int) -> Timed:
 
 
 def benchmark_of(task: str) -> type[Benchmark]:
-    """Return the benchmark of tasks/<task>; of one task only in this process, as its modules have common names."""
+    """Return the benchmark of tasks/<task>. A process can load one task only: the tasks' modules share names."""
     return benchmark_in(TASKS / task / "pytorch" / "main.py")
 
 
 def prepared(benchmark: Benchmark, run: Run) -> tuple[Work, list[torch.Tensor]]:
-    """Return what a batch takes of a benchmark that is built and warm, and its trained weights."""
+    """Build a benchmark and warm it up; return the `Work` of its loop and its trained weights."""
     torch.manual_seed(0)
     loop = Loop(benchmark, run)
     loop.warm_up()
@@ -77,7 +77,7 @@ def prepared(benchmark: Benchmark, run: Run) -> tuple[Work, list[torch.Tensor]]:
 
 
 def opened(job: Job, data: dict[str, Path]) -> tuple[Iterator[Any], list[torch.Tensor]]:
-    """Return the steps of a job's page, as warm as ours, and its trained weights."""
+    """Return the iterator of a page's steps, after the same warm-up as a task's, and its trained weights."""
     torch.manual_seed(0)
     page = importlib.import_module(f"by_hand.{job.page}")
     known = inspect.signature(page.script).parameters
@@ -89,6 +89,6 @@ def opened(job: Job, data: dict[str, Path]) -> tuple[Iterator[Any], list[torch.T
 
 
 def trained(modules: Iterable[torch.nn.Module]) -> list[torch.Tensor]:
-    """Return every parameter that learns, each one once."""
+    """Return every parameter that has a gradient, without repetition."""
     found = {id(one): one for module in modules for one in module.parameters() if one.requires_grad}
     return list(found.values())

@@ -1,4 +1,4 @@
-"""The second start: from `./run.sh` to the first tenant's exec, less than one second of its own time."""
+"""The second start: less than one second from `./run.sh` to the exec of the first tenant."""
 
 from __future__ import annotations
 

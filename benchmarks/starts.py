@@ -1,4 +1,4 @@
-"""One fresh process of `versus.py` after the other, each ended by its time limit; what ended one is a sentence."""
+"""Runs `versus.py` in one fresh process after the other, with a time limit; a failure becomes a sentence."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ LONGEST_REASON = 300
 
 
 class StartError(Exception):
-    """A start that gave no numbers; says why."""
+    """A start gave no numbers; the message is the reason."""
 
 
 def start(*arguments: str, ranks: int = 1, limit_s: float) -> dict[str, Any]:
-    """Return what `versus.py` measured. Raises StartError where it could not, or took longer than `limit_s`."""
+    """Return the result of one `versus.py`. Raises StartError if it fails or takes longer than `limit_s`."""
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks > 1 else []
     with TemporaryDirectory() as folder:
         result = Path(folder, "result.json")
         command = [sys.executable, *launcher, str(VERSUS), *arguments, "--to", str(result)]
-        # Compiled code is compiled anew. One thread per process is what is measured, and asked for.
+        # An empty cache, so that each start compiles its own code. All measurements are of one thread per process.
         environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": folder, "OMP_NUM_THREADS": "1"}
         with subprocess.Popen(
             command,
@@ -42,7 +42,7 @@ def start(*arguments: str, ranks: int = 1, limit_s: float) -> dict[str, Any]:
             except subprocess.TimeoutExpired:
                 raise StartError(f"It took longer than {limit_s:.0f} s.") from None
             finally:
-                # Its ranks and compilers as well; of a group that has ended nobody is left.
+                # The group has its ranks and compilers too; once the process has ended, none of them is left.
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
         if process.returncode or not result.exists():
@@ -51,7 +51,7 @@ def start(*arguments: str, ranks: int = 1, limit_s: float) -> dict[str, Any]:
 
 
 def end_starts_with_this() -> None:
-    """Let a polite signal unwind this process, so that the start under way ends with it."""
+    """Let SIGTERM raise SystemExit in this process, so that the running `versus.py` is killed too."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 

@@ -26,10 +26,10 @@ def job(name: str, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_suite(directory: Path, jobs: list[dict[str, Any]], *flags: str, may_fail: bool = False) -> list[dict[str, Any]]:
-    """Run the jobs in `directory` and return their records. Raises RuntimeError where one did not pass."""
+    """Run the jobs in `directory` and return their records. Raises RuntimeError if one does not pass."""
     directory.mkdir(parents=True)
     (directory / "jobs.json").write_text(json.dumps(jobs))
-    # Threads as anybody's shell has them: the naive case must not inherit ours.
+    # The case without slices must not inherit our limits of threads, which a user's shell lacks.
     environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
     environment["BASE"] = str(directory / "workspace")
     baseline = () if "--baseline" in flags else ("--baseline", "none")

@@ -1,9 +1,9 @@
-"""Promise 2 on every task: what the harness adds to a step, and our rate over that of a loop written by hand.
+"""Promise 2 on every task: the cost of the harness per step, and our rate over that of a loop written by hand.
 
 python benchmarks/run.py tasks [JOB ...] [--pairs N]
 
-Each job starts in several processes of its own, one thread on one processor; which side is built first alternates,
-as what lies where in memory counts too. The pairs of all its starts are taken together.
+Each job starts in several processes, with one thread on one processor. The side that is built first alternates, since
+the layout of memory affects speed. The pairs of all starts of a job are pooled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rich.table import Table
 from starts import StartError, end_starts_with_this, start
 
 SHORT_STEP_NS, SHORT_PAIRS = 10_000_000, 400
-LEAST_PAIRS = 6  # Of fewer values a median has no 95 % interval.
+LEAST_PAIRS = 6  # The median of fewer values has no 95 % interval.
 LEAST_RATE = 0.995
 BROKEN = "BROKEN"
 LIMIT_S = 600
@@ -32,7 +32,7 @@ COLUMNS = ("job", "size", "step", "harness per step", "same step, bare", "by han
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one job: our rates over those of the other loops, and the harness in nanoseconds."""
+    """The measurements of one job: our rates over those of the other loops, and the harness in nanoseconds."""
 
     step_ns: float
     harness_ns: Median
@@ -46,7 +46,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Was the promise kept? Of long steps the harness's share says it: a bare loop's rate drowns in their noise."""
+        """Whether the promise was kept. Long steps are judged by the harness's share: their rates are too noisy."""
         short = self.step_ns < SHORT_STEP_NS
         least = SHORT_PAIRS if short else LEAST_PAIRS
         if min(self.same.n, self.hand.n) < least:
@@ -57,7 +57,7 @@ class Row:
 
 
 def measured(name: str, pairs: int) -> Row:
-    """Return the row of a job over all its starts. Raises StartError where one of them failed."""
+    """Return the row of a job over all its starts. Raises StartError if one of them fails."""
     job, found = JOBS[name], []
     with ExitStack() as stack:
         data = ["--data", str(stack.enter_context(pictures()))] if job.reads_pictures else []
@@ -69,7 +69,7 @@ def measured(name: str, pairs: int) -> Row:
 
 
 def row_of(job: Job, found: Sequence[dict[str, Any]]) -> Row:
-    """Return the row of what a job's starts found."""
+    """Return a job's row from the results of its starts."""
     ours_ns = [ns for one in found for against in ("hand", "same") for ns in one[against][0]]
     return Row(
         step_ns=median(ours_ns) / job.number,
@@ -80,7 +80,7 @@ def row_of(job: Job, found: Sequence[dict[str, Any]]) -> Row:
 
 
 def rates(found: Sequence[dict[str, Any]], against: str) -> Median:
-    """Return our rate over that of the other side, of all pairs."""
+    """Return the median over all pairs of our rate over the other side's."""
     return median_of([b / a for one in found for a, b in zip(*one[against], strict=True)])
 
 

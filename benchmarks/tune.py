@@ -1,10 +1,10 @@
-"""What `tune` finds for a batch size beside an exhaustive sweep: its launches, and what it misses of the best rate.
+"""`tune`'s batch size beside an exhaustive sweep: the launches that it needs, and the share of the best rate it misses.
 
 python benchmarks/run.py tune [JOB ...] [--users 2] [--rounds 3] [--again 5] [--measured 3]
 
-`./run.sh tune --only batch-size` searches first; then 16 batch sizes are launched in rounds, each in another order.
-The best of the sweep was chosen from noisy rates, so it and tune's size are launched again, by turns: the regret is of
-these launches alone. All are launches of a suite: all tenants at once, in slices.
+`./run.sh tune --only batch-size` searches first; then 16 batch sizes are launched in rounds, each in a random order.
+The sweep chooses its best size from noisy rates, so that size and tune's are launched again by turns, and the regret is
+computed from these launches alone. All launches are those of a suite: all tenants at once, in slices.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class Bench:
     args: dict[str, Value]
 
     def run(self, *words: object) -> None:
-        """Run the program. Ends this one where it fails; that a batch size fits nobody (status 1) is an answer."""
+        """Run run.py. Exits if it fails; status 1 is an answer: a batch size did not fit."""
         line = [*map(str, (sys.executable, ROOT / "run.py", *words, "--users", self.users))]
         ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S, check=False)
         if ended.returncode not in (0, 1):
             sys.exit(f"{self.job}: {(ended.stderr or ended.stdout).strip()[-2000:]}")
 
     def tuned(self, measured_s: float) -> tuple[int, int]:
-        """Return the batch size that `tune` finds, and how many launches that took."""
+        """Return the batch size that `tune` finds, and the number of its launches."""
         out = self.folder / "tuned.json"
         flags = ["--jobs", "cpu", "--name", self.job, "--only", "batch-size", "--measured", measured_s]
         self.run("tune", *flags, "--out", out)
@@ -75,7 +75,7 @@ class Bench:
         return entry["args"]["--batch-size"], sum(each["n"] for each in entry["tuned"]["settings"])
 
     def rates(self, name: str, orders: Sequence[Sequence[int]]) -> Rates:
-        """Launch batch sizes in these orders; return the rates of all tenants together, one a round."""
+        """Launch the batch sizes in these orders; return for each the rates of all tenants together, one per round."""
         rates: Rates = {size: [] for size in sorted(orders[0])}
         for uid, order in enumerate(orders):
             file = self.folder / f"{name}.json"
@@ -95,7 +95,7 @@ class Bench:
 
 
 def regret(rates: Rates, tuned: int, best: int) -> tuple[float, str]:
-    """Return 1 - tuned / best of launches by turns; also in words, with the t interval of their ratios' logarithms."""
+    """Return 1 - tuned / best over launches by turns, also in words with its t interval (on logarithms of ratios)."""
     logs = [math.log(ours / top) for ours, top in zip(rates[tuned], rates[best], strict=False)]
     half = half_width(logs)
     ends = (
@@ -108,7 +108,7 @@ def regret(rates: Rates, tuned: int, best: int) -> tuple[float, str]:
 
 
 def row(job: str, given: argparse.Namespace) -> tuple[list[str], bool]:
-    """Tune a job, sweep it, and launch both answers again; also return whether the promise is kept."""
+    """Tune a job, sweep it, and launch both answers again; return its row and whether the promise is kept."""
     (own,) = [each for each in load(ROOT / "profiles/cpu.json").jobs if each.name == job]
     (cell,) = expand(own)
     chance, begin_s = random.Random(SEED), time.monotonic()

@@ -1,6 +1,6 @@
-"""The order of turns in launches by blocks: the worth of a neighbour in time, and the cost of a thaw.
+"""The order of turns in launches by blocks: the gain of comparing blocks that are near in time, and the cost of a thaw.
 
-Of the records that `benchmarks/run.py kept` makes.
+Reads the records that `benchmarks/run.py kept` makes.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from cotenant.stats.launches import t_quantile
 
 ALL = "all"
 APART = {"1": range(1, 2), "3 to 7": range(3, 8), "9 to 25": range(9, 26)}
-"""Distances of a block of all users from one of one user alone."""
+"""Distances, counted in blocks, between a block of all users and one of a user alone."""
 A_ROUND = 3
-"""Blocks of a round of two users: all, and each alone."""
+"""Blocks in a round of two users: one of both, and one of each alone."""
 LEAST = 6
-"""Of fewer ratios no spread is told."""
+"""The fewest ratios from which a spread is computed."""
 HEAD = "\n| blocks apart | spread of together / alone from block to block | n |\n|---|---:|---:|"
 
 Json = Mapping[str, Any]
 Rates = Mapping[int, tuple[bool, float]]
-"""By a block's number, whether all users were awake in it, and the logarithm of a user's rate."""
+"""By a block's number: whether all users were awake in it, and the logarithm of one user's rate."""
 
 
 def order_of_turns(records: Iterable[Json]) -> str:
@@ -43,7 +43,7 @@ def order_of_turns(records: Iterable[Json]) -> str:
 
 
 def rates_of(record: Json) -> Rates:
-    """Return a user's rates in blocks of which observations count."""
+    """Return a user's rates in the blocks that have observations which count."""
     kept = [one for one in record["observations"] if one["kept"]]
     made = ((one["block"], one["kind"] != ALL, one["items"], one["end_ns"] - one["start_ns"]) for one in kept)
     return {block.index: (not block.alone, block.log_rate) for block in block_sums(made)}
@@ -61,7 +61,7 @@ def _spread(rates: Rates, distances: Sequence[int]) -> float | None:
 
 
 def _cost_of_thaw(rates: Rates) -> float | None:
-    """Return by how much a user is faster in blocks of all behind its own than in the next ones behind another's."""
+    """Return the log gain of a user in blocks of all after its own block over near ones after another user's."""
     behind_own = {block: rate for block, (is_all, rate) in rates.items() if is_all and block - 1 in rates}
     others = {block: rate for block, (is_all, rate) in rates.items() if is_all and block - 1 not in rates}
     gains = []

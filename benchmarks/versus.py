@@ -1,4 +1,4 @@
-"""One start of one job: its pairs against a page written by hand and a bare loop.
+"""One start of one job: it is timed in pairs with a page written by hand and with a bare loop.
 
 python versus.py vae --pairs 100 --to FILE [--hand-first] [--data FOLDER]
 """
@@ -34,7 +34,7 @@ def harness_ns(work: Work) -> list[float]:
 
 
 def measured(job: Job, pairs: int, hand_first: bool, data: dict[str, Path]) -> dict[str, Any]:
-    """Return the nanoseconds of each pair's turns, and what the harness adds to each step."""
+    """Return the nanoseconds of each pair's turns, and those that the harness adds to each step."""
     benchmark = benchmark_of(job.task)(cuda=False, **(job.arguments | data))
     run = Run(benchmark)
     if hand_first:
@@ -47,7 +47,7 @@ def measured(job: Job, pairs: int, hand_first: bool, data: dict[str, Path]) -> d
     if counts[0] != counts[1]:
         raise ValueError(f"The task trains {counts[0]:,} parameters, and its page by hand {counts[1]:,}.")
     ours = observed(work, job.number)
-    # By hand first: so far both have learned the same, and episodes of games are as long on both sides.
+    # By hand first, while both sides have learned equally, so that the episodes of games are equally long.
     against_hand = interleaved(ours, by_hand(script, job.number), pairs)
     against_same = interleaved(ours, bare(work, job.number), pairs)
     result = {"hand": against_hand, "same": against_same, "harness_ns": harness_ns(work), "parameters": counts[0]}
@@ -67,7 +67,7 @@ def main() -> None:
     one_processor(rank)
     job, data = JOBS[given.job], {"data": given.data} if given.data else {}
     result = measured(job, given.pairs, given.hand_first, data)
-    # What the loop has frozen is never destroyed, and C++ extensions complain of leaks at exit.
+    # Objects that the loop froze would never be destroyed, and C++ extensions would report leaks at exit.
     gc.unfreeze()
     if rank == 0:
         given.to.write_text(json.dumps(result))

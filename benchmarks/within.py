@@ -1,8 +1,8 @@
-"""Promise 1: what the thread that is timed asks of the kernel between an observation's two clock reads.
+"""Promise 1: the system calls of the timed thread between an observation's two clock reads.
 
-Each task runs as two tenants of a real launch, traced by strace, which makes it slow and changes nothing of what it
-does. What is written to a file or a socket there, and every run of the garbage collector, would break the promise.
-On an accelerator a transfer to the host is no system call: those are looked for by the tests of the loop.
+Each task runs as two tenants of a real launch, traced by strace, which slows it down and changes nothing else. A
+write to a file or a socket there, or a run of the garbage collector, breaks the promise. On an accelerator a transfer
+to the host is no system call: the tests of the loop look for those.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OUTPUT = {"write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendmm
     "openat",
     "connect",
 }
-"""What brings something out of the process, or opens the way to it."""
+"""Calls that write out of the process, or open a file or a connection for that."""
 CALL = re.compile(r"(\d+) +(\d+)\.(\d{9}) (?:<\.\.\. )?(\w+)")
 Span = tuple[int, int]
 
@@ -73,7 +73,7 @@ def calls_within(trace: Path, pid: int, ahead_ns: int, spans: list[Span]) -> Ite
 
 
 def overlapping(collections: Iterable[Span], spans: list[Span]) -> int:
-    """Count the collections of which any part lies inside a span."""
+    """Count the collections that overlap a span."""
     return sum(any(begin <= end and start <= stop for start, end in spans) for begin, stop in collections)
 
 

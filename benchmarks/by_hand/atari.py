@@ -1,4 +1,4 @@
-"""Proximal policy optimisation on Pong as a plain script has it."""
+"""Proximal policy optimisation on Pong, written as a plain script."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ActorCritic(nn.Module):
 
 
 def script(batch_size: int, num_steps: int, seed: int = 0) -> Iterator[Any]:
-    """Yield the model, then the last minibatch's loss of one update after the other."""
+    """Yield the model, then the last minibatch's loss of each update."""
     games = AtariVectorEnv(
         "pong", batch_size, repeat_action_probability=0.0, stack_num=4, img_height=84, img_width=84,
         autoreset_mode="SameStep",

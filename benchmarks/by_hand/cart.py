@@ -1,4 +1,4 @@
-"""REINFORCE on CartPole as a plain script has it."""
+"""REINFORCE on CartPole, written as a plain script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.distributions import Categorical
 
 
 def script(seed: int = 0) -> Iterator[Any]:
-    """Yield the model, then after each action the loss where an episode ended with it, or nothing."""
+    """Yield the model, then for each action the loss if it ended an episode, else None."""
     policy = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2), nn.Softmax(dim=-1))
     optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
     environment = gymnasium.make("CartPole-v1")

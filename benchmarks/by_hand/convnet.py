@@ -1,4 +1,4 @@
-"""A classifier of torchvision as a plain script trains it, alone or as one of several ranks."""
+"""A classifier of torchvision, trained by a plain script, in one process or several ranks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torchvision.models import get_model
 
 
 def script(batch_size: int, size: int, arch: str = "resnet101", precision: str = "fp32") -> Iterator[Any]:
-    """Yield the model, then the loss of one step after the other."""
+    """Yield the model, then the loss of each step."""
     model, criterion = get_model(arch), nn.CrossEntropyLoss()
     if distributed.is_initialized():
         model = DistributedDataParallel(model)

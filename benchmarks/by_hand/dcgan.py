@@ -1,4 +1,4 @@
-"""DCGAN as a plain script has it, alone or as one of several ranks."""
+"""DCGAN, written as a plain script, for one process or several ranks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def discriminator() -> nn.Sequential:
 
 
 def script(batch_size: int) -> Iterator[Any]:
-    """Yield both models, then the discriminator's loss of one step after the other."""
+    """Yield both models, then the discriminator's loss of each step."""
     net_g, net_d, criterion = generator(), discriminator(), nn.BCEWithLogitsLoss()
     models = nn.ModuleList([net_g, net_d])
     if distributed.is_initialized():

@@ -1,4 +1,4 @@
-"""Fast neural style as a plain script has it."""
+"""Fast neural style, written as a plain script."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def gram(x: torch.Tensor) -> torch.Tensor:
 
 
 def script(batch_size: int, image_size: int = 64) -> Iterator[Any]:
-    """Yield the trained model, then the loss of one step after the other."""
+    """Yield the trained model, then the loss of each step."""
     model = nn.Sequential(
         block(3, 32, 9),
         block(32, 64, 3, 2),

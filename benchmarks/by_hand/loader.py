@@ -1,4 +1,4 @@
-"""Reading images as a plain script has it."""
+"""Reading images, written as a plain script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torchvision.transforms import v2
 
 
 def script(batch_size: int, data: Path) -> Iterator[Any]:
-    """Yield a module without parameters, for nothing is trained, then nothing after each batch that has arrived."""
+    """Yield a module without parameters, since nothing is trained, then None for each batch that has arrived."""
     transform = v2.Compose(
         [
             v2.RandomResizedCrop(224, antialias=True),

@@ -1,4 +1,4 @@
-"""Neural collaborative filtering as a plain script has it."""
+"""Neural collaborative filtering, written as a plain script."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NeuMF(nn.Module):
 
 
 def script(batch_size: int) -> Iterator[Any]:
-    """Yield the model, then the loss of one step after the other."""
+    """Yield the model, then the loss of each step."""
     model, criterion = NeuMF(), nn.BCEWithLogitsLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.0005, fused=True)
     user, item = torch.randint(USERS, (batch_size,)), torch.randint(ITEMS, (batch_size,))

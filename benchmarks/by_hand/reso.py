@@ -1,4 +1,4 @@
-"""Super-resolution by sub-pixel convolution as a plain script has it."""
+"""Super-resolution by sub-pixel convolution, written as a plain script."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.nn import functional
 
 
 def script(batch_size: int, crop: int = 256) -> Iterator[Any]:
-    """Yield the model, then the loss of one step after the other."""
+    """Yield the model, then the loss of each step."""
     model = nn.Sequential(
         nn.Conv2d(1, 64, 5, padding=2),
         nn.Tanh(),

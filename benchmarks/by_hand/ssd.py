@@ -1,4 +1,4 @@
-"""SSD300 on ResNet-34 as a plain script has it."""
+"""SSD300 on ResNet-34, written as a plain script."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SSD300(nn.Module):
 def multibox_loss(
     boxes: torch.Tensor, scores: torch.Tensor, offsets: torch.Tensor, labels: torch.Tensor
 ) -> torch.Tensor:
-    """Return the loss of the boxes with an object and of three times as many others, the hardest ones."""
+    """Return the loss of the boxes with an object and of three times as many background boxes, the hardest."""
     positive = labels > 0
     count = positive.sum(dim=1)
     box_loss = functional.smooth_l1_loss(boxes, offsets, reduction="none").sum(dim=1)
@@ -62,7 +62,7 @@ def multibox_loss(
 
 
 def script(batch_size: int) -> Iterator[Any]:
-    """Yield the model, then the loss of one step after the other."""
+    """Yield the model, then the loss of each step."""
     model = SSD300()
     optimizer = torch.optim.SGD(model.parameters(), lr=2.6e-3, momentum=0.9, weight_decay=5e-4, fused=True)
     images, offsets = torch.randn(batch_size, 3, 300, 300), torch.randn(batch_size, 4, BOXES)

@@ -1,4 +1,4 @@
-"""Sine waves predicted by two LSTM cells, as a plain script has it."""
+"""Sine waves predicted by two LSTM cells, written as a plain script."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Sequence(nn.Module):
 
 
 def script(length: int) -> Iterator[Any]:
-    """Yield the model, then the loss of one step after the other."""
+    """Yield the model, then the loss of each step."""
     waves = torch.sin(2 * torch.pi * (torch.arange(length) / 20 + torch.rand(97, 1)))
     inputs, targets = waves[:, :-1], waves[:, 1:]
     model, criterion = Sequence(), nn.MSELoss()

@@ -1,4 +1,4 @@
-"""Polynomial regression as a plain script has it."""
+"""Polynomial regression, written as a plain script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 
 
 def script(batch_size: int) -> Iterator[Any]:
-    """Yield the model, then the loss of one step after the other."""
+    """Yield the model, then the loss of each step."""
     device = torch.device("cpu")
     weights, bias, powers = torch.randn(4, 1) * 5, torch.randn(1) * 5, torch.arange(1, 5)
     model, criterion = nn.Linear(4, 1).to(device), nn.SmoothL1Loss()

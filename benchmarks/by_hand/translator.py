@@ -1,4 +1,4 @@
-"""GNMT as a plain script has it."""
+"""GNMT, written as a plain script."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def sentences(batch_size: int, words: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def script(batch_size: int, words: int, hidden: int) -> Iterator[Any]:
-    """Yield the model, then the loss of one step after the other."""
+    """Yield the model, then the loss of each step."""
     model, criterion = GNMT(words, hidden), nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=0.1)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     (source, lengths), (target, _) = sentences(batch_size, words), sentences(batch_size, words)

@@ -1,4 +1,4 @@
-"""The auto-encoder as a plain script has it."""
+"""The auto-encoder, written as a plain script."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class VAE(nn.Module):
 
 
 def script(batch_size: int) -> Iterator[Any]:
-    """Yield the model, then the loss of one step after the other."""
+    """Yield the model, then the loss of each step."""
     model = VAE()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     x = (torch.rand(batch_size, 784) - 0.8).clamp(min=0) * 5

@@ -1,4 +1,4 @@
-"""The word language model as a plain script has it: a GRU between two tables of words."""
+"""The word language model, written as a plain script: a GRU between two tables of words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RNNModel(nn.Module):
 
 
 def script(batch_size: int, words: int, emsize: int, nhid: int, precision: str = "fp32") -> Iterator[Any]:
-    """Yield the model, then the loss of one step after the other."""
+    """Yield the model, then the loss of each step."""
     model = RNNModel(words, emsize, nhid)
     optimizer = torch.optim.SGD(model.parameters(), lr=20, fused=True)
     # Zipf's law: a text's frequent words are few.

@@ -1,4 +1,4 @@
-"""Public implementations of networks that tasks have, each as a module with the constructor and forward of the task's.
+"""Public implementations of tasks' networks, each with the constructor and the `forward` of the task's own network.
 
-Their packages are of no use to a benchmark, and asked for here alone.
+Only `run.py public_models` needs their packages.
 """

@@ -24,7 +24,7 @@ OF_EMBEDDING = {
 
 
 class Model(nn.Module):
-    """What `BertForSpans` is, by transformers; `ours` are its weights by that one's names."""
+    """transformers's equal of `BertForSpans`; `ours` returns its weights under the names in `BertForSpans`."""
 
     def __init__(self, words: int, layers: int, width: int, heads: int, inner: int, dropout: float) -> None:
         super().__init__()

@@ -19,7 +19,7 @@ OF_LAYER = {
 
 
 class Model(nn.Module):
-    """What `GPT` is, by transformers, without dropout; `ours` are its weights by that one's names."""
+    """transformers's equal of `GPT`, without dropout; `ours` returns its weights under the names in `GPT`."""
 
     def __init__(self, words: int, context: int, layers: int, width: int, heads: int) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Model(nn.Module):
         for index, layer in enumerate(body.h):
             for ours, theirs in OF_LAYER.items():
                 for kind in ("weight", "bias"):
-                    # Its layers' weights stand (in, out).
+                    # transformers stores these weights as (in, out).
                     value = getattr(layer.get_submodule(theirs), kind)
                     state[f"layers.{index}.{ours}.{kind}"] = value.T if value.dim() == 2 else value
         return state

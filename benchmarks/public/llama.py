@@ -21,7 +21,7 @@ OF_LAYER = {
 
 
 class Model(nn.Module):
-    """What `Decoder` is, by transformers; `ours` are its weights by that one's names."""
+    """transformers's equal of `Decoder`; `ours` returns its weights under the names in `Decoder`."""
 
     def __init__(self, size: DecoderSize) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """torchvision's ResNet, convolution blocks and SSD head in the place of single_stage_detector's network.
 
-torchvision's own SSD300 stands on VGG16; this is the network of the task, of torchvision's parts.
+torchvision's own SSD300 is built on VGG16; this is the task's network, made of torchvision's parts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INNER = (256, 256, 128, 128, 128)
 
 
 class Model(nn.Module):
-    """What `SSD300` is, by torchvision; `ours` are its weights by that one's names."""
+    """torchvision's equal of `SSD300`; `ours` returns its weights under the names in `SSD300`."""
 
     order_a: torch.Tensor
 
@@ -47,7 +47,7 @@ class Model(nn.Module):
         maps = [self.backbone(x_b3hw)]
         for block in self.extra:
             maps.append(block(maps[-1]))
-        # The task's boxes stand shape by shape, torchvision's place by place.
+        # The task orders boxes by shape, then place; torchvision by place, then shape.
         outputs = self.head(maps)
         offsets, scores = (outputs[name][:, self.order_a].mT for name in ("bbox_regression", "cls_logits"))
         return offsets, scores
@@ -56,21 +56,21 @@ class Model(nn.Module):
         theirs = self.state_dict()
         state = {name: value for name, value in theirs.items() if not name.startswith(("extra.", "head."))}
         for index, block in enumerate(self.extra):
-            # Convolutions, norms and activations stand in one row there.
+            # The task has convolutions, norms and activations in one sequence.
             layers = [layer for part in block for layer in part]
             for place, layer in enumerate(layers):
                 state |= {f"extra.{index}.{place}.{name}": value for name, value in layer.state_dict().items()}
         heads = self.head.regression_head.module_list, self.head.classification_head.module_list
         for index, (anchors, *both) in enumerate(zip(ANCHORS, *heads, strict=True)):
             for kind in ("weight", "bias"):
-                # Ours makes both, and of each value all shapes before the next value.
+                # The task's head makes both, and orders its channels by value, then shape.
                 parts = [getattr(part, kind).unflatten(0, (anchors, -1)) for part in both]
                 state[f"heads.{index}.{kind}"] = torch.cat(parts, dim=1).transpose(0, 1).flatten(0, 1)
         return state
 
 
 def order() -> torch.Tensor:
-    """Return where each of the task's boxes stands among torchvision's, (8732)."""
+    """Return the index among torchvision's boxes of each of the task's, (8732)."""
     parts, begin = [], 0
     for side, anchors in zip(SIDES, ANCHORS, strict=True):
         count = anchors * side**2

@@ -26,7 +26,7 @@ PLACES = {
 
 
 class Model(nn.Module):
-    """What `Tacotron2` of the task is, by torchaudio; `ours` are its weights by that one's names."""
+    """torchaudio's equal of the task's `Tacotron2`; `ours` returns its weights under the names in the task."""
 
     def __init__(self, encoder: int, units: int) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Model(nn.Module):
     def forward(
         self, character_bs: torch.Tensor, length_b: torch.Tensor, mel_bmf: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        # All frames are handed out, so that the task's own loss leaves out those that are padding.
+        # All lengths are the longest: torchaudio masks no frame, and the task's own loss leaves out the padding.
         frames_b = torch.full_like(length_b, mel_bmf.size(2))
         coarse_bmf, refined_bmf, gate_bf, _ = self.network(character_bs, length_b, mel_bmf, frames_b)
         return coarse_bmf, refined_bmf, gate_bf

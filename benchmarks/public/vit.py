@@ -17,7 +17,7 @@ OF_LAYER = {
 
 
 class Model(nn.Module):
-    """What `ViT` is, by torchvision; `ours` are its weights by that one's names."""
+    """torchvision's equal of `ViT`; `ours` returns its weights under the names in `ViT`."""
 
     def __init__(self, size: int, patch: int, layers: int, width: int, heads: int) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ OF_LAYER = {
 
 
 class Model(nn.Module):
-    """What `Whisper` is, by transformers, without dropout; `ours` are its weights by that one's names."""
+    """transformers's equal of `Whisper`, without dropout; `ours` returns its weights under the names in `Whisper`."""
 
     def __init__(self, mels: int, frames: int, words: int, tokens: int, layers: int, width: int, heads: int) -> None:
         super().__init__()
