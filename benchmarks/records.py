@@ -3,7 +3,7 @@
 python benchmarks/run.py records [--files 10000] [--rows 1000000]
 
 Every step runs in its own process. The synthetic records have several suites, hosts and jobs and a seeded spread; a few
-are failed, INVALID or NaN. `--files` records are written as JSON files, `--rows` records as the JSON lines of an export.
+are failed, INVALID or NaN. `--files` records are written as JSON files, `--rows` records as JSON lines of an export.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What axe-core finds on a report's page, on a desk, on a phone, light and dark: exit status 1 for anything serious.
+"""Checks a report's page with axe-core, on a desk and on a phone, light and dark: exit status 1 for a serious fault.
 
     npm pack axe-core && tar xzf axe-core-*.tgz package/axe.min.js
     python scripts/accessibility.py page.html --axe package/axe.min.js
@@ -22,7 +22,7 @@ from picture import browser_found
 
 SERIOUS = ("serious", "critical")
 WIDTHS = {"desk": 1280, "phone": 390}
-# A window is at least 500 pixels wide: a frame is as narrow as a phone. Folded panels are opened, to be looked at.
+# A frame can be as narrow as a phone, a window only 500 pixels. Folded panels are opened, so that they are checked.
 FRAME = """<!doctype html><html lang="en"><title>frame</title><iframe id="page" style="width:{width}px;height:900px">
 </iframe><pre id="found"></pre><script>
 const frame = document.getElementById("page");
@@ -42,8 +42,8 @@ frame.srcdoc = {page};
 
 
 def violations(browser: str, page: Path, axe: Path, width: int, dark: bool) -> list[dict[str, Any]]:
-    """Return what axe-core finds on the page, as it stands in so many pixels. Raises CalledProcessError, ValueError."""
-    # In a script's text no tag may end it.
+    """Return axe-core's violations on the page, `width` CSS pixels wide. Raises CalledProcessError, ValueError."""
+    # `</script>` in a text would end the script.
     words = {name: json.dumps(path.read_text()).replace("</", "<\\/") for name, path in (("page", page), ("axe", axe))}
     with tempfile.TemporaryDirectory() as place:
         frame = Path(place) / "frame.html"

@@ -1,4 +1,4 @@
-"""Makes docs/api.md from the docstrings of what `import cotenant` offers:
+"""Makes docs/api.md from the docstrings of the names that `import cotenant` offers:
 
 python scripts/api_page.py > docs/api.md
 """
@@ -27,7 +27,7 @@ TYPES = {
     "Severity": "finding",
     "Tell": "api.records",
 }
-"""Types that have a name of their own, and the module of each."""
+"""The named types, and the module of each."""
 
 HEAD = """# From Python
 
@@ -72,14 +72,14 @@ def _source(module: str) -> str:
 
 
 def _meaning(name: str, module: str) -> str:
-    """Return what a type with a name of its own stands for."""
+    """Return the expression that a named type stands for."""
     assigned = (node for node in ast.parse(_source(module)).body if isinstance(node, ast.Assign))
     (value,) = (node.value for node in assigned if ast.unparse(node.targets[0]) == name)
     return ast.unparse(value).replace("'", '"')
 
 
 def _section(name: str, module: str) -> Iterator[str]:
-    """Yield the parts of a name's section: its signature, its docstring, and of a class what it has."""
+    """Yield the parts of a name's section: its signature, its docstring, and the members of a class."""
     source = _source(module)
     (node,) = (
         each
@@ -99,7 +99,7 @@ def _section(name: str, module: str) -> Iterator[str]:
 
 
 def _members(node: ast.ClassDef, source: str) -> Iterator[tuple[str, str]]:
-    """Yield the public fields, properties and methods of a class, and what docstrings of their own say."""
+    """Yield the public fields, properties and methods of a class, each with its own docstring."""
     for member, below in zip(node.body, [*node.body[1:], None], strict=True):
         if isinstance(member, ast.Assign):
             yield ast.unparse(member).replace("'", '"'), ""
@@ -125,7 +125,7 @@ def _signature(function: ast.FunctionDef, source: str) -> str:
 
 
 def _text(node: ast.FunctionDef | ast.ClassDef) -> str:
-    """Return a docstring as Markdown: what stands further right is Python."""
+    """Return a docstring as Markdown: an indented paragraph becomes a block of Python."""
     parts = []
     for paragraph in (ast.get_docstring(node) or "").split("\n\n"):
         code = paragraph.startswith("    ")

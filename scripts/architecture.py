@@ -1,4 +1,4 @@
-"""The house as its imports show it: rooms in layers, arrows between them. Draws `docs/architecture.svg`.
+"""Draws `docs/architecture.svg`: the rooms of the package in layers, with arrows for the imports between them.
 
 Run `python scripts/architecture.py` after a change of the rooms; the tests hold the arrows against LAYERS.
 """
@@ -17,7 +17,7 @@ PACKAGE = CHECKOUT / "common" / "cotenant"
 PICTURE = CHECKOUT / "docs" / "architecture.svg"
 GROUND = ("errors", "finding", "text", "procfs", "files", "nesting", "decoding", "checkout", "choices", "confidential")
 BESIDE = {"cli": "commands", "__main__": "commands", "chrono": "bench"}
-"""Rooms of the files that lie beside them, other than those of the ground."""
+"""The room of each file that lies beside the rooms and is not of the ground."""
 LAYERS = (
     ("commands", "layers"),
     ("api",),
@@ -55,7 +55,7 @@ TASKS_OF_ROOMS = {
 
 
 def imported(path: Path) -> set[str]:
-    """Return the modules that a file imports anywhere in it, also for types alone, and all it takes from packages."""
+    """Return the modules that a file imports, also in functions or only for types, and the names it takes from them."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -75,19 +75,19 @@ def modules() -> dict[str, Path]:
 
 
 def arrows_between_files() -> dict[str, set[str]]:
-    """Return which modules of the package each module imports."""
+    """Return for each module of the package the modules of the package that it imports."""
     known = modules()
     return {name: (imported(path) & known.keys()) - {name} for name, path in known.items()}
 
 
 def room_of(module: str) -> str:
-    """Return the room in which a module of the package lies, also where it lies beside the rooms."""
+    """Return the room of a module of the package, also if its file lies beside the rooms."""
     place = module.split(".")[1]
     return "ground" if place in GROUND else BESIDE.get(place, place)
 
 
 def arrows_between_rooms() -> dict[tuple[str, str], int]:
-    """Return how many imports run from one room to another."""
+    """Return the number of imports from one room to another."""
     counts: dict[tuple[str, str], int] = defaultdict(int)
     for module, targets in arrows_between_files().items():
         for target in targets:
@@ -131,11 +131,11 @@ HEAD = (
 )
 WIDTH, ROOM_WIDTH, ROOM_HEIGHT, LAYER_HEIGHT = 1000, 190, 52, 112
 LETTER_WIDTH, MARGIN = 6.4, 10
-"""The mean width of a letter of 11 px in a wide font, and the room beside a line of them, on both sides together."""
+"""Pixels: the mean width of a letter of 11 px in a wide font, and the free space left and right of a line together."""
 
 
 def picture() -> str:
-    """Return the drawing: a box a room with its number of files and lines, an arrow an import, thicker for many."""
+    """Return the drawing: a box per room with its numbers of files and lines, and arrows, thicker for more imports."""
     place = {
         room: (WIDTH * (2 * index + 1) / (2 * len(rooms)), 40 + layer * LAYER_HEIGHT)
         for layer, rooms in enumerate(LAYERS)
@@ -150,7 +150,7 @@ def picture() -> str:
         HEAD,
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
     ]
-    # Every room uses the ground, which is left out: twelve arrows that say nothing.
+    # Arrows to the ground are left out: every room has one.
     for (source, target), count in sorted(arrows_between_rooms().items()):
         if source in place and target in place and target != "ground":
             lines.append(_arrow(place[source], place[target], count))

@@ -1,4 +1,4 @@
-"""Makes docs/catalogue.md from the benchmarks' own sources and the job files, so that none is missing there:
+"""Makes docs/catalogue.md from the benchmarks' own sources and the job files, so that no benchmark is missing there:
 
 python scripts/catalogue.py > docs/catalogue.md
 """
@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 SUITES = ("baselines.json", *(f"profiles/{name}.json" for name in ("lambda", "modern", "scaling", "ceilings")))
 HEAD = """# Benchmarks
 
-What comes with Cotenant: what each trains by its own words, what its rate counts, and the jobs that run it, by job
-file. Sizes, exact parameter counts and data stand on its page. `./run.sh list` has the jobs of one file, with the
-seconds that they took here. `profiles/cpu.json` has the jobs of `baselines.json` in sizes for processors,
+The benchmarks that come with Cotenant: the work of each in its own words, the unit of its rate, and the jobs that run
+it, by job file. Sizes, exact parameter counts and data stand on its page. `./run.sh list` has the jobs of one file,
+with the seconds that they took here. `profiles/cpu.json` has the jobs of `baselines.json` in sizes for processors,
 `profiles/16gb.json` has them in half the batches, for devices of 16 GB, `profiles/h100.json` those for a large device,
 with their tf32 and bf16 twins, and `profiles/cotenancy.json` six small ones beside each other.
 
@@ -55,7 +55,7 @@ def tables() -> Iterator[str]:
 
 
 def page_of(task: Path, families: Sequence[str]) -> str:
-    """Return the page that names a benchmark's directory, or has a row for one of its jobs, or is of its field."""
+    """Return the page that names a benchmark's directory, else the one of its field, else one with a row for a job."""
     pages = {page: page.read_text() for page in sorted((ROOT / "docs/tasks").glob("*.md"))}
     of_field = (page for page in pages if page.stem == task.parts[-4])
     by_row = (page for page, text in pages.items() if any(f"`{family}`" in text for family in families))

@@ -3,9 +3,8 @@
 python scripts/coverage.py [--draws 1000]          prints the table
 python scripts/coverage.py --write                 puts it into docs/method.md
 
-Whoever changes a statistic makes it anew. Noise is normal on logarithms: `s` is its standard deviation, `r` its lag-1
-correlation, of the observations of a launch or of the launches of a history. Launches have no lag: they are drawn
-independently.
+Run it again after changing a statistic. Noise is normal on logarithms: `s` is its standard deviation, `r` its lag-1
+correlation between the observations of a launch or the launches of a history. Other launches are drawn independently.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One line of the table: what is printed, how much of which noise it meets, and what is promised of it.
+    """One line of the table: the printed interval or verdict, its promise, and whether its noise may be correlated.
 
     `happens` draws once and tells whether the truth was covered, or the verdict false. `draws` is the share of all
     draws that a costly case makes.
@@ -95,7 +94,7 @@ def rate_interval(draw: Draw, s: float, _: float) -> bool:
 
 
 def share_interval(draw: Draw, s: float, _: float) -> bool:
-    """Three uids, each with the machine's state of its own in both launches."""
+    """Three uids; the two launches of a uid share a state of the machine."""
     state = rates(draw, 3, 0.05)
     sides = [dict(enumerate(np.multiply(state, rates(draw, 3, s)).tolist())) for _ in range(2)]
     found = ratio(*sides)
@@ -126,7 +125,7 @@ def condemned_node(draw: Draw, s: float, _: float) -> bool:
 
 
 def kept_interval(draw: Draw, s: float, r: float) -> bool:
-    """Twenty rounds of a launch by blocks, of one of two that keeps 80 %; `s` and `r` are of its blocks in a row."""
+    """A user of two who keeps 80 %, in 20 rounds of blocks; `s` and `r` are the noise of its consecutive blocks."""
     schedule = Schedule({0: 1, 1: 1}, on_devices=False, rounds=20 - WARM_UP_ROUNDS)
     made = [*schedule.blocks(random.Random(int(draw.integers(2**32))))]
     speeds = zip(made, rates(draw, len(made), s, r), strict=True)
@@ -172,7 +171,7 @@ def false_newest(draw: Draw, s: float, r: float) -> bool:
 
 
 def mean_over_jobs(draw: Draw, s: float, _: float) -> bool:
-    """Sixteen jobs that keep 0.9, each its own 5 % more or less, of one launch together and one alone."""
+    """Sixteen jobs that keep 0.9 with a spread of 5 % between them, each launched once together and once alone."""
     sides = [({0: 0.9 * rates(draw, 1, 0.05)[0] * rates(draw, 1, s)[0]}, {0: rates(draw, 1, s)[0]}) for _ in range(16)]
     found = mean_kept([over[0] / under[0] for over, under in sides], [log_ratios(each) for each in sides])
     return found is not None and found.interval is not None and found.interval[0] <= 0.9 <= found.interval[1]
@@ -191,7 +190,7 @@ def named_least(draw: Draw, s: float, _: float) -> bool:
 
 
 UP_TO_A_THIRD = "false in 1 % where r is at most 0.3"
-"""Beyond it a test that tells alike values from a change would miss half of the real ones."""
+"""Beyond 0.3 a test that allows for the correlation would miss half of the real changes."""
 CASES: Sequence[Case] = (
     Case("interval of a launch's rate (25 observations)", "covers 95 %", median_interval, correlated=True),
     Case("interval of a step's p95 (1000 steps)", "covers 95 %", slow_steps, correlated=True, draws=0.3),
@@ -212,7 +211,7 @@ CASES: Sequence[Case] = (
 
 
 def share(case: Case, s: float, r: float, draws: int) -> float:
-    """Return how often, of `draws` times the case's share of them, it happens."""
+    """Return the share of draws in which the case happens; there are `draws` times the case's own share of them."""
     draw, times = np.random.default_rng(1), max(1, round(draws * case.draws))
     return sum(case.happens(draw, s, r) for _ in range(times)) / times
 

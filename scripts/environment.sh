@@ -1,13 +1,13 @@
-# Sourced by run.sh and test.sh: an environment with the pinned packages, made once.
-#   VENV=DIR    where it lies (default: .venv in the checkout); several checkouts may share one
+# Sourced by run.sh and test.sh: makes an environment with the pinned packages, once.
+#   VENV=DIR    its directory (default: .venv in the checkout); several checkouts may share one
 #   TORCH_BUILD=cu126  which build of torch (default: what the host's devices and driver need)
 #   PYTHON=EXE  the interpreter it is made with (default: the first of python3.13 .. python3.11, python3 that fits)
-# Where gpu-wheels/ lies (make gpu-wheels), nothing is fetched: its packages are added to an interpreter's that has torch.
+# If gpu-wheels/ exists (make gpu-wheels), nothing is fetched: its wheels are added to an interpreter that has torch.
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 VENV="${VENV:-$ROOT/.venv}"
 CARRIED="$ROOT/gpu-wheels"
-# The set-up works in the checkout, and whoever named it may stand elsewhere.
+# The set-up changes to the checkout, so a relative VENV becomes absolute first.
 [[ $VENV == /* ]] || VENV="$PWD/$VENV"
 
 say() {
@@ -19,7 +19,7 @@ fail() {
     exit 2
 }
 
-# find_python [MODULE]: an interpreter that fits, and has this module.
+# find_python [MODULE]: prints an interpreter of a supported version that has this module.
 find_python() {
     local candidate fits="import sys; from importlib.util import find_spec as has; \
 sys.exit(not ((3, 11) <= sys.version_info < (3, 14) and has('${1:-sys}')))"
@@ -50,7 +50,7 @@ make_venv() {
     fi
 }
 
-# Packages arrive with their progress on a terminal, and without a word elsewhere.
+# Installs packages; shows progress on a terminal only.
 packages() {
     local -a quiet=(--quiet)
     if [ -t 2 ]; then quiet=(); fi
@@ -65,7 +65,7 @@ there() {
     if command -v uv >/dev/null; then uv pip freeze --python "$VENV/bin/python"; else "$VENV/bin/python" -m pip freeze; fi
 }
 
-# torch as this host's devices and driver need it; where that build cannot be had, the pinned one comes with the rest.
+# Installs the build of torch for this host's devices and driver; without it the pinned one comes with the rest.
 install_torch() {
     local build index why version vision
     { read -r build && read -r index && read -r why; } < <("$VENV/bin/python" "$ROOT/common/cotenant/machine/wheels.py" ${TORCH_BUILD:-}) ||
@@ -76,14 +76,14 @@ install_torch() {
     if [ "$index" = pinned ] || { [ "$build" = cpu ] && there | grep -q "^torch==$version"; }; then return; fi
     local -a others
     mapfile -t others < <(grep -hv -e '^#' -e '^torch' "$@")
-    # A host without this index has to go on soon.
+    # A host that cannot reach this index must not wait for long.
     packages "${others[@]}" &&
         PIP_RETRIES=1 PIP_TIMEOUT=15 UV_HTTP_TIMEOUT=15 packages --index-url "$index" \
             "torch==$version+$build" "torchvision==$vision+$build" ||
         say "torch $version for $build cannot be had from $index: the pinned pair is installed instead."
 }
 
-# The wheels of packages that are not there; of torch, torchvision, numpy and Pillow there are none among them.
+# Installs the carried wheels of missing packages; torch, torchvision, numpy and Pillow are not among the wheels.
 install_carried() {
     local -a names
     mapfile -t names < <(cd "$CARRIED" && printf '%s\n' *.whl | cut -d- -f1 | sort -u)
@@ -105,7 +105,7 @@ install() {
         fail "The packages could not be installed. Is the network there, and 9 GB of disk?"
 }
 
-# ensure_environment STAMP FILE...: nothing to do where the stamp says that exactly these pins are installed.
+# ensure_environment STAMP FILE...: does nothing if the stamp says that exactly these pins are installed.
 ensure_environment() {
     local stamp="$VENV/.cotenant-$1" pins
     shift
@@ -115,7 +115,7 @@ ensure_environment() {
         mkdir -p "$VENV" || fail "$VENV cannot be made."
         (
             if command -v flock >/dev/null; then flock 9; fi
-            # Somebody else may have finished while we waited.
+            # Another process may have made it while this one waited for the lock.
             if [ "$(cat "$stamp" 2>/dev/null)" != "$pins" ]; then
                 [ -x "$VENV/bin/python" ] || make_venv
                 cd "$ROOT" && install "$@"
@@ -123,6 +123,6 @@ ensure_environment() {
             fi
         ) 9>"$VENV/.cotenant-lock" || exit 2
     fi
-    # A shared environment knows one checkout's package; this one's comes first.
+    # A shared environment has the package of one checkout installed; this checkout's must come first.
     export VENV PATH="$VENV/bin:$PATH" PYTHONPATH="$ROOT/common${PYTHONPATH:+:$PYTHONPATH}"
 }

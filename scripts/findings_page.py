@@ -19,7 +19,7 @@ OF_ERRORS = {
     "not_isolated": "Isolation is required, and cannot be had: …",
     "job_not_startable": "A chosen job cannot be started here: …",
 }
-"""Findings whose sentence is that of an error, which may be any of many."""
+"""Findings whose sentence is the text of an error, which has many."""
 
 BY_TENANT = """Seen where it trains, outside of the clock, and stated by the benchmark in its record: the words are that
 program's, whichever it is. So each is named `benchmark:…`, its sentence begins with *The benchmark says*, its remedy
@@ -36,14 +36,14 @@ SECTIONS = (
     ("Before a suite", "Asked by `cotenant doctor`, and cheap ones at every suite's start.", ("findings/checks",)),
     (
         "Of plans and isolation",
-        "What slices cannot be, and what could not be had.",
+        "Slices that cannot be made as asked, and isolation that cannot be had here.",
         ("isolation", "commands"),
     ),
 )
 
 HEAD = """# Findings
 
-What Cotenant says of a number's validity. Every finding has a severity, a sentence and a remedy; all stand in the
+Findings say whether a number is valid. Every finding has a severity, a sentence and a remedy; all stand in the
 record, in `./run.sh report` and on its page.
 
 - **error**: the number is none. A completed launch with one is INVALID: it has no rate, no reader averages it, and
@@ -68,9 +68,9 @@ class Entry:
 
 
 def entries(room: str) -> list[Entry]:
-    """Return every finding that is made in a file or a directory of the package, by rule and in the files' order.
+    """Return every finding that a file or a directory of the package makes, sorted by rule, then by file.
 
-    Files with a section of their own are left out of their directory's.
+    Files that have their own section are left out of their directory.
     """
     place = PACKAGE / room
     own = {PACKAGE / other for _, _, rooms in SECTIONS for other in rooms}
@@ -96,10 +96,10 @@ def page() -> str:
 
 
 def made_in(source: str) -> Iterator[Entry]:
-    """Yield what each call in the functions of a module may make: `Finding`, or a severity of findings/__init__.py."""
+    """Yield an entry for each call of `Finding`, or of a severity of findings/__init__.py, in a module's functions."""
     module = ast.parse(source)
     for function in (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)):
-        # What a rule is about says a sentence that is made elsewhere.
+        # The summary of a rule stands for a sentence that another function makes.
         summary = (ast.get_docstring(function) or "").partition("\n")[0]
         for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
             if (entry := _entry(function, call, summary)) is not None:
@@ -118,7 +118,7 @@ def _entry(function: ast.FunctionDef, call: ast.Call, summary: str) -> Entry | N
         return None
     severities = {text for text in _texts(function, severity) if text in SEVERITIES}
     sentences = _texts(function, texts[0])
-    # Without a remedy there is none; of one that is made elsewhere nothing can be shown here.
+    # A remedy that another function makes is shown as UNKNOWN.
     remedies = [""] if len(texts) == 1 else _texts(function, texts[1]) or [UNKNOWN]
     return Entry(
         rules[0],
@@ -129,7 +129,7 @@ def _entry(function: ast.FunctionDef, call: ast.Call, summary: str) -> Entry | N
 
 
 def _texts(function: ast.FunctionDef, node: ast.expr) -> list[str]:
-    """Return the literal texts that `node` may be; of a name, those that the function gives it."""
+    """Return the literal texts that `node` can be; for a name, the texts that the function assigns to it."""
     if isinstance(node, ast.Constant):
         return [node.value] if isinstance(node.value, str) else []
     if isinstance(node, ast.JoinedStr):

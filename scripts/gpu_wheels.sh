@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetch what a machine with torch alone lacks for `./test.sh -m gpu` and `./run.sh`, as wheels in gpu-wheels/: they
-# travel with the checkout, where scripts/environment.sh finds them. ARCH and PYTHONS choose for which machines.
+# Fetch into gpu-wheels/ the wheels that `./test.sh -m gpu` and `./run.sh` need on a machine that has only torch. They
+# travel with the checkout, where scripts/environment.sh finds them. ARCH and PYTHONS choose the machines.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PYTHON=${PYTHON:-python3} ARCH=${ARCH:-x86_64} PYTHONS=${PYTHONS:-3.11 3.12 3.13} TO=gpu-wheels MOST_MIB=50

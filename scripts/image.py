@@ -3,7 +3,7 @@
 python scripts/image.py docker cuda > Dockerfile && podman build -t cotenant .
 python scripts/image.py apptainer rocm > cotenant.def && apptainer build cotenant.sif cotenant.def
 
-Both are the same steps, run from the checkout: the environment that ./run.sh makes, by the same script.
+Both run the same steps in the checkout: the script of ./run.sh makes the same environment.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# An image may be made where no environment is.
+# This script also runs where no environment has been made.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "common"))
 
 from cotenant.errors import EXIT_PASSED, EXIT_USAGE
@@ -22,7 +22,7 @@ from cotenant.machine.wheels import PINNED, ROCM
 
 BUILDS = {"cpu": "cpu", "cuda": PINNED, "rocm": ROCM}
 BASE = "docker.io/library/python:3.12-slim-bookworm"
-"""Wheels of torch bring the libraries of CUDA and ROCm; only the driver is the host's."""
+"""It has no CUDA or ROCm: wheels of torch bring their libraries, and the host has the driver."""
 SYSTEM = ("ca-certificates", "curl", "libgomp1")
 COPIED = ("requirements.txt", "pyproject.toml", "setup.py", "README.md", "LICENSE", "scripts", "common")
 SOURCE, VENV = "/opt/cotenant/source", "/opt/cotenant/venv"
@@ -30,9 +30,9 @@ SOURCE, VENV = "/opt/cotenant/source", "/opt/cotenant/venv"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """The parts of an image. `keeps_torch`: the base's own Python has torch, and stays the interpreter.
+    """The parts of an image. With `keeps_torch` the interpreter is the base's own Python, which has torch.
 
-    So it is for machines without wheels of torch, as ppc64le: an image of such a torch is the base.
+    Machines for which torch has no wheels need that, for example ppc64le.
     """
 
     build: str
@@ -41,7 +41,7 @@ class Image:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables of the image: run.sh finds its environment there, and installs nothing anew."""
+        """Return the variables of the image, by which run.sh finds its environment and installs nothing."""
         own = {"TORCH_BUILD": self.build, "VENV": VENV, "PATH": f"{VENV}/bin:$PATH"}
         return {"PYTHONPATH": f"{SOURCE}/common"} if self.keeps_torch else own
 
@@ -92,7 +92,7 @@ FORMS = {"docker": dockerfile, "apptainer": apptainer}
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print a definition. Returns 0, or 2 where the base has to bring torch and none is named."""
+    """Print a definition. Returns 0, or 2 if the base has to bring torch and none is named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("form", choices=FORMS)
     parser.add_argument("devices", choices=(*BUILDS, "ppc64le"), help="what torch is built for")

@@ -1,8 +1,8 @@
-"""Executes a notebook's cells in this process, and keeps what they print and return in it:
+"""Executes a notebook's cells in this process, and stores their outputs in the notebook:
 
     python scripts/notebook.py docs/notebook.ipynb [--without launches]
 
-Cells with that tag are left out, and keep their outputs. A cell that fails ends it, and nothing is written.
+Cells with the tag of `--without` are skipped and keep their outputs. If a cell fails, nothing is written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Cell = dict[str, Any]
 
 
 def execute(cells: Sequence[Cell], without: str = "") -> None:
-    """Execute the code cells in order, each in the names of those before it, and set their outputs."""
+    """Execute the code cells in order, each with the names of those before it, and set their outputs."""
     names: dict[str, Any] = {"__name__": "__main__"}
     count = 0
     for cell in cells:
@@ -32,7 +32,7 @@ def execute(cells: Sequence[Cell], without: str = "") -> None:
 
 
 def _outputs(source: str, names: dict[str, Any], count: int) -> list[Cell]:
-    """Execute one cell; return what it prints, and the value of an expression at its end."""
+    """Execute one cell; return its printed text and the value of an expression at its end as outputs."""
     module, value, printed = ast.parse(source), None, io.StringIO()
     last = module.body.pop() if isinstance(module.body[-1], ast.Expr) else None
     with redirect_stdout(printed):
@@ -51,7 +51,7 @@ def _outputs(source: str, names: dict[str, Any], count: int) -> list[Cell]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Execute a notebook and write it anew. Returns 0."""
+    """Execute a notebook and write it back. Returns 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("notebook", type=Path)
     parser.add_argument("--without", default="", metavar="TAG")

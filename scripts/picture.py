@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Picture of a report's page, small enough for a checkout: docs/pictures/report.png was made by it.
+"""Draws a report's page as a picture that is small enough for a checkout, such as docs/pictures/report.png.
 
     python scripts/picture.py page.html docs/pictures/report.png [--height 1500] [--dark] [--mark 1090,145 ...]
 
@@ -30,7 +30,7 @@ def browser_found() -> str | None:
 def screenshot(browser: str, page: Path, into: Path, width: int, height: int, dark: bool) -> None:
     """Draw the upper part of the page, `width` by `height` CSS pixels. Raises CalledProcessError."""
     with tempfile.TemporaryDirectory() as profile:
-        # Of root Chromium demands --no-sandbox; the page is our own and has no script.
+        # Run by root, Chromium demands --no-sandbox; the page is our own and has no script.
         line = [
             browser,
             "--headless",
@@ -62,7 +62,7 @@ def point(text: str) -> tuple[int, int]:
 
 
 def shrink(path: Path) -> int:
-    """Give the picture a palette, which a page of few colours hardly shows; return its bytes."""
+    """Reduce the picture to 200 colours, which hardly changes a page of few colours; return its size in bytes."""
     with Image.open(path) as picture:
         flat = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     flat.save(path, optimize=True)

@@ -24,7 +24,7 @@ class FileReading(Benchmark):
     cold: bool = flag(False, "--cold", help="take each block out of the page cache: then the disk is read, not memory")
 
     def build(self, run: Run) -> None:
-        # Without a name it ends with us, however we end.
+        # The file has no name: it vanishes with this process, however the process ends.
         self.file = tempfile.TemporaryFile(dir=os.environ.get("TEMP_DIRECTORY"))
         for _ in range(self.size_mib):
             self.file.write(os.urandom(MIB))
@@ -44,7 +44,7 @@ class FileReading(Benchmark):
                 yield block[:read]
 
     def step(self, run: Run, batch: memoryview) -> None:
-        """The block has arrived: that was the work."""
+        """Do nothing: the work was to read the block."""
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class Triad(Benchmark):
             torch.add(addends, factors, alpha=FACTOR, out=self.sums)
 
     def items(self, batch: tuple[torch.Tensor, torch.Tensor]) -> float:
-        # As STREAM counts: that a processor fetches the line that it is to write is not credited.
+        # As STREAM counts: the fetch of a cache line before it is written is not included.
         return ARRAYS * self.sums.element_size() * self.elements * self.batch_size
 
 

@@ -19,7 +19,7 @@ MEAN, SPREAD = 0.45, 0.27  # Of a photograph's pixels.
 
 
 class FastStyle(Benchmark):
-    """One step = one Adam update of the transformer network by the content and style of what it painted."""
+    """One step = one Adam update of the transformer network by the content and style of its pictures."""
 
     item = "image"
     same_shapes = True
@@ -28,7 +28,7 @@ class FastStyle(Benchmark):
     repeat: int = 25
     lr: float = flag(1e-3, help="learning rate")
     image_size: int = flag(64, "--image-size", help="pixels of a picture's side, a multiple of 4")
-    # Small ones: Adam sees their ratio alone, and larger gradients overflow in fp16 from the first step on.
+    # Small weights: Adam depends on their ratio only, and larger gradients overflow in fp16 from the first step on.
     content_weight: float = flag(1e-4, help="of the content loss")
     style_weight: float = flag(10.0, help="of the style loss")
 
@@ -51,7 +51,7 @@ class FastStyle(Benchmark):
             return run.resident(pixels.clamp(0, 1))
         found = class_folders(run.files(), run.remedy)
         pictures = Images(found.paths, partial(middle_square, size=self.image_size), run.remedy)
-        # They travel as bytes and become numbers on the device.
+        # Pixels are copied as bytes and become floats on the device.
         return (pixels.float() / 255 for pixels in run.loader(pictures))
 
     def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:

@@ -56,11 +56,11 @@ class Residual(nn.Module):
 
 
 class LossNetwork(nn.Module):
-    """VGG16 to relu4_3, frozen, on pictures within 0 and 1. Its weights are random, the same for everybody."""
+    """VGG16 to relu4_3, frozen, on pictures within 0 and 1. Its weights are random, but the same in every process."""
 
     def __init__(self) -> None:
         super().__init__()
-        with torch.device("meta"):  # Nobody needs the 120 M weights of its classifier.
+        with torch.device("meta"):  # The 120 M weights of its classifier are not needed.
             layers = vgg16(weights=None).features[:23]
         layers = layers.to_empty(device="cpu").requires_grad_(False)
         random = torch.Generator().manual_seed(SEED)
@@ -87,8 +87,8 @@ class LossNetwork(nn.Module):
 class Gram(torch.autograd.Function):
     """The Gram matrices (batch, c, c) of rows (batch, c, n), divided by c n, in fp32.
 
-    Divided within the product, as the sums over a picture and their gradients go beyond fp16; and with one product
-    in the backward, where autograd would need two, for both factors are the same.
+    The product itself divides, since the sums over a picture and their gradients exceed fp16. The backward pass needs
+    one product, where autograd would use two, because both factors are the same.
     """
 
     @staticmethod

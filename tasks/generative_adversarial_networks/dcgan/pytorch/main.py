@@ -28,7 +28,7 @@ def generator(size: int, latent: int, width: int) -> nn.Sequential:
 
 
 class Discriminator(nn.Module):
-    """The mirror image of the generator, with leaky units: an image becomes the logit of its being real."""
+    """The mirror image of the generator, with leaky units: an image becomes the logit that it is real."""
 
     def __init__(self, size: int, width: int) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Discriminator(nn.Module):
 
 
 def stages(size: int) -> int:
-    """Return how often an image is halved before 4 x 4 pixels are left."""
+    """Return the number of halvings that reduce an image to 4 x 4 pixels."""
     return round(math.log2(size)) - 2
 
 
@@ -63,7 +63,7 @@ class DCGAN(Benchmark):
     item = "real image"
     same_shapes = True
     fast_channels_last = True
-    # The scripts read it: every process has one device, and main.py is told by its launcher how many there are.
+    # The run scripts read it: every process has one device, and the launcher tells main.py the number of processes.
     ignored: ClassVar[dict[str, int]] = {"--ngpu": 1}
 
     batch_size: int = 128
@@ -94,7 +94,7 @@ class DCGAN(Benchmark):
             return run.resident(pixels.clamp(-1, 1))
         found = class_folders(run.files(), run.remedy)
         images = Images(found.paths, partial(middle_square, size=self.image_size), run.remedy)
-        # They travel as bytes and become numbers within -1 and 1 on the device.
+        # Pixels are copied as bytes and become floats within -1 and 1 on the device.
         return (pixels.float() / 127.5 - 1 for pixels in run.loader(images))
 
     def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
@@ -104,7 +104,7 @@ class DCGAN(Benchmark):
         loss = F.softplus(-real_b.float()).mean() + F.softplus(fake_b.float()).mean()
         run.update(loss, self.optimizer_d)
 
-        # The discriminator's weights get gradients that nobody uses, as in the usual script: its work, too.
+        # The discriminator's weights get unused gradients here, as in the usual script: they are part of the work.
         (fake_b,) = self.judge(fakes)
         run.update(F.softplus(-fake_b.float()).mean(), self.optimizer_g)
         return loss

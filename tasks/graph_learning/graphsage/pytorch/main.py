@@ -15,7 +15,7 @@ from cotenant.layers.data import scattered
 
 FEATURES, CLASSES = 100, 47
 SHOWN = 4.0
-"""How far the mean of a node's features lies from 0 in the one that shows its class."""
+"""The mean of the one feature of a node that shows its class; that of the others is 0."""
 DRAWN_AT_ONCE = 2**22  # neighbours
 
 Batch = tuple[torch.Tensor, torch.Tensor]
@@ -26,7 +26,7 @@ class Graph:
 
     The node of rank r (from 1) has degree / 2 * sqrt(n / r) neighbours, which are drawn in proportion to theirs: the
     degrees of a network that grows by preferential attachment (Barabasi and Albert 1999), whose tail falls as
-    degree ** -3. Ranks are dealt out to the nodes, so that well-known ones do not stand beside one another in memory.
+    degree ** -3. Ranks are scattered over the nodes, so that nodes of high degree are not neighbours in memory.
     """
 
     def __init__(self, nodes: int, degree: int) -> None:
@@ -34,10 +34,10 @@ class Graph:
         degree_n = torch.empty(nodes, dtype=torch.int64)
         degree_n[scattered(rank_n, nodes)] = (degree / 2 * (nodes / (rank_n + 1)).sqrt()).round().clamp_(min=1).long()
         self.first_n = F.pad(degree_n.cumsum(0), (1, 0)).int()
-        """Where the neighbours of each node begin, and behind the last node the number of edges (n + 1)."""
+        """The index of each node's first neighbour, then the number of edges (n + 1)."""
         self.neighbours_e = torch.empty(int(self.first_n[-1]), dtype=torch.int32)
         for part in self.neighbours_e.split(DRAWN_AT_ONCE):
-            # That the degree falls with the root of the rank is the density of a square.
+            # A degree that falls with the root of the rank is the density of a uniform number's square.
             part.copy_(scattered((torch.rand(len(part)).square_() * nodes).long().clamp_(max=nodes - 1), nodes))
 
     def sampled(self, nodes_b: torch.Tensor, fan_out: int) -> torch.Tensor:
@@ -62,7 +62,7 @@ class GraphSAGE(nn.Module):
         sizes = [*hops(1, self.fan_out)]
         seeds = len(x_nf) // sum(sizes)
         for depth, layer in enumerate(self.layers):
-            # Of the hops that are left each looks at the next one, and the last is needed no more.
+            # Each of the remaining hops reads the next one; the last one is not needed again.
             left = len(self.layers) - depth
             hops_nf = x_nf.split([size * seeds for size in sizes[: left + 1]])
             means = [
@@ -76,7 +76,7 @@ class GraphSAGE(nn.Module):
 
 
 def hops(seeds: int, fan_out: tuple[int, ...]) -> Iterator[int]:
-    """Return how many nodes each hop has, the seeds themselves first."""
+    """Return the number of nodes of each hop, beginning with the seeds."""
     return accumulate((seeds, *fan_out), int.__mul__)
 
 
@@ -84,7 +84,7 @@ class NodeClassification(Distributed):
     """One step = one Adam update on seed nodes and the features of their sampled neighbours, three hops away."""
 
     item = "seed node"
-    replicable = False  # The nodes of all hops stand behind one another.
+    replicable = False  # The nodes of all hops form one dimension.
 
     batch_size: int = flag(1024, "--batch-size", "-b", help="seed nodes in one batch")
     graph_nodes: int = flag(2_449_029, help="nodes of the graph")
@@ -101,8 +101,8 @@ class NodeClassification(Distributed):
     def batches(self, run: Run) -> Iterator[Batch]:
         """Return classes (b,) and features (n, 100) of the nodes of all hops, which come from the host's memory.
 
-        Neighbours are sampled by the processes of the loader, and features gathered by this one: the way from process
-        to process has room for numbers of nodes, not for 375 MB of features a batch.
+        The loader's processes sample neighbours, and this one gathers features: node numbers can be sent from process
+        to process fast enough, 375 MB of features per batch cannot.
         """
         graph = Graph(self.graph_nodes, self.degree)
         class_n = torch.randint(CLASSES, (self.graph_nodes,))
@@ -118,7 +118,7 @@ class NodeClassification(Distributed):
         pinned = run.chosen.is_accelerator
         rows = sum(hops(self.batch_size, self.fan_out))
         for nodes_n in run.loader(range(self.graph_nodes), neighbourhoods, on_host=True):
-            # The copy to a device is not waited for: memory of its own for each batch, which torch uses again.
+            # Nothing waits for the copy to a device, so each batch has its own memory; torch reuses it.
             gathered_nf = torch.empty(rows, FEATURES, pin_memory=pinned)
             torch.index_select(features_nf, 0, nodes_n, out=gathered_nf)
             yield run.to_device(class_n[nodes_n[: self.batch_size]]), run.to_device(gathered_nf)
@@ -133,7 +133,7 @@ class NodeClassification(Distributed):
         sizes = [*hops(self.batch_size, self.fan_out)]
         total = 0
         for depth, layer in enumerate(self.network.layers):
-            # Forward, by the weights, and by the input, of which the first layer's needs none.
+            # Forward, and backward by weights and by input; the first layer needs no gradient of its input.
             total += 2 * (3 if depth else 2) * layer.weight.numel() * sum(sizes[: -1 - depth])
         return total
 

@@ -40,10 +40,10 @@ class ConvNet(Benchmark):
 
     def __init__(self, **parameters: Any) -> None:
         if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-            self.fixed = {**self.fixed, "backend": None}  # One process meets nobody.
+            self.fixed = {**self.fixed, "backend": None}  # A single process needs no backend.
         super().__init__(**parameters)
         if self.parallel == "dp" and self.cuda:
-            # DataParallel deals one large batch out to the devices.
+            # DataParallel splits one large batch over the devices.
             self.batch_size *= max(1, torch.accelerator.device_count())
 
     def build(self, run: Run) -> None:
@@ -69,7 +69,7 @@ class ConvNet(Benchmark):
         if len(found.classes) > CLASSES:
             raise CotenantError(f"{self.data} holds {len(found.classes)} classes, and the model knows {CLASSES}.")
         images = Images(found.paths, partial(crop_by_torchvision, size=self.size), run.remedy, found.labels)
-        # Bytes up to the device: a quarter of the traffic, and the slice's few processors only decode and crop.
+        # Pixels stay bytes up to the device: a quarter of the traffic, and the processors only decode and crop.
         normalise = Normalise(run.device)
         return ((normalise(pixels), labels) for pixels, labels in run.loader(images))
 

@@ -19,7 +19,7 @@ EPS = 1e-6
 
 
 class ViT(nn.Module):
-    """Patches behind a token of their class, pre-norm layers, and the class by that token."""
+    """A class token and patches, pre-norm layers, and the class from that token's output."""
 
     def __init__(self, size: int, patch: int, layers: int, width: int, heads: int) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class VisionTransformer(Distributed):
     def flops(self, batch: tuple[torch.Tensor, torch.Tensor]) -> float:
         squares, w = (self.size // self.patch) ** 2, self.width
         tokens = squares + 1
-        # Forward, by the weights, and by the input, of which the first layer's needs none.
+        # Forward, and backward by weights and by input; the first layer needs no gradient of its input.
         layers = tokens * (6 * 12 * w**2 + 12 * w * tokens) * self.layers
         return self.batch_size * (squares * 4 * 3 * self.patch**2 * w + layers + 6 * CLASSES * w)
 

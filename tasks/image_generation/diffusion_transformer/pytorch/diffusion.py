@@ -1,7 +1,7 @@
 """Noise in a thousand steps, and the loss of a model that takes it out (Nichol and Dhariwal 2021).
 
-"Improved denoising diffusion probabilistic models", L_hybrid: the error of the noise, and the variational bound for
-the variances alone. Times are drawn from 1 on: the bound's first term, of the last step to pixels, is left out.
+"Improved denoising diffusion probabilistic models", L_hybrid: the error of the noise, and the variational bound, which
+trains the variances only. Times are drawn from 1 on: the bound's first term, the last step to pixels, is left out.
 """
 
 import math
@@ -14,21 +14,21 @@ TIMES = 1000
 
 
 class Diffusion(nn.Module):
-    """The schedule: betas from 1e-4 to 0.02, and what follows from them, for each of the thousand."""
+    """The schedule of the thousand steps: betas from 1e-4 to 0.02, and tables computed from them."""
 
     def __init__(self) -> None:
         super().__init__()
         beta = torch.linspace(1e-4, 0.02, TIMES, dtype=torch.float64, device="cpu")
         kept = (1 - beta).cumprod(0)
         before = torch.cat((kept.new_ones(1), kept[:-1]))
-        # Of x(t-1), where x(0) and x(t) are known.
+        # The variance of x(t-1) given x(0) and x(t).
         variance = beta * (1 - before) / (1 - kept)
         tables = {
             "signal": kept.sqrt(),
             "noise": (1 - kept).sqrt(),
             "log_beta": beta.log(),
             "log_variance": variance.clamp(min=float(variance[1])).log(),
-            # Two means of x(t-1) differ by this much of what their noises do.
+            # The difference between two means of x(t-1) over the difference between their noises.
             "mean_of_noise": beta / ((1 - kept).sqrt() * (1 - beta).sqrt()),
         }
         for name, table in tables.items():

@@ -15,7 +15,7 @@ from cotenant.bench.parallel import local
 from cotenant.errors import CotenantError
 
 UNCLASSED = 0.1
-"""The share of images that are learned without their class, so that it can be left out later."""
+"""The share of images that are trained without their class, so that generating may omit the class."""
 EMA = 0.9999
 
 
@@ -63,7 +63,7 @@ class DiffusionTransformer(Distributed):
 
     def flops(self, batch: tuple[torch.Tensor, torch.Tensor]) -> float:
         patches, w, latents = (self.side // self.patch) ** 2, self.width, CHANNELS * self.patch**2
-        # Forward, by the weights, and by the input, of which the first layers' needs none.
+        # Forward, and backward by weights and by input; the first layers need no gradient of their input.
         of_patch = 6 * (12 * self.layers * w**2 + 2 * latents * w) + 4 * latents * w
         of_image = 6 * (6 * self.layers + 3) * w**2 + 4 * WAVES * w
         attention = 12 * self.layers * w * patches**2  # 4 for scores and values, times 3 with the backward

@@ -20,7 +20,7 @@ EPS = 1e-6
 
 
 class AdaptiveLayer(nn.Module):
-    """Attention and a feed-forward layer whose norms are shifted, scaled and gated by what is to be drawn."""
+    """Attention and a feed-forward layer that the time and the class (`aim_bw`) shift, scale and gate."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class AdaptiveLayer(nn.Module):
 
 
 class DiT(nn.Module):
-    """Noisy latents, their time and their class to the noise in them and to where its variance lies."""
+    """Maps noisy latents, their time and class to the noise in them and the position of its variance."""
 
     def __init__(self, layers: int, width: int, heads: int, patch: int, side: int) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class DiT(nn.Module):
         self._begin()
 
     def _begin(self) -> None:
-        """Begin as the paper: every layer adds nothing, and the noise is 0."""
+        """Initialise as in the paper: at first every layer adds nothing, and the predicted noise is 0."""
         for part in self.modules():
             if isinstance(part, nn.Linear):
                 nn.init.xavier_uniform_(part.weight)
@@ -65,7 +65,7 @@ class DiT(nn.Module):
             nn.init.zeros_(last.weight)
 
     def forward(self, x_bchw, time_b, class_b):
-        """Return (b, 2 c, side, side): the noise, and for its log variance a place between two bounds."""
+        """Return (b, 2 c, side, side): the noise, and the position of its log variance between two bounds."""
         x_blw = self.into(patches(x_bchw, self.patch)) + self.places_lw
         aim_bw = F.silu(self.time(waves(time_b, WAVES)) + self.classes(class_b))
         for layer in self.layers:
@@ -86,7 +86,7 @@ def waves(at_n: torch.Tensor, size: int) -> torch.Tensor:
 
 
 def grid_waves(rows: int, width: int) -> torch.Tensor:
-    """Return fixed positions of rows x rows patches, half of each for its column and half for its row: (l, w)."""
+    """Return fixed position vectors of rows x rows patches, half for the column and half for the row: (l, w)."""
     places = torch.arange(rows)
     across, down = (
         waves(axis, width // 2).roll(width // 4, 1) for axis in (places.repeat(rows), places.repeat_interleave(rows))

@@ -65,7 +65,7 @@ class ImageLoading(Benchmark):
         )
 
     def step(self, run: Run, batch: tuple[torch.Tensor, torch.Tensor]) -> None:
-        """The batch has arrived: that was the work."""
+        """Do nothing: the work was to load the batch."""
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ TOKENS = 50_257
 
 
 class GPT(nn.Module):
-    """Tokens and learned positions, pre-norm layers that look back only, and the table of tokens once more."""
+    """Tokens and learned positions, pre-norm layers with a causal mask, and the token embedding again as output."""
 
     def __init__(self, words: int, context: int, layers: int, width: int, heads: int) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class GPT(nn.Module):
         self.norm = nn.LayerNorm(width)
         initialised(self)
         for layer in self.layers:
-            # What layers add to one another grows with their number: their last weights are the smaller for it.
+            # The sum of all layers' outputs grows with their number, so their last weights begin smaller.
             for last in (layer.attention.out, layer.feed_forward.out):
                 nn.init.normal_(last.weight, std=0.02 / math.sqrt(2 * layers))
 
@@ -53,7 +53,7 @@ class GPT2(NextToken):
         self.train(run, GPT(self.words, self.context, self.layers, self.width, self.heads))
 
     def batches(self, run: Run) -> Iterator[torch.Tensor]:
-        # The table's last rows are padding, of its width alone.
+        # The table's last rows are padding: no token has them.
         return run.resident(zipf(min(self.words, TOKENS), self.batch_size, self.context + 1))
 
     def flops(self, batch: torch.Tensor) -> float:

@@ -14,11 +14,11 @@ from cotenant.layers.language import DecoderModel, NextToken
 from cotenant.layers.layers import initialised
 
 SCALE = 2.0
-"""The added part counts twice: alpha is twice the rank."""
+"""The factor of the added part: alpha is twice the rank."""
 
 
 class Adapter(nn.Module):
-    """For each of some ranges of a linear layer's outputs, a product of two thin matrices that is added to it."""
+    """Adds a product of two thin matrices to each adapted range of a linear layer's outputs."""
 
     def __init__(self, width: int, sizes: list[int], adapted: list[bool], rank: int) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Adapter(nn.Module):
 
 
 class Adapted(nn.Module):
-    """A decoder whose linear layers are frozen, and the adapters that hang on them, which alone are its parameters."""
+    """A frozen decoder and the adapters of its linear layers; only the adapters are parameters of this module."""
 
     def __init__(self, decoder: Decoder, rank: int) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Adapted(nn.Module):
                 (gated.out, [gated.out.out_features], [True]),
             ):
                 self._hang(Adapter(linear.in_features, sizes, adapted, rank), linear)
-        self.frozen = (decoder,)  # In a tuple: it is none of its modules.
+        self.frozen = (decoder,)  # In a tuple, so that it is no submodule.
 
     def _hang(self, adapter: Adapter, linear: nn.Linear) -> None:
         self.adapters.append(adapter)
@@ -87,9 +87,9 @@ class LoRA(DecoderModel, NextToken):
     def flops(self, batch: torch.Tensor) -> float:
         w, kv, size = self.width, self.kv_heads * self.size.head, self.size
         frozen = self.layers * size.weights_of_layer + self.words * w
-        # q, v, o, gate, up, down: what goes into each, and what comes out.
+        # The inputs of the adapters of q, v, o, gate, up and down, then their outputs.
         thin = self.layers * self.rank * (5 * w + self.inner + 3 * w + kv + 2 * self.inner)
-        # Frozen weights have no gradients: forward, and by the input, which the first layer's first product needs not.
+        # Frozen weights have no gradients, and the first layer's first product needs no gradient of its input.
         unneeded = 2 * frozen + 2 * w * (w + 2 * kv) + 2 * w * 2 * self.rank
         return self.dense_flops(batch, frozen + thin) - self.items(batch) * unneeded
 

@@ -17,7 +17,7 @@ BALANCE = 0.01
 
 
 class Experts(nn.Module):
-    """Gated layers of which a router chooses some for each token; those of one expert are one product of a group."""
+    """Gated layers; a router chooses some for each token. The tokens of one expert are one product of a grouped one."""
 
     def __init__(self, size: DecoderSize, experts: int, active: int) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Experts(nn.Module):
         chance_ne = self.router(x_nw).float().softmax(-1)
         weight_na, expert_na = chance_ne.topk(self.active, dim=-1)
         weight_na = weight_na / weight_na.sum(-1, keepdim=True)
-        # Tokens in the order of their experts: each expert's lie side by side.
+        # Tokens in the order of their experts, so that each expert's tokens are contiguous.
         order = expert_na.flatten().argsort(stable=True)
         counts_e = F.one_hot(expert_na.flatten(), self.experts).sum(0)
         ends_e = counts_e.cumsum(0).to(torch.int32)
@@ -40,14 +40,14 @@ class Experts(nn.Module):
         gate, up = grouped(x_nw[token], self.gate_up, ends_e).chunk(2, dim=-1)
         y = grouped(F.silu(gate) * up, self.down, ends_e)
         y = y * weight_na.flatten()[order, None].to(y.dtype)
-        # Shares of tokens times mean chances (Fedus et al. 2022): least where all experts have as many.
+        # Shares of tokens times mean probabilities (Fedus et al. 2022): least if all experts have equally many.
         share_e = counts_e / expert_na.numel()
         self.balance = self.experts * (share_e * chance_ne.mean(0)).sum()
         return torch.zeros_like(x_nw, dtype=y.dtype).index_add_(0, token, y).view_as(x_blw)
 
 
 def grouped(x_nk, weight_ekm, ends_e):
-    """Return each expert's rows of x times its weights, in the type that autocast multiplies in; it knows no groups."""
+    """Return each expert's rows of x times its weights, in autocast's type: autocast ignores grouped products."""
     kind = x_nk.device.type
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight_ekm.dtype
     return F.grouped_mm(x_nk.to(dtype), weight_ekm.to(dtype), offs=ends_e)
@@ -81,7 +81,7 @@ class MixtureOfExperts(NextToken):
         loss = super().loss(batch)
         balances = [layer.balance for layer in self.routed]
         for layer in self.routed:
-            # It would hold this step's graph, whose gradients go to this step's stream: no other could record them.
+            # Undetached it would keep this step's graph, bound to this step's stream: no other stream could record it.
             layer.balance = layer.balance.detach()
         return loss + BALANCE * sum(balances) / self.layers
 

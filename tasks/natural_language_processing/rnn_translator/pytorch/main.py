@@ -52,7 +52,7 @@ class Translator(Distributed):
     def __init__(self, **parameters: Any) -> None:
         super().__init__(**parameters)
         if self.count == "tokens":
-            self.item = "token"  # type: ignore[misc]  # Of an instance: what it counts is a parameter here.
+            self.item = "token"  # type: ignore[misc]  # Set per instance: its unit is a parameter here.
 
     def build(self, run: Run) -> None:
         self.model = self.distribute(run, GNMT(-(-self.words // 8) * 8, self.hidden, self.dropout))
@@ -78,7 +78,7 @@ class Translator(Distributed):
         return (self.place(run, *(sentences(side, chosen_b) for side in corpus)) for chosen_b in drawn)
 
     def tell_tokens(self, run: Run, of_pair: float) -> None:
-        """Record how many tokens an item is; where items are tokens, the rate would be multiplied twice."""
+        """Record the tokens of an item, unless items are tokens, whose rate must not be multiplied again."""
         if self.count == "pairs":
             run.metrics["tokens_per_item"] = of_pair
 
@@ -106,7 +106,7 @@ class Translator(Distributed):
 
 def on_device(run: Run, array: np.ndarray) -> torch.Tensor:
     tensor = torch.from_numpy(array)
-    # A copy from memory that is not pinned may wait for the steps before it.
+    # A copy from unpinned memory may wait for earlier steps.
     return run.to_device(tensor.pin_memory() if run.chosen.is_accelerator else tensor)
 
 
@@ -155,7 +155,7 @@ class Vocabulary(dict):
 
 
 def read_corpus(run: Run, words: int):
-    """Return for English and German the numbers of all words, where each kept sentence begins, and its length."""
+    """Return for English and German the numbers of all words, and begin and length of each kept sentence."""
     listed = run.read(Path.read_bytes, "vocab.bpe.32000").split()
     vocabulary = Vocabulary(zip(listed, range(SPECIALS, words), strict=False))
     reader = partial(read_sentences, vocabulary=vocabulary)
@@ -172,7 +172,7 @@ def read_corpus(run: Run, words: int):
 
 
 def read_sentences(path: Path, vocabulary: Vocabulary):
-    """Return the numbers of all words of a file, where each line's begin, and how many it has."""
+    """Return the numbers of all words of a file, and for each line the index of its first word and its length."""
     vocabulary[b"</s>"] = EOS
     dtype, number_w = np.min_scalar_type(max(vocabulary.values())), []
     with path.open("rb") as file:

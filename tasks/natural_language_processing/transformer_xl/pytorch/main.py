@@ -67,7 +67,7 @@ class LongMemory(Distributed):
         # The whole text lives on the device, a row for each sequence; a batch is a view of its next columns.
         text_bn = run.to_device(torch.from_numpy(word_n[: columns * self.batch_size].reshape(self.batch_size, columns)))
         starts = range(0, columns - self.target, self.target)
-        first = len(starts) * run.world.rank // run.world.size  # Ranks read on from places of their own.
+        first = len(starts) * run.world.rank // run.world.size  # Each rank begins at another place.
         places = itertools.cycle([*starts[first:], *starts[:first]])
         return (text_bn[:, start : start + self.target + 1] for start in places)
 
@@ -85,7 +85,7 @@ class LongMemory(Distributed):
         by_word = 2 * width**2 + 2 * width * self.inner + (3 * seen + 1) * width
         layers = self.layers * (self.target * by_word + 2 * seen * width**2)
         words = self.target * width * self.model_words
-        # Distances are the same in all rows, and nothing learns what they are made of.
+        # All rows share the distances, and the sinusoids that they are computed from need no gradient.
         distances = self.layers * (seen + 1) * width**2
         return 2 * (3 * len(batch) * (layers + words) + 2 * distances)
 

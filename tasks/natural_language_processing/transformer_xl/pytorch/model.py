@@ -65,7 +65,7 @@ class TransformerXL(nn.Module):
 
 
 class Memory(nn.Module):
-    """The states that every layer has read last; a tensor that stays in its place, so that a graph finds it."""
+    """The last states that every layer has read, in a tensor with a fixed address, which a recorded graph needs."""
 
     def __init__(self, layers: int, batch: int, memory: int, width: int) -> None:
         super().__init__()
@@ -123,8 +123,8 @@ class Layer(nn.Module):
 def shifted(score: torch.Tensor) -> torch.Tensor:
     """Return scores (..., t, k) by position for scores (..., t, k + 1) by distance, the farthest one first; a view.
 
-    Row i's scores stand t - i places to the left. In memory that is the whole without its first t numbers, in rows
-    that are one number shorter; what then comes from a row's beginning is of positions behind its own.
+    Row i's scores move t - i places to the left. In memory that is the whole without its first t numbers, in rows one
+    number shorter; the numbers that come from the next row's beginning belong to later positions, which are masked.
     """
     rows, columns = score.shape[-2:]
     return score.flatten(-2)[..., rows:].unflatten(-1, (rows, columns - 1))

@@ -73,7 +73,7 @@ class WordLanguageModel(Benchmark):
             torch.from_numpy(word_n[: rows * self.batch_size].reshape(self.batch_size, rows).T.copy())
         )
         starts = range(0, rows - self.bptt, self.bptt)
-        first = len(starts) * run.world.rank // run.world.size  # Ranks read on from places of their own.
+        first = len(starts) * run.world.rank // run.world.size  # Each rank begins at another place.
         return (text_nb[start : start + self.bptt + 1] for start in itertools.cycle([*starts[first:], *starts[:first]]))
 
     def items(self, batch: torch.Tensor) -> int:

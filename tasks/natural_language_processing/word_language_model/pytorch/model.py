@@ -13,7 +13,7 @@ INIT = 0.1
 
 
 class Recurrent(nn.Module):
-    """Embedding, recurrent layers and a linear layer to words; the state goes in and comes out."""
+    """Embedding, recurrent layers and a linear layer to words; takes a state and returns the next one."""
 
     def __init__(self, kind: str, words: int, emsize: int, nhid: int, nlayers: int, dropout: float) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Transformer(nn.Module):
     def forward(self, text_tb, state):
         """Return the logits (t, b, v) of the word after each one, and `state` as it came."""
         x_tbe = self.embedding(text_tb) * math.sqrt(self.embedding.embedding_dim)
-        # Said and not left to be found out: torch would compare the mask's values on the host.
+        # `is_causal` is given, as torch would otherwise compare the mask's values on the host.
         y_tbe = self.encoder(self.dropout(x_tbe + self.position_t1e), self.mask_tt, is_causal=True)
         return self.words(y_tbe), state
 

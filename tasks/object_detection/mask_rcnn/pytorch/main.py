@@ -20,7 +20,7 @@ class MaskRCNN(Distributed):
     """One step = one SGD update on a batch of images of one size, whose objects have a box, a class and a mask."""
 
     item = "image"
-    replicable = False  # Its images and targets are lists.
+    replicable = False  # A batch has lists of images and targets.
 
     batch_size: int = 4
     height: int = flag(800, help="pixels of an image's height, a multiple of 32")

@@ -12,9 +12,9 @@ RESIDUAL_SCALE = 0.25
 
 
 def mask_rcnn(classes: int, height: int, width: int, regions: int) -> MaskRCNN:
-    """Return the network for images of one size; 44,347,573 parameters with 81 classes, of which three stages train.
+    """Return the network for images of one size; 44,347,573 parameters with 81 classes.
 
-    `regions` of each image reach its heads.
+    Three stages of its backbone train. `regions` of each image reach its heads.
     """
     backbone = resnet_fpn_backbone(backbone_name="resnet50", weights=None, trainable_layers=3)
     temper(backbone.body)
@@ -27,7 +27,7 @@ def mask_rcnn(classes: int, height: int, width: int, regions: int) -> MaskRCNN:
 def temper(body: nn.Module) -> None:
     """Scale down the output that each block adds to its input.
 
-    Frozen norms do nothing to a network that nobody has trained: with every block its activations would double.
+    Frozen norms do not normalise an untrained network: its activations would double with every block.
     """
     for block in body.modules():
         if isinstance(block, Bottleneck):
@@ -50,7 +50,7 @@ class EvenHeads(RoIHeads):
         return cls(*boxes, *overlaps, regions, OBJECT_SHARE, weights, *detections, *masks)
 
     def subsample(self, labels: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Return which regions of each image are taken, without asking the device how many there are."""
+        """Return the indices of the regions drawn from each image; the host does not read their number."""
         return [self._drawn(label_r) for label_r in labels]
 
     def _drawn(self, label_r: torch.Tensor) -> torch.Tensor:

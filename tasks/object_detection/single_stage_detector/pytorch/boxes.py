@@ -13,7 +13,7 @@ SIDE = 300
 STRIDE = 8
 """Pixels from one place of the first map to the next."""
 HALVED = 3
-"""So many maps have half the side of the one before; behind them a map lacks its border."""
+"""The number of maps that have half the side of the one before; each later map is two places smaller."""
 SCALES = (21, 45, 99, 153, 207, 261, 315)
 RATIOS = ((2,), (2, 3), (2, 3), (2, 3), (2,), (2,))
 SHAPES = tuple(2 + 2 * len(ratios) for ratios in RATIOS)
@@ -52,7 +52,7 @@ def default_boxes(pixels: int = SIDE) -> torch.Tensor:
 
 
 class Matcher:
-    """Says for each default box what it should learn: a class, and the offset to its object."""
+    """Computes the targets of each default box: a class, and the offset to its object."""
 
     def __init__(self, device: torch.device, pixels: int = SIDE) -> None:
         self.defaults_4a = default_boxes(pixels).to(device)
@@ -79,7 +79,7 @@ class Matcher:
     def best_of_each(self, overlap_boa: torch.Tensor, labels_bo: torch.Tensor) -> torch.Tensor:
         """Return for each default box the last object that has it as its best one, -1 where none has."""
         b, o, a = overlap_boa.shape
-        # Padding goes to one more place, which is cut off: choosing by a mask would make the host wait.
+        # Padding is written to an extra place, which is cut off: a selection by mask would make the host wait.
         best_bo = torch.where(labels_bo == BACKGROUND, a, overlap_boa.argmax(2))
         objects_bo = torch.arange(o, device=best_bo.device).expand(b, o)
         nobody = best_bo.new_full((b, a + 1), -1)

@@ -54,7 +54,7 @@ class SingleStageDetector(Distributed):
         coco = partial(Coco, folder=run.files("train2017"), remedy=run.remedy, size=self.size)
         images = run.read(coco, "annotations", "instances_train2017.json")
         normalise = Normalise(run.device)
-        # Images travel as bytes and objects as they are: on the device they become larger.
+        # Images are copied as bytes and objects unmatched, which is less data than the batch on the device.
         return (
             (normalise(images_b3hw), *matcher(boxes, labels))
             for images_b3hw, boxes, labels in run.loader(images, collate=padded)
@@ -117,8 +117,8 @@ def read_annotations(path: Path) -> Annotations:
 
 
 class Coco(torch.utils.data.Dataset[Sample]):
-    """Random patches of images as (3, size, size) bytes, in other colours and flipped at random; the boxes of what is
-    in them as fractions (o, 4), their labels 1 to 80 (o).
+    """Random patches of images as (3, size, size) bytes, in other colours and flipped at random; the boxes of
+    their objects as fractions (o, 4), and labels 1 to 80 (o).
 
     Raises ValueError for annotations that are no such JSON, or whose categories are not COCO's.
     """
@@ -138,7 +138,7 @@ class Coco(torch.utils.data.Dataset[Sample]):
         self.size = size
         self.jitter = ColorJitter(brightness=0.125, contrast=0.5, saturation=0.5, hue=0.05)
         self.extents = torch.tensor([(one.width, one.height) * 2 for one in seen])
-        # One tensor: of many objects each loader process would come to own a copy, by counting references to them.
+        # One tensor: counting references to many objects would copy their memory into each loader process.
         self.objects = torch.tensor([row for one in seen for row in objects[one.id]])
         self.bounds = torch.tensor([0, *(len(objects[one.id]) for one in seen)]).cumsum(0)
 
@@ -161,7 +161,7 @@ class Coco(torch.utils.data.Dataset[Sample]):
 
 
 def padded(samples: list[Sample]) -> Sample:
-    """Return a batch whose images all have as many objects as the richest, those added with the label 0."""
+    """Return a batch whose images all have as many objects as the one with most; added ones have the label 0."""
     images, boxes, labels = zip(*samples, strict=True)
     return torch.stack(images), pad_sequence(boxes, batch_first=True), pad_sequence(labels, batch_first=True)
 

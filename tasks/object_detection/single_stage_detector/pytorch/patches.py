@@ -16,9 +16,9 @@ TRIES = 40
 
 
 def random_patch(boxes_o4: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Return a patch (4) and which objects (o) have their centre in it, at least one; None for the whole image.
+    """Return a patch (4) and a mask of the objects (o) whose centres it has, at least one; None for the whole image.
 
-    A least overlap is drawn first, and again where no patch that is tried has it with an object.
+    A least overlap is drawn first, and drawn again if none of the tried patches overlaps an object so much.
     """
     centre_o2 = (boxes_o4[:, :2] + boxes_o4[:, 2:]) / 2
     while (least := random.choice(LEAST_OVERLAPS)) is not None:

@@ -33,7 +33,7 @@ class DiskPressure(Pressure):
                 self.descriptor = os.open(file.name, os.O_RDONLY | os.O_DIRECT)
             except OSError as error:
                 raise UnsupportedError(f"The file system has no O_DIRECT: {error.strerror}.", REMEDY) from error
-        # Without its name the file ends with us, however we end. Memory of a map begins at a page, as O_DIRECT needs.
+        # The nameless file vanishes with this process. Mapped memory begins at a page, as O_DIRECT needs.
         self.block = mmap.mmap(-1, self.block_kib << 10)
         self.blocks = max(1, self.size_mib * MIB // len(self.block))
         self.chance = random.Random(run.seed)

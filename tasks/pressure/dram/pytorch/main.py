@@ -33,7 +33,7 @@ class BandwidthPressure(Pressure):
         sums, addends, factors = self.pieces[self.at]
         self.at = (self.at + 1) % len(self.pieces)
         torch.add(addends, factors, alpha=FACTOR, out=sums)
-        # As STREAM counts: that a processor fetches the line that it is to write is not credited.
+        # As STREAM counts: the fetch of a cache line before it is written is not included.
         return ARRAYS * sums.numel() * sums.element_size() / 1e9
 
 

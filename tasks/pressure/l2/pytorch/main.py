@@ -10,7 +10,7 @@ from cotenant.bench.pressure import DevicePressure
 
 KIB = 1 << 10
 COPIES = 32
-"""Recorded together: one alone is as short as its launch."""
+"""Copies recorded in one graph: a single copy is as short as its launch."""
 
 
 class DeviceCachePressure(DevicePressure):

@@ -10,12 +10,12 @@ from cotenant.bench.pressure import Pressure
 from cotenant.machine.cpu import last_level_cache_bytes
 
 WALKERS = 1 << 12
-"""So few that the places where they stand lie in a core's own cache."""
+"""Few enough that their places fit into a core's own cache."""
 USUAL_BYTES = 32 << 20
 
 
 class CachePressure(Pressure):
-    """Work is one step of every walker: its next place is what the table holds at its present one."""
+    """Work is one step of every walker: the table's number at its place is its next place."""
 
     item = "access"
 

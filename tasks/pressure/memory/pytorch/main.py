@@ -26,7 +26,7 @@ class MemoryPressure(Pressure):
         self.held = np.frombuffer(mmap.mmap(-1, self.size_mib * MIB * self.level // FULL), np.uint8)
 
     def worked(self) -> float:
-        # Memory that nobody touches may be taken away.
+        # The kernel may swap out memory that is not touched.
         self.held[:: mmap.PAGESIZE] += 1
         return len(self.held) / GIB
 

@@ -27,7 +27,7 @@ def perceptron(sizes: tuple[int, ...]) -> nn.Sequential:
 
 
 class Cross(nn.Module):
-    """Products of what came in at first with a low-rank mixture of what it has become, and that added."""
+    """Adds to its input the product of the first layer's input with a low-rank linear map of its input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class DLRM(nn.Module):
 
     def __init__(self, rows: int) -> None:
         super().__init__()
-        # One lookup for all tables, which stand behind one another.
+        # One lookup for all tables, which are concatenated.
         self.tables = nn.Embedding(TABLES * rows, BOTTOM[-1], sparse=True)
         nn.init.uniform_(self.tables.weight, -(rows**-0.5), rows**-0.5)
         self.bottom = perceptron(BOTTOM)
@@ -73,7 +73,7 @@ class ClickPrediction(Benchmark):
         with run.device:
             model = DLRM(self.rows)
         self.model = run.place(model)
-        # No fused kernel steps rows alone.
+        # No fused kernel updates sparse rows only.
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=self.lr)
 
     def batches(self, run: Run) -> Iterator[tuple[torch.Tensor, ...]]:

@@ -87,7 +87,7 @@ class NeuralCollaborativeFiltering(Distributed):
             item = torch.where(positive, rated, torch.randint(ITEMS, (self.batch_size,)))
             return run.resident(user, item, positive.float())
         user_r, item_r = run.read(read_ratings, "ratings.csv")
-        # One batch in many waits for the drawing: every wait is booked.
+        # One batch in many waits until samples are drawn: every wait is recorded.
         run.loads = True
         user_r, item_r = user_r.to(run.device), item_r.to(run.device)
         return samples(user_r, item_r, Known.of(user_r, item_r), self.batch_size)
@@ -105,7 +105,7 @@ class Known(NamedTuple):
     keys_r: torch.Tensor
     """ITEMS x user + item - the rated items of this user before it: ascending, and how many items are not rated."""
     first_u: torch.Tensor
-    """Where each user's keys begin."""
+    """The index of each user's first key."""
     count_u: torch.Tensor
 
     @classmethod
@@ -119,8 +119,8 @@ class Known(NamedTuple):
     def others(self, user_b: torch.Tensor) -> torch.Tensor:
         """Return for each user an item, (b), drawn uniformly of those that the user did not rate.
 
-        The n-th of these is n plus the rated items before it. It is found by one search: drawing again what was rated
-        would need the host to see when to end. A user of all items gets any.
+        The n-th of these is n plus the rated items before it, which one search finds. To draw rated items again would
+        make the host wait for the end. A user who rated all items gets any item.
         """
         count_b, first_b = self.count_u.index_select(0, user_b), self.first_u.index_select(0, user_b)
         drawn_b = torch.randint(2**31 - 1, user_b.shape, device=user_b.device) % (ITEMS - count_b).clamp_(min=1)
@@ -135,7 +135,7 @@ def samples(user_r: torch.Tensor, item_r: torch.Tensor, known: Known, batch_size
     those its user did not rate, labelled 0. Each row of a batch is one of these, chosen uniformly, so no order of them
     all is made.
     """
-    # Small batches are drawn many at once: else the launches of the drawing would cost as much as those of a layer.
+    # Many small batches are drawn at once: else drawing would launch as many kernels as a layer.
     size = (max(1, DRAWN_AT_ONCE // batch_size) * batch_size,)
     while True:
         chosen = torch.randint(len(user_r) * (1 + NEGATIVES), size, device=user_r.device)
@@ -169,7 +169,7 @@ def read_ratings(path: Path) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def users_and_items(text: np.ndarray) -> np.ndarray | None:
-    """Return the first two of the four numbers of each line, (2, lines); None where these are not four, or no ids."""
+    """Return the first two of the four numbers of each line, (2, lines); None if a line has other content."""
     commas, ends = (np.flatnonzero(text == ord(character)) for character in ",\n")
     if len(commas) != 3 * len(ends):
         return None
@@ -183,12 +183,12 @@ def users_and_items(text: np.ndarray) -> np.ndarray | None:
 
 
 def numbers(text: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    """Return the decimal numbers between these places, digit by digit of all at once; -1 for texts that are none."""
+    """Return the decimal numbers between these places, the n-th digits of all at once; -1 for other texts."""
     values = np.zeros(len(starts), np.int32)
     lengths = stops - starts
     wrong = lengths < 1
     for place in range(min(lengths.max(), 1 + len(str(LARGEST_ID)))):
-        digit = text[np.minimum(starts + place, stops)] - np.uint8(ord("0"))  # Of no digit it is more than 9.
+        digit = text[np.minimum(starts + place, stops)] - np.uint8(ord("0"))  # More than 9 if it is no digit.
         wrong |= (place < lengths) & (digit > 9)
         values = np.where(place < lengths, 10 * values + digit, values)
     return np.where(wrong, -1, values)

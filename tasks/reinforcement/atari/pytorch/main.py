@@ -23,7 +23,7 @@ USUAL = {
     "ppo": {"num_steps": 128, "lr": 2.5e-4, "use_gae": True},
     "a2c": {"num_steps": 5, "lr": 7e-4, "use_gae": False},
 }
-"""Arguments that differ between the algorithms as published, where they are not given."""
+"""Default arguments that differ between the algorithms as published."""
 OF_PPO = {"ppo_epoch": 4, "num_mini_batch": 4, "clip_param": 0.1}
 OF_A2C = {"alpha": 0.99}
 
@@ -75,7 +75,7 @@ class Atari(Benchmark):
         for name, usual in USUAL[algo].items():
             if parameters.get(name) is None:
                 parameters[name] = usual
-        # What is switched off, or another algorithm's, has no parameters.
+        # A switched-off part and the other algorithm's flags are no parameters of this run.
         self.fixed = {**self.fixed, **(OF_A2C if algo == "ppo" else OF_PPO)}
         if not parameters["use_gae"]:
             self.fixed = {**self.fixed, "gae_lambda": GAE_LAMBDA}
@@ -84,15 +84,15 @@ class Atari(Benchmark):
         super().__init__(**parameters)
 
     def build(self, run: Run) -> None:
-        # Here and not above, so that their absence is told as a missing package.
+        # Imported here, so that their absence is reported as a missing package.
         import gymnasium
         from ale_py.vector_env import AtariVectorEnv
 
         games = {name: spec.kwargs for name, spec in gymnasium.registry.items() if "game" in spec.kwargs}
         if self.env_name not in games:
             raise CotenantError(f"ale-py has no game {self.env_name}.", did_you_mean(self.env_name, games))
-        # Threads in C++: nothing is pickled and no step enters Python. Unsaid they would be as many as the machine has
-        # processors, also in a smaller slice.
+        # Threads in C++: nothing is pickled and no step enters Python. By default they would be as many as the
+        # machine has processors, even in a smaller slice.
         self.games = AtariVectorEnv(
             games[self.env_name]["game"],
             self.batch_size,
@@ -139,7 +139,7 @@ class Atari(Benchmark):
             log_probabilities_na, values_n = self.policy(self.frames_tnfhw[t])
             actions_n1 = sample(log_probabilities_na)
             log_probability_n = log_probabilities_na.gather(1, actions_n1).squeeze(1)
-            # The games live on the host, so reading the actions is part of the task: one read, for all that is kept.
+            # The games live on the host, so reading the actions is part of the task: one read for all kept numbers.
             chosen_t3n[t] = torch.stack([actions_n1.squeeze(1), log_probability_n, values_n]).cpu()
             self.seen_nfhw, rewards_tn[t], lost_n, cut_n, _ = self.games.step(chosen_t3n[t, 0].astype(np.int64))
             goes_on_tn[t] = ~(lost_n | cut_n)
@@ -172,9 +172,9 @@ class Atari(Benchmark):
         return loss
 
     def learn_at_once(self, run: Run, rollout: Rollout) -> torch.Tensor:
-        """Update the policy by A2C, once on all that was played, and return the loss.
+        """Update the policy by A2C, once on all steps played, and return the loss.
 
-        The advantage is the discounted return of the steps played, with the value of what comes after, minus the value.
+        The advantage is the discounted return of the steps played and of the value after them, minus the value.
         """
         log_probabilities_ba, values_b = self.policy(rollout.frames_bfhw)
         surprises_b = rollout.returns_b - values_b
@@ -194,7 +194,7 @@ class Atari(Benchmark):
 def advantages_of(
     rewards_tn: np.ndarray, goes_on_tn: np.ndarray, values_tn: np.ndarray, gamma: float, decay: float
 ) -> np.ndarray:
-    """Return generalised advantages (Schulman et al. 2015); `values_tn` has one more row, of what comes after."""
+    """Return generalised advantages (Schulman et al. 2015); `values_tn` has one more row, for the final state."""
     advantages_tn = rewards_tn + gamma * goes_on_tn * values_tn[1:] - values_tn[:-1]
     carried_tn = gamma * decay * goes_on_tn
     for t in reversed(range(len(rewards_tn) - 1)):

@@ -32,7 +32,7 @@ class CartPole(Benchmark):
     lr: float = flag(1e-2, help="learning rate")
 
     def build(self, run: Run) -> None:
-        import gymnasium  # Here and not above, so that its absence is told as a missing package.
+        import gymnasium  # Here, so that its absence is reported as a missing package.
 
         if run.world.size > 1:
             raise UnsupportedError(
@@ -58,7 +58,7 @@ class CartPole(Benchmark):
 
     def step(self, run: Run, batch: None) -> torch.Tensor | None:
         state = torch.from_numpy(self.state)
-        if self.far:  # Asked first: a move to where it is already costs half a percent of so small a step.
+        if self.far:  # Even a move that does nothing costs half a percent of so small a step.
             state = state.to(run.device)
         # Unvalidated: checking that probabilities add up to one would read them on the host, twice a step.
         choice = Categorical(self.policy(state), validate_args=False)

@@ -19,7 +19,7 @@ GAMMA, LAMBDA, CLIP, ENTROPY, NORM = 0.99, 0.95, 0.2, 0.01, 0.5
 
 
 class CartPoles(nn.Module):
-    """CartPole-v1 (Barto et al. 1983), n of them side by side; what falls or is done begins anew."""
+    """CartPole-v1 (Barto et al. 1983), n of them side by side; a pole that falls or is done starts a new episode."""
 
     def __init__(self, n: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class CartPoles(nn.Module):
         self.register_buffer("age_n", torch.zeros(n))
 
     def move(self, action_n):
-        """Push all carts to the left (0) or to the right (1); return whose episode ended. Each move is worth 1."""
+        """Push all carts left (0) or right (1); return a mask of the ended episodes. Each move is worth 1."""
         _, speed, angle, turning = self.state_ns.unbind(1)
         force = FORCE * (2 * action_n - 1)
         cosine, sine = angle.cos(), angle.sin()
@@ -57,7 +57,7 @@ def perceptron(out: int, units: int) -> nn.Sequential:
 
 
 class ActorCritic(nn.Module):
-    """The next action, and the reward to be expected, each by a network of its own."""
+    """Two networks: one for the next action, one for the expected reward."""
 
     def __init__(self, units: int) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class DevicePPO(Distributed):
 
     @torch.no_grad()
     def play(self) -> list[torch.Tensor]:
-        """Return what was seen, done, how likely that was, its advantage and the return, of all moves in a row."""
+        """Return states, actions, their log probabilities, advantages and returns, all moves in one dimension."""
         seen, done, chance, value, ended = [], [], [], [], []
         for _ in range(self.steps):
             seen.append(self.carts.state_ns.clone())
@@ -143,7 +143,7 @@ class DevicePPO(Distributed):
     def flops(self, batch: torch.Tensor) -> float:
         first, rest = 2 * SEEN * self.units, 2 * self.units**2 + self.units * (ACTIONS + 1)
         played = 2 * (first + rest) * (self.batch_size * (self.steps + 1))
-        # Forward, by the weights, and by the input, of which the first layers' needs none.
+        # Forward, and backward by weights and by input; the first layers need no gradient of their input.
         return played + self.epochs * self.items(batch) * (4 * first + 6 * rest)
 
 

@@ -18,7 +18,7 @@ CLIP_NORM = 1.0
 
 
 class SpeechRecognition(Distributed):
-    """One step = one AdamW update on a batch of clips and the tokens that are said in them."""
+    """One step = one AdamW update on a batch of clips and the tokens spoken in them."""
 
     item = "clip"
     same_shapes = True
@@ -54,7 +54,7 @@ class SpeechRecognition(Distributed):
 
     def flops(self, batch: tuple[torch.Tensor, torch.Tensor]) -> float:
         w, heard, said = self.width, self.frames // 2, self.tokens
-        # Forward, by the weights, and by the input, of which the first layer's needs none.
+        # Forward, and backward by weights and by input; the first layer needs no gradient of its input.
         convolved = 4 * 3 * self.mels * w * self.frames + 6 * 3 * w**2 * heard
         encoded = self.layers * (6 * 12 * w**2 + 12 * w * heard) * heard
         crossed = self.layers * (6 * 2 * w**2 * (said + heard) + 12 * w * said * heard)

@@ -1,6 +1,6 @@
 """Whisper (Radford et al. 2023, "Robust speech recognition via large-scale weak supervision").
 
-Shapes: b clips, f frames of m mels, s = f / 2 positions of the encoder, l tokens, w the width, v tokens that there are.
+Shapes: b clips, f frames of m mels, s = f / 2 positions of the encoder, l tokens, w the width, v the vocabulary.
 """
 
 import math
@@ -14,7 +14,7 @@ from cotenant.layers.layers import FeedForward
 
 
 class KeylessLinear(nn.Linear):
-    """Queries, keys and values by one product, whose biases are of queries and values alone."""
+    """Queries, keys and values by one product; only queries and values have biases."""
 
     def __init__(self, width: int) -> None:
         super().__init__(width, 3 * width, bias=False)
@@ -67,7 +67,7 @@ class Layer(nn.Module):
 
 
 class Whisper(nn.Module):
-    """Mel frames and the tokens so far to logits of the token after each one."""
+    """Maps mel frames and the tokens so far to logits of the token after each one."""
 
     def __init__(self, mels: int, frames: int, words: int, tokens: int, layers: int, width: int, heads: int) -> None:
         super().__init__()

@@ -48,10 +48,10 @@ class SpeechSynthesis(Distributed):
         self.optimizer = run.adam(self.model.parameters(), lr=self.lr, weight_decay=self.decay)
 
     def batches(self, run: Run) -> Iterator[Batch]:
-        """Return characters, their lengths on the host, mel bands, which frames are real, and how many are."""
+        """Return characters, their lengths on the host, mel bands, a mask of the real frames, and their number."""
         rng = np.random.default_rng(run.seed)
-        # Uniform lengths, the longest first, and what takes longer to read takes longer to say. They are the same for
-        # every seed: tenants, whose seeds differ, do equal work.
+        # Uniform lengths, the longest first; a longer text has longer speech. They are the same for every seed, so that
+        # tenants, whose seeds differ, do equal work.
         share_b = 1 - (np.arange(self.batch_size) + 0.5) / self.batch_size
         length_b, frames_b = (
             (longest * (least + (1 - least) * share_b)).round().clip(1).astype(np.int64)

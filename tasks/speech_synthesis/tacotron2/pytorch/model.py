@@ -4,8 +4,8 @@ Shen et al. 2018, "Natural TTS synthesis by conditioning WaveNet on mel spectrog
 attention of Chorowski et al. 2015. Shapes: b batch, s characters, f frames, m mel bands, e units of the encoder,
 u units of the recurrent layers, a units of the attention.
 
-All frames are known in training, so whatever does not wait for the frame before runs over whole sequences: only
-attention and the recurrent layer that moves it go frame by frame.
+All frames are known in training, so only attention and the recurrent layer that moves it run frame by frame; every
+other layer runs over whole sequences.
 """
 
 import torch
@@ -21,7 +21,7 @@ CONVOLUTION_DROPOUT, RECURRENT_DROPOUT = 0.5, 0.1
 
 
 class Tacotron2(nn.Module):
-    """Characters and the frames so far to the next frame; 28,193,153 parameters with 512 and 1024 units."""
+    """Maps characters and the frames so far to the next frame; 28,193,153 parameters with 512 and 1024 units."""
 
     def __init__(self, encoder: int, units: int) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Encoder(nn.Module):
 
 
 class Prenet(nn.Module):
-    """Two layers that forget half of the frame before, so that the text is listened to."""
+    """Two layers that drop half of the previous frame, so that the decoder has to read the text."""
 
     def __init__(self) -> None:
         super().__init__()

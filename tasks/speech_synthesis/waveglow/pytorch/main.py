@@ -13,9 +13,9 @@ from cotenant.bench import Distributed, Run, UnsupportedError, flag, main
 from cotenant.errors import CotenantError
 
 CLIP_NORM = 65_504.0
-"""The largest fp16: no gradient is so long, but its length is taken in each step."""
+"""The largest fp16: no gradient's norm reaches it, but every step computes the norm."""
 MOST_STEPS = 4 * EARLY_EVERY
-"""Behind these no channels are left."""
+"""After so many steps no channels are left."""
 
 Batch = tuple[torch.Tensor, torch.Tensor]
 
@@ -24,7 +24,7 @@ class SpeechFromMel(Distributed):
     """One step = one Adam update that makes segments of speech more probable, given their spectrograms."""
 
     item = "audio sample"
-    replicable = False  # Its determinant is one number of all rows.
+    replicable = False  # Its determinant is one number for all rows.
     same_shapes = True
 
     batch_size: int = 6
@@ -59,7 +59,7 @@ class SpeechFromMel(Distributed):
 
     def step(self, run: Run, batch: Batch) -> torch.Tensor:
         noise_bct, determinant = self.model(*batch)
-        # Of white noise of variance 1, without what is the same of all noise; the mean over samples.
+        # The negative log likelihood as white noise of variance 1, without its constant; the mean over samples.
         loss = (noise_bct.float().square().sum() / 2 - determinant) / noise_bct.numel()
         run.update(loss, self.optimizer, clip_norm=CLIP_NORM)
         return loss

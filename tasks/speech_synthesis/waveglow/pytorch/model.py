@@ -12,7 +12,7 @@ from torch.nn.utils.parametrizations import weight_norm
 GROUP = 8
 HOP, WINDOW = 256, 1024
 EARLY_EVERY, EARLY = 4, 2
-"""So many channels leave before every fourth step of the flow."""
+"""Before every fourth step of the flow, two channels leave it."""
 KERNEL = 3
 
 
@@ -27,7 +27,7 @@ class WaveGlow(nn.Module):
         self.coupling = nn.ModuleList(Coupling(one // 2, bands, layers, units) for one in channels)
 
     def forward(self, wave_bs: torch.Tensor, mel_bmf: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the noise (b, c, t), and log |det| of what has made it of the waves, of all together and in fp32."""
+        """Return the noise (b, c, t), and log |det| of the map from all waves to it, one number in fp32."""
         wave_bct = wave_bs.unflatten(1, (-1, GROUP)).transpose(1, 2)
         mel_bms = self.upsampling(mel_bmf)[..., : wave_bs.size(1)]
         condition_bct = mel_bms.unflatten(2, (-1, GROUP)).transpose(2, 3).flatten(1, 2)
@@ -68,7 +68,7 @@ class Coupling(nn.Module):
             weight_norm(nn.Conv1d(units, 2 * units, KERNEL, dilation=2**layer, padding=2**layer * (KERNEL // 2)))
             for layer in range(layers)
         )
-        # What goes on to the next layer and what goes to the output; behind the last layer there is no next one.
+        # Half of these channels go to the next layer, half to the output; the last layer has only the output.
         self.splitting = nn.ModuleList(
             weight_norm(nn.Conv1d(units, units if layer == layers - 1 else 2 * units, 1)) for layer in range(layers)
         )

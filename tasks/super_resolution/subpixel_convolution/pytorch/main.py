@@ -24,8 +24,8 @@ MEAN, SPREAD = 0.43, 0.24  # Of a photograph's luminance.
 def espcn(factor: int) -> nn.Sequential:
     """Return the network from (batch, 1, height, width) to (batch, 1, factor * height, factor * width).
 
-    Its units are the paper's tanh: rectified ones are all dead after three steps of Adam at the rate of 0.1, and a
-    device multiplies zeros faster than numbers.
+    Its units are the paper's tanh: ReLU units are all dead after three steps of Adam at the rate of 0.1, and a device
+    multiplies zeros faster than other numbers.
     """
     return nn.Sequential(
         nn.Conv2d(1, 64, 5, padding=2),
@@ -86,7 +86,7 @@ class SuperResolution(Benchmark):
             pixels = MEAN + SPREAD * torch.randn(self.batch_size, 1, side, side)
             return run.resident(*pair(pixels.clamp(0, 1)))
         crops = Images(Paths(images_below(run.files(), run.remedy)), partial(luminance, side=side), run.remedy)
-        # They travel as bytes; numbers and reductions are made on the device.
+        # Crops are copied as bytes; the device makes floats and reductions of them.
         return (pair(pixels.float() / 255) for pixels in run.loader(crops))
 
     def step(self, run: Run, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:

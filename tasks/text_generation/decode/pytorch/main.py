@@ -55,7 +55,7 @@ class Decode(DecoderModel):
         at_1 = self.text.at_1
         logits_b1v = self.model(batch, self.text.caches, at_1)
         batch.copy_(logits_b1v.argmax(dim=-1))
-        # Where the context ends, the next text begins, behind the same prompt: no step is longer than another.
+        # At the end of the context a new text begins after the same prompt, so that all steps take equally long.
         at_1.copy_((at_1 + 1 - self.prompt) % (self.context - self.prompt) + self.prompt)
 
     def flops(self, batch: torch.Tensor) -> float:

@@ -67,7 +67,7 @@ class AutoEncoder(Benchmark):
 
     def flops(self, batch: torch.Tensor) -> float:
         first, others = PIXELS * self.hidden, (3 * self.latent + PIXELS) * self.hidden
-        # Forward, by the weights, and by the input, of which the first layer's needs none.
+        # Forward, and backward by weights and by input; the first layer needs no gradient of its input.
         return 2 * len(batch) * (2 * first + 3 * others)
 
 
