@@ -42,7 +42,7 @@ STEPS = "import torch\noptimizer = torch.optim.optimizer.Optimizer()\nfor _ in r
 
 
 class Program:
-    """Python programs of a tenant, and what they have said to a socket that never answers."""
+    """Python programs of a tenant, and the messages that they sent to a socket that never answers."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self.site = folder, folder / "site"

@@ -1,4 +1,4 @@
-"""What lines of a program's output count."""
+"""Which lines of a program's output are counted."""
 
 from __future__ import annotations
 

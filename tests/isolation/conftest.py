@@ -66,7 +66,7 @@ def run_elsewhere(dead_run: RunName, monkeypatch: pytest.MonkeyPatch) -> RunName
 
 @pytest.fixture
 def fake_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where a fake is made. Not in /dev/shm: a suite elsewhere on this machine reports what is new there."""
+    """Where a fake is made. Not in /dev/shm: a suite elsewhere on this machine reports new files there."""
     monkeypatch.setattr("cotenant.isolation.cgroupfs.REMOVE_WAIT_S", 0.01)
     for name in ("group.FREEZE_WAIT_S", "group.AT_ONCE_S", "v2tree.ARRIVAL_WAIT_S"):
         monkeypatch.setattr(f"cotenant.isolation.{name}", 0.01)

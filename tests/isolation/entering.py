@@ -42,7 +42,7 @@ def slice_of(
 
 @dataclass
 class Entering:
-    """One that was started: its process, the runner's end of the channel, and what it prints."""
+    """One that was started: its process, the runner's end of the channel, and its output."""
 
     process: subprocess.Popen[bytes]
     channel: socket.socket

@@ -1,4 +1,4 @@
-"""Which backend serves, and what is said where a better one cannot be had."""
+"""Which backend is chosen, and the sentences where a better one cannot be had."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entering without cgroups: what is bound, checked and refused, and what is handed on to the benchmark."""
+"""Entering without cgroups: bindings, checks and refusals, and the environment that the benchmark gets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_slice_that_cannot_be_entered_runs_nothing(tmp_path: Path) -> None:
     some, all_and_more = f"[{OWN[0]}, 4095]", [*OWN, 4095]
     reasons = {
         SliceEntry(processors=(4095,), set_affinity=True): "processors [4095] cannot be had: Invalid argument",
-        # The kernel takes such a mask, and drops what is not there without a word.
+        # The kernel takes such a mask, and silently drops processors that do not exist.
         SliceEntry(
             processors=(OWN[0], 4095), set_affinity=True
         ): f"planned on processors {some}, but finds itself on [{OWN[0]}]",
@@ -133,7 +133,7 @@ def test_a_child_of_ours_in_a_session_of_its_own_with_no_descriptor_but_its_own(
 
 
 def test_a_broken_pipe_ends_the_benchmark_as_under_a_shell() -> None:
-    """Python ignores SIGPIPE, and what is ignored stays so across exec."""
+    """Python ignores SIGPIPE, and an ignored signal stays ignored across exec."""
     with started(FREE, "grep", "^Sig\\(Ign\\|Blk\\)", "/proc/self/status") as entering:
         blocked, ignored = (
             int(line.split()[1], 16)

@@ -1,4 +1,4 @@
-"""One suite at a time: who is kept out, what is said to them, and when the way is free."""
+"""One suite at a time: who is kept out, with which sentence, and when the lock is free."""
 
 from __future__ import annotations
 

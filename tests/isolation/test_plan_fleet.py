@@ -1,4 +1,4 @@
-"""What the planner gives on hosts as they are met, read from trees of kernel files; each for one reason."""
+"""Plans for hosts as they are met, read from trees of kernel files; each host is here for one reason."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_equal_parts_of_what_is_free(levels: list[tuple[int | None, int]], slice
 
 
 def test_a_limit_on_the_users_processes_is_shared_out_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is on all that the user runs: a fork bomb in one slice would have taken what the others need."""
+    """It is on all that the user runs: a fork bomb in one slice would have taken the processes that the others need."""
     monkeypatch.setattr(slices, "user_room", lambda: 1000)
     assert share(tmp_path / "free", [(None, 0)], 4) == 225
     assert share(tmp_path / "tighter", [(500, 100)], 4) == 90

@@ -35,7 +35,7 @@ def mounts(tmp_path: Path) -> Mounts:
 
 @pytest.fixture
 def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
-    """Puts a systemd-run on PATH that notes its words and does what the given line of sh says."""
+    """Puts a systemd-run on PATH that notes its arguments and runs the given line of sh."""
     monkeypatch.setattr(v2tree, "SYSTEMD", tmp_path)
     monkeypatch.setattr(systemd, "systemd_runs", v2tree.systemd_runs)
     for variable in (*BATCH_SYSTEMS, SCOPE_VARIABLE):

@@ -1,4 +1,4 @@
-"""The backends without cgroups, and what is new in a /dev/shm that tenants share."""
+"""The backends without cgroups, and new files in a /dev/shm that tenants share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backend v1 on the real kernel: what is planned holds, nobody is met outside, and nothing is left."""
+"""Backend v1 on the real kernel: the plan holds, no process runs outside its slice, and nothing is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backend v2 on the real kernel, where systemd gives us a cgroup: what is planned holds, and nothing is left."""
+"""Backend v2 on the real kernel, where systemd gives us a cgroup: the plan holds, and nothing is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A place for suites, from which nothing may be left, and what launches in this process are given."""
+"""A place for suites, from which nothing may be left, and the fixtures of launches in this process."""
 
 from collections.abc import Iterator
 from pathlib import Path

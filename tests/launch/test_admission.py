@@ -100,9 +100,9 @@ def every_attack(path: Path) -> None:
 
 
 def as_user(user: int, function: Callable[[], Any]) -> Any:
-    """Return what a function returns, as JSON has it, in a child process of this user.
+    """Return a function's result, passed through JSON, from a child process of this user.
 
-    What it starts runs the host's Python: that of the tests may lie where no other user can reach it.
+    The child runs the host's Python: that of the tests may lie where no other user can reach it.
     """
     read, write = os.pipe()
     if (child := os.fork()) == 0:

@@ -1,4 +1,4 @@
-"""The page-cache policy: which files it concerns, and what stands before a command."""
+"""The page-cache policy: which files it concerns, and the words that it puts before a command."""
 
 from __future__ import annotations
 

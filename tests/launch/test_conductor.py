@@ -1,4 +1,4 @@
-"""The conductor with invented slices and an invented clock: who is frozen when, what is counted, and how it ends."""
+"""The conductor with invented slices and an invented clock: who is frozen when, the counters, and the end."""
 
 from __future__ import annotations
 

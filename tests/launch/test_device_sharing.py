@@ -1,4 +1,4 @@
-"""What tenants of one device are told, and what is made of what they see."""
+"""Tenants of one device: the environment that they get, and the findings that follow from their reports."""
 
 from __future__ import annotations
 

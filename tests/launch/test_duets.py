@@ -1,4 +1,4 @@
-"""Duets of real processes: who is awake when, what the launch says, and what cannot be a duet."""
+"""Duets of real processes: who is awake when, the sentences of the launch, and launches that cannot be duets."""
 
 from __future__ import annotations
 

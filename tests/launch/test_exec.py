@@ -1,4 +1,4 @@
-"""Any program as a tenant, through the real runner: what it is told, how it is counted, how it ends."""
+"""Any program as a tenant, through the real runner: its environment, how its work is counted, and how it ends."""
 
 from __future__ import annotations
 

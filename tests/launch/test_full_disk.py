@@ -18,7 +18,7 @@ SCRIPT = 'mount -t tmpfs -o "size=$1" none "$2" && shift 2 && "$@"; status=$?; l
 
 
 def on_a_disk(size: str, folder: Path, *jobs: dict[str, object]) -> "subprocess.CompletedProcess[str]":
-    """Run a suite whose base is a disk of this size; what lies there at the end is printed last."""
+    """Run a suite whose base is a disk of this size; the files that lie there at the end are printed last."""
     path, disk = folder / "jobs.json", folder / "disk"
     path.write_text(json.dumps(list(jobs)))
     disk.mkdir()

@@ -135,7 +135,7 @@ def test_who_dies_of_a_signal_that_the_runner_is_sent_a_moment_later_is_interrup
 
 @pytest.mark.slow
 def test_under_nohup_a_suite_outlives_its_terminal(loose: Suites) -> None:
-    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # A child inherits what is ignored.
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # A child inherits ignored signals.
     try:
         runner = held(loose, "go", users=1)
     finally:

@@ -71,7 +71,7 @@ def test_a_killed_reaper_is_replaced_and_removes_what_its_own_runner_left_half_w
 
 @pytest.mark.parametrize("isolation", ["v1", pytest.param("loose", marks=pytest.mark.slow)])
 def test_the_next_start_clears_up_after_runner_and_reaper(isolation: str, request: pytest.FixtureRequest) -> None:
-    """Also without cgroups: what left its session as well is known from the run's marker."""
+    """Also without cgroups: a process that also left its session is known by the run's marker."""
     suites: Suites = request.getfixturevalue(isolation)
     die_together(suites)
     assert suites.cgroups() if isolation == "v1" else suites.processes()

@@ -1,4 +1,4 @@
-"""A launch in this process: slices that cannot be had, limits, words in pieces, and what it leaves open."""
+"""A launch in this process: slices that cannot be had, limits, messages in pieces, and descriptors left open."""
 
 import signal
 import socket
@@ -276,7 +276,7 @@ def test_a_forgotten_descriptor_is_not_called_for_another_of_its_number() -> Non
 def test_who_is_in_the_midst_of_a_long_step_is_given_the_time_to_end_it(
     tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch may take longer than any fixed limit: what it has shown counts."""
+    """A batch may take longer than any fixed limit: the limit follows from the batches seen so far."""
     monkeypatch.setattr(limits, "STOP_LIMIT_S", 0.1)
     slow = once(work="time.sleep(0.8)", done="time.sleep(0.9)")
     assert outcomes(live(tmp_path, interruption, sys.executable, "-c", slow, tenants=1)) == ["completed"]

@@ -1,4 +1,4 @@
-"""What GO gives of what was asked, and when a launch has shown enough; no process is started."""
+"""The amounts that GO carries, and when a launch has measured enough; no process is started."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MS = 1_000_000
 
 @dataclass
 class Link:
-    """Remembers what was sent over it."""
+    """Remembers the messages that were sent over it."""
 
     sent: list[str] = field(default_factory=list)
 
@@ -205,7 +205,7 @@ def test_what_audits_take_is_nothing_of_the_budget() -> None:
 
 
 def test_a_border_behind_the_last_observation_is_asked_for_at_the_end_and_nothing_after_it() -> None:
-    """What comes behind STOP some ranks hear and others do not."""
+    """A message after STOP reaches some ranks and not others."""
     measured = tenant(0, *STEADY[:3])
     load = load_of(measured, Amount(10, 6, 0))
     load.audits.borders = [2, 6]

@@ -1,4 +1,4 @@
-"""Launches of different jobs: who starts, how much each measures, when it ends, and what its records say."""
+"""Launches of different jobs: who starts, how much each measures, when it ends, and the fields of its records."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def changed(one: Options, other: Options, there: Machine = HOST) -> set[str]:
 def test_what_leaves_the_names_of_launches_as_they_are_is_a_condition_of_going_on(
     words: str, other: str, name: str
 ) -> None:
-    """Or what goes on would mix two works, modes or baselines."""
+    """Otherwise a resumed suite would mix two works, modes or baselines."""
     there = HOST if "--mix" in words else with_devices(1)
     users = () if "--mix" in words else ("--users", 2)
     one, another = (options(*of.split(), *users, there=there) for of in (words, other))

@@ -1,4 +1,4 @@
-"""What the jobs of a suite lack here, what their loaders may hold, and what a child reports of torch."""
+"""Needs of a suite's jobs: packages and data that this host lacks, memory of loaders, and a child's report on torch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tenants.suites import ROOT, script
 def asked(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *jobs: dict[str, Any]
 ) -> tuple[tuple[JobNeeds, ...], tuple[Start, ...]]:
-    """What these jobs need, of which the commands stand in `folder`, for two tenants."""
+    """The needs of these jobs, whose commands stand in `folder`, for two tenants."""
     monkeypatch.setenv("BASE", str(folder / "base"))
     monkeypatch.delenv("DATA_DIRECTORY", raising=False)
     monkeypatch.delenv("OUTPUT_DIRECTORY", raising=False)

@@ -59,7 +59,7 @@ INVENTED = {
     "negative-wait": "impossible_wait",
     "long-wait": "impossible_wait",
 }
-"""What a tenant invents, and the error that it is."""
+"""Invented values of a tenant, each with the error that it causes."""
 
 
 def test_invented_observations_are_invalid_and_a_neighbours_are_not(loose: Suites) -> None:

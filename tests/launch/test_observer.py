@@ -1,4 +1,4 @@
-"""What an observer is told of a launch, and that it is told nothing while tenants are timed."""
+"""The events of a launch that an observer gets, and that it gets none while tenants are timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs before a tenant's program is seen by its runner, with who set it."""
+"""Code that runs before a tenant's program: the runner sees it, and names who set it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The directory of a suite: what the disk refuses, and what stands in the place of its files."""
+"""The directory of a suite: writes that the disk refuses, and foreign files in the place of its own."""
 
 from __future__ import annotations
 

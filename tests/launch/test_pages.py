@@ -39,7 +39,7 @@ LACKING = {
     "VENV=/opt/": "needs an environment that an administrator has made",
     "--confirm": "needs two sides that differ: tests/commands/test_confirm.py makes them",
 }
-"""What this machine lacks, by a part of the lines that need it."""
+"""Reasons why this machine cannot run a line, by a part of the line."""
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def skip_where_lacking(line: str) -> None:
 
 
 def typed(line: str, place: Path, environment: dict[str, str]) -> str:
-    """Type a line into a shell; return what it printed, where it ended well."""
+    """Run a line in a shell that has to end well; return its output."""
     ended = subprocess.run(
         ["bash", "-c", line], cwd=place, env=environment, capture_output=True, text=True, timeout=LIMIT_S
     )

@@ -1,4 +1,4 @@
-"""Suites where all goes well, or nearly: what stands in their records, logs and summaries."""
+"""Suites where all goes well, or nearly: the contents of their records, logs and summaries."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from cotenant.procfs import parse_list
 from tenants.suites import ByJob, Suites, job
 
 RANK = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "COTENANT_RANKS": "0;0"}
-"""What a pod of a training operator or a batch script has in the environment of all that it starts."""
+"""The variables that a training operator's pod or a batch script sets for every process that it starts."""
 
 
 @pytest.mark.v1

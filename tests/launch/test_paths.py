@@ -35,7 +35,7 @@ def on_host(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 def test_a_dead_run_of_this_host_is_swept_and_a_living_one_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another host's, whose name begins the same, is left alone; what cannot be removed is a sentence."""
+    """Another host's, whose name begins the same, is left alone; one that cannot be removed gives a sentence."""
     on_host(monkeypatch, HOSTS[0])
     theirs = of_run(tmp_path, DEAD)
     on_host(monkeypatch, HOSTS[1])

@@ -1,4 +1,4 @@
-"""What one process may say, and when; and how an end is judged."""
+"""The messages that one process may send, and when; and how its end is judged."""
 
 import socket
 import time

@@ -76,7 +76,7 @@ def test_killed_or_interrupted_it_goes_on_and_ends_with_every_record_once(v1: Su
     assert "2 launches done, 1 to come" in ended.stdout
     assert "\n3/3 " in ended.stdout
     assert identities(v1) == WHOLE
-    # The table holds what was measured before, too.
+    # The table also holds the launches before the interruption.
     assert all(f"\n{name}  sum/s" in ended.stdout for name in NAMES)
     again = v1.run(jobs, *flags, "--resume", status=0)
     assert "3 launches done, 0 to come" in again.stdout

@@ -1,4 +1,4 @@
-"""What one tenant of a shared slice can do to the others that live in it: real cgroups, torch-free tenants."""
+"""Harm that one tenant of a shared slice can do to the others in it: real cgroups, torch-free tenants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USERS, MEMORY = 4, 96 << 20
 
 
 def launched(suites: Suites, uid: int, *words: object, slices: int = 1) -> list[dict[str, Any]]:
-    """Launch four tenants of which the first does what the words say; return their records by tenant."""
+    """Launch four tenants of which the first does the deeds that the words name; return their records by tenant."""
     reserve = discover().memory_bytes - USERS * MEMORY
     program = job("rogue.py", "--who", 0, "--repeat", 8, "--number", 40, *words)
     flags = ("--users", USERS, "--slices", slices, "--reserve", reserve, "--uid", uid)

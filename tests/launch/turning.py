@@ -1,4 +1,4 @@
-"""Launches in this process of tenants that take turns, and looks at what they observed."""
+"""Launches in this process of tenants that take turns, and checks of their observations."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def spans(tenant: TenantResult) -> list[tuple[int, int]]:
 
 
 def made_at_rest(tenant: TenantResult, made: Conducted) -> Iterator[tuple[int, int]]:
-    """Yield what it observed while it was held still: only an observation across the border ends there."""
+    """Yield its observations that end while it was frozen: only one across the border may."""
     for one in made.passed:
         if tenant.spec.slice.tenant not in one.block.awake:
             yield from (span for span in spans(tenant) if one.start_ns < span[0] and span[1] < one.end_ns)

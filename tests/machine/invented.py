@@ -1,4 +1,4 @@
-"""Machines that exist nowhere, for tests of what is computed from one."""
+"""Machines that exist nowhere, for tests of computations from one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is warmed is in the page cache and what is dropped is not, by the kernel's own count."""
+"""Warmed files are in the page cache and dropped ones are not, by the kernel's own count."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_an_older_kernel_says_nothing_of_what_is_cached(tmp_path: Path, monkeypa
 
 
 def test_files_are_counted_when_all_are_treated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is read last may push out what was read first: here the cache holds one file."""
+    """The file read last may push out the one read first: here the cache holds one file."""
     for name in ("one", "two"):
         (tmp_path / name).write_bytes(b"x")
     last: list[int] = []

@@ -1,4 +1,4 @@
-"""Which build of torch a host needs: invented hosts, and what their kernel's files and nvidia-smi tell."""
+"""Which build of torch a host needs: invented hosts, with their kernel's files and the output of nvidia-smi."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looks saw over time: every value where it belongs, and never more points than fit."""
+"""Series of samples over time: every value where it belongs, and never more points than fit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_however_long_it_is_the_points_are_few_even_and_of_looks(looks: int) -> 
     for index in range(looks):
         series.add(index * S, {("host", "index"): index})
     told = series.result(0)
-    assert told["at_s"] == told["host"]["index"]  # each point is what that look saw
+    assert told["at_s"] == told["host"]["index"]  # each point is that sample's value
     assert min(looks, MOST_POINTS // 2) <= len(told["at_s"]) <= MOST_POINTS
     steps = {late - early for early, late in zip(told["at_s"], told["at_s"][1:], strict=False)}
     assert len(steps) <= 1

@@ -1,4 +1,4 @@
-"""The vendors' libraries, by stand-ins: what they say becomes readings, and what they do not say None."""
+"""The vendors' libraries, by stand-ins: their values become readings, and missing values None."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ CLEARED_S = 20.0
 
 
 class Nodes:
-    """`start` starts the same command on all of them; `prefixes` are what stands before it on each."""
+    """`start` starts the same command on all of them; `prefixes` are the words before it on each."""
 
     def __init__(self, suites: Sequence[Suites], prefixes: Sequence[Sequence[str]], host: str) -> None:
         self.suites, self.prefixes, self.host = suites, prefixes, host

@@ -1,4 +1,4 @@
-"""What node 0 makes of the parts of all nodes."""
+"""Node 0 joins the parts of all nodes."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Another host's clock over an invented link: what was planted is found, and the error that is stated holds."""
+"""Another host's clock over an invented link: the planted offset is found, within the stated error."""
 
 import random
 from collections.abc import Callable

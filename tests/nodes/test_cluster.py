@@ -1,4 +1,4 @@
-"""What surrounds a runner, as tables of variables, and which place among hosts it has by them."""
+"""Environments of a runner, as tables of variables, and its place among the hosts by them."""
 
 from typing import Any
 

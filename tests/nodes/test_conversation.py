@@ -1,4 +1,4 @@
-"""Node 0 and another node over the loopback, in one process: who is let in, one launch, and what silence means."""
+"""Node 0 and another node over the loopback, in one process: who is let in, one launch, and the end after silence."""
 
 import socket
 import time

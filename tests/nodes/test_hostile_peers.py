@@ -1,4 +1,4 @@
-"""Peers that are none of ours: they hold nobody longer than a limit says, and what they send is a named end."""
+"""Peers that are none of ours: they hold us no longer than a limit allows, and the launch ends with a reason that names their message."""
 
 import itertools
 import json
@@ -21,10 +21,10 @@ from tenants.suites import job, until
 
 __all__ = ["pair", "two"]
 SOON_S, EVERY_S = 20.0, 0.1
-"""Soon is far from the limits of a minute that strangers would hold us for, and from what a busy host takes."""
+"""Far below the limits of a minute that strangers could hold us for, and far above the time that a busy host takes."""
 BEAT = encode("beat")
 DRIBBLES = {"beats": itertools.repeat(BEAT), "bytes": itertools.repeat(b"x"), "nothing": itertools.repeat(b"")}
-"""What a peer sends again and again that says nothing."""
+"""Pieces without content that a peer sends again and again."""
 HUGE = 1 << 62
 
 

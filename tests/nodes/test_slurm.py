@@ -87,7 +87,7 @@ class Slurm:
         return ended.stdout
 
     def batch(self, words: str, *flags: str) -> str:
-        """Submit a run of our suite; return the job's number. What it prints is `out`."""
+        """Submit a run of our suite; return the job's number. Its output is in `out`."""
         run = f"{sys.executable} {ROOT / 'run.py'} --launcher slurm --users 1 --isolation affinity {words}"
         path = script(
             self.place / "job.sh",
@@ -155,14 +155,14 @@ def test_srun_starts_a_runner_on_each_node_and_their_launch_is_one(slurm: Slurm)
     assert (record["outcome"], sorted(record["rank_observations"])) == ("completed", ["0", "1"])
     (node,) = record["meters"]["nodes"]
     assert (node["outcome"], node["offset_error_ns"] > 0, node["shared"]) == ("completed", True, True)
-    # What Slurm gave is read from it, on both nodes.
+    # The processors that Slurm gave are read from it, on both nodes.
     for given in (record["meters"]["slurm"], node["slurm"]):
         assert (given["job"], given["step"], given["nodes"]) == (job_id, "0", "e[1-2]")
         assert int(given["processors"]) == os.cpu_count()
 
 
 def test_a_signal_before_the_end_keeps_the_records_and_the_requeued_job_goes_on(slurm: Slurm) -> None:
-    """What --signal sends is sent by hand, once the first launch has its record and the second one runs."""
+    """The signal of --signal is sent by hand, once the first launch has its record and the second one runs."""
     job_id = slurm.batch(f"--resume --jobs {jobs(slurm.place, 'a', 'b', repeat=60, number=20)}")
     until(lambda: list(slurm.place.glob("e2/output/logs/b.*")), "the second launch has begun", 150, slurm.said)
     (first,) = slurm.records()

@@ -1,4 +1,4 @@
-"""In the cgroup that Slurm has given a job, as this kernel makes one: slices lie below it, and within what it holds."""
+"""In the cgroup that Slurm has given a job, as this kernel makes one: slices lie below it, within its limits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_slices_lie_in_the_jobs_own_cgroup_and_get_no_more_than_it_has(job_cgrou
     assert record["meters"]["slurm"] == {"job": "7", "processors": "1", "memory_mib": "2048"}
     back = record["isolation"]["read_back"]
     assert back["processors"] == str(max(os.sched_getaffinity(0)))
-    # The host's reserve comes off what the job has.
+    # The host's reserve is subtracted from the job's memory.
     assert back["memory_bytes"] == MEMORY - 1024 * MIB
     assert int(back["pids_max"]) < PIDS
     for hierarchy in HIERARCHIES:
