@@ -44,11 +44,11 @@ REAL: dict[str, Callable[..., Any]] = {name: getattr(os, name) for name in ("mkd
 
 
 class FaultyFiles:
-    """Plain files below `root`, of which one call fails; what a kernel would make of the others, subclasses say.
+    """Plain files below `root`, of which one call fails; subclasses do what a kernel does in the others.
 
     Each has `opened_by`, the name of its `backend()`; `directories()`, all its cgroups; `at(controller, tenant)`, where
     this controller's files of a slice are; and `inhabit(*pids)`, which puts processes into that of tenant 0. `born` has
-    the files of a new directory, `written` what a file says after a text was written to it, or the kernel's OSError.
+    the files of a new directory, `written` a file's text after a write to it, or the kernel's OSError.
     """
 
     def __init__(self, root: Path, patch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ class FakeKernel(FaultyFiles):
         super().__init__(root, patch)
         self.mounts = {name: root / name for name in controllers}
         self.answers: dict[str, str] = {}
-        """What a file says after it was written, whatever that was."""
+        """The text of a file after any write, by its name."""
         for mount in self.mounts.values():
             os.mkdir(mount)  # noqa: PTH102
         for name in ("cpuset.cpus", "cpuset.effective_cpus"):

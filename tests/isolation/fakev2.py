@@ -1,7 +1,7 @@
 """A tree of plain files that behaves as cgroup v2 does, and fails on the call it is told to.
 
-What it knows: controllers are handed down level by level; a cgroup that hands some down holds no processes, the root
-excepted; a cpuset is what was written, else the parent's; processes are in one place; `cgroup.kill` ends them; a cgroup
+Its rules: controllers are handed down level by level; a cgroup that hands some down holds no processes, the root
+excepted; a cpuset is the written one, else the parent's; processes are in one place; `cgroup.kill` ends them; a cgroup
 with children or processes is not removed.
 """
 
@@ -65,13 +65,13 @@ class FakeV2(FaultyFiles):
 
     @property
     def mounts(self) -> Mounts:
-        """What limits.cgroup_mounts would find."""
+        """The mounts that limits.cgroup_mounts would find."""
         chain = (self.own, *[path for path in self.own.parents if path.is_relative_to(self.mount)])
         return Mounts(v1={}, v2=self.mount, own={V2: self.own}, chains={V2: chain})
 
     @property
     def run(self) -> Path:
-        """Where a run of this process lives."""
+        """The cgroup of a run of this process."""
         return self.own / HOME / str(RunName())
 
     opened_by = "v2"
@@ -179,7 +179,7 @@ class FakeV2(FaultyFiles):
         self._levels.pop(Path(path), None)
 
     def _refresh(self, level: Path) -> None:
-        """Give every child the files of what is handed down to it now, and take the others away."""
+        """Give every child the files of the controllers handed down to it now, and take the others away."""
         handed = self.handed(level)
         for child in [path for path in level.iterdir() if path.is_dir()]:
             before = (child / "cgroup.controllers").read_text().split()

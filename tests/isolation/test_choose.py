@@ -44,7 +44,7 @@ def mounts(tmp_path: Path) -> Mounts:
 
 @pytest.fixture
 def refuse(monkeypatch: pytest.MonkeyPatch) -> Refuse:
-    """Sets what v1, v2 and systemd answer to a probe, and what they do not hold where they serve."""
+    """Sets the answers of v1, v2 and systemd to a probe, and the resources that they do not enforce."""
 
     def refuse(*answers: Refusal | None, unenforced: tuple[str, ...] = ()) -> None:
         fixed = property(lambda self: unenforced, lambda self, value: None)

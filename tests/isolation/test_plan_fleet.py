@@ -56,7 +56,7 @@ power; cpus 0-39 40-79 80-119 120-159; nodes 0 0 8 8; devices 0 1 2 3
 # a node of memory only is nobody's unless asked for
 far_memory; cpus 0-3 4-7; nodes 0 1; users 2; rules memory_unused
 """
-"""Of each reason: a host of machine.fleet, and what its tenants get, in the formats of kernel lists."""
+"""For each reason: a host of machine.fleet, and the shares of its tenants, in the formats of kernel lists."""
 
 
 def cases() -> Iterator[tuple[str, str, dict[str, str]]]:

@@ -118,7 +118,7 @@ def test_sweep_ends_dead_runs_only_and_leaves_other_words_alone(
 def test_reapers_of_dead_runs_are_waited_for_but_not_for_ever(
     run: str, dead_run: RunName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What they clear besides a sweep would be lost, and two would be clearing at once."""
+    """Otherwise two would clear at once."""
     of_the_dead = {**os.environ, REAPER_VARIABLE: str(dead_run)}
     with (
         subprocess.Popen(["sleep", "0.3"], env=of_the_dead) as at_work,
@@ -240,7 +240,7 @@ def test_a_family_is_a_session_who_is_marked_and_all_that_descend_from_these(
 
 @pytest.mark.parametrize("error", [None, PermissionError])
 def test_orphans_that_cannot_be_killed_are_named(error: type[OSError] | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of another user, as what sudo starts, or in the midst of a system call that does not end."""
+    """Orphans of another user, as sudo starts them, or in the midst of a system call that does not end."""
 
     def kill(pid: int, number: int) -> None:
         if error is not None:

@@ -35,7 +35,7 @@ LACKING = (
 
 
 def losses(kernel: FaultyFiles, backend: CgroupBackend) -> list[str]:
-    """Return what a run of v2 cannot hold or count, by its own word, and controllers without which it can do both."""
+    """Return the resources that a run of v2 reports as not held or counted, and optional controllers that it lacks."""
     if not isinstance(kernel, FakeV2):
         return []
     live = backend.create(slice_of(7, [7], nodes=[1]))
@@ -44,7 +44,7 @@ def losses(kernel: FaultyFiles, backend: CgroupBackend) -> list[str]:
 
 
 def is_tolerable(failed: str, lost: list[str], number: int) -> bool:
-    """Whether a call may fail without a refusal: what that costs is named, or the end is the same."""
+    """Whether a call may fail without a refusal: the loss is named, or the end is the same."""
     call, _, place = failed.partition(" ")
     name = Path(place).name
     if name == "cgroup.subtree_control" and call in ("open", "write") and lost:
@@ -147,7 +147,7 @@ def test_what_cannot_be_removed_is_named_and_the_rest_goes(number: int, kernel: 
         with pytest.raises(NotIsolatedError, match=f"{held} cannot be removed: ") as caught:
             live.remove()
     assert f"{held / 'child'} cannot be removed: " in str(caught.value)
-    # Only what is busy may be free in a moment.
+    # Only a busy directory may be free in a moment.
     assert (len(tries) > 2) == (number == errno.EBUSY)
     assert [path for path in kernel.directories() if path.name == "t0"] == [held]
 

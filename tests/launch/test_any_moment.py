@@ -32,7 +32,7 @@ MOST_S = 3.5
 SLICE_BYTES = 384 << 20
 USER = 60123
 STOPPED_AT_MOST_S = 30 + 5
-"""What the reaper waits, and the time between two of its looks."""
+"""The seconds that the reaper waits, plus those between two of its looks."""
 
 
 @pytest.fixture
@@ -66,10 +66,10 @@ def chance() -> random.Random:
 
 
 def frozen(suites: Suites) -> list[str]:
-    """Who is held still now."""
+    """Return the freezer cgroups and stopped processes of the moment."""
     held = []
     for top, _, names in os.walk(CGROUPS / "freezer" / suites.name):
-        # What goes meanwhile is held by nobody.
+        # A cgroup that vanishes meanwhile freezes nobody.
         with contextlib.suppress(OSError):
             if "freezer.state" in names and Path(top, "freezer.state").read_text().strip() != "THAWED":
                 held.append(top)
@@ -91,7 +91,7 @@ def started(suites: Suites, *words: object, flags: tuple[object, ...] = ()) -> s
 
 
 def tenants(suites: Suites) -> list[int]:
-    """The processes of both, as programs and no longer as what enters a slice."""
+    """Return the processes of both that run their programs, and no longer the script that enters a slice."""
     return [
         pid for pid in suites.processes() if b"--seed" in words_of(pid) and b"enter.py" not in b"".join(words_of(pid))
     ]

@@ -182,7 +182,7 @@ def test_a_crowd_goes_by_the_steps_of_those_that_were_alone_and_ends_with_its_bu
 
 @pytest.mark.parametrize("of_rates", [False, True])
 def test_a_round_is_worth_what_its_users_did_in_it_beside_and_alone(of_rates: bool) -> None:
-    """Of three the first two are awake: 40 items a second together, 100 alone; what lies near a border counts not."""
+    """The first two of three are awake: 40 items a second together, 100 alone; no observation near a border counts."""
     schedule = CrowdSchedule(dict.fromkeys(range(3), 10 * MS), False, 2, (3, 2), 1, 10**12)
     passed, rows, now_ns = [], {user: [] for user in range(3)}, 0
     for block in [*schedule.blocks(random.Random(2))][:-1]:

@@ -1,6 +1,6 @@
-"""What a tenant puts into the directory of records, or says nested too deep, costs itself alone: as root and as a user.
+"""Files that a tenant puts among the records, or values nested too deep, harm its record alone: as root and as a user.
 
-What stands in the place of a file of ours is set aside, later jobs run, and no record goes elsewhere.
+A thing in the place of a file of ours is set aside, later jobs run, and no record goes elsewhere.
 """
 
 from __future__ import annotations

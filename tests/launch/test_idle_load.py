@@ -49,7 +49,7 @@ def test_a_process_is_read_with_all_its_threads_and_counts_on_when_it_has_ended(
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["v1", "loose"])
 def test_tenants_that_never_load_each_other_are_invalid(place: str, request: pytest.FixtureRequest) -> None:
-    """Their overlap is 1 by what they say; honest ones that end early, or wait for their input, are not accused."""
+    """By their reports their overlap is 1; honest ones that end early, or wait for their input, are not accused."""
     suites: Suites = request.getfixturevalue(place)
     # Over a second beside others also where a processor is fast: of less than half a second nothing is said.
     amount = ("--repeat", 12, "--number", 60)
@@ -65,7 +65,7 @@ def test_tenants_that_never_load_each_other_are_invalid(place: str, request: pyt
     for name in HONEST:
         for record in records[name]:
             found = [one for one in record["findings"] if one["rule"] == "idle_load"]
-            # A machine that others keep busy may have taken half of what a tenant had: no more is said of it then.
+            # On a busy machine a tenant may have lost half of its processor time: a warning is all that it may get.
             assert not any(one["severity"] == "error" for one in found), (name, record["meters"]["beside"])
             assert len(record["meters"]["beside"]) == 2
     (ended_early, _) = records["slow"][0]["meters"]["beside"]

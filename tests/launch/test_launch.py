@@ -91,7 +91,7 @@ class Counting(FakeSlice):
 def test_counters_are_read_before_a_kill(
     tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What flows does not go on with the killing; peaks are as they are at the end."""
+    """Running counters are read before the killing, peaks at the end."""
     monkeypatch.setattr("tenants.fakes.FakeSlice", Counting)
     backend = FakeBackend()
     (spec,) = specs(tmp_path, "/bin/sleep", "1000", tenants=1)
@@ -133,7 +133,7 @@ def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path
 
 
 class Changed(FakeSlice):
-    """Is not what was planned; notes when somebody asked."""
+    """A slice that has changed since the plan; notes the times of questions."""
 
     def changes(self, pids: Collection[int]) -> list[str]:
         self._deeds.append(f"asked {time.perf_counter_ns()}")

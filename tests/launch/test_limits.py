@@ -49,7 +49,7 @@ def test_those_that_are_behind_end() -> None:
 
 
 def test_a_failed_tenant_is_waited_for_once() -> None:
-    """What its other ranks say of it later gives nobody more time."""
+    """Later reports of its other ranks do not extend the time."""
     soon = time.monotonic() + 0.5
     for several, limit_s in ((True, RANKS_GRACE_S), (False, GRACE_S)):
         begin_s = time.monotonic()

@@ -212,7 +212,7 @@ def test_on_request_the_rest_of_a_tenant_goes_on_without_the_process_that_was_ki
 
 @pytest.mark.v1
 def test_each_tenant_has_a_dev_shm_of_its_own_which_goes_with_it(v1: Suites) -> None:
-    """Both write the same name; what somebody else copies to the machine's meanwhile is none of theirs."""
+    """Both write the same name; a file that others put into the machine's /dev/shm is not counted as theirs."""
     others = Path("/dev/shm", f"{v1.name}-others")
     try:
         others.write_bytes(bytes(1 << 20))

@@ -1,7 +1,7 @@
 """Every command line of the pages that launches does so as it stands there, with stand-ins for the benchmarks.
 
-Slices, barrier, observations, records and tables are real; what is not is the work, which takes some hundredths of a
-second. So a suite of an hour takes some seconds, and what a page promises of it can be looked for.
+Slices, barrier, observations, records and tables are real; only the work is invented, and takes some hundredths of a
+second. So a suite of an hour takes some seconds, and the promises of a page can be checked.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def environment(checkout: Path, tmp_path: Path) -> dict[str, str]:
-    """What a person's shell has who has set this checkout up, with a lock of the test's own."""
+    """The variables of a shell after this checkout's set-up, with a lock of the test's own."""
     venv = tmp_path / "venv"
     venv.mkdir()
     for part in Path(sys.prefix).iterdir():

@@ -1,4 +1,4 @@
-"""Whose directories a start sweeps, where several hosts share a base, and what is left of what tenants made there."""
+"""Whose directories a start sweeps, where several hosts share a base, and the fate of tenants' files there."""
 
 from __future__ import annotations
 

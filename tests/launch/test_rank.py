@@ -140,7 +140,7 @@ def test_one_that_may_be_sent_with_the_next_is_late_where_the_next_is(rank: Rank
 
 
 def test_how_late_an_observation_came_is_known_by_the_looks_before(go: Go) -> None:
-    """What two looks have not found was sent after the first of them, however full the buffer was."""
+    """A message that two looks have not found was sent after the first of them, however full the buffer was."""
     ours, theirs = socket.socketpair()
     with theirs:
         link = Link(ours)

@@ -1,5 +1,5 @@
 """Real torch under the runner: ranks started by torch.distributed.run train one model, with gloo on the CPU; benchmarks
-that ask for too much, or for what this device cannot do, end with an outcome and what to do about it."""
+that ask for too much, or for a feature that this device lacks, end with an outcome and a remedy."""
 
 import re
 from datetime import datetime

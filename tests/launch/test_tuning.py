@@ -157,7 +157,7 @@ def test_a_setting_changes_what_it_names_and_no_item(tmp_path: Path) -> None:
 
 
 def test_a_launch_says_what_its_setting_is_worth() -> None:
-    """Of 128 rows a tenant; what the job's own arguments do in vain says nothing of a knob."""
+    """Tenants have batches of 128; arguments of the job itself that have no effect do not condemn a knob."""
     part, base = a_part(item="image", ignored=["--batch-size"]), Setting(128)
     (first, _) = launch("a", part=part)
     for setting, outcome in (

@@ -82,7 +82,7 @@ def unsupported(*asked: object) -> Any:
 
 
 def known(value: Any) -> Any:
-    """What a board that knows it says, and an error of one that does not."""
+    """Return the value of a board that knows it; raise NVMLError for one that does not."""
     return unsupported() if value is None else value
 
 
@@ -125,7 +125,7 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "GraphicsRunningProcesses": unsupported,
     "ViolationStatus": lambda board, policy: SimpleNamespace(violationTime=known(board.slowed_ns)[policy]),
 }
-"""What a board answers to nvmlDeviceGet... of pynvml."""
+"""The answers of a board to pynvml's nvmlDeviceGet..."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Hosts as they are met, as trees of kernel files: what a plan of each must be is known by heart."""
+"""Hosts as they are met, as trees of kernel files: the right plan of each is known by heart."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_who_was_busy_between_two_readings() -> None:
 
 
 def test_what_came_and_went_is_named_by_who_waited_for_it() -> None:
-    """Less what those had used before that were there already; a child's child is in its grandparent's."""
+    """Less the time that children already there had used before; a child's child counts for its grandparent."""
     before = 0.0, {2: Times("make", 1, 50, 1), 3: Times("sh", 2, 10, 2), 4: Times("cc", 20, 0, 3)}
     after = 0.0, {2: Times("make", 1, 50 + 2 + 10 + 20 + 60, 1)}
     (one,) = spent(before, after, elapsed_s=100)[1]

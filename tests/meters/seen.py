@@ -38,7 +38,7 @@ class Script:
 
 @dataclass
 class MeteredBoard(Board):
-    """A board that tells its load, in NVML's units; None is what it does not support."""
+    """A board that tells its load, in NVML's units; None is a reading that it does not support."""
 
     load: tuple[int, int] | None = (87, 41)
     clocks: tuple[int, int] | None = (1755, 2619)
@@ -70,7 +70,7 @@ class SmiError(Exception):
 
 
 class FakeSmi:
-    """The functions of amdsmi that are asked, for one invented device; what is not in `says` raises its exception.
+    """The functions of amdsmi that are asked, for one invented device; one that is not in `says` raises its exception.
 
     An exception in `says` is raised. A version of the library that `lacks` a function has no such name.
     """

@@ -1,4 +1,4 @@
-"""What is said of devices that were sampled, whoever told it."""
+"""Results and findings on devices that were sampled, from any source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FULL = dict.fromkeys(QUANTITIES, 1.0)
 
 
 def sampled(readings: Sequence[Reading], every_s: float = 1.0, foreign: Sequence[int] = ()) -> tuple[Any, DeviceLoad]:
-    """Return what is said of the one device after these readings, of which the first is that of the start."""
+    """Return the result of the one device after these readings, the first of which is read at the start."""
     clock = itertools.count(0.0, every_s)
     meter = DeviceLoad(Script(readings), lambda pid: pid in foreign, lambda: next(clock))
     meter.start([])

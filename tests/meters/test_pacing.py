@@ -1,4 +1,4 @@
-"""All meters as one: when they look, what that costs, and what they say of it."""
+"""All meters as one: when they look, the cost of that, and their report of the cost."""
 
 from __future__ import annotations
 

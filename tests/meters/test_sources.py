@@ -102,7 +102,7 @@ def test_what_an_amd_device_does_not_tell() -> None:
 
 
 def slowed(*metrics: dict[str, Any], lacks: str = "") -> list[tuple[str, ...] | None]:
-    """What one look after the other says of why the device is held down."""
+    """Return the reasons of a slowed device, look after look."""
     smi = FakeSmi(dict(SAYS), lacks=lacks)
     found = []
     with opened(smi) as source:

@@ -1,4 +1,4 @@
-"""Peers that are none of ours: they hold us no longer than a limit allows, and the launch ends with a reason that names their message."""
+"""Peers that are none of ours: they hold us no longer than a limit, and their messages end as named reasons."""
 
 import itertools
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""sums.py as a client of MPS: it finds its daemon, meets its neighbours in /dev/shm, and says what it sees.
+"""sums.py as a client of MPS: it finds its daemon, meets its neighbours in /dev/shm, and states one of them.
 
---sees mps|time is what it says. What it finds is in its record's metrics.
+--sees mps|time is its statement. Its findings are in its record's metrics.
 """
 
 import os

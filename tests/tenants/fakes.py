@@ -11,7 +11,7 @@ from cotenant.launch.tenant import TenantSpec
 
 
 class FakeSlice(LiveSlice):
-    """Holds nobody, whoever writes himself into `procs`; remembers what was done to it."""
+    """Holds no process, whichever writes itself into `procs`; remembers the calls to it."""
 
     def __init__(self, tenant: int, procs: tuple[Path, ...], counters: Counters, deeds: list[str]) -> None:
         self.entry = SliceEntry(procs, None)

@@ -52,7 +52,7 @@ class Fraud(Benchmark):
         return self.last
 
     def cheat(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
-        """Do what costs less than the steps that somebody may have looked at."""
+        """Do a step that costs less than the steps that are checked."""
         if self.fraud == "quarter":
             return self.train(run, batch[: len(batch) // 4])
         if self.fraud == "forward":

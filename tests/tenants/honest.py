@@ -334,7 +334,7 @@ class LaterGroups(Plain):
         return cross_entropy(self.late(scores) if self.steps >= 50 else scores, batch[1])
 
 
-# ---- what is kept from one step to the next
+# ---- state kept from one step to the next
 
 
 class Teacher(Plain):
@@ -417,7 +417,7 @@ class Walk:
 
 
 class Environment(Plain):
-    """One step = one action; an episode's end makes an update. What it acts in is its own, and small."""
+    """One step = one action; an episode's end makes an update. Its environment is its own, and small."""
 
     def build(self, run: Run) -> None:
         self.model = run.place(nn.Linear(1, 2))
@@ -444,7 +444,7 @@ class Environment(Plain):
 
 
 class Replay(Plain):
-    """What it trains on is drawn from a memory of earlier batches."""
+    """Trains on batches drawn from a memory of earlier ones."""
 
     def build(self, run: Run) -> None:
         super().build(run)

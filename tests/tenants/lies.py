@@ -3,7 +3,7 @@
 
     ./lies.py HalfTheWords --repeat 9 --number 20
 
-What cheats a launch rather than its loop (tenants that never load each other, an interpreter that is changed) has a
+Programs that cheat a launch, not its loop (tenants that never load each other, an interpreter that is changed) have a
 place here, too.
 """
 

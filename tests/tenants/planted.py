@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A benchmark of known cost without torch: it spins until the clock has advanced by exactly what was planted.
+"""A benchmark of known cost without torch: it spins until the clock has advanced by exactly the planted time.
 
     ./planted.py --repeat 20 --number 10 --batch-ms 4 --drift 0.1 --spike 12 --stall 15 --slow-tenant 1
 
@@ -29,7 +29,7 @@ class Planted:
 
 
 def plan(given: argparse.Namespace, tenant: int) -> list[Planted]:
-    """Return what each observation takes: a spike and a stall multiply it, a slow tenant is slow in all of them."""
+    """Return the seconds of each observation: a spike and a stall multiply them, a slow tenant is slow in all."""
     each_s = given.number * given.batch_ms / 1e3 * (SLOWER if tenant == given.slow_tenant else 1)
     made = []
     for index in range(given.repeat):

@@ -79,11 +79,11 @@ INVENTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "negative-wait": lambda fields: {"data_wait_ns": -(10**15)},
     "long-wait": lambda fields: {"data_wait_ns": fields["end_ns"] - fields["start_ns"] + 1},
 }
-"""What stands in the place of what an observation was."""
+"""The fields that replace those of an observation."""
 
 
 def do(words: list[str], runner: Rogue | None) -> None:
-    """Do one deed: a word and what it needs."""
+    """Do one deed: a word and its arguments."""
     deed, *rest = words
     if deed == "exit":
         print("last words of the log", flush=True)
@@ -248,7 +248,7 @@ def await_refusal(runner: Rogue | None) -> None:
 
 
 def stand_between(theirs: Path) -> None:
-    """Take the place of a neighbour's socket, and pass on what is said."""
+    """Take the place of a neighbour's socket, and pass on the messages."""
     moved = theirs.rename(theirs.with_name("moved"))
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(theirs))

@@ -1,4 +1,4 @@
-"""Suites of torch-free tenants through the real runner, and what they may not leave behind."""
+"""Suites of torch-free tenants through the real runner, and a search for things that they left behind."""
 
 import json
 import os
@@ -50,13 +50,13 @@ def job(
 
 
 class Suites:
-    """One folder, base and lock: whatever runs in it, `leftovers()` says what it left."""
+    """One folder, base and lock: `leftovers()` lists the things that its runs left."""
 
     def __init__(self, folder: Path, short: Path, name: str, isolation: str) -> None:
         self.folder, self.short, self.name, self.isolation = folder, short, name, isolation
         self.base = folder / "base"
         self.before = [sys.executable]
-        """The words before the program: an interpreter, and what becomes another user first."""
+        """The words before the program: an interpreter, and before it a command that becomes another user."""
         self.output = self.base / "output"
         self.environment = {name: value for name, value in os.environ.items() if name not in OURS} | {
             "BASE": str(self.base),
@@ -184,7 +184,7 @@ class Suites:
         until(lambda: not self.leftovers(), "nothing is left", limit_s, self.leftovers)
 
     def destroy(self) -> None:
-        """Remove by force what a failed test has left."""
+        """Remove by force the processes and files of a failed test."""
         for pid in {*self.processes(), *self.inhabitants()}:
             os.kill(pid, signal.SIGKILL)
         for base in self.cgroups():

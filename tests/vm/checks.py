@@ -1,4 +1,4 @@
-"""What has to be true of a suite that ran in the virtual machine. Each check returns what is not."""
+"""Checks of a suite that ran in the virtual machine. Each yields the differences that it found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Check = Callable[[Suite], Iterator[str]]
 CORES = [[0, 1], [2, 3]]
 """The machine's two physical cores, one on each node: a slice each."""
 UNHELD = ["nodes", "memory", "swap", "pids"]
-"""What affinity alone does not hold."""
+"""The resources that affinity alone does not limit."""
 EAGAIN = 11
 
 
@@ -40,7 +40,7 @@ def sliced(
 
 
 def seen_in_slices(suite: Suite, processors: list[list[int]] = CORES) -> Iterator[str]:
-    """What the tenants themselves found in their cgroups: their core, its node, and limits."""
+    """The limits that the tenants themselves found in their cgroups: their core, its node, and limits."""
     notes = suite.notes()
     yield from _equal("what users saw", [note["processors"] for note in notes], processors)
     for note in notes:
@@ -103,7 +103,7 @@ def degraded(*said: str) -> Check:
 
 
 def in_part(*said: str) -> Check:
-    """The kernel holds what is delegated; processors are bound by affinity, and every record says so and why."""
+    """The kernel holds the delegated limits; processors are bound by affinity, and every record says so and why."""
 
     def check(suite: Suite) -> Iterator[str]:
         yield from _less(suite, "systemd", ["processors", "nodes"], said)
@@ -120,7 +120,7 @@ def _less(suite: Suite, backend: str, unenforced: list[str], said: tuple[str, ..
 
 
 def _on_record(suite: Suite, backend: str, unenforced: list[str], said: tuple[str, ...]) -> Iterator[str]:
-    """Both records name the backend, what it does not hold, and why there is no better one."""
+    """Both records name the backend, the resources that it does not hold, and why there is no better one."""
     yield from _equal("records", len(suite.records()), 2)
     for record in suite.records():
         yield from _equal("backend", record["isolation"]["backend"], backend)
@@ -132,7 +132,7 @@ def _on_record(suite: Suite, backend: str, unenforced: list[str], said: tuple[st
 
 
 def within(cgroup: str, processors: list[int], *said: str) -> Check:
-    """Nobody left the limits of the cgroup in which the suite was started; what was not held, and why, is on record."""
+    """Nobody left the limits of the cgroup in which the suite was started; records say which were not held, and why."""
 
     def check(suite: Suite) -> Iterator[str]:
         yield from _equal("exit status", suite.status, 0)

@@ -1,4 +1,4 @@
-"""Run suites inside the virtual machine, from wherever a user could start one, and see what they leave behind."""
+"""Run suites inside the virtual machine, from wherever a user could start one, and list everything that they leave."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MARK = "COTENANT_TEST"
 USER = "user"
 PLAIN = CGROUPS / "plain"
 HIDE = "mount -t tmpfs none /run/systemd"
-"""What makes this a host whose init is not systemd, for whoever is in that mount namespace."""
+"""A command that hides systemd as init from the processes of a mount namespace."""
 Start = Callable[[list[str], dict[str, str]], list[str]]
 """How a command line is started: wraps it, given the environment that it shall have."""
 
@@ -38,7 +38,7 @@ def in_service(*properties: str) -> Start:
 
 
 def _alone(line: list[str], before: str, place: Path = PLAIN, namespaces: str = "") -> list[str]:
-    """Alone in a cgroup of no service; `before` is what root does there before the line begins."""
+    """Alone in a cgroup of no service; `before` is a shell command that root runs there first."""
     inside = f"unshare --mount {namespaces} sh -c '{before} && exec \"$@\"' sh"
     return ["sh", "-c", f'echo 0 > {place}/cgroup.procs && exec {inside} "$@"', "sh", *line]
 
@@ -195,16 +195,16 @@ class Suite:
         return found
 
     def temporaries(self) -> list[str]:
-        """What is left of the run's own directories."""
+        """Return the files that are left in the run's own directories."""
         return [str(path) for part in ("tmp", "base/tmp") for path in (self.folder / part).glob("*")]
 
     def destroy(self) -> None:
-        """End by force what is left, so that the next row begins on a quiet machine."""
+        """Kill the processes that are left, so that the next row begins on a quiet machine."""
         until(lambda: not [os.kill(pid, signal.SIGKILL) for pid in self.processes()], 30)
 
 
 def cgroups() -> set[Path]:
     """Every cgroup there is, without the slices and services that systemd makes and keeps as it likes."""
-    # Not rglob: what vanishes on the way would be an error.
+    # Not rglob: a directory that vanishes on the way would be an error.
     found = (Path(top, name) for top, below, _ in os.walk(CGROUPS) for name in below)
     return {path for path in found if path.suffix not in (".slice", ".service")}

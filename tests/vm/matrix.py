@@ -1,4 +1,4 @@
-"""The rows of isolation on cgroup v2: where a suite is started, and what has to come of it. Root in the guest runs it.
+"""The rows of isolation on cgroup v2: where a suite is started, and its expected result. Root in the guest runs it.
 
     python3 matrix.py delegated|undelegated [NAMES...]
 
@@ -37,7 +37,7 @@ from guest import (
 )
 
 GONE_S = {"kvm": 2.0, "qemu": 5.0}
-"""Nothing may be left after 2 s; an emulated processor is 12 to 20 times slower. What it took is printed."""
+"""Nothing may be left after 2 s; an emulated processor is 12 to 20 times slower. The time taken is printed."""
 MOMENTS = {"kvm": 20, "qemu": 3}
 DELEGATED = in_service("Delegate=yes", "TasksMax=infinity")
 FEW_TASKS = in_service("Delegate=yes", "TasksMax=600")
@@ -51,7 +51,7 @@ class Row:
     name: str
     start: Start
     check: Check
-    """Of a row whose runner is killed: what holds just before that."""
+    """Checks the ended suite or, in a row whose runner is killed, the state just before that."""
     flags: tuple[str, ...] = ()
     words: dict[str, Any] = field(default_factory=dict)
     before: Callable[[], object] = lambda: None
@@ -61,13 +61,13 @@ class Row:
 
 
 def nothing_wrong(suite: Suite) -> Iterator[str]:
-    """What is asked of a launch that is ended: a sentence to the user, and no traceback."""
+    """Check that an ended launch shows the user no traceback."""
     if "Traceback" in suite.said:
         yield "it shows a traceback"
 
 
 def delegate_cpusets() -> None:
-    """What the remedy says, by the script that it names; then the user logs in again."""
+    """Run the script that the remedy names; then the user logs in again."""
     cgroup_setup("--install-drop-in")
     uid = pwd.getpwnam(USER).pw_uid
     subprocess.run(["systemctl", "restart", f"user@{uid}.service"], check=True)
@@ -75,7 +75,7 @@ def delegate_cpusets() -> None:
 
 
 def make_subtree() -> None:
-    """What the script does where systemd is not to be seen."""
+    """Run the script where systemd is hidden."""
     cgroup_setup("", before=f"{guest.HIDE} && ")
 
 
@@ -151,7 +151,7 @@ def main(argv: list[str]) -> int:
 
 
 def attempted(row: Row, suite: Suite) -> list[str]:
-    """Return every problem of a row; what a record or a note lacks is one as well."""
+    """Return every problem of a row; a field that a record or a note lacks is one as well."""
     problems: list[str] = []
     try:
         problems += attempt(row, suite)
@@ -161,7 +161,7 @@ def attempted(row: Row, suite: Suite) -> list[str]:
 
 
 def attempt(row: Row, suite: Suite) -> Iterator[str]:
-    """Run the suite; yield what is wrong with it, and with what it left."""
+    """Run the suite; yield the problems of it, and of the things that it left."""
     guest.make_plain()
     before = guest.cgroups()
     if row.end:
@@ -179,7 +179,7 @@ def attempt(row: Row, suite: Suite) -> Iterator[str]:
 
 
 def at_moments(row: Row, suite: Suite, before: set[Path]) -> Iterator[str]:
-    """End a launch by blocks at so many moments; yield what is wrong, with the seed that repeats it."""
+    """End a launch by blocks at so many moments; yield the problems, with the seed that repeats them."""
     seed, virtual = random.SystemRandom().getrandbits(32), virtualisation()
     chance, frozen, longest_s = random.Random(seed), 0, 0.0
     for number in range(int(os.environ.get("MOMENTS") or MOMENTS.get(virtual, 20))):

@@ -32,14 +32,14 @@ def frozen() -> list[str]:
 
 
 def words(end: str, chance: random.Random) -> dict[str, Any]:
-    """What its tenants are told: at a moment of its own one takes memory, where that is the end."""
+    """Return the tenants' flags: where memory is the end, one of them takes memory at a random moment."""
     if end != "memory":
         return {}
     return {"--deed": "hog", "--who": chance.randrange(2), "--after": chance.uniform(0, MOST_S)}
 
 
 def ended(suite: Suite, end: str, chance: random.Random, limit_s: float) -> Iterator[str]:
-    """Start the suite and end it once; yield what is wrong, and say in `suite.was_frozen` whether somebody was."""
+    """Start the suite and end it once; yield the problems, and say in `suite.was_frozen` whether somebody was."""
     after_s = chance.uniform(0.2, MOST_S)
     suite.flags = FLAGS
     if end == "timeout":

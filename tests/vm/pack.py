@@ -1,4 +1,4 @@
-"""Fill a folder with what the guest needs, which is offline: the runner, torch-free tenants, and their packages.
+"""Fill a folder for the guest, which is offline: the runner, torch-free tenants, and their packages.
 
 Run by the environment's own Python as `python pack.py FOLDER`. That has to be the version of the guest's, 3.11:
 compiled packages are copied as they are.
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GUEST_PYTHON = (3, 11)
 PARTS = ("common/cotenant", "tests/tenants", "tests/vm", "run.py", "cgroup_setup.sh")
 PACKAGES = ("msgspec", "rich", "numpy", "psutil")
-"""What the runner imports; torch is not among them."""
+"""The packages that the runner imports; torch is not among them."""
 UNNEEDED = re.compile(r"(^|/)(tests|__pycache__)/|^\.\.|\.(pyi|a|h)$")
 
 
@@ -57,5 +57,5 @@ if __name__ == "__main__":
     if sys.version_info[:2] != GUEST_PYTHON:
         sys.exit(f"pack.py: The guest runs Python 3.11, this is {sys.version.split()[0]}. Name such a VENV.")
     pack(Path(sys.argv[1]))
-    # An emulated processor takes minutes to compile what is a second's work here.
+    # An emulated processor takes minutes for a compilation of a second here.
     compileall.compile_dir(sys.argv[1], quiet=1, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)

@@ -1,4 +1,4 @@
-"""What is packed for the guest is enough: nobody there could fetch what is missing."""
+"""The package for the guest is complete: the guest is offline."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
     ./witness.py NOTES [--deed hog|bomb --who 0]
 
-Into NOTES/witness.<tenant>.json: its processors, its cgroup, and what that cgroup's files say. After GO the tenant
+Into NOTES/witness.<tenant>.json: its processors, its cgroup, and that cgroup's files. After GO the tenant
 `--who` does its deed: `hog` takes memory without end, `bomb` makes processes until the kernel refuses one.
 """
 
