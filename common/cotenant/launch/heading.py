@@ -1,4 +1,4 @@
-"""The lines above a run: devices, launches and what they compare, users and slices, the gravest findings."""
+"""The lines above a run: devices, launches and their comparisons, users and slices, the gravest findings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def heading(suite: PreparedSuite) -> list[str]:
 
 
 def tenancy(suite: PreparedSuite) -> str:
-    """Say how many users there are, of what slices, and who enforces them."""
+    """Say how many users there are, their slices, and the backend that enforces them."""
     plan, backend, asked = suite.plan, suite.backend, suite.options.isolation
     if backend.name == NoIsolation.name:
         return f"{many(len(plan.slices), 'user')} without slices, as everybody just starts (isolation none)"

@@ -35,7 +35,7 @@ class Launcher:
         self.suite, self.resources, self.interruption, self.observer = suite, resources, interruption, observer
 
     def measure(self, start: Start, limits: Limits, peers: Peers = NO_PEERS) -> LaunchResult:
-        """Launch a start's tenants; its meters also hold what happened around them, from the input on.
+        """Launch a start's tenants; its meters also cover the time around them, from the input on.
 
         Raises IsolationError.
         """
@@ -78,7 +78,7 @@ class Launcher:
             meters["slurm"] = given
         if cached is not None:
             meters["input"] = dataclasses.asdict(cached)
-        # Where each tenant has a /dev/shm of its own, what is new in the machine's is not theirs.
+        # Where each tenant has a /dev/shm of its own, new files in the machine's are not theirs.
         if not suite.isolation.own_shm and (new := new_shared_files(shared_before)):
             meters["shm_kept"] = new
         return dataclasses.replace(result, meters=meters, left_behind=left_behind, changes=changes)
@@ -94,5 +94,5 @@ class Launcher:
 
     def _counts(self) -> HostCounts:
         machine = self.suite.machine
-        # Siblings count what slows their core alike: the first of them stands for it.
+        # Siblings count the throttling of their core alike: the first of them stands for it.
         return host_counts({processor.core for processor in machine.processors}, machine.nvidia_places)

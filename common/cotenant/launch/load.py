@@ -172,7 +172,7 @@ class AuditRequests:
 
     @property
     def cost_ns(self) -> int:
-        """About what those have taken that were asked for."""
+        """The estimated time that the requested audits have taken."""
         return self.sent * STEPS_AN_AUDIT * self._each_ns
 
     def look(self, tenants: Collection[Tenant]) -> None:

@@ -19,7 +19,7 @@ from cotenant.results.build import tenant_part
 from cotenant.stats.tenants import Reading
 
 MESSAGE_LIMIT = 2000
-# What Python prints of an import at the top of a program, before that could send anything itself.
+# Python's message on a failed import at the top of a program, before that could send anything itself.
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'$")
 
 
@@ -41,7 +41,7 @@ class TenantResult:
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """The results of all tenants, in their order, and what they share; `gos` is each one's GO, by its number.
+    """The results of all tenants, in their order, and their common facts; `gos` is each one's GO, by its number.
 
     Of several nodes the tenant is that of node 0, and `nodes` are the others.
     `left_behind` names what could not be removed after the last of them; `changes` what was no longer as planned at

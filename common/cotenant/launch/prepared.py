@@ -1,4 +1,4 @@
-"""A suite before it runs: its options resolved against this machine, its launches, and what can be known of them."""
+"""A suite before it runs: its options resolved against this machine, its launches, and estimates of them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PreparedSuite:
         self._chosen.settle()
 
     def check_room(self) -> None:
-        """Raise CotenantError where records or temporary files have no room: what is lost then was measured in vain."""
+        """Raise CotenantError where records or temporary files have no room: a lost result was measured in vain."""
         for finding in self.before:
             if finding.rule in ("disk_full", "not_writable") and finding.severity == "error":
                 raise CotenantError(finding.sentence, finding.remedy)

@@ -33,7 +33,7 @@ class Recorder:
         self._started, self._conceal = datetime.now(UTC), by_new_key()
 
     def begin(self, tell: Callable[[str], None]) -> Sequence[Start]:
-        """Write what will run, and its start into the journal; return the launches to come, fewer after `--resume`.
+        """Write the plan, and the start into the journal; return the launches to come, fewer after `--resume`.
 
         Raises CotenantError.
         """

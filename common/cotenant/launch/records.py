@@ -80,7 +80,7 @@ def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult,
 
 
 def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a launch's meters is not another tenant's, by the places of those who met."""
+    """Return a launch's meters without those of tenants outside `members`, numbered by their places in it."""
     slots = {str(tenant): str(slot) for slot, tenant in enumerate(members)}
 
     def own(of: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _run_together(result: LaunchResult, place: int, other: int) -> bool:
 
 
 def _slice_changed(change: str) -> Finding:
-    """The whole launch was another than planned: what one tenant has too much, its neighbours may lack."""
+    """Return the error of a whole launch whose slices changed: one tenant's excess may be its neighbours' lack."""
     remedy = "Find what writes to cgroups there: root and the owner of a slice can, another user cannot."
     return error(f"The slices did not stay as planned: {change}.", remedy, rule="slice_changed")
 
@@ -271,7 +271,7 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
 
 
 def _part_of(part: dict[str, Any], own: Sequence[bool]) -> dict[str, Any]:
-    """Return what a tenant states, of its observations only what it has of its `own`."""
+    """Return a tenant's statement with only those of its observations that `own` marks."""
 
     def shorter(of: Mapping[str, Any], name: str) -> dict[str, Any]:
         rows = list_of(of.get(name))
@@ -344,7 +344,7 @@ def _place(
 
 
 def _duet_ratio(result: LaunchResult, statements: Sequence[Statement]) -> DuetRatio | None:
-    """Return what the duet of a launch has shown; None where it was none, or a block has impossible observations."""
+    """Return the ratio of a launch's duet; None where it was none, or a block has impossible observations."""
     if result.conducted is None:
         return None
     slices: dict[int, dict[Side, list[list[BlockSum]]]] = defaultdict(lambda: {"A": [], "B": []})

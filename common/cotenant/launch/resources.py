@@ -27,7 +27,7 @@ class Resources:
 
 
 def acquire(suite: PreparedSuite, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> Resources:
-    """Make them, and clear away what dead runs left; they are undone when `stack` closes. Raises CotenantError."""
+    """Make them, and clear leftovers of dead runs away; they are undone when `stack` closes. Raises CotenantError."""
     run, paths, backend = suite.options.run, suite.paths, suite.backend
     suite.check_room()
     output = Output(paths.output)

@@ -59,7 +59,7 @@ def duet_place(tenant: int, merged: int) -> DuetPlace:
 class TenantSpec:
     """A tenant's specification: its slice, command, and its own log, directory and socket.
 
-    `environment` is what it has on top of the caller's. Tenants of one `cell` do equal work, and measure as much. Those
+    `environment` is added to the caller's. Tenants of one `cell` do equal work, and measure as much. Those
     of a `duet` take turns.
     """
 
@@ -183,13 +183,13 @@ class Tenant:
         Raises NotIsolatedError.
         """
         if self.alive:
-            # What has become another user's is the slice's to kill.
+            # A process that has become another user's is left to the slice's kill.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.live.kill()
 
     def end(self) -> None:
-        """Read what its processes still hold, and kill them; what has flowed was read at the last DONE, if it came.
+        """Read the peaks of its processes, and kill them; running counters were read at the last DONE, if it came.
 
         Where some cannot be killed its neighbours' numbers are as good as any: `leave` raises once those are kept.
         """

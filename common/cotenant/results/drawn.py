@@ -204,9 +204,9 @@ def _numbers(value: Any, least: float) -> Numbers:
 
 
 def setting_of(machine: Fields) -> dict[str, str]:
-    """Return the versions that a record's `machine` knows, by what has them; what it does not know is not in it.
+    """Return the versions that a record's `machine` knows, by component; unknown ones are left out.
 
-    They are what may change under a launch: versions of software, of drivers, of the checkout.
+    These may change between launches: versions of software, of drivers, of the checkout.
     """
     software, git, torch = (mapping_of(machine.get(key)) for key in ("software", "git", "torch"))
     commit = git.get("commit")

@@ -113,8 +113,8 @@ def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataF
 def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     """Return the rows without copies of a launch under another repetition's number, and a sentence on each such launch.
 
-    No two launches of a host begin at the same microsecond: equal numbers would look like many that agree. Only what
-    has a rate can be such a copy: a failure is never left out.
+    No two launches of a host begin at the same microsecond: equal numbers would look like many that agree. Only a row
+    with a rate can be such a copy: a failure is never left out.
     """
     has_rate = pl.col("ours") & (pl.col("start_time") != "") & pl.col("rate_items_s").is_not_null()
     # A look at two columns, which finds nothing as a rule: all of the moment's take ten times as long.

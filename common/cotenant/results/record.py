@@ -424,7 +424,7 @@ def known_outcome(outcome: str, message: str) -> tuple[Outcome, str]:
 
 
 def plain(record: Record) -> dict[str, Any]:
-    """Return the record as it is written: flat arguments first, and only what JSON can hold.
+    """Return the record as it is written: flat arguments first, and only values that JSON can hold.
 
     Where an argument has the name of a field, the field's observed value stands there. A number that is not finite
     becomes null; what no UTF-8 can hold, as undecodable bytes of a file's name, becomes an escape.
@@ -449,7 +449,7 @@ def restored(content: bytes) -> Record:
 
 
 def portable(value: Any) -> Any:
-    """Return what JSON and UTF-8 can hold of plain values: null for a number that is not finite, escapes in texts."""
+    """Return plain values as JSON and UTF-8 can hold them: null for a number that is not finite, escapes in texts."""
     if isinstance(value, dict):
         return {portable(key): portable(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

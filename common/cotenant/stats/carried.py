@@ -9,7 +9,7 @@ from typing import Literal
 from cotenant.stats.capacity import CrowdEstimate, Requirement, Standing
 
 NOISE, NOBODY = "noise", "nobody"
-"""Why there is no answer: noise leaves it open, or not even one user has what it has to have."""
+"""Why there is no answer: noise leaves it open, or not even one user meets its requirement."""
 
 
 @dataclass(frozen=True, slots=True)

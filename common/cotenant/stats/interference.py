@@ -61,7 +61,7 @@ def interval_of_quotient(
 
     Distances from the estimates add as squares, on logarithms, each end's from those that move the quotient there
     (Zou and Donner, Statistics in Medicine 27, 2008: MOVER). Ends need not lie evenly around their estimate. Raises
-    ValueError for what is not positive.
+    ValueError for a number that is not positive.
     """
     numbers = (over, *over_ends, under, *under_ends)
     if not all(0 < value < math.inf for value in numbers):
@@ -92,7 +92,7 @@ def efficiency(devices: int, rates: Sequence[float], alone: Sequence[float]) -> 
 
 
 def mean_kept(values: Sequence[float], logs: Sequence[Mapping[int, float]]) -> Kept | None:
-    """Return the geometric mean over jobs of what each keeps; None of no job.
+    """Return the geometric mean over jobs of the share that each keeps; None without jobs.
 
     `logs` are the logarithms of each one's launches. Launches of one uid share the state of the machine: of three uids
     and more that every job has the t interval (Student, 1908) is that over their means, which says what this suite
@@ -108,7 +108,7 @@ def mean_kept(values: Sequence[float], logs: Sequence[Mapping[int, float]]) -> K
 
 @dataclass(frozen=True, slots=True)
 class MixMeasures:
-    """Measures of a mix, of each tenant's `progress`, which is what it keeps.
+    """Measures of a mix, of each tenant's `progress`, the share of its rate that it keeps.
 
     `stp` is system throughput, the sum of progress: of the `slices` that all have together, how many whole ones the
     shared ones are worth. `antt` is the mean slowdown, `worst_slowdown` that of the tenant `worst`. `fairness` is the

@@ -1,7 +1,7 @@
 """Estimates the share of its rate that a tenant keeps beside others, by its blocks beside them and alone.
 
-Comparing what takes turns within one run is what Bulej et al. (Duet benchmarking, ICPE 2020) and Abedi and Brecht
-(Randomized multiple interleaved trials, ICPE 2017) do: what both have in common, drift and place in memory, drops out.
+Such turns within one run are compared by Bulej et al. (Duet benchmarking, ICPE 2020) and by Abedi and Brecht
+(Randomized multiple interleaved trials, ICPE 2017): drift and place in memory, which both sides share, drop out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEAST_FOR_LAG = 8
 
 @dataclass(frozen=True, slots=True)
 class BlockSum:
-    """The kept observations of one block of a tenant, the `index`-th of a launch: what they counted, and the seconds
+    """The kept observations of one block of a tenant, the `index`-th of a launch: their counts, and the seconds
     they took."""
 
     index: int
@@ -85,7 +85,7 @@ class Kept:
     n: int
     """How many it goes over."""
     over: Over = "rounds"
-    """Over what: rounds of blocks or observations of one launch, beside which another may differ; launches; jobs."""
+    """Its unit: rounds of blocks or observations of one launch, beside which another may differ; launches; jobs."""
 
     @property
     def within(self) -> bool:

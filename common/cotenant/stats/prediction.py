@@ -66,15 +66,15 @@ class Sensed:
 
 
 def kept_beside(of: Sensed, victim: str, neighbour: str) -> float:
-    """Return what a victim keeps by its curve: what it loses beside our neighbour at full level, times what that one
-    loses beside the other job (Bubble-Up, Mars and others, MICRO 2011). Raises KeyError for a job without traits."""
+    """Return the share that a victim keeps by its curve: 1 - its loss beside our neighbour at full level x the
+    loss of our neighbour beside the other job (Bubble-Up: Mars et al., MICRO 2011). Raises KeyError without traits."""
     lost, pressed = (min(1.0, max(0.0, 1 - share)) for share in (of.jobs[victim].keeps, of.jobs[neighbour].leaves))
     return 1 - lost * pressed
 
 
 def by_curves(resources: Sequence[Sensed], jobs: Sequence[str]) -> Numbers | None:
     """Return the shares that jobs are expected to keep by their curves alone: of each resource on which one loses they
-    keep what `kept_beside` says. None where there is no such resource, or one was not measured of a job."""
+    keep the share of `kept_beside`. None where there is no such resource, or one was not measured of a job."""
     seen = [of for of in resources if of.known]
     if not seen or any(job not in of.jobs for of in seen for job in jobs):
         return None
@@ -85,8 +85,8 @@ def by_curves(resources: Sequence[Sensed], jobs: Sequence[str]) -> Numbers | Non
 def predict(kept: Numbers, expected: Numbers | None = None) -> tuple[Numbers, Fit] | None:
     """Return the predicted shares of all jobs in pairs (J, J), from those that are measured, and how far that errs.
 
-    Of a measured pair it is the model of the other launches; both directions of a launch belong together. `expected` is
-    what curves say. None where fewer than LEAST_LAUNCHES were launched.
+    Of a measured pair it is the model of the other launches; both directions of a launch belong together. `expected`:
+    the shares by curves. None where fewer than LEAST_LAUNCHES were launched.
     """
     known = ~np.isnan(kept)
     numbers = np.arange(len(kept))

@@ -43,7 +43,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """Points by rising level, all above 0: a neighbour at rest is what they are relative to."""
+    """Points by rising level, all above 0: they are relative to a neighbour at rest."""
 
     points: tuple[Point, ...]
 
@@ -54,8 +54,8 @@ class Curve:
 
     @property
     def unreached(self) -> tuple[int, ...]:
-        """The levels at which the neighbour got less than REACHED of what its lowest one promises in proportion: the
-        resource gave no more, and what is kept there is not that of a higher pressure."""
+        """The levels at which the neighbour got less than REACHED of the rate in proportion to its lowest one: the
+        resource gave no more, and the share kept there is not that of a higher pressure."""
         least = REACHED * self.points[0].achieved / self.points[0].level
         return tuple(point.level for point in self.points if point.achieved < least * point.level)
 
