@@ -77,7 +77,7 @@ WRONG = {
         ("", "memory.oom.group", "0", "memory.oom.group 1, but {} holds 0"),
     ],
 }
-"""By backend: controller, file, its text, and the end of the sentence about it."""
+"""For each backend: controller, file, its text, and the end of the sentence about it."""
 
 
 def test_another_answer_than_planned(either: FaultyFiles) -> None:

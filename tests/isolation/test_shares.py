@@ -17,7 +17,7 @@ from cotenant.isolation import slices
 from cotenant.isolation.slices import KEPT_BACK, PIDS_MAX, pids_share
 
 LEVELS = st.lists(st.tuples(st.none() | st.integers(0, 100_000), st.integers(0, 50_000)), min_size=1, max_size=4)
-"""Of each cgroup from ours upwards: its limit, and how many processes it has."""
+"""For each cgroup from ours upwards: its limit, and the number of its processes."""
 
 
 COUNTS = """
@@ -37,7 +37,7 @@ done.set()
 
 @pytest.fixture(autouse=True, scope="module")
 def no_limit_of_the_user() -> Iterator[None]:
-    """Who runs these tests may be under one."""
+    """The user who runs these tests may have such a limit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "user_room", lambda: None)
         yield

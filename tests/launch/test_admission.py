@@ -1,4 +1,4 @@
-"""Who may speak as a tenant: strangers are closed without a word, and cost nobody but themselves."""
+"""Admission of tenants: connections of strangers are closed without a word, and harm nobody else."""
 
 import contextlib
 import json

@@ -49,7 +49,7 @@ def test_a_process_is_read_with_all_its_threads_and_counts_on_when_it_has_ended(
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["v1", "loose"])
 def test_tenants_that_never_load_each_other_are_invalid(place: str, request: pytest.FixtureRequest) -> None:
-    """By their reports their overlap is 1; honest ones that end early, or wait for their input, are not accused."""
+    """Their reported overlap is 1; honest ones that end early, or wait for their input, are not accused."""
     suites: Suites = request.getfixturevalue(place)
     # Over a second beside others also where a processor is fast: of less than half a second nothing is said.
     amount = ("--repeat", 12, "--number", 60)

@@ -1,4 +1,4 @@
-"""Whose directories a start sweeps, where several hosts share a base, and the fate of tenants' files there."""
+"""Sweeps of directories at a start, where several hosts share a base, and the fate of tenants' files there."""
 
 from __future__ import annotations
 

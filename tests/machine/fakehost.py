@@ -55,7 +55,7 @@ class Board:
     name: str = "NVIDIA H200"
     memory: int | None = 141 << 30
     reserved: int = 0
-    """Of the memory."""
+    """The reserved part of the memory, in bytes."""
     parts: tuple[Board, ...] = ()
     mig: bool = False
     lost: bool = False
@@ -74,7 +74,7 @@ class Board:
     served: tuple[tuple[int, int | None], ...] = ()
     """The same of clients of MPS."""
     slowed_ns: tuple[int, int] | None = (0, 0)
-    """By the power limit, by heat."""
+    """Nanoseconds slowed by the power limit, by heat."""
 
 
 def unsupported(*asked: object) -> Any:

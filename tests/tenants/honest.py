@@ -61,7 +61,7 @@ class Plain(Benchmark):
 
 
 class RateFallsToZero(Plain):
-    """By the end of the first observations the learning rate is 0, and stays there."""
+    """The learning rate reaches 0 by the end of the first observations, and stays there."""
 
     falls = 30
 

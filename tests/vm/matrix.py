@@ -57,7 +57,7 @@ class Row:
     before: Callable[[], object] = lambda: None
     kill: bool = False
     end: str = ""
-    """By which a launch by blocks is ended, at random moments, of a row that says it."""
+    """The way in which a launch by blocks is ended, at random moments, in a row that names one."""
 
 
 def nothing_wrong(suite: Suite) -> Iterator[str]:

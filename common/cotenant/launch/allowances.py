@@ -25,7 +25,7 @@ are planned as so many times shorter, two of them to a block."""
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The amount that a tenant measures: at `least` as much as among equals, at `most` what its GO carries."""
+    """The amount that a tenant measures: at `least` as much as among equals, at `most` the amount of its GO."""
 
     least: Amount
     most: Amount

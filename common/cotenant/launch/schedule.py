@@ -72,7 +72,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an observation lies: in which block, and of what kind that is; nowhere across a border."""
+    """The place of an observation: its block and the block's kind; none across a border."""
 
     block: int | None
     kind: Kind | Literal[""]

@@ -89,7 +89,7 @@ class Options:
     crowd: Crowd | None = None
     """The searcher that chooses, in each launch, how many of its users are beside each other."""
     neighbours: tuple[Job, ...] = ()
-    """Jobs of ours that stand in mixes only: what a person gives to benchmarks is not for them."""
+    """Jobs of ours that stand in mixes only: a user's arguments for benchmarks are not for them."""
     memory_class: str | None = None
     image: Image | None = None
     cache: CachePolicy = "none"
@@ -123,7 +123,7 @@ class Options:
 class Program:
     """A tenant's program: a cell, its command, and its size from the table of batch sizes, where it leaves it to that.
 
-    `variables` are what the cell's texts may name, by tenant.
+    `variables` are the variables that the cell's texts may name, by tenant.
     """
 
     cell: JobCell
@@ -266,7 +266,7 @@ class Resolver:
 
     def starts(self) -> tuple[Start, ...]:
         """Return every cell that fits of the chosen jobs and every mix, in the file's order, each followed by its
-        baselines: what a cell has alone in a slice is measured once, also where a job and several mixes need it."""
+        baselines: a cell alone in a slice is measured once, also where a job and several mixes need it."""
         together = chain(
             (
                 self._of_equals(cell)

@@ -1,7 +1,7 @@
 """THE table: every column of a record's row, declared once.
 
 From a declaration follow how records and exports are read and checked, what an export writes, what has to be equal
-where rates are compared, and the page docs/records.md. A row is what reports compute with: raw observations, samples of
+where rates are compared, and the page docs/records.md. Reports compute with rows: raw observations, samples of
 meters and sentences of findings stand in the records only.
 """
 

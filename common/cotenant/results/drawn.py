@@ -159,7 +159,7 @@ def _own_devices(meters: Fields, vcd: str) -> list[Fields]:
 
 
 def own_power_w(fields: Fields, vcd: str) -> float | None:
-    """Return the mean power of all devices that the record trained on, by what their energy counters went up.
+    """Return the mean power of all devices that the record trained on, by the increase of their energy counters.
 
     None where one of them has counted none, or for too short a time, and of a record of the processor.
     """

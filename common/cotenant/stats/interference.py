@@ -1,7 +1,7 @@
 """Shares of rates over launches: left by neighbours, of a mix, of many devices, of a suite against targets.
 
-Measures of a mix are those of Eyerman and Eeckhout (IEEE Micro 28(3), 2008, 42-53), of normalised progress: what each
-tenant keeps. Rates of different jobs are in different units, and have neither a sum nor a fairness.
+Measures of a mix are those of Eyerman and Eeckhout (IEEE Micro 28(3), 2008, 42-53), of normalised progress: the share
+that each tenant keeps. Rates of different jobs are in different units, and have neither a sum nor a fairness.
 """
 
 from __future__ import annotations
