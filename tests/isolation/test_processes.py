@@ -118,7 +118,7 @@ def test_sweep_ends_dead_runs_only_and_leaves_other_words_alone(
 def test_reapers_of_dead_runs_are_waited_for_but_not_for_ever(
     run: str, dead_run: RunName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise two would clear at once."""
+    """Otherwise their clearing beyond a sweep would be lost, and two would clear at once."""
     of_the_dead = {**os.environ, REAPER_VARIABLE: str(dead_run)}
     with (
         subprocess.Popen(["sleep", "0.3"], env=of_the_dead) as at_work,

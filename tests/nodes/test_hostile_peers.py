@@ -1,4 +1,4 @@
-"""Peers that are none of ours: they hold us no longer than a limit, and their messages end as named reasons."""
+"""Peers that are none of ours: they hold us no longer than a limit, and their messages lead to an end with a reason."""
 
 import itertools
 import json
