@@ -13,6 +13,7 @@ from promises import Promise
 from rich.console import Console
 from rich.table import Table
 
+from cotenant.files import Directory
 from cotenant.isolation.backend import Backend
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.plan import plan
@@ -33,6 +34,7 @@ class Slices:
         self._backend = backend
         self._slice = plan(discover(), 1).slices[0]
         self._spec = TenantSpec(self._slice, COMMAND, {}, directory / "log", directory / "tmp", directory / "socket")
+        self._logs = Directory(directory)
 
     def cgroup_work(self) -> int:
         """Create, verify, count, kill and remove one slice; return the nanoseconds."""
@@ -49,7 +51,7 @@ class Slices:
         live = self._backend.create(self._slice)
         read_back = live.verify()
         start_ns = perf_counter_ns()
-        tenant = start_tenant(self._spec, live, read_back)
+        tenant = start_tenant(self._spec, live, read_back, self._logs)
         tenant.channel.setblocking(True)
         assert tenant.channel.recv(4096) == b"in\n"
         tenant.channel.send(b"1")
