@@ -35,7 +35,6 @@ def visible(value: str) -> dict[str, str]:
 
 FAST = {
     "by-uuid": Case((uuid(5), uuid(2)), "exclusive", visible(f"{uuid(5)},{uuid(2)}"), asks=False),
-    "instances": Case((MIG.format(0), MIG.format(1)), "mig", {"NULL_NVML_MIG": "2"}),
     "in-turns": Case((uuid(6),) * 2, "time", visible(uuid(6))),
 }
 SLOW = {
@@ -44,6 +43,7 @@ SLOW = {
     "four-on-each-of-two": Case((uuid(0), uuid(7)) * 4, "time", visible("0,7")),
     "four-in-turns": Case((uuid(0),) * 4, "time"),
     "eight-in-turns": Case((uuid(0),) * 8, "time"),
+    "instances": Case((MIG.format(0), MIG.format(1)), "mig", {"NULL_NVML_MIG": "2"}),
     "all-instances": Case(tuple(map(MIG.format, range(7))), "mig", {"NULL_NVML_MIG": "7"}),
     "one-of-the-instances": Case(
         (MIG.format(4),), "mig", {"NULL_NVML_MIG": "7", "CUDA_VISIBLE_DEVICES": MIG.format(4)}, asks=False
