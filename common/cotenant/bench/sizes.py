@@ -94,7 +94,7 @@ class ObservedSizes:
 
 
 def smaller(before: Sequence[float], after: Sequence[float], unit: str) -> list[str]:
-    """Return the difference of batches that all hold less than those of the warm-up, as none of one set does."""
+    """Return a difference where every batch holds less than each of the warm-up: sizes of one data set overlap."""
     if len(after) < FEW or not before or min(before) <= 0 or not falls_short(before, after, SMALLER):
         return []
     return [f"batches of {fmean(after):.4g} {unit} for an item, not {fmean(before):.4g}"]

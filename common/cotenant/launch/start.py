@@ -327,10 +327,15 @@ class Resolver:
         if len(mix.labels) > self.tenants and not mix.pairs:
             there = many(self.tenants, "user")
             return f"it is of {len(mix.labels)} users and there are {there}: --users {len(mix.labels)}."
-        if why := why_unpressed(mix.labels, self._devices, is_in_memory(self._options.paths.temporary)):
+        if why := why_unpressed(mix.labels, self._devices, self._in_memory):
             return why
         too_large = [label for label in mix.labels if self._sizing.is_too_large(self._cells[label])]
         return f"the table of batch sizes has none of {listed(dict.fromkeys(too_large))} here." if too_large else ""
+
+    @functools.cached_property
+    def _in_memory(self) -> bool:
+        """Whether temporary files lie in memory: asked once, since every mix of many needs it."""
+        return is_in_memory(self._options.paths.temporary)
 
     @functools.cached_property
     def _devices(self) -> list[set[tuple[str, int]]]:
