@@ -9,10 +9,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, stdev
 
-from cotenant.stats.kept import LEAST_ROUNDS, BlockSum, ends_around, over_rounds, repeats_needed, t_975
+from cotenant.stats.correlation import lag_correlation, variance_inflation
+from cotenant.stats.kept import LEAST_FOR_LAG, LEAST_ROUNDS, BlockSum, ends_around, over_rounds, repeats_needed, t_975
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
+
+TRIMMED = 0.2
+"""The part of the rounds that is left out at each end."""
 
 MOST_S = 3600.0
 """A difference that needs longer is smaller than the difference of two launches."""
@@ -23,7 +27,7 @@ class DuetRatio:
     """The rate of B over that of A, over the rounds of one launch."""
 
     value: float
-    """Geometric mean over the rounds, of each over the slices."""
+    """Trimmed geometric mean over the rounds, of each over the slices."""
     interval: tuple[float, float] | None
     """95 % t interval over the rounds of this launch; null below three."""
     rounds: int
@@ -44,18 +48,41 @@ def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRa
     """Return B over A; None where no round has blocks of both.
 
     `rounds` names the round of each block by its index, and `round_s` is the length of one. Of each round and slice the
-    logarithm of B's items / time over A's; of these the mean over the slices, over the rounds their mean and t interval
-    (`over_rounds`).
+    logarithm of B's items / time over A's; of these the mean over the slices, over the rounds their trimmed mean and
+    its t interval (`trimmed_over_rounds`).
     """
     logs = list(_logs(slices, rounds))
     if not logs:
         return None
-    center, half = over_rounds(logs)
+    center, half = trimmed_over_rounds(logs)
     if half is None:
         return DuetRatio(math.exp(center), None, len(logs), Verdict.UNCLEAR)
     verdict = verdict_of(center - half, center + half, LEAST_MARGIN)
     settled_s = _settled_s(center, half, len(logs), round_s) if verdict is Verdict.UNCLEAR else None
     return DuetRatio(math.exp(center), ends_around(center, half), len(logs), verdict, settled_s)
+
+
+def trimmed_over_rounds(values: Sequence[float]) -> tuple[float, float | None]:
+    """Return the mean of the values without a fifth of them at each end, and half the width of its t interval (Tukey
+    and McLaughlin, Sankhya A 25, 1963).
+
+    A neighbour that comes or goes within a round moves it in one direction as often as in the other, and far. Where the
+    mean of all rounds lies outside this interval, one side alone has rare and long pauses, which count: then it is that
+    mean, and its interval (`over_rounds`).
+    """
+    mean, half_of_all = over_rounds(values)
+    cut = int(TRIMMED * len(values))
+    if half_of_all is None or not cut:
+        return mean, half_of_all
+    ordered = sorted(values)
+    low, high = ordered[cut], ordered[-cut - 1]
+    center = fmean(ordered[cut:-cut])
+    kept = len(values) - 2 * cut
+    error = stdev(min(max(value, low), high) for value in values) * math.sqrt(len(values)) / kept
+    if len(values) >= LEAST_FOR_LAG:
+        error *= math.sqrt(variance_inflation(lag_correlation(values)))
+    half = t_975(kept - 1) * error
+    return (center, half) if abs(mean - center) <= half else (mean, half_of_all)
 
 
 def together(tenants: Sequence[Sequence[BlockSum]]) -> Sequence[BlockSum]:
