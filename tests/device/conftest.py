@@ -68,7 +68,7 @@ def null(null_device: Path, tmp_path_factory: pytest.TempPathFactory) -> Host:
 
 @pytest.fixture(scope="session")
 def real(pytestconfig: pytest.Config) -> Iterator[Host]:
-    """This machine with its first device; records go into the folder of JUnit's report, and nothing else may stay."""
+    """This machine with its first device. Records go to the folder of JUnit's report; cgroups and daemons must end."""
     devices = accelerators(Path("/"), os.environ)
     if not devices:
         pytest.skip("There is no device here that may be used.")

@@ -103,7 +103,7 @@ def rows_of(host: Host, name: str) -> Rows:
 
 
 def shared(host: Host, name: str, mode: str, users: int, **variables: str) -> SharePoint:
-    """Launch so many users of a device, and each alone; return the report's row on the shares that they keep."""
+    """Launch `users` users of one device, and each alone; return the report's point on the shares that they keep."""
     flags = ("--users", users, "--share", mode, "--baseline", "quick")
     _, records = launched(host, name, [product()], *flags, **variables)
     assert [record["share"]["seen"] for record in records if not record.get("baseline")] == [mode] * users

@@ -44,7 +44,7 @@ def launched(host: Host, mode: str, users: int, job: Record) -> list[Record]:
 
 
 def vae(host: Host, mode: str, users: int) -> list[Record]:
-    """Launch so many users of a small network; assert that all completed, in the mode that was asked for."""
+    """Launch `users` users of a small network; assert that all completed, in the mode that was asked for."""
     records = launched(host, mode, users, entry("vae", VAE, host.amount | {"--batch-size": 128}))
     assert (len(records), host.wrong(records)) == (users, [])
     assert {record["share"]["seen"] for record in records} == {mode}

@@ -31,7 +31,7 @@ UNRELATED = 3
 
 
 def known_faults() -> list[dict[str, Any]]:
-    """Return the faults, each with its id and its room: the one that it names, or else the one its id begins with."""
+    """Return the faults with their ids and rooms: a fault names its room, or its id begins with it."""
     faults = tomllib.loads(FAULTS.read_text())
     return [{"id": name, "room": name.rpartition("-")[0]} | fault for name, fault in faults.items()]
 

@@ -16,7 +16,7 @@ ROUND_S = 1.5
 
 
 def simulated(chance: np.random.Generator, slower: float, rounds: int = 40, slices: int = 2) -> DuetRatio:
-    """Return the ratio of a duet whose B is so much slower, on a host with every disturbance seen on real ones.
+    """Return the ratio of a duet in which B is `slower` by a share, with every disturbance that was seen on real hosts.
 
     A neighbour takes up to a third for seconds, and leaves again; clocks drift; bursts double the time of a block now
     and then; and blocks differ by 5 %, half of whose variance is common to both slices.

@@ -36,7 +36,7 @@ def test_equals_are_equal_and_without_noise_every_difference_counts() -> None:
     assert differences_of([0.5, 0.5 + 1e-9], 0.0, 4).p == 0
     assert not differences_of([0.5, 0.51], 0.0, 4).notable, "a difference of 1 % matters to nobody"
     assert differences_of([0.5, 0.53], 0.001, 4).notable
-    # Shrinking makes means equal whose spread noise explains.
+    # If noise explains the spread of the means, shrinking makes them equal.
     assert differences_of([0.0, 0.01], 0.1, 4).range == 1
 
 

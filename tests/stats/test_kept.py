@@ -125,7 +125,7 @@ class Machine:
     tenants: int = 2
 
     def check(self, launches: int) -> tuple[float, float]:
-        """Return the coverage of the interval and the bias of the value's logarithm, over so many launches."""
+        """Return the coverage of the interval and the bias of the value's logarithm, over `launches` launches."""
         chance = np.random.default_rng(self.rounds)
         made = [self.launch(chance) for _ in range(launches)]
         known = [(one.value, one.interval) for one in made if one is not None and one.interval is not None]

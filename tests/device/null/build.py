@@ -93,7 +93,7 @@ def _build(work: Path, asking: list[Path]) -> None:
 
 
 def _linked(library: Path, sources: list[Path]) -> None:
-    """Compile these sources and link them into a library, whose file name is its soname too."""
+    """Compile these sources and link them into a library with its file name as its soname."""
     folders = [*PACKAGES.glob("nvidia/*/include"), PACKAGES / "triton/backends/nvidia/include"]
     words = [*compiler(), *FLAGS, *WITHOUT_NVCC, *(f"-I{folder}" for folder in folders), "-shared"]
     done = subprocess.run(

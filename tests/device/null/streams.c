@@ -57,7 +57,7 @@ void stream_put(Stream *stream, const Work *work) {
     }
 }
 
-// Notes that the host waits for the first `issued` works of a stream; returns whether it had not waited for all of them.
+// Notes that the host waits for the first `issued` works of a stream; returns whether it had not waited for them all.
 static int waits_anew(Stream *stream, uint64_t issued) {
     int anew = issued > stream->waited;
     if (anew) stream->waited = issued;
