@@ -1,4 +1,4 @@
-"""What tests on a device share: this machine's, a pretended one, and a process on that from which jobs are forked."""
+"""Fixtures of the tests on a device: a real one, the null device, and a process on the latter that forks jobs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from device.null.build import NoCompilerError, NotBuiltError, built, variables
 from device.zygote import Zygote
 
 EACH_S, ALL_S = 120, 570
-"""With `-m gpu` a test is ended after the one; none begins after the other."""
+"""With `-m gpu` a test is ended after EACH_S, and no test begins after ALL_S."""
 _BEGAN_S = time.monotonic()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests of a real device, before any are chosen."""
+    """Mark the tests that need a real device, before pytest selects tests by their marks."""
     for item in items:
         if "real" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.gpu)
@@ -42,7 +42,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def null_device() -> Path:
-    """The folder of the null device's libraries."""
+    """Folder of the null device's libraries, which are built here unless they are in the cache."""
     try:
         return built()
     except NotBuiltError as reason:
@@ -60,7 +60,7 @@ def zygote(null_device: Path) -> Iterator[Zygote]:
 
 @pytest.fixture(scope="session")
 def null(null_device: Path, tmp_path_factory: pytest.TempPathFactory) -> Host:
-    """A machine with a null device."""
+    """This machine with the null device in place of a real one."""
     if os.geteuid():
         pytest.skip("Only root can pretend that there is a driver, in a mount namespace.")
     return Host(tmp_path_factory.mktemp("device"), True, DRIVERS_SIGN, variables(null_device, os.environ))
@@ -68,7 +68,7 @@ def null(null_device: Path, tmp_path_factory: pytest.TempPathFactory) -> Host:
 
 @pytest.fixture(scope="session")
 def real(pytestconfig: pytest.Config) -> Iterator[Host]:
-    """This machine with the first of its devices; records go where JUnit's report goes, and nothing else is left."""
+    """This machine with its first device. Records go to the folder of JUnit's report; cgroups and daemons must end."""
     devices = accelerators(Path("/"), os.environ)
     if not devices:
         pytest.skip("There is no device here that may be used.")
@@ -89,13 +89,13 @@ def real(pytestconfig: pytest.Config) -> Iterator[Host]:
     ]
 )
 def host(request: pytest.FixtureRequest) -> Host:
-    """Each machine with a device."""
+    """Each of the two machines in turn, `null` and `real`."""
     found: Host = request.getfixturevalue(str(request.param))
     return found
 
 
 def _ours() -> dict[str, list[str]]:
-    """Return what suites leave when they fail to clear up: cgroups, daemons of MPS, files in shared memory."""
+    """Return the cgroups, daemons of MPS and files in shared memory that a suite leaves if it fails to clear up."""
     names = (read_text(Path(f"/proc/{pid}/comm")) for pid in numbered(Path("/proc")))
     return {
         "cgroups": sorted(map(str, Path("/sys/fs/cgroup").glob(f"**/{BASE}*"))),

@@ -1,4 +1,4 @@
-"""A machine with a device, this one or one that is pretended: programs and suites on it, and what they leave."""
+"""A machine with a real device or the null device: runs programs and suites there, and reads their records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BASE = "cotenant-test-device"
-"""The name of the cgroups that suites make here."""
+"""Name that the cgroups of these tests' suites begin with."""
 DRIVER = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release"
 DRIVERS_SIGN = (
     *("unshare", "--mount", "--propagation", "private", "sh", "-c"),
@@ -25,19 +25,19 @@ DRIVERS_SIGN = (
     echo '{DRIVER}' >/proc/driver/nvidia/version && exec "$@\"""",
     "sh",
 )
-"""Stands before a command that is to see NVIDIA's driver in /proc, in a mount namespace of its own."""
+"""Beginning of a command line that is to see NVIDIA's driver in /proc: the command runs in its own mount namespace."""
 USAGE = 2
 QUICK = ("--baseline", "none", "--settle", "0", "--at-least", "0")
 PLENTY = {"--number": 1_000_000, "--repeat": 12, "--skip": 4}
-"""As many as a budget allows; eight kept observations are enough for an interval."""
+"""More batches in an observation than a budget allows; eight kept observations are enough for an interval."""
 FEW = PLENTY | {"--number": 10}
-"""On a null device: as many steps as it takes, however slow they are, for the one at which something happens."""
+"""Amount on the null device, without a budget: 120 steps, so that a deed at step 51 happens however slow steps are."""
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Host:
-    """`before` stands before each command line, `variables` in its environment; records and logs go below `results`."""
+    """Commands begin with `before` and have `variables` in their environment; records and logs go below `results`."""
 
     results: Path
     null: bool
@@ -45,7 +45,7 @@ class Host:
     variables: dict[str, str] = field(default_factory=dict)
 
     def asked(self, program: str, *words: object) -> Any:
-        """Return what a file of programs/ prints in its last line, which is JSON."""
+        """Return the value of the last line, which is JSON, that a file of programs/ prints."""
         line = [*self.before, sys.executable, str(HERE / "programs" / f"{program}.py"), *map(str, words)]
         done = subprocess.run(line, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, f"{program} ended with {done.returncode}: {done.stderr[-2000:]}"
@@ -54,9 +54,10 @@ class Host:
     def suite(
         self, name: str, jobs: str | Sequence[Record], *flags: object, limit_s: float = 100.0, **variables: str
     ) -> list[Record]:
-        """Run these jobs, or one of a job file of ours with its name, and return the records by job and tenant.
+        """Run these jobs, or a job file that is named, and return the records sorted by job and tenant.
 
-        What the runner refuses on a real device is skipped with its words; what is left at the limit its reaper ends.
+        The test is skipped where the runner refuses the suite on a real device. After `limit_s` the runner is killed,
+        and its reaper ends the tenants that are left.
         """
         folder = self.results / name
         shutil.rmtree(folder, ignore_errors=True)
@@ -65,7 +66,7 @@ class Host:
             jobs, own = str(self.results / f"{name}.jobs.json"), jobs
             Path(jobs).write_text(json.dumps(own))
         line = [*self.before, sys.executable, str(ROOT / "run.py"), "--cgroup-base", BASE, "--outdir", str(folder)]
-        # Its processes share the memory and the time of pretended devices.
+        # The suite's processes share the memory and the time of the null devices.
         shared = {"COTENANT_LOCK": str(self.results / "lock"), "NULL_DEVICE_SHARED": str(folder / "devices")}
         with (folder / "printed.txt").open("w") as printed:
             status = subprocess.run(
@@ -89,37 +90,40 @@ class Host:
         return (self.results / name / "printed.txt").read_text().strip().splitlines()
 
     def wrong(self, records: Sequence[Record]) -> list[str]:
-        """Return a sentence on each that did not complete, or is INVALID by more than kernels that compute nothing."""
+        """Return a sentence on each record that did not complete, and on a real device each error among its findings.
+
+        Errors are not counted on the null device, whose kernels compute nothing.
+        """
         lost = [f"{r['name']} {r['outcome']}: {r['message']}" for r in records if r["outcome"] != "completed"]
         errors = [f["sentence"] for r in records for f in r["findings"] if f["severity"] == "error"]
         return lost if self.null else lost + errors
 
     @property
     def amount(self) -> dict[str, int]:
-        """How much a job measures."""
+        """Flags of the amount that a job measures."""
         return FEW if self.null else PLENTY
 
     @property
     def budget(self) -> tuple[str, ...]:
-        """The flag for it."""
+        """Flags of the budget that ends a job on a real device."""
         return () if self.null else ("--budget", "2s")
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables of all that runs on it."""
+        """Environment of every program that runs on this machine."""
         path = os.pathsep.join(filter(None, [str(ROOT / "common"), os.environ.get("PYTHONPATH")]))
         return os.environ | {"PYTHONPATH": path, "BASE": str(self.results / "base")} | self.variables
 
 
 def entry(name: str, script: Path | str, words: dict[str, Any]) -> Record:
-    """Return a job of a script of ours; one that is named lies below tasks/."""
+    """Return a job that runs a script: a path, or the name of a folder below tasks/."""
     cmd = script if isinstance(script, Path) else ROOT / "tasks" / script / "pytorch/run.sh"
     args = words | {"--cuda": "", "--report": "$OUTPUT_DIRECTORY"}
     return {"name": name, "cmd": str(cmd), "cgroup": "student", "args": args}
 
 
 def deed(name: str, words: dict[str, Any], who: int = 0) -> Record:
-    """Return a job of which this tenant does something to the others, or to its slice (deeds/main.py)."""
+    """Return a job whose tenant `who` does a deed of deeds/main.py to the other tenants or to its slice."""
     return entry(name, HERE / "deeds" / "run.sh", {"--deed": name, "--who": who} | words)
 
 

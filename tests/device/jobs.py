@@ -1,4 +1,4 @@
-"""Every task that runs on a device, with flags that make it small, and all that is known of it there."""
+"""Every task that runs on a device, with flags that make it small, and the behaviour that tests expect of it there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tasks.loading import SMALL, UNTRAINED
 TEXT, SPEECH = "natural_language_processing", "speech_synthesis"
 ATARI, CART, MASK_RCNN = "reinforcement/atari", "reinforcement/cart_pole", "object_detection/mask_rcnn"
 DLRM, MOE, WLM = "recommendation/dlrm", f"{TEXT}/moe", f"{TEXT}/word_language_model"
-# Heads of 8 numbers: of fewer torch's flash attention takes none.
+# A width of 32 gives heads of 8 numbers, the fewest that torch's flash attention accepts.
 FORMS = SMALL | {task: given | {"width": 32} for task, given in UNTRAINED.items()}
 TASKS = sorted(FORMS)
 FEW = ("--cuda", "--repeat", 2, "--number", 2, "--skip", 0)
@@ -28,7 +28,7 @@ WAITING: dict[str, dict[str, int]] = {
     MOE: dict.fromkeys(("fp32", "tf32", "fp16"), 12),
     WLM: dict.fromkeys(OF_ALL, 1),
 }
-"""How often a step waits for the device at the most, by precision; docs/gpu/null-device.md says why."""
+"""Most waits for the device in one step of a task, by precision; docs/gpu/null-device.md says why."""
 NOT_IN_HALF = {DLRM: "Tables have no fp32 copies to be stepped."}
 UNRECORDED = {
     ATARI: "A step that acts in an environment cannot be replayed.",
@@ -37,10 +37,10 @@ UNRECORDED = {
     "graph capture unless the CPU tensor is pinned.",
     WLM: "Its steps keep state from one to the next, which a graph would not.",
 }
-"""Tasks that --graph is `unsupported` for, and the sentence that says why; others in some precision."""
+"""Tasks that are `unsupported` with --graph in every precision, and the sentence that says why."""
 
 ARTEFACTS = {"padding_counted", "mfu_impossible", "credited", "untimed"}
-"""Errors that are of the null device, where every number reads as zero and no step takes time."""
+"""Errors that only the null device causes, since every number reads as zero there and no step takes time."""
 
 
 def small(task: str) -> list[str]:

@@ -1,7 +1,7 @@
-"""Print the tables of the pages on what runs on the null device.
+"""Print the tables of two pages, which are made by running tasks on the null device.
 
-PYTHONPATH=tests:common python -m device.pages tasks    what every task does, for docs/gpu/null-device.md: some minutes
-PYTHONPATH=tests:common python -m device.pages sizes    what each batch size takes, for docs/gpu/batch-sizes.md: an hour
+PYTHONPATH=tests:common python -m device.pages tasks    outcome of every task, for docs/gpu/null-device.md: some minutes
+PYTHONPATH=tests:common python -m device.pages sizes    memory of each batch size, for docs/gpu/batch-sizes.md: an hour
 """
 
 from __future__ import annotations

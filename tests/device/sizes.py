@@ -1,8 +1,8 @@
-"""How much of a device the lines of profiles/batch_sizes.toml take, as a null device counts what it gives.
+"""Device memory that the batch sizes of profiles/batch_sizes.toml take, by the null device's count.
 
-PYTHONPATH=tests:common python -m device.sizes gpt    finds the sizes of a job's lines, and prints these
+PYTHONPATH=tests:common python -m device.sizes gpt    finds the batch sizes of a job's lines, and prints these lines
 
-cuDNN's workspaces are nothing there. So a line takes at most nine tenths of what its class has.
+cuDNN's workspaces take no memory on the null device. So a line may take nine tenths of its class's memory at the most.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from device.zygote import ROOT, UNFILLED, Ended, Zygote
 
 GIB, MIB = 1 << 30, 1 << 20
 CONTEXT_MIB = 800
-"""A context once cuBLAS and cuDNN are loaded."""
+"""Memory of a process's context once cuBLAS and cuDNN are loaded."""
 MOST = 0.9
 FEW = {"--repeat": 1, "--number": 1}
 ONE_DEVICE = ("--devices", "--parallel", "--nodes")
-"""Arguments of jobs of several devices, of which one is measured."""
+"""Arguments of jobs over several devices, which are left out: one device is measured."""
 PRECISIONS = ("fp32", "bf16")
-"""tf32 takes as much as fp32, fp16 as bf16."""
+"""Precisions that are measured: tf32 takes as much memory as fp32, and fp16 as much as bf16."""
 OF_ANOTHER_MEANING = ("decode", "decode16", "prefill", "ppo", "gnn")
-"""Their sizes say who is answered at once, how many environments act, or what is sampled: none means to fill."""
+"""Jobs whose size counts requests at once, environments or sampled nodes, and is not meant to fill a device."""
 OF_VENDORS = {
     "ncf": 10_000_000,
     "tacotron2": 256,
@@ -40,10 +40,10 @@ OF_VENDORS = {
     "ssd": 448,
     "bert_large_squad": 112,
 }
-"""What a vendors' comparison runs in 16 bit on 80 GB."""
+"""Batch sizes of a vendors' comparison in 16 bits on a device of 80 GB."""
 ENDLESS = 1 << 40
 SIZES = sorted({1 << power for power in range(31)} | {8 * 10**k * n for k in range(6) for n in range(1, 125)})
-"""Powers of two and multiples of 8, above 1,000 of few digits."""
+"""Powers of two, multiples of 8 up to 992, and above them multiples of 80, 800 and so on."""
 PROFILES = ROOT / "profiles"
 
 
@@ -67,11 +67,11 @@ class Line:
 
     @property
     def most(self) -> int:
-        """What a vendors' comparison runs on 80 GB: no size up to there is larger."""
+        """Largest size allowed: the vendors' on 80 GB, for bf16 on devices of up to 80 GB."""
         return OF_VENDORS.get(self.family, ENDLESS) if self.precision == "bf16" and self.gib <= 80 else ENDLESS
 
     def run(self, zygote: Zygote) -> Ended:
-        """Run it in few steps on a null device of its class."""
+        """Run the job for one step on a null device with the memory of the class."""
         given = {flag: value for flag, value in expand(self.job)[0].args if flag not in ONE_DEVICE}
         given |= dict(self.extra) | FEW | {"--precision": self.precision}
         if "--batch-size" in given:
@@ -82,7 +82,7 @@ class Line:
         return zygote.run(str(Path(self.job.cmd).parents[1]), *words, **device, **{UNFILLED: "1"})
 
     def share(self, ended: Ended) -> float:
-        """Return the part of its class that a run has taken at the most."""
+        """Return the share of the class's memory that a run took at its peak."""
         return ended.peak_bytes / (self.gib * GIB)
 
     def is_too_large(self, zygote: Zygote) -> bool:
@@ -92,7 +92,7 @@ class Line:
 
 
 def sized_jobs() -> Iterator[Job]:
-    """Yield one job for each table; a twin that trains over all devices has the sizes of its job."""
+    """Yield one job for each table of sizes; a job's variant that trains over all devices has the same sizes."""
     for file in ("lambda", "modern", "scaling"):
         seen = set[str]()
         for job in load(PROFILES / f"{file}.json").jobs:
@@ -103,7 +103,7 @@ def sized_jobs() -> Iterator[Job]:
 
 
 def lines() -> Iterator[Line]:
-    """Yield every line that stands in the table at a class of a device's memory."""
+    """Yield a line for every size that the file gives for a class of device memory."""
     sizes = load_sizes(PROFILES / FILE)
     for job in sized_jobs():
         family = job.family or job.name
@@ -115,21 +115,22 @@ def lines() -> Iterator[Line]:
 
 
 def of_h100() -> Iterator[Line]:
-    """Yield the jobs of h100.json, whose sizes are their own, on the device that they are for."""
+    """Yield the jobs of h100.json, which have batch sizes of their own, on the 80 GB that these are for."""
     for job in load(PROFILES / "h100.json").jobs:
         args = dict(expand(job)[0].args)
         if "--precision" in args:
-            own = replace(job, family=job.name)  # ssd is a job of several files.
+            own = replace(job, family=job.name)  # ssd stands in several files.
             yield Line(own, str(args["--precision"]), "80gb", int(args.get("--batch-size", 0)))
 
 
 def fitted(zygote: Zygote, job: Job, precision: str, others: tuple[str, ...]) -> dict[str, int]:
-    """Return the largest size of each class that takes nine tenths of it, but of `others`."""
+    """Return the largest size that takes at most nine tenths of each class; classes in `others` are left out."""
     found, place = dict[str, int](), 0
     for name in (name for name in MEMORY_CLASSES if name not in others):
         line = Line(job, precision, name, 0)
         too_large = lambda size, line=line: replace(line, batch_size=size).is_too_large(zygote)  # noqa: E731
-        # A larger class takes no smaller size; one far beyond it would not fit this machine.
+        # A larger class fits at least the size found before it. Doubling from there keeps far larger ones untried,
+        # which would not fit this machine's memory.
         beyond = place + 1
         while not too_large(SIZES[beyond]):
             place, beyond = beyond + 1, 2 * beyond

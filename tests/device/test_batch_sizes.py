@@ -1,4 +1,4 @@
-"""Every line of profiles/batch_sizes.toml fits a device of its class, and takes much of it where it is meant to."""
+"""Every line of profiles/batch_sizes.toml fits a device of its class, and fills much of it where it is meant to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_line_fits_its_class(zygote: Zygote, line: Line) -> None:
 def test_no_line_is_larger_than_the_vendors_and_most_are_theirs_on_80_gb() -> None:
     assert all(line.batch_size <= line.most for line in EVERY)
     found = {line.family: line.batch_size for line in EVERY if line.precision == "bf16" and line.gib <= 80}
-    # 64 images with objects would not fit.
+    # The vendors' 64 images do not fit: ours have objects in them.
     assert {family: found[family] for family in OF_VENDORS} == OF_VENDORS | {"maskrcnn": 56}
 
 

@@ -1,4 +1,4 @@
-"""Cells of job files on a device: they complete, in the precision asked for, at a rate that it can have."""
+"""Cells of job files on a device: they complete, in the precision asked for, at a rate that the device can reach."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cotenant.suite.pressure import OF_DEVICES
 from device.host import ROOT, Host, Record, entry, rate
 
 SMALL_GIB = 70
-"""The profile's batches are made for 80 GB."""
+"""Devices below this may lack memory: the profile's batch sizes are made for 80 GB."""
 CELLS = {cell.label: cell for job in load(ROOT / "profiles/h100.json").jobs for cell in expand(job)}
 IN_TF32 = ("vae_tf32", "convnet_tf32", "wlm_tf32")
 READS_FILES = ("loader_nvjpeg",)
@@ -22,15 +22,15 @@ CHOSEN = [
 ]
 FORMED = ("dcgan_bf16", "convnet_bf16")
 FORMS = {"contiguous": "--no-channels-last", "graph": "--graph", "compile": "--compile"}
-"""channels_last is what convolutions are in tf32 and bf16 unless told otherwise."""
+"""Forms that are not the default; convolutions in tf32 and bf16 are channels_last by default."""
 WORKERS = 8
 HALF, FULL = 50, 100
 
 
 def measured(host: Host, cell: str, *form: str) -> Record:
-    """Return the first tenant's record of two seconds of a cell, in which all is as it was asked for.
+    """Run a cell for two seconds, and return its first tenant's record, without errors and in the precision asked for.
 
-    Skips what this device has no room or kernels for.
+    Skips the test where this device has too little memory or no kernels for the cell.
     """
     name = "".join((cell, *form)).replace("--", "-")
     amount = [word for pair in host.amount.items() for word in pair]
@@ -51,7 +51,7 @@ def test_a_cell_completes_in_its_precision(cell: str, real: Host, record_propert
     record = measured(real, cell)
     record_property("rate", rate(record))
     compute = (record["meters"] or {}).get("compute") or {}
-    # Convolutions may take fewer products than are counted: `mfu_least` is what they take at least.
+    # Convolutions may do fewer operations than are counted: `mfu_least` counts the fewest possible.
     assert (compute.get("mfu_least", compute.get("mfu")) or 0) <= 1
 
 

@@ -1,4 +1,4 @@
-"""The null device's rules, and a benchmark's device on it: which one a rank has, what streams, graphs, memory do."""
+"""Rules of the null device, and a benchmark's device on it: its rank's number, streams, graphs and memory."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def test_its_rules(zygote: Zygote) -> None:
     assert "unjoined work" in found["unjoined"]
     assert "uncaptured work" in found["event_outside"]
     assert found["ones_read_as"] == [0, 0, 0, 0], "nothing is computed, and nothing is kept"
-    # Segments are of 2 MiB; a context and the 2 MiB of what is small are taken.
+    # torch allocates segments of 2 MiB. The context takes 500 MiB, and the segment of small tensors 2 MiB.
     assert found["largest_mib"] == found["free"] == 4096 - 500 - 2
     assert (found["devices"], found["named"]) == (2, "Null 4 GB")
 
 
 def test_processes_of_one_file_share_a_device(zygote: Zygote, tmp_path: Path) -> None:
-    """Memory that one process holds is missing to the other, until it is freed or its holder killed."""
+    """A process cannot have the memory that another one holds, until the holder is killed."""
     shared = {"NULL_DEVICE_SHARED": str(tmp_path / "devices"), "NULL_DEVICE_MIB": "4096"}
     ended = zygote.start(PROGRAMS / "holder.py", NULL_DEVICE_CONTEXT_MIB="500", **shared)
     contexts_mib = 2 * 500
@@ -33,7 +33,7 @@ def test_processes_of_one_file_share_a_device(zygote: Zygote, tmp_path: Path) ->
 
 
 def test_a_rank_has_the_device_of_its_number(zygote: Zygote, tmp_path: Path) -> None:
-    """Whether MPS serves is asked of the driver."""
+    """The benchmark asks the driver whether MPS serves the device."""
     (tmp_path / "control").touch()
     assert zygote.asked("rank", 2, 3, NULL_DEVICE_COUNT="3", CUDA_MPS_PIPE_DIRECTORY=str(tmp_path)) == {
         "device": "cuda:2",
@@ -58,7 +58,7 @@ def test_more_ranks_than_devices_are_unsupported_in_all_of_them(zygote: Zygote) 
 
 
 def test_inherited_switches_are_recorded_and_what_falsifies_rates_is_dropped(zygote: Zygote) -> None:
-    """The allocator's own stand: segments would grow otherwise."""
+    """PYTORCH_CUDA_ALLOC_CONF of the environment stays, so that the benchmark asks for no expandable segments."""
     switches = {
         "CUDA_LAUNCH_BLOCKING": "1",
         "NCCL_DEBUG": "WARN",

@@ -1,4 +1,4 @@
-"""Hosts of one and of eight pretended devices: each user has the device that was planned for it, and its part of it."""
+"""Hosts of one and of eight null devices: each user has its planned device, and its planned part of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from device.host import FEW, Host, Record, entry
 
 CONTEXT_BYTES = 800 << 20
-"""A process takes so much of a device beside its tensors once cuBLAS and cuDNN are loaded."""
+"""Device memory that a process takes beside its tensors once cuBLAS and cuDNN are loaded."""
 MIG = "MIG-00000000-0000-0000-0000-{:012x}"
 
 
@@ -20,13 +20,13 @@ def uuid(device: int) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """A host and what a suite asks of it; `devices` are those of its users, in order, `seen` how they share them."""
+    """A host and a suite on it; `devices` are the devices of the users, in order, `seen` is how users share them."""
 
     devices: tuple[str, ...]
     seen: str
     variables: dict[str, str] = field(default_factory=dict)
     asks: bool = True
-    """For this mode and so many users, as it would not without flags."""
+    """Whether the suite asks for this mode and number of users by flags, since the runner would choose others."""
 
 
 def visible(value: str) -> dict[str, str]:
@@ -83,6 +83,6 @@ def test_each_user_has_the_device_and_the_part_that_were_planned(name: str, null
 
 
 def test_hidden_devices_leave_the_processor(null: Host) -> None:
-    """Who hides all devices asks for none, and no record says that there was one."""
+    """An empty CUDA_VISIBLE_DEVICES asks for no device, and the record tells of none."""
     (record,) = run("hidden", Case((), "", visible("")), null, "--users", 1)
     assert (record["outcome"], record["observed"]["device"], record["share"]) == ("completed", "cpu", None)

@@ -1,6 +1,6 @@
 """Modelled time on the null device: of torch alone, and of users through runner, slices, torch, records and report.
 
-No number here is a real device's: the model (null/clock.c) is known, and what is asked is whether it is found again.
+No number here is a real device's: the tests ask whether measurements find the numbers of the model (null/clock.c).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from device.zygote import Zygote
 
 PRODUCT = "ceilings/product"
 CONTROL = ROOT / "tests/launch/mps"
-"""The folder of a stand-in for nvidia-cuda-mps-control."""
+"""Folder of a stand-in for nvidia-cuda-mps-control."""
 PEAK_FLOP_NS, REACHED, LAUNCH_NS, MEMORY_BYTES_NS, QUEUE = 989.5e3, 0.7, 5_000, 3350, 1024
 SIDE, NUMBER = 4096, 25
 PRODUCT_NS = 2 * SIDE**3 / (REACHED * PEAK_FLOP_NS) + LAUNCH_NS
 OBSERVED = {"--repeat": 8, "--skip": 2}
 SCALES = (100, 200, 400)
-"""How many times slower than the model's the device is: more where the host issues too slowly."""
+"""Factors by which the device is slowed: the next one is tried where the host issues work too slowly."""
 MOST_ISSUING = 0.1
 LIMIT_S = 280.0
 
 
 def observed(zygote: Zygote, scale: int, side: int, number: int, *words: object) -> list[dict[str, int]]:
-    """Return the observations of steps of two products."""
+    """Return the three observations of `number` steps each; a step is two products."""
     flags = ("--cuda", "--precision", "bf16", "--batch-size", 2, "--repeat", 3, "--side", side, "--number", number)
     ended = zygote.run(PRODUCT, *flags, *words, NULL_DEVICE_SCALE=str(scale))
     assert ended.completed, ended
@@ -43,9 +43,9 @@ def observed(zygote: Zygote, scale: int, side: int, number: int, *words: object)
 
 @pytest.mark.parametrize(("graph", "launches"), [((), 2), (("--graph",), 1)], ids=["eager", "graph"])
 def test_products_take_their_modelled_time(graph: tuple[str, ...], launches: int, zygote: Zygote) -> None:
-    """A graph of two products is one launch. The host had issued all of them long before.
+    """A graph of two products is one launch, and the host has issued all steps long before the device is done.
 
-    The device's threads sleep until a kernel's modelled end: a busy host wakes them late, never early.
+    Waiting threads sleep until the modelled end of the work: a busy host wakes them late, never early.
     """
     seen = observed(zygote, SCALES[0], SIDE, 5, *graph)
     modelled_ns = SCALES[0] * 5 * (2 * PRODUCT_NS + (launches - 2) * LAUNCH_NS)
@@ -56,8 +56,10 @@ def test_products_take_their_modelled_time(graph: tuple[str, ...], launches: int
 
 @pytest.mark.slow
 def test_a_host_that_waits_for_a_full_queue_has_issued_when_half_of_it_is_done(zygote: Zygote) -> None:
-    """Products so small that their launches are all they take, and slow ones, so that few are done before the queue is
-    full: its first half is, when the host issues the rest."""
+    """These products take little but their launch, slowed so much that few are done before the queue is full.
+
+    The host issues the rest when the first half of the queue is done.
+    """
     side, scale, number = 64, 1000, QUEUE // 2 + 8
     seen = observed(zygote, scale, side, number)
     launch_ns = scale * (LAUNCH_NS + 3 * 2 * side**2 / MEMORY_BYTES_NS)
@@ -70,27 +72,27 @@ def product(**words: Any) -> Record:
 
 
 def issuing(record: Record) -> float:
-    """Return the part of its observations in which the host issued their work."""
+    """Return the share of the observations' time in which the host issued their work."""
     seen = record["observations"]
     issued_ns = sum(one["issued_ns"] - one["start_ns"] for one in seen)
     return float(issued_ns / sum(one["end_ns"] - one["start_ns"] for one in seen))
 
 
 def launched(host: Host, name: str, jobs: list[Record], *flags: object, **variables: str) -> tuple[int, list[Record]]:
-    """Launch jobs in modelled time, slow enough for this host; return how slow it was, and the records."""
+    """Launch jobs in modelled time; return the factor that is slow enough for this host, and the records."""
     path = f"{CONTROL}{os.pathsep}{os.environ['PATH']}"
     for scale in SCALES:
         told = {"NULL_DEVICE_SCALE": str(scale), "PATH": path} | variables
         records = host.suite(name, jobs, *flags, limit_s=LIMIT_S, **told)
         assert host.wrong(records) == []
-        # Of several jobs each has a device's time of its own length.
+        # Each of several jobs has a factor of its own in its environment.
         if len(jobs) > 1 or max(map(issuing, records)) <= MOST_ISSUING:
             break
     return scale, records
 
 
 def found_again(measure: Callable[[], list[float]], known: list[float], rel: float) -> None:
-    """Assert that what is known is measured; a miss is measured once more, as others use this machine, too."""
+    """Assert that `measure` finds the known values; a miss is measured once more, since this machine has other load."""
     seen = measure()
     again = [] if seen == pytest.approx(known, rel=rel) else measure()
     assert (again or seen) == pytest.approx(known, rel=rel), f"missed twice: {seen}, then {again}"
@@ -101,7 +103,7 @@ def rows_of(host: Host, name: str) -> Rows:
 
 
 def shared(host: Host, name: str, mode: str, users: int, **variables: str) -> SharePoint:
-    """Launch so many users of a device, and each alone; return what each keeps, by the report."""
+    """Launch `users` users of one device, and each alone; return the report's point on the shares that they keep."""
     flags = ("--users", users, "--share", mode, "--baseline", "quick")
     _, records = launched(host, name, [product()], *flags, **variables)
     assert [record["share"]["seen"] for record in records if not record.get("baseline")] == [mode] * users
@@ -112,7 +114,7 @@ def shared(host: Host, name: str, mode: str, users: int, **variables: str) -> Sh
 @pytest.mark.slow
 def test_a_rate_its_events_its_mfu_and_its_energy_are_those_of_the_model(null: Host) -> None:
     def measured() -> list[float]:
-        # Energy is counted over ten seconds at the least.
+        # 26 observations: energy is measured over ten seconds at the least.
         scale, (record,) = launched(null, "modelled", [product(**{"--repeat": 26})], "--users", 1)
         events_ns = sum(one["event_ns"] for one in record["observations"]) / len(record["observations"])
         mfu = record["meters"]["compute"]["mfu"]
@@ -120,7 +122,7 @@ def test_a_rate_its_events_its_mfu_and_its_energy_are_those_of_the_model(null: H
         watts = device["energy_j"] / device["energy_window_s"]
         return [scale * rate(record) / 1e9, events_ns / scale, scale * mfu, watts]
 
-    # Operations a ns; the time of an observation; the part of the peak; what null/nvml.c says of any time.
+    # Operations per ns; ns of an observation; share of the peak; the constant power of null/nvml.c in watts.
     known = [2 * SIDE**3 / PRODUCT_NS, NUMBER * PRODUCT_NS, 2 * SIDE**3 / PRODUCT_NS / PEAK_FLOP_NS, 400.0]
     found_again(measured, known, rel=0.01)
 
@@ -150,7 +152,7 @@ def test_what_users_of_one_device_keep_is_what_it_gave_them(mode: str, users: in
 
 @pytest.mark.slow
 def test_a_percentage_that_the_device_does_not_keep_is_exceeded(null: Host) -> None:
-    """The driver says a quarter, and each of two has a half."""
+    """MPS is told 25 % for each user, and each of the two gets a half."""
 
     def measured() -> list[float]:
         accuracy = shared(null, "unbound", "mps:25", 2, NULL_DEVICE_UNBOUND="1").accuracy
@@ -165,7 +167,7 @@ def test_a_percentage_that_the_device_does_not_keep_is_exceeded(null: Host) -> N
 def test_a_flood_of_empty_kernels_takes_half_and_a_user_with_little_to_do_does_not(
     name: str, scale: int, null: Host
 ) -> None:
-    """At these scales the flood has always work for the device, and the network of the other deed a little."""
+    """With these factors the flood always has work for the device, and the small network of deed `none` has little."""
     other = deed(name, {"--number": 2} | OBSERVED, who=1) | {"env": {"NULL_DEVICE_SCALE": str(scale)}}
     flags = ("--mix", f"product,{name}", "--share", "time", "--users", 2, "--baseline", "quick", "--budget", "5s")
 

@@ -1,4 +1,4 @@
-"""Odd answers of NVML, through the real bindings: nothing raises, and what is not told is unknown."""
+"""Odd answers of NVML, through the real bindings: nothing raises, and a fact that NVML withholds is unknown."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SILENT = {
 
 @pytest.fixture(scope="module")
 def found(zygote: Zygote, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What is made of each of these hosts."""
+    """Devices, states and readings that Cotenant finds on each of HOSTS, by the host's name."""
     root = tmp_path_factory.mktemp("root")
     version = root / "proc/driver/nvidia/version"
     version.parent.mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_instances_stand_in_the_place_of_their_device(found: dict[str, dict[str,
     assert len({device["uuid"] for device in devices}) == len(devices) == 14
     assert {device["memory_bytes"] for device in devices} == {9728 << 20}
     assert [state["mig"] for state in states] == [True, True]
-    # The driver tells no load of a device that is cut up.
+    # The driver gives no load of a device that is cut into instances.
     assert [reading["load_percent"] for reading in readings] == [None, None]
 
 

@@ -1,5 +1,4 @@
-"""Probes of a device: it computes in the precision that was asked for, its clock and meters are right, and the measured
-loop costs nothing."""
+"""Probes of a device: it computes in the precision asked for, clock and meters are right, the loop costs nothing."""
 
 from __future__ import annotations
 
@@ -11,12 +10,12 @@ from cotenant.meters.devices import QUANTITIES
 from device.host import Host
 
 ERRORS = {"fp32": (0.0, 5e-5), "tf32": (5e-5, 3e-3), "bf16": (5e-4, 5e-2), "fp16": (5e-5, 1e-2)}
-"""Each precision's relative error against fp64: the least, below which something more exact ran, and the most."""
+"""Least and greatest relative error against fp64 of each precision; below the least a more exact precision ran."""
 MAY_BE_EXACT = ("tf32", "recurrence")
 """cuDNN's recurrent kernels need not use TF32 where it is allowed."""
 LEAST_OF_BARE = 0.995
 LOOK_MS = 20.0
-"""A look once a second takes two hundredths of one processor then."""
+"""Longest reading of the meters: one each second then takes two hundredths of one processor."""
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from device.zygote import PROGRAMS, RECORD, TASKS, Zygote
 from tasks.test_distributed import FAMILIES, RANKS
 
 TIMED = 2
-"""How often DDP waits for the device in a step by itself: its first ten steps, and each hundredth, are timed."""
+"""Waits for the device that DDP adds to a step: it times the first ten steps, and then each hundredth."""
 OF_ALL = (*FAMILIES, "image_classification/convnets")
 
 

@@ -1,4 +1,4 @@
-"""Several users of one device: what they keep, and what one of them does to the others, in each mode to be had here."""
+"""Several users of one device in each mode that the host has: the rates that they keep, and the harm that one does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from device.host import FEW, Host, Record, deed, entry, rate
 
 VAE = "variational_auto_encoder/auto_encoding_variational_bayes"
 ABOVE = 1.1
-"""K users cannot keep more than K times the rate of one: above it something did not run together."""
+"""K users cannot have more than K times the rate of one; above ABOVE times that, users did not run at once."""
 FAULTS = {
     "none": ("completed",),
     "die": ("failed", "aborted"),
@@ -22,18 +22,20 @@ FAULTS = {
     "flood": ("completed",),
     "bandwidth": ("completed",),
 }
-"""What user 0 does (deeds/main.py), and how it ends then."""
+"""Deed of user 0 (deeds/main.py), and the outcomes that its record may have."""
 BEFORE_GO = ("image",)
-"""A launch whose tenant dies before it is ready ends for all."""
+"""Deeds that end a tenant before it is ready, which ends the launch for all tenants."""
 NEEDS_KERNELS = ("assert", "long")
 PINNED = {"as torch does": "", "registered": "pinned_use_cuda_host_register:True"}
 SEEN = 0.5
-"""Of what one tenant holds, the share by which its slice's peak has to be above the other's at least; the rest may be
-pages of files, which belong to the slice that has touched them first."""
+"""Least share of the pinned memory by which its slice's peak exceeds the other slice's peak.
+
+The rest may be hidden by pages of files, which count for the slice that touched them first.
+"""
 
 
 def launched(host: Host, mode: str, users: int, job: Record) -> list[Record]:
-    """Launch users of one device for some seconds; skip modes that this host lacks."""
+    """Launch users of one device for some seconds; skip the test where this host lacks the mode."""
     if mode.startswith("mps") and shutil.which("nvidia-cuda-mps-control") is None:
         pytest.skip("There is no nvidia-cuda-mps-control here.")
     name = f"{job['name']}-{mode.replace(':', '-')}-{users}"
@@ -42,7 +44,7 @@ def launched(host: Host, mode: str, users: int, job: Record) -> list[Record]:
 
 
 def vae(host: Host, mode: str, users: int) -> list[Record]:
-    """Launch so many users of a small network; assert that all ran, together, in the mode that was asked for."""
+    """Launch `users` users of a small network; assert that all completed, in the mode that was asked for."""
     records = launched(host, mode, users, entry("vae", VAE, host.amount | {"--batch-size": 128}))
     assert (len(records), host.wrong(records)) == (users, [])
     assert {record["share"]["seen"] for record in records} == {mode}
@@ -51,7 +53,7 @@ def vae(host: Host, mode: str, users: int) -> list[Record]:
 
 @pytest.fixture(scope="module")
 def alone(real: Host) -> float:
-    """The rate of one user."""
+    """Rate of one user alone, in items per second."""
     return rate(vae(real, "time", 1)[0])
 
 
@@ -67,7 +69,7 @@ def test_users_share_a_device_as_they_were_told(mode: str, real: Host, alone: fl
 @pytest.mark.parametrize("mode", ["time", "mps"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_one_user_ends_nobody_else(fault: str, mode: str, host: Host, record_property: Any) -> None:
-    """The rate beside a user that does nothing is the measure of the other rates."""
+    """The recorded rates are compared with the rate beside deed `none`."""
     if host.null and (mode == "mps" or fault in NEEDS_KERNELS):
         pytest.skip("No daemon of MPS serves a null device here, and its kernels compute nothing.")
     doer, other = launched(host, mode, 2, deed(fault, host.amount))
@@ -79,7 +81,7 @@ def test_one_user_ends_nobody_else(fault: str, mode: str, host: Host, record_pro
 
 @pytest.mark.parametrize("way", PINNED)
 def test_a_slice_counts_the_memory_that_its_tenant_pins(way: str, host: Host, record_property: Any) -> None:
-    """It is measured, and promised of pages that torch registers only: others are the driver's own."""
+    """The share is recorded for both ways, and asserted for pages that torch registers: others are the driver's."""
     mebibytes = 128 if host.null else 4096
     variables = {"PYTORCH_ALLOC_CONF": PINNED[way]} if PINNED[way] else {}
     job = deed("pin", FEW | {"--repeat": 6, "--mebibytes": mebibytes})

@@ -1,4 +1,4 @@
-"""Every task on the null device, in every precision and with --graph; and on hosts that lack something."""
+"""Every task on the null device, in every precision and with --graph, and on hosts without NVML or a compiler."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ GPT, BF16 = f"{TEXT}/gpt", PRECISIONS["bf16"]
 MIB = 1 << 20
 CONTEXT_MIB = 520
 ROOMY = ("--batch-size", 64, "--context", 256, "--layers", 4, "--heads", 4, "--width", 256, "--words", 8192)
-"""A step of gpt that takes several hundred MiB, of which segments of 20 MiB are a small part."""
+"""Flags for a step of gpt that takes several hundred MiB, so that the allocator's 20 MiB segments matter little."""
 
 
 def fast(names: Iterable[str], *few: str) -> list[Any]:
-    """Return all names, of which only a few are the fast tier's."""
+    """Return all names, marked as slow but for `few`."""
     return [name if name in few else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
@@ -40,7 +40,7 @@ def test_a_task_computes_as_asked_and_waits_for_nothing(zygote: Zygote, task: st
 
 
 def test_recurrent_layers_compute_in_bf16_with_gradients_in_fp32(zygote: Zygote) -> None:
-    """autocast to bf16 would have cuDNN's in fp16. One launch trains, and no copy of a weight is kept for the next."""
+    """autocast to bf16 would run cuDNN's layers in fp16. Weights stay one block of memory, and a step is recorded."""
     ended = zygote.small("time_sequence_prediction/lstm", "--recurrence", "lstm", *BF16)
     observed = ended.record["observed"]
     assert list(observed["products"]) == ["bf16"], ended
@@ -64,7 +64,7 @@ def test_in_other_precisions(zygote: Zygote, task: str, precision: str) -> None:
 
 
 def assert_recorded(ended: Ended, refused: str | None = None) -> None:
-    """Assert that a step was recorded, or refused with this sentence."""
+    """Assert that a step was recorded in a graph, or refused with this sentence."""
     if refused is None:
         assert ended.completed, ended
         assert ended.record["observed"]["graph"] is True
@@ -76,7 +76,7 @@ def assert_recorded(ended: Ended, refused: str | None = None) -> None:
 
 
 def test_a_recorded_step_and_its_audit_fit_a_device_of_one_and_a_half_times_the_eager_peak(zygote: Zygote) -> None:
-    """The graph keeps a whole step's memory; an audit beside it would take as much again."""
+    """The graph keeps the memory of a whole step; an audit beside it would take as much again."""
     eager = zygote.run(GPT, *FEW, *ROOMY, *BF16)
     peak_mib = eager.record["meters"]["device_memory"]["reserved_bytes"] // MIB
     assert peak_mib > 500, eager
@@ -97,14 +97,14 @@ def without_nvml(null_device: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.mark.parametrize("task", fast(TASKS, GPT))
 def test_without_nvml_tasks_of_any_shapes_run(without_nvml: Zygote, task: str) -> None:
-    """A container may have of the driver no more than what computes; segments that grow would need NVML."""
+    """A container may have the driver's compute library alone; expandable segments would need NVML."""
     ended = without_nvml.small(task, *BF16)
     assert ended.completed, ended
     assert "allocator" not in ended.record["observed"]
 
 
 def test_without_a_compiler_the_sentence_names_it(zygote: Zygote, tmp_path: Path) -> None:
-    """torch's own kernel of Triton needs one; what was compiled before lies in its cache, so this one is empty."""
+    """torch's own Triton kernel needs a compiler; the cache is empty, so that no kernel compiled earlier is used."""
     bare = {"PATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "triton")}
     ended = zygote.small(f"{SPEECH}/tacotron2", *BF16, **bare)
     assert ended.record["outcome"] == "unsupported", ended

@@ -1,4 +1,4 @@
-"""A process that has imported torch over the null device and not touched it: each job is forked from it."""
+"""A process that has imported torch over the null device without using the device, and forks each job from itself."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ PROGRAMS = Path(__file__).with_name("programs")
 LIMIT_S = 600
 TAIL = 4000
 RECORD = "record.json"
-"""The record's path, where each job works in a folder of its own."""
+"""Path of a job's record in its working folder, which each job has to itself."""
 COUNTS = "counts.json"
 FILES = ("out", "err", RECORD, COUNTS)
 LARGE = 4096
 UNFILLED = "NULL_DEVICE_UNFILLED"
-"""Where it is set no weight is drawn at random, and an audit is a step that nobody takes back: large networks start in
-seconds, and take as much of a device."""
+"""Variable that makes large networks start in seconds and take as much of a device as otherwise.
+
+Weights of LARGE numbers and more are not drawn at random, and an audit is one step that is not undone.
+"""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ended:
-    """How a job ended, and what it said.
+    """A job's exit status, its output and its record.
 
-    `waits`: in each measured step, how often the host waited for the device. `peak_bytes`: the most it had of a device.
+    `waits`: in each measured step, how often the host waited for the device. `peak_bytes`: its peak of device memory.
     """
 
     status: int
@@ -55,7 +57,7 @@ class Ended:
 
     @property
     def refusal(self) -> str:
-        """The sentence of one that did not: its record's, or the last of its own where arguments were refused."""
+        """Sentence of a job that did not complete: its record's, or where it left none the last line of its errors."""
         return self.record.get("message") or self.err.strip().splitlines()[-1].partition(": ")[2]
 
     def __repr__(self) -> str:
@@ -63,7 +65,7 @@ class Ended:
 
 
 class Zygote:
-    """The parent's end. Jobs run one after the other."""
+    """The tests' end of the process. Jobs run one after the other."""
 
     def __init__(self, folder: Path) -> None:
         environment = os.environ | variables(folder, os.environ)
@@ -78,7 +80,7 @@ class Zygote:
         )
 
     def small(self, task: str, *words: object, **variables: str) -> Ended:
-        """Run a few steps of the small form of a task."""
+        """Run a few steps of the small form of a task; return how it ended."""
         return self.run(task, *small(task), *words, **variables)
 
     def run(self, task: str, *words: object, **variables: str) -> Ended:
@@ -86,13 +88,13 @@ class Zygote:
         return self.start(TASKS / task / "pytorch" / "main.py", *words, "--report", RECORD, **variables)
 
     def asked(self, program: str, *words: object, **variables: str) -> Any:
-        """Return what a file of programs/ prints, which is JSON."""
+        """Return the JSON value that a file of programs/ prints."""
         ended = self.start(PROGRAMS / f"{program}.py", *words, **variables)
         assert ended.status == 0, ended
         return json.loads(ended.out)
 
     def start(self, program: Path, *words: object, **variables: str) -> Ended:
-        """Run any program so, which may leave a record as RECORD."""
+        """Run a program that may leave a record as RECORD with these arguments and variables; return how it ended."""
         with tempfile.TemporaryDirectory() as folder:
             line = [str(word) for word in (program, *words)]
             self._process.stdin.write(json.dumps({"line": line, "environ": variables, "folder": folder}) + "\n")
@@ -108,7 +110,7 @@ class Zygote:
 
 def serve() -> None:
     """Fork a child for each request on the standard input, and answer with its exit status."""
-    # Once for all jobs.
+    # Imported once for all jobs.
     import torch._dynamo  # noqa: F401
     import torchvision  # noqa: F401
 
@@ -123,7 +125,7 @@ def serve() -> None:
 
 
 def _job(request: Mapping[str, Any]) -> None:
-    """Become the program of a request; a signal ends one that takes too long."""
+    """Become the program of a request; SIGALRM ends it after LIMIT_S."""
     signal.alarm(LIMIT_S)
     os.chdir(request["folder"])
     for number, name in ((1, "out"), (2, "err")):
@@ -163,13 +165,13 @@ def _do_less() -> None:
     auditor.undone = lambda *_: contextlib.nullcontext()  # type: ignore[attr-defined]
     for name in ("normal_", "uniform_"):
         fill = getattr(torch.Tensor, name)
-        # One number may be drawn to choose by.
+        # Small tensors are still drawn: a program may choose by a random number.
         unfilled = lambda self, *a, fill=fill, **b: fill(self, *a, **b) if self.numel() < LARGE else self  # noqa: E731
         setattr(torch.Tensor, name, unfilled)
 
 
 def _watched_steps() -> list[int]:
-    """Have every step after the warm-up counted: how often the host waits for the device in it."""
+    """Return a list that gets, for every step after the warm-up, how often the host waited for the device in it."""
     from cotenant.bench.loop import Loop
 
     counter = _counter("null_device_waits")

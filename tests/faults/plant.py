@@ -2,8 +2,8 @@
 
 python tests/faults/plant.py [--only ID ...] [--tree DIR] [--results FILE]
 
-A fault is one changed text in one file of a copy of the checkout, so that whatever ends this leaves the checkout as it
-was. A test that fails with it and passes without it has caught it. Slow tests are left out.
+A fault is one changed text in one file of a copy of the checkout, so that the checkout stays whole however this ends.
+A test that fails with the fault and passes without it has caught it. Slow tests are left out.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ ROOT = Path(__file__).resolve().parents[2]
 FAULTS = Path(__file__).with_name("faults.toml")
 LIMIT_S = 600
 UNRELATED = 3
-"""Tests that fail without the fault, too, are left out; after so many the tree is not fit for this."""
+"""Most tests that are left out since they fail without the fault, too: a tree with more is not fit for this."""
 
 
 def known_faults() -> list[dict[str, Any]]:
-    """Return the faults, each with its id, and the room that the id begins with unless it names another."""
+    """Return the faults with their ids and rooms: a fault names its room, or its id begins with it."""
     faults = tomllib.loads(FAULTS.read_text())
     return [{"id": name, "room": name.rpartition("-")[0]} | fault for name, fault in faults.items()]
 
 
 def place_of(tree: Path, fault: dict[str, Any]) -> Path:
-    """Return the one file that holds the fault's old text once: the one it names, or one that it has moved to."""
+    """Return the file that holds the fault's old text once: the file that it names, or the one that holds it now."""
     named = tree / fault["file"]
     if named.is_file() and named.read_text().count(fault["old"]) == 1:
         return named
@@ -59,7 +59,7 @@ def planted(path: Path, fault: dict[str, Any]) -> Iterator[None]:
 
 
 def run_tests(tree: Path, tests: list[str], left_out: list[str]) -> tuple[str, str]:
-    """Return the first test that fails, empty where none does, and what it says."""
+    """Return the first test that fails, empty where none does, and its message or pytest's last lines."""
     line = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestWarning"]
     line += [f"--deselect={test}" for test in left_out]
     environment = os.environ | {"PYTHONPATH": str(tree / "common"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -81,7 +81,7 @@ def run_tests(tree: Path, tests: list[str], left_out: list[str]) -> tuple[str, s
 
 
 def fails_for_it(tree: Path, fault: dict[str, Any], path: Path, test: str) -> bool:
-    """Whether a test passes without the fault, and fails with it again: one that only met a busy machine would not."""
+    """Return whether a test passes without the fault and fails with it again, as a failure by chance would not."""
     if run_tests(tree, [test], [])[0]:
         return False
     with planted(path, fault):
@@ -107,7 +107,7 @@ def catcher(tree: Path, fault: dict[str, Any], path: Path) -> str:
 
 @contextmanager
 def copy_of(tree: Path) -> Iterator[Path]:
-    """Give a copy of what git knows of a checkout, and what it does not ignore."""
+    """Give a copy of a checkout's tracked files and of its untracked files that git does not ignore."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, frame: sys.exit(128 + number))
     line = ["git", "-C", str(tree), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]

@@ -1,4 +1,4 @@
-"""The shared parts of Transformers, each against its formula written out, and the cache against no cache."""
+"""Shared layers of Transformers, each against its formula written out, and decoding with a cache against without."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _seed() -> None:
 
 
 def attended(part: Attention, x_blw: torch.Tensor) -> torch.Tensor:
-    """The formula of attention, a head after the other: softmax(q k / sqrt(d)) v."""
+    """Return attention by its formula, computed head by head: softmax(q k / sqrt(d)) v."""
     q, k, v = part.qkv(x_blw).split(part.sizes, dim=-1)
     length, shared, out = x_blw.size(1), part.heads // part.kv_heads, []
     for head in range(part.heads):
@@ -89,7 +89,7 @@ def test_rotated_products_depend_on_the_distance_alone() -> None:
 
     assert product(5, 2) == pytest.approx(product(93, 90), rel=1e-4)
     assert product(5, 2) != pytest.approx(product(5, 3), rel=1e-2)
-    # Lengths stay, the first position turns nothing, and the first position's rotation is that of the table.
+    # Position 0 turns nothing, every position keeps the length, and the table has a row for each position.
     torch.testing.assert_close(rotated(q, rotary(1)), q)
     torch.testing.assert_close(rotated(q, rotary(1, torch.tensor([7]))).norm(), q.norm())
     assert rotary(3)[0].shape == (3, 4)
@@ -139,7 +139,7 @@ def test_word_by_word_over_a_cache_is_all_at_once() -> None:
     pieces = [model.states(tokens[:, :5], caches)]
     pieces += [model.states(tokens[:, at : at + 1], caches, torch.tensor([at])) for at in range(5, 12)]
     torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=1e-4, atol=1e-5)
-    # What a cache holds of later positions, as of another text, changes nothing.
+    # Later positions that a cache holds, for instance of another text, change nothing.
     again = model.states(tokens[:, 6:7], caches, torch.tensor([6]))
     torch.testing.assert_close(again, whole[:, 6:7], rtol=1e-4, atol=1e-5)
 
@@ -155,7 +155,7 @@ def test_words_are_as_frequent_as_in_text() -> None:
     words = zipf(1000, 100, 200)
     counts = torch.bincount(words.flatten(), minlength=1000)
     assert (words.shape, len(counts), int(counts.argmax())) == ((100, 200), 1000, 0)
-    # Of rank r: log((r + 2) / (r + 1)) / log(words + 1).
+    # The chance of the word of rank r is log((r + 2) / (r + 1)) / log(words + 1).
     assert float(counts[0] / counts[9]) == pytest.approx(math.log(2) / math.log(11 / 10), rel=0.2)
 
 

@@ -1,4 +1,4 @@
-"""The tenant's side against a scripted runner, and its wait for t0."""
+"""The tenant's end of the protocol against a scripted runner, and its wait for t0."""
 
 import select
 import socket
@@ -13,7 +13,7 @@ from cotenant.protocol.messages import SEND_EVERY_NS, SOCKET_VARIABLE, TENANT_VA
 
 
 class Runner:
-    """The other end: one connection, and the lines that came over it."""
+    """The runner's end: one connection, and the messages that came over it."""
 
     def __init__(self, listener: socket.socket) -> None:
         self.connection = listener.accept()[0]
@@ -38,7 +38,7 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def both(path: str) -> Iterator[tuple[Rendezvous, Runner]]:
-    """A tenant that has said hello, and its runner."""
+    """A tenant that has sent hello, and its runner."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()
@@ -137,7 +137,7 @@ def test_enough_is_no_stop_and_who_never_asks_for_it_does_not_notice(both: tuple
 
 def test_a_runner_that_dies_is_noticed_wherever(both: tuple[Rendezvous, Runner]) -> None:
     tenant, runner = both
-    # It has not read our hello: first the kernel says that the connection was reset, then that it has ended.
+    # The runner has not read the tenant's hello: the kernel reports a reset first, and then the end of the connection.
     runner.connection.close()
     for step in (tenant.await_go, tenant.enough, tenant.stopped, tenant.done):
         with pytest.raises(RunnerGoneError):
@@ -156,7 +156,7 @@ SPIN_NS = 1000
 
 @pytest.fixture
 def now_ns(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A clock of which a read takes a microsecond, and whose sleeps end late."""
+    """Clock of the test: reading it takes a microsecond, and a sleep ends 1.5 ms late."""
     now_ns = [0]
 
     def read() -> int:

@@ -1,4 +1,4 @@
-"""Messages there and back, in pieces of any size, and bytes of any kind."""
+"""Messages encoded and decoded, arriving in pieces of any size, and bytes of any kind."""
 
 import json
 import math
@@ -102,7 +102,7 @@ def test_what_is_no_message(text: str) -> None:
 
 @pytest.mark.parametrize("brackets", ["[]", "{}"])
 def test_a_message_nested_deeper_than_a_record_ever_is_is_refused(brackets: str) -> None:
-    """What keeps a record follows its levels by recursion, and decoding alone goes further than that."""
+    """Writing a record recurses through its levels, while decoding accepts deeper ones."""
     begin, end = brackets if brackets == "[]" else ('{"x":', "}")
 
     def message(levels: int) -> bytes:

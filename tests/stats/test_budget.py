@@ -1,4 +1,4 @@
-"""What of the asked work fits into a budget: laws for every budget, and the cases a person would try."""
+"""The part of the requested work that fits into a budget: laws for every budget, and cases a person would try."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cotenant.stats.budget import (
 )
 
 LEAST_KEPT = 6
-"""Of fewer kept observations there is no interval."""
+"""Fewest kept observations that have an interval."""
 
 
 @st.composite
@@ -38,13 +38,13 @@ def test_the_most_that_fits_is_kept_of_what_was_asked(asked: Amount, batch_ns: i
     assert 1 <= got.repeat <= asked.repeat
     assert 0 <= got.skip <= asked.skip
     assert got.skip < got.repeat
-    # Never less than an interval takes, of what was asked for.
+    # The kept observations are enough for an interval, unless fewer were requested.
     assert got.repeat - got.skip >= min(LEAST_KEPT, asked.repeat - asked.skip)
     is_least = got.number == 1 and got.repeat - got.skip <= LEAST_KEPT
     assert got.batches * batch_ns <= budget_ns or is_least
     if asked.batches * batch_ns <= budget_ns:
         assert got == asked
-    # Observations are given up after batches, and nothing that would fit.
+    # Observations are shortened to one batch before any is dropped, and neither more than the budget requires.
     assert got.repeat == asked.repeat or got.number == 1
     if got.number < asked.number:
         assert (got.number + 1) * asked.repeat * batch_ns > budget_ns
@@ -136,7 +136,7 @@ def test_shortened_observations_stay_as_long_and_are_enough_for_an_interval(
 
 
 def test_shortened_by_hand() -> None:
-    # Of 40 observations of 100 ms 20 last two seconds, after as many unkept ones as were asked for.
+    # 20 of the 40 observations of 100 ms last two seconds; the five unkept ones before them stay.
     assert shortened(Amount(10, 45, 5), 10_000_000, 2 * 10**9) == Amount(10, 25, 5)
-    # Six of a second each last longer: an interval takes them all, and a third of nine is not kept.
+    # Six of a second each last longer, but an interval needs six; unkept ones are a third of all nine at the most.
     assert shortened(Amount(1, 45, 5), 10**9, 2 * 10**9) == Amount(1, 9, 3)

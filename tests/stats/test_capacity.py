@@ -1,4 +1,4 @@
-"""How many users are carried: the search, its confirmation and the binomial model, on invented machines."""
+"""Capacity for users: the search for it, the confirmation and the binomial model, on invented machines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def values(kept: float, users: int, noise: float = 0.0, seed: random.Random | No
 
 
 def searched(carried: int, most: int, step: int = 1, held: int = 1, requirement: Requirement = HALF) -> CrowdSearch:
-    """Search a machine that carries so many users exactly."""
+    """Run the search on a machine that carries exactly `carried` users."""
     search, chance = CrowdSearch(requirement, most, step, held), random.Random(carried)
     while (users := search.next_users()) is not None:
         share = requirement.least * (1.1 if users <= carried else 0.9)
@@ -54,11 +54,11 @@ def test_users_hold_where_the_lower_limit_of_each_does_and_fail_only_beyond_doub
     assert estimate.standing(HALF.log) is Standing.HELD
     assert estimate.standing(math.log(0.55)) is Standing.UNCLEAR
     assert estimate.standing(math.log(0.6)) is Standing.FAILED
-    # One user that starves is not hidden by the mean of the others.
+    # The mean of all users does not hide one that starves.
     uneven = [{**row, 1: row[1] - 0.5} for row in rows[2]]
     assert estimates_of({2: uneven})[2].standing(HALF.log) is Standing.FAILED
     assert estimates_of({2: rows[2][:1]})[2].standing(HALF.log) is Standing.UNCLEAR
-    # Of steps' times less is more.
+    # Values are inverse for a time, of which less is better, and are shown as the time again.
     assert Requirement("p95", 0.2).shown(Requirement("p95", 0.2).log) == pytest.approx(0.2)
 
 

@@ -1,4 +1,4 @@
-"""Comparison: verdicts from intervals, an honest UNCLEAR, and A/A runs that hardly ever alarm."""
+"""Comparison: verdicts from intervals, UNCLEAR where intervals are too wide, and A/A runs that hardly ever alarm."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_interval_against_the_margin_is_the_verdict() -> None:
         (times(1.06), Verdict.FASTER, False),
         (times(0.94), Verdict.SLOWER, False),
         (times(1.001), Verdict.SAME, False),
-        (times(1.02), Verdict.UNCLEAR, False),  # at the margin no number of launches would do
+        (times(1.02), Verdict.UNCLEAR, False),  # at the margin no number of launches settles it
         (times(0.5)[:4], Verdict.UNCLEAR, True),
         (times(0.5)[:1], Verdict.UNCLEAR, True),
     ):
@@ -99,9 +99,9 @@ def test_the_rank_tests_p_is_counted_over_all_orders(values: list[int], of_a: in
 
 @pytest.mark.slow
 def test_five_launches_at_one_percent_of_noise() -> None:
-    """A/A is SAME in about half of the draws and else UNCLEAR; five percent are found in nine of ten.
+    """Equal sides are SAME in about half of the draws and else UNCLEAR; a loss of 5 % is found in nine of ten draws.
 
-    A flag that new launches of B alone have to confirm is raised by no A/A draw, and by the slower B nearly as often.
+    If new launches of B have to confirm the verdict, the slower B is still found in 85 % of the draws.
     """
     generator = np.random.default_rng(12)
     draws = np.exp(generator.normal(0, 0.01, (4000, 3, 5)))
@@ -117,7 +117,7 @@ def test_five_launches_at_one_percent_of_noise() -> None:
 
 @pytest.mark.slow
 def test_new_launches_take_back_most_flags_of_chance() -> None:
-    """At 4 % of noise and the least margin; A stays what it was, so a part of its luck does, too."""
+    """Noise is 4 % and the margin the least. A's launches are not drawn again, so that a part of the chance stays."""
     generator = np.random.default_rng(14)
     flagged = stayed = 0
     for a, b, again in np.exp(generator.normal(0, 0.04, (20_000, 3, 5))):

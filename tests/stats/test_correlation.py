@@ -1,4 +1,4 @@
-"""Correlation of observations in a row: against scipy, and the coverage that intervals keep by it."""
+"""Correlation of observations in a row: against scipy, and the coverage that intervals have when they allow for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ numbers = st.lists(st.integers(1, 50).map(float), min_size=3, max_size=40)
 
 
 def correlated(n: int, r: float, launches: int, seed: int = 1) -> npt.NDArray[np.float64]:
-    """Standard normal values (launches, n), each correlated by r with the one before it."""
+    """Return standard normal values (launches, n), each correlated by r with the one before it."""
     made = np.random.default_rng(seed).standard_normal((launches, n))
     for at in range(1, n):
         made[:, at] = r * made[:, at - 1] + math.sqrt(1 - r * r) * made[:, at]
@@ -59,7 +59,7 @@ def test_means_of_values_in_a_row_are_as_alike_as_their_covariances_say(r: float
 
 
 def test_what_a_fit_takes_from_a_correlation_is_given_back() -> None:
-    """Around a parabola 25 values that are alike by 0.5 look alike by 0.3."""
+    """25 values that are correlated by 0.5 seem to be correlated by 0.3 once a parabola is fitted and subtracted."""
     places = np.linspace(-1, 1, 25)
     rests = [row - np.polyval(np.polyfit(places, row, 2), places) for row in correlated(25, 0.5, 400)]
     seen, given_back = (np.mean([lag_correlation(list(rest), fitted) for rest in rests]) for fitted in (0, 3))
@@ -85,7 +85,7 @@ def test_a_newest_launch_off_the_level_is_a_change_of_its_own_and_a_second_one_c
     assert (first.index, first.ratio) == (5, pytest.approx(0.9, abs=0.005))
     second = newest_change([*level, 90.0, 90.5], 0.02)
     assert second.index == 5
-    # Below the margin, on both sides of the level, back on it, or after too few.
+    # No change: below the margin, on both sides of the level, back on it, or after too few launches.
     for rates in ([*level, 98.5], [*level, 90.0, 110.0, 100.0], [*level, 90.0, 100.0], [*level[:2], 90.0]):
         assert newest_change(rates, 0.02) is None
     assert newest_change([7.0] * 5 + [6.0], 0.02) is not None

@@ -1,4 +1,4 @@
-"""A small form of the table in docs/method.md: intervals cover their truth, verdicts are seldom false."""
+"""A small form of the table in docs/method.md: intervals cover the true value, and verdicts are seldom false."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COVERAGE = script()
     [(60, 0.85, 0.1), pytest.param(1000, 0.925, 0.075, marks=pytest.mark.slow)],
 )
 def test_it_holds(case: object, draws: int, covered: float, false: float) -> None:
-    """In a few draws at one noise; in many at every noise and correlation of the table."""
+    """The fast form has few draws at one noise, the slow one many at every noise and correlation of the table."""
     lags = COVERAGE.CORRELATIONS if case.correlated else (0.0,)
     noises = [(s, r) for s in COVERAGE.NOISES for r in lags] if draws > 60 else [(0.03, lags[-1])]
     for s, r in noises:

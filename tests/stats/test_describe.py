@@ -17,12 +17,12 @@ rates = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=60)
 
 
 def chance_inside(rank: int, n: int) -> float:
-    """P(X(rank) <= median <= X(n + 1 - rank)): from `rank` to n - `rank` of n observations lie below the median."""
+    """Return P(X(rank) <= median <= X(n + 1 - rank)): `rank` to n - `rank` of n observations are below the median."""
     return float(independent.binom.pmf(np.arange(rank, n - rank + 1), n, 0.5).sum())
 
 
 def test_ranks_are_those_of_the_tables_and_the_narrowest_that_hold_95_percent() -> None:
-    # From printed tables of the sign test's interval.
+    # Ranks from published tables of the sign test's interval.
     tables = {0: None, 1: None, 5: None, 6: (1, 6), 8: (1, 8), 9: (2, 8), 20: (6, 15), 100: (40, 61)}
     assert {n: median_interval_ranks(n) for n in tables} == tables
     for n in (*range(6, 300), 1000, 3001):
@@ -66,7 +66,7 @@ def test_items_and_seconds_both_count_and_twenty_observations_have_ranks_6_and_1
     assert (three.min, three.median, three.max) == (50, 100, 150)
     twenty = describe([1.0 + 9 * k % 20 for k in range(20)], [1.0] * 20)
     assert (twenty.interval, twenty.median) == ((6, 15), 10.5)
-    # |rate - 10.5| is 0.5, 0.5, 1.5, 1.5 ... 9.5: its median is 5.
+    # The distances |rate - 10.5| are 0.5, 0.5, 1.5, 1.5 ... 9.5, with the median 5.
     assert twenty.robust_spread == pytest.approx(1.4826 * 5 / 10.5)
 
 

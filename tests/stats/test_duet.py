@@ -1,4 +1,4 @@
-"""Duets on invented machines: how often a verdict is false, and what it sees."""
+"""Duets on invented machines: how often a verdict is false, and how small a difference it finds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cotenant.stats.kept import BlockSum
 from cotenant.stats.verdict import Verdict
 
 ROUND_S = 1.5
-"""As of steps of some milliseconds: a minute has 40 rounds."""
+"""Length of a round when steps take some milliseconds: a minute has 40 rounds."""
 
 
 def simulated(chance: np.random.Generator, slower: float, rounds: int = 40, slices: int = 2) -> DuetRatio:
-    """A duet of which B is so much slower, on a host with all that was seen on real ones.
+    """Return the ratio of a duet in which B is `slower` by a share, with every disturbance that was seen on real hosts.
 
-    A neighbour that comes and goes takes up to a third for seconds; clocks drift; bursts double the time of a block now
-    and then; and blocks differ by 5 %, half of which is common to both slices.
+    A neighbour takes up to a third for seconds, and leaves again; clocks drift; bursts double the time of a block now
+    and then; and blocks differ by 5 %, half of whose variance is common to both slices.
     """
     blocks = 4 * rounds
     seconds = np.arange(blocks) * ROUND_S / 4
@@ -35,7 +35,7 @@ def simulated(chance: np.random.Generator, slower: float, rounds: int = 40, slic
             rate = 1000 * math.exp(-own[index]) * (1 - slower if is_b else 1)
             sides[is_b].append(BlockSum(index, False, 0.2 * rate, 0.2))
         made.append(sides)
-    # How long a launch would settle it is asked by nobody here, and takes a while to find out.
+    # With MOST_S as a round's length the search for a settling length, which is slow, has nothing to try.
     found = ratio_of(made, {index: index // 4 for index in range(blocks)}, MOST_S)
     assert found is not None
     return found
@@ -48,7 +48,7 @@ def simulated(chance: np.random.Generator, slower: float, rounds: int = 40, slic
         (0.0, {Verdict.SAME, Verdict.UNCLEAR}, 0.95),
         (0.05, {Verdict.SLOWER}, 0.9),
         (0.1, {Verdict.SLOWER}, 0.99),
-        # A difference as large as the margin is none.
+        # A loss as large as the margin must not be called a difference.
         (0.0198, {Verdict.SAME, Verdict.UNCLEAR}, 0.95),
     ],
 )
@@ -75,7 +75,7 @@ def test_the_interval_holds_the_true_ratio() -> None:
 
 
 def duet(ratios: list[float]) -> Sides:
-    """A at 100 items/s in every block, B at so many times that in each round."""
+    """Return a slice's blocks: A at 100 items/s in every round, B at `ratios` times that."""
     a = [BlockSum(4 * number + place, False, 20.0, 0.2) for number in range(len(ratios)) for place in (0, 3)]
     b = [
         BlockSum(4 * number + place, False, 20.0 * ratio, 0.2)
@@ -109,7 +109,7 @@ def test_what_is_not_clear_says_how_long_a_launch_would_settle_it() -> None:
     assert times > 1
     # About so long: a fifth of sixty rounds is not quite that of twelve.
     assert found(ratios * (times + 1)).verdict is Verdict.SLOWER
-    # No launch of an hour tells a difference that is the margin.
+    # No launch of up to an hour settles a difference that equals the margin.
     assert found([0.97, 0.99, 0.975, 0.9863], round_s=20.0).settled_s is None
 
 

@@ -1,4 +1,4 @@
-"""Whether several differ: against scipy's studentised range, by hand, and over many draws of equals."""
+"""Tests of differences among several means: against scipy's studentised range, and by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_what_a_row_has_in_common_drops_out_and_means_are_drawn_together() -> No
     rows = np.array([[0.0, 0.1], [0.02, 0.08], [-0.02, 0.12]])
     found, shifted = (differences(table.tolist()) for table in (rows, rows + np.array([[1.0], [2.0], [3.0]])))
     assert shifted.effects == pytest.approx(found.effects)
-    # Of two columns it is the t test of pairs.
+    # With two columns it is the paired t test.
     assert found.p == pytest.approx(stats.ttest_rel(rows[:, 0], rows[:, 1]).pvalue, rel=1e-2)
     error = float(np.std(rows[:, 1] - rows[:, 0], ddof=1)) / math.sqrt(6)
     shrunk = 1 - error**2 / np.var([0.0, 0.1], ddof=1)
@@ -36,7 +36,7 @@ def test_equals_are_equal_and_without_noise_every_difference_counts() -> None:
     assert differences_of([0.5, 0.5 + 1e-9], 0.0, 4).p == 0
     assert not differences_of([0.5, 0.51], 0.0, 4).notable, "a difference of 1 % matters to nobody"
     assert differences_of([0.5, 0.53], 0.001, 4).notable
-    # Of means that noise explains nothing is left.
+    # If noise explains the spread of the means, shrinking makes them equal.
     assert differences_of([0.0, 0.01], 0.1, 4).range == 1
 
 

@@ -1,4 +1,4 @@
-"""Outliers among nodes, and what it takes to hold something against one."""
+"""Outliers among nodes, and the evidence that a charge against a node needs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ NODES = 40
 
 
 def logs(seed: int, slow: NDArray[np.float64], noise: NDArray[np.float64] | float = 0.005) -> NDArray[np.float64]:
-    """One run: nodes of 3 % spread (the same in every run), jobs, and what is slow of them."""
+    """Return the logarithms of rates (nodes, jobs) in one run: nodes differ by 3 %, the same in every run."""
     levels = np.random.default_rng(99).normal(0, 0.03, NODES)
     chance = np.random.default_rng(seed)
     return levels[:, None] + np.arange(20.0) + slow + chance.normal(0, 1, (NODES, 20)) * noise
 
 
 def slow(*parts: tuple[int, object, float]) -> NDArray[np.float64]:
-    """Node, jobs (a slice or a list) and share of the rate that they lose."""
+    """Return planted faults as changes of logarithms; a part is a node, jobs (slice or list) and the share lost."""
     planted = np.zeros((NODES, 20))
     for node, jobs, share in parts:
         planted[node, jobs] = np.log1p(-share)  # type: ignore[index]
@@ -32,7 +32,7 @@ def slow(*parts: tuple[int, object, float]) -> NDArray[np.float64]:
 
 
 def held(planted: NDArray[np.float64], again: NDArray[np.float64] | None = None, **more: object) -> list[Charge]:
-    """Return the charges after a run and three more of the suspects and of twelve healthy nodes."""
+    """Return the charges after a run of all nodes, and three more of the suspects and twelve healthy nodes."""
     noise = more.pop("noise", 0.005)
     screening = screen(logs(0, planted, noise), RESOURCES)  # type: ignore[arg-type]
     ran = screening.suspects.copy()
@@ -58,15 +58,15 @@ COMPUTE = slice(0, 5)
 @pytest.mark.parametrize(
     ("planted", "again", "expected"),
     [
-        # A fault of a resource, with its size; twice as large it is a defect.
+        # All jobs of one resource lose 4 %: SLOW; twice as much is a DEFECT.
         (slow((7, COMPUTE, 0.04)), None, [(7, "SLOW", 0, None)]),
         (slow((7, COMPUTE, 0.08)), None, [(7, "DEFECT", 0, None)]),
-        # All jobs alike, far beyond what is natural; within it nobody is held to it.
+        # All jobs lose alike: a DEFECT far beyond the natural spread of nodes, no charge within it.
         (slow((3, slice(0, 20), 0.4)), None, [(3, "DEFECT", None, None)]),
         (slow((3, slice(0, 20), 0.05)), None, []),
-        # One job alone names no resource.
+        # One slow job does not show which resource is at fault.
         (slow((5, [12], 0.15)), None, [(5, "DEFECT", None, 12)]),
-        # What does not show again is held against nobody, nor what is smaller than the limit.
+        # No charge where the repeats do not show the loss, or show one below the limit.
         (slow((7, COMPUTE, 0.08)), slow(), []),
         (slow((7, COMPUTE, 0.04)), slow((7, COMPUTE, 0.015)), []),
     ],
@@ -87,7 +87,7 @@ def test_a_charge_tells_how_much_and_how_often() -> None:
 
 
 def test_two_precisions_of_one_model_are_one_witness() -> None:
-    """Two slow jobs of a resource that are one work name no resource; each is charged alone."""
+    """Two slow jobs that do the same work do not show which resource is at fault; each is charged by itself."""
     planted = slow((5, [0, 1], 0.15))
     same = np.where(WORKS < 2, 0, WORKS)
     found = held(planted, works=same)
@@ -116,7 +116,7 @@ def test_three_healthy_nodes_are_enough_to_know_how_a_suspect_repeats_itself() -
         rounds[:, [7, 20, 21, 22]] = np.stack([logs(seed + k, planted) for k in range(3)])[:, [7, 20, 21, 22]]
         confirmation = confirm(screening, rounds, RESOURCES)
         own.append(confirmation.own[7])
-    # It does as they do: once, and by chance never twice as badly.
+    # Its spread over repeats is as large as theirs at the median, and never twice as large by chance.
     assert np.median(own) == pytest.approx(1, abs=0.15)
     assert max(own) < 2
 
@@ -145,7 +145,7 @@ def test_a_job_without_repeats_weakens_no_other_and_few_repeats_leave_a_suspect(
 def fleet_charges(
     seed: int, nodes: int, noise: float, rounds: int, fault: float = 0.0, levels: str = ""
 ) -> list[Charge]:
-    """Return what is held against the nodes of an invented fleet: the first has `fault` in the jobs of one resource."""
+    """Return the charges against nodes of an invented fleet, whose first node loses `fault` in one resource's jobs."""
     chance = np.random.default_rng(seed)
     own = -chance.exponential(0.05, nodes) if levels == "tail" else chance.normal(0, 0.03, nodes)
     if levels == "bins":
@@ -171,14 +171,14 @@ CONDEMNED = (NodeVerdict.SLOW, NodeVerdict.DEFECT, NodeVerdict.UNSTABLE)
 
 
 def share_found(draws: int, *fleet: object) -> float:
-    """Return in what share of fleets the first node, and in none another one, is condemned for its resource."""
+    """Return the share of fleets whose first node is condemned for its resource; no other node may be condemned."""
     every = [[c for c in fleet_charges(seed, *fleet) if c.verdict in CONDEMNED] for seed in range(draws)]  # type: ignore[arg-type]
     assert {charge.node for found in every for charge in found} <= {0}
     return sum(any(charge.resource == 0 for charge in found) for found in every) / draws
 
 
 def condemning(draws: int, *fleet: object) -> int:
-    """Return how many fleets condemn anybody."""
+    """Return the number of fleets in which a node is condemned."""
     every = [fleet_charges(1000 + seed, *fleet) for seed in range(draws)]  # type: ignore[arg-type]
     return sum(any(charge.verdict in CONDEMNED for charge in found) for found in every)
 
@@ -187,7 +187,7 @@ def condemning(draws: int, *fleet: object) -> int:
     ("draws", "nodes"), [(12, 64), *(pytest.param(100, nodes, marks=pytest.mark.slow) for nodes in (32, 128))]
 )
 def test_a_small_defect_is_found_in_noise(draws: int, nodes: int) -> None:
-    """Without taking off the noise of the screening it is found in 3 of 100 fleets at 2 %."""
+    """At 2 % of noise only 3 of 100 fleets would find it if the screening's noise were not subtracted."""
     assert share_found(draws, nodes, 0.02, 12, 0.04) >= 0.8
     assert share_found(draws, nodes, 0.01, 12, 0.04) >= 0.95
 
@@ -234,9 +234,9 @@ def test_two_bins_are_recognised_and_a_fault_is_one_of_its_own_bin() -> None:
     ("digests", "named"),
     [
         (["a", "a", "b", "a"], [2]),
-        (["a", "a", "b", ""], []),  # two agree: too few
-        (["a", "b", "c", "d", "e"], []),  # it does not repeat
-        (["a", "a", "a", "b", "b"], []),  # two ways to do it
+        (["a", "a", "b", ""], []),  # two that agree are too few
+        (["a", "b", "c", "d", "e"], []),  # no two agree
+        (["a", "a", "a", "b", "b"], []),  # two groups: both may be right
         (["", "", ""], []),
     ],
 )

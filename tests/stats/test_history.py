@@ -1,4 +1,4 @@
-"""A history of rates: planted changes of level are found where they are, noise has none, and its trend is Sen's."""
+"""A history of rates: planted changes of level are found at their places, noise has none, and the trend is Sen's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_step_two_steps_and_a_dip_that_returns_are_found_at_their_places() -> 
 
 
 def test_the_p_of_one_of_several_windows_is_corrected_for_their_number() -> None:
-    """Of 30 launches: the whole, and its first and last 21. Without ties no other place is as likely."""
+    """30 launches have three windows: all, the first 21 and the last 21. Without ties one place is the likeliest."""
     rates = [100.0 + (7 * k) % 15 / 10 + 50 * (k >= 15) for k in range(30)]
     (change,) = change_points(rates, 0.02)
     assert change.index == 15
@@ -51,7 +51,7 @@ def test_too_short_a_history_has_no_change(rates: list[float]) -> None:
 
 
 def brute_force(rates: list[float]) -> tuple[int, float]:
-    """Pettitt's most likely place and its p by comparing every entry before it with every one after it."""
+    """Return Pettitt's most likely place and its p, by comparing every entry before it with every one after it."""
     n = len(rates)
     places = range(LEAST_RUN, n - LEAST_RUN + 1)
     counts = [sum((a > b) - (a < b) for a in rates[:k] for b in rates[k:]) for k in places]
@@ -61,7 +61,7 @@ def brute_force(rates: list[float]) -> tuple[int, float]:
 
 @given(st.lists(st.integers(1, 12).map(float), min_size=6, max_size=25))
 def test_the_place_is_that_of_all_pairs(rates: list[float]) -> None:
-    """The first split, seen where nothing below it is split again."""
+    """The first split is found with its p, unless splits beside it leave no step there."""
     at, p = brute_force(rates)
     found = {change.index: change.p for change in change_points(rates, 1e-9)}
     step = float(np.median(np.log(rates[at:])) - np.median(np.log(rates[:at])))
@@ -73,7 +73,7 @@ def test_the_place_is_that_of_all_pairs(rates: list[float]) -> None:
 
 @pytest.mark.slow
 def test_a_step_of_five_percent_is_found_and_noise_has_none() -> None:
-    """Ten launches before and ten after, 1 % of noise; its place to within two launches."""
+    """Ten launches before and ten after the step, 1 % of noise; the place found is within two launches."""
     draws, found, said = 1000, 0, 0
     for seed in range(draws):
         changes = change_points(history((10, 100.0), (10, 95.0), noise=0.01, seed=seed), 0.02)
@@ -99,7 +99,7 @@ rates = st.lists(st.floats(1, 1e6), min_size=4, max_size=20)
 
 
 def falling(times: list[float], ratio: float, noise: float = 0.01, seed: int = 1) -> list[float]:
-    """Rates that become `ratio` times what they were, at an even pace over time."""
+    """Return rates that change evenly over time, the last to `ratio` times the first."""
     generator = np.random.default_rng(seed)
     places = [(time - times[0]) / (times[-1] - times[0]) for time in times]
     return [100 * float(ratio**place * np.exp(generator.normal(0, noise))) for place in places]
@@ -123,7 +123,7 @@ def test_the_slope_is_the_median_of_all_pairs(launches: list[float], data: st.Da
         return
     pairs = itertools.combinations(zip(times, launches, strict=True), 2)
     slopes = [math.log(b / a) / (later - time) for (time, a), (later, b) in pairs if later > time]
-    if found is None:  # Sen's variance loses a term for each tie, of times and of rates.
+    if found is None:  # Sen's variance loses a term for each tie of times or of rates.
         assert len(set(times)) < len(times)
         assert len(set(launches)) < len(launches)
         return
@@ -145,7 +145,7 @@ def test_few_launches_or_no_time_are_no_trend_and_what_is_no_series_is_refused()
 
 @pytest.mark.slow
 def test_the_interval_covers_what_it_says_and_noise_has_no_trend() -> None:
-    """Twelve launches on random days, 1 % of noise, a rate that falls by 5 % or not at all."""
+    """Twelve launches at random times in 100 days, with 1 % of noise and a rate that falls by 5 % or not at all."""
     generator = np.random.default_rng(20261121)
     draws, covered, found, said = 4000, 0, 0, 0
     for _ in range(draws):

@@ -1,4 +1,4 @@
-"""Together over alone: by hand, against scipy, and over many draws."""
+"""Ratios of rates together to rates alone, their means and scores: by hand, against scipy, and over many draws."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ pairs = st.dictionaries(st.integers(0, 50), st.tuples(rates, rates), min_size=1,
 def test_by_hand() -> None:
     found = ratio({0: 100 * math.exp(-0.1), 1: 50.0, 2: 10 * math.exp(0.1)}, {0: 100.0, 1: 50.0, 2: 10.0})
     assert (found.value, found.n, found.over) == (pytest.approx(1), 3, "launches")
-    half = 4.302652729911275 * 0.1 / math.sqrt(3)  # t of two degrees of freedom
+    half = 4.302652729911275 * 0.1 / math.sqrt(3)  # Student's t for two degrees of freedom
     assert found.interval == pytest.approx((math.exp(-half), math.exp(half)))
     assert ratio({0: 90.0}, {0: 100.0}) == Kept(pytest.approx(0.9), None, 1, "launches")
 
 
 def test_the_interval_of_a_quotient_by_hand_and_over_draws() -> None:
-    # Logarithms: 0.3 up and 0.4 down of the two sides make 0.5, and the other way round.
+    # On logarithms 0.3 up on one side and 0.4 down on the other make 0.5, as the root of the sum of squares.
     up, down = math.exp(0.3), math.exp(-0.4)
     low, high = interval_of_quotient(80.0, (80 * down, 80 * up), 100.0, (100 * down, 100 * up))
     assert (math.log(low / 0.8), math.log(high / 0.8)) == (pytest.approx(-0.5), pytest.approx(0.5))
     assert interval_of_quotient(80.0, (80.0, 80.0), 100.0, (100.0, 100.0)) == pytest.approx((0.8, 0.8))
     with pytest.raises(ValueError, match="ends of intervals"):
         interval_of_quotient(80.0, (0.0, 90.0), 100.0, (90.0, 110.0))
-    # Of the medians of few observations: the baseline's own noise counts, without which six in ten would be covered.
+    # With few observations the noise of the rate alone counts: without it less than 85 % of the draws are covered.
     rng, draws = np.random.default_rng(17), 400
     covered = alone_taken_as_exact = 0
     for _ in range(draws):

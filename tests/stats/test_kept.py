@@ -1,4 +1,4 @@
-"""What is kept by blocks: of invented blocks exactly, and of a simulated machine with known truth."""
+"""Share of its rate that a tenant keeps, by blocks: exact for invented blocks, covered on a simulated machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRUE = 0.9
 
 
 def blocks(*rates: float) -> list[BlockSum]:
-    """Blocks of these rates by turns: of all, alone, of all ..."""
+    """Return blocks with these rates: in turn one of all tenants, and one of the tenant alone."""
     return [BlockSum(index, index % 2 == 1, rate * 0.2, 0.2) for index, rate in enumerate(rates)]
 
 
@@ -25,7 +25,7 @@ def test_a_turn_alone_is_compared_with_the_blocks_beside_it() -> None:
     made = kept(blocks(90, 100, 90, 200, 180))
     assert made.value == pytest.approx(math.sqrt(0.9 * math.sqrt(90 * 180) / 200))
     assert (made.interval, made.n) == (None, 2)
-    # A drift that all blocks have drops out.
+    # A drift through all blocks cancels.
     drifting = kept([BlockSum(at, at % 2 == 1, (100 if at % 2 else 90) * 0.99**at, 1.0) for at in range(21)])
     assert drifting.value == pytest.approx(0.9)
 
@@ -109,10 +109,11 @@ def test_a_round_is_warm_up_while_it_is_slower_than_all_behind_it() -> None:
 
 @dataclass(frozen=True)
 class Machine:
-    """Simulated launches of some tenants, of which each keeps 0.9, on a machine whose speed wanders by 5 % between
-    blocks, and drifts, bursts or switches; `disturbed` by "thaws", blocks for which a tenant was thawed are 3 % slower.
+    """Simulated launches of tenants that keep 0.9 each, on a machine whose speed varies by 5 % between blocks.
 
-    Beside the others a step takes `cold` longer in the first round; where it is not told `by_times` that counts.
+    `disturbed`: "thaws" (blocks for which the tenant was thawed are 3 % slower), "drift", "bursts" or "clocks" (speed
+    drops by 7 % in half of the blocks). In the first round steps beside the others take `cold` longer, as a share;
+    rounds of warm-up are left out `by_times`, or else count.
     """
 
     rounds: int
@@ -124,7 +125,7 @@ class Machine:
     tenants: int = 2
 
     def check(self, launches: int) -> tuple[float, float]:
-        """Return the interval's coverage and the bias of the value, of so many launches."""
+        """Return the coverage of the interval and the bias of the value's logarithm, over `launches` launches."""
         chance = np.random.default_rng(self.rounds)
         made = [self.launch(chance) for _ in range(launches)]
         known = [(one.value, one.interval) for one in made if one is not None and one.interval is not None]
@@ -159,7 +160,7 @@ class Machine:
         return kept([block for block in made if of_round[block.index] >= first])
 
     def speed(self, block: Block, ran: bool, passed_s: float, chance: np.random.Generator) -> float:
-        """Return how fast a block is but for noise, of who `ran` in the one before."""
+        """Return the speed of a block without noise; `ran`: the tenant ran in the block before, too."""
         speed = 1.0 if block.kind == ONLY else TRUE
         speed /= 1 + self.cold if block.round == 0 and block.kind != ONLY else 1
         match self.disturbed:
@@ -176,12 +177,12 @@ class Machine:
 
 def test_the_interval_covers_what_it_says_on_a_simulated_machine() -> None:
     covered, bias = Machine(12, 0.5, disturbed="drift").check(200)
-    assert 0.90 <= covered <= 0.985  # of 200: two standard errors are 3 %
+    assert 0.90 <= covered <= 0.985  # for 200 launches two standard errors are 3 %
     assert abs(bias) < 0.005
 
 
 def test_thaws_that_cost_bias_nothing() -> None:
-    """3 % of each block for which a tenant was thawed, where it always goes on into its turns alone, would be 1.5 %."""
+    """The bias would be 1.5 % if the tenant were thawed for blocks of all tenants only, never for its turns alone."""
     covered, bias = Machine(20, 0.3, disturbed="thaws").check(300)
     assert 0.90 <= covered <= 0.985
     assert abs(bias) < 0.004
@@ -192,7 +193,7 @@ def test_thaws_that_cost_bias_nothing() -> None:
 @pytest.mark.parametrize("correlation", [0.0, 0.7])
 @pytest.mark.parametrize("cold", [0.0, 0.03, 0.1, 0.5])
 def test_a_warm_up_that_ends_by_its_times_biases_nothing(rounds: int, correlation: float, cold: float) -> None:
-    """Where the first round always counts, half as slow a one is 4 % of nine rounds."""
+    """If the first of nine rounds counted, steps that take half as long again in it would bias the value by 4 %."""
     covered, bias = Machine(rounds, correlation, cold=cold).check(1000)
     _, always = Machine(rounds, correlation, cold=cold, by_times=False).check(1000)
     assert 0.89 <= covered <= 0.98
@@ -206,7 +207,7 @@ def test_a_warm_up_that_ends_by_its_times_biases_nothing(rounds: int, correlatio
 @pytest.mark.parametrize(("step_s", "disturbed"), [(0.001, "drift"), (0.04, "bursts"), (0.01, "clocks"), (0.04, "")])
 def test_the_interval_covers_what_it_says(rounds: int, correlation: float, step_s: float, disturbed: str) -> None:
     covered, bias = Machine(rounds, correlation, step_s, disturbed).check(1000)
-    assert 0.89 <= covered <= 0.98  # 90 to 97 %, and the error of a thousand launches
+    assert 0.89 <= covered <= 0.98  # 90 to 97 %, widened by the error of a thousand launches
     assert abs(bias) < 0.005
 
 
@@ -214,7 +215,7 @@ def test_the_interval_covers_what_it_says(rounds: int, correlation: float, step_
 @pytest.mark.parametrize("tenants", [2, 3, 4, 8])
 @pytest.mark.parametrize("disturbed", ["thaws", "drift"])
 def test_of_more_tenants_it_covers_what_it_says(tenants: int, disturbed: str) -> None:
-    """Of eight some are alone between two blocks of all for which they are thawed: an eighth of a thaw's cost."""
+    """Some of eight tenants have a turn alone between two blocks of all for which they are thawed: little bias."""
     covered, bias = Machine(20, 0.3, disturbed=disturbed, tenants=tenants).check(2000)
     assert 0.89 <= covered <= 0.98
     assert abs(bias) < 0.005

@@ -1,4 +1,4 @@
-"""Over launches: one rate each, and an interval that covers what it says; pooling does not."""
+"""Statistics over launches: each launch counts as one rate, and the interval is the t interval of their logarithms."""
 
 from __future__ import annotations
 

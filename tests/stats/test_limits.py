@@ -1,4 +1,4 @@
-"""Was a limit kept, by parts that are known and rates that settle at a known moment."""
+"""Verdicts on limits of a device, by known shares, and the time at which a rate settles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_rate_has_settled_once_it_stays_where_it_ends() -> None:
     steady, slow = [10.0] * 20, [5.0] * 6 + [10.0] * 14
     assert settled_s(ends_s, steady) == 0.0
     assert settled_s(ends_s, slow) == 6.0
-    # One stray observation is nobody's settling; one that goes on to the end never settles.
+    # One stray observation does not unsettle a rate; a rate that is off until the end has not settled.
     assert settled_s(ends_s, [*steady[:12], 2.0, *steady[13:]]) == 0.0
     assert settled_s(ends_s, [*steady[:17], 5.0, 5.0, 5.0]) is None
     assert settled_s(ends_s[:5], steady[:5]) is None

@@ -1,4 +1,4 @@
-"""STP, ANTT, fairness and the tax: laws that hold for all rates, and numbers by hand."""
+"""STP, ANTT, fairness and tax of a mix: laws that hold for all rates, and numbers by hand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def of_one(progress: Sequence[float], alone: Sequence[float], slices: float = 1.
 def test_the_measures_are_those_of_their_definitions_whatever_the_units(
     tenants: list[tuple[float, float]], slices: float
 ) -> None:
-    """Rates of different jobs differ by orders of magnitude, and no measure sees it."""
+    """Rates of different jobs differ by orders of magnitude, and no measure depends on that."""
     progress, alone = zip(*tenants, strict=True)
     found, unit = of_one(progress, alone, slices), of_one(progress, [1.0] * len(alone), slices)
     assert found.stp.value == pytest.approx(sum(progress))
@@ -42,7 +42,7 @@ def test_the_measures_are_those_of_their_definitions_whatever_the_units(
     assert found.worst_slowdown.value == pytest.approx(1 / min(progress))
     assert progress[int(found.worst)] == pytest.approx(min(progress))
     assert (unit.stp.value, unit.antt.value) == pytest.approx((found.stp.value, found.antt.value))
-    # The harmonic mean is no greater than the arithmetic one.
+    # The harmonic mean of the shares is no greater than the arithmetic one.
     assert found.antt.value >= len(progress) / found.stp.value - 1e-9
     assert 1 / found.worst_slowdown.value <= found.stp.value / len(progress) + 1e-9
     assert found.stp.interval is None
@@ -78,7 +78,7 @@ def test_energy_is_over_that_of_the_same_items_one_after_another() -> None:
 
 
 def test_the_machines_state_cancels_and_intervals_are_those_of_each_launchs_measure() -> None:
-    """Launches on a machine whose state differs by 5 % from uid to uid, in both rates."""
+    """The machine's state differs by 5 % from uid to uid, and changes the rates together and alone by one factor."""
     draw, states = np.random.default_rng(1), np.exp(np.random.default_rng(2).normal(0, 0.05, 5))
     parts = np.exp(draw.normal(0, 0.01, (2, 5))) * np.array([[0.8], [0.5]])
     alone = {str(at): dict(enumerate((rate * states).tolist())) for at, rate in enumerate((120.0, 3.0))}

@@ -1,4 +1,4 @@
-"""What is predicted of pairs: on matrices of known effects, and on the committed pairs of six jobs."""
+"""Predictions of the shares that jobs keep in pairs: with known effects, and for the committed pairs of six jobs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cotenant.stats.prediction import Fit, Numbers, Sensed, Traits, by_curves, k
 COMMITTED = Path(__file__).parents[2] / "benchmarks/results/what-different-jobs-keep.md"
 JOBS = ("vae", "wlm", "convnet", "loader", "recom", "decode")
 SEEN = {"v1": slice(1, 3), "none": slice(0, 3)}
-"""Of cpu, dram, llc those on which the probe lost something: in slices all but processor time."""
+"""Resources among cpu, dram and llc on which the probe lost something: in slices it lost no processor time."""
 
 
 def committed(isolation: str) -> tuple[Numbers, Numbers]:
-    """Return what the jobs kept in pairs, as it stands in the committed page, and what curves let expect."""
+    """Return the shares that the jobs kept in pairs by the committed page, and the shares that its curves predict."""
     text = COMMITTED.read_text()
     kept, keeps, leaves = np.full((6, 6), np.nan), np.ones((6, 3)), np.ones((6, 3))
     job = ""
@@ -64,7 +64,7 @@ def test_of_the_committed_pairs_it_errs_less_than_one_number(
 
 
 def effects(seed: int, noise: float = 0.01) -> tuple[np.random.Generator, Numbers]:
-    """Return chance, and what eight jobs keep: their own effects, and noise."""
+    """Return the generator, and the shares that eight jobs keep: 0.7 + effects of victim and neighbour + noise."""
     chance = np.random.default_rng(seed)
     victims, neighbours = chance.uniform(-0.15, 0.15, (2, 8))
     return chance, 0.7 + victims[:, None] + neighbours[None] + chance.normal(0, noise, (8, 8))

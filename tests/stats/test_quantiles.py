@@ -19,9 +19,9 @@ def test_a_quantile_is_an_order_statistic() -> None:
 
 @pytest.mark.parametrize(("q", "least"), [(0.5, 6), (0.95, 72), (0.99, 368)])
 def test_few_values_have_no_interval(q: float, least: int) -> None:
-    """The largest value is above the quantile with 1 - q^n, and that has to be 97.5 %."""
+    """The largest of n values exceeds the quantile with chance 1 - q^n, which has to be 97.5 % at least."""
     assert least == max(math.ceil(math.log(0.025) / math.log(q)), 6 if q == 0.5 else 0)
-    # By turns low and high, as no values in a row that are alike.
+    # Low and high values alternate, so that values in a row are not correlated and all of them count.
     values = [value for pair in zip(range(500), range(500, 1000), strict=True) for value in pair]
     assert quantile(values[: least - 1], q).interval is None
     assert quantile(values[:least], q).interval is not None

@@ -1,4 +1,4 @@
-"""Curves of sensitivity: known curves are found again, whatever drifts with the rounds."""
+"""Curves of sensitivity: known curves are found again, although the job's speed differs from round to round."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def kept_at(x: float, slope: float, knee: float) -> float:
 
 
 def launch(seed: int, rounds: int = 3, slope: float = 0.03, knee: float = 4.0, noise: float = 0.0) -> list[LevelBlock]:
-    """Blocks of a neighbour that gets level / 10 a second, of a job that each round finds faster or slower."""
+    """Return blocks of a job beside a neighbour that achieves level / 10; the job's speed is drawn for each round."""
     chance = random.Random(seed)
     blocks = []
     for number in range(rounds):

@@ -1,4 +1,4 @@
-"""Drift and outliers: against brute force and scipy, and what they say of planted ones."""
+"""Drift, outliers, spikes and slow starts: against brute force and scipy, and planted ones are found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_slope_is_the_median_of_all_pairs(series: list[float]) -> None:
 
 @given(st.lists(st.floats(0.1, 100), min_size=11, max_size=40, unique=True))
 def test_without_ties_it_is_kendalls_tau(series: list[float]) -> None:
-    """scipy's normal approximation has no continuity correction: with the score one nearer to 0 it is ours."""
+    """Our p is that of scipy's tau by the normal approximation, with a continuity correction of one."""
     n = len(series)
     tau = float(stats.kendalltau(range(n), series).statistic)
     score = max(0.0, abs(tau * n * (n - 1) / 2) - 1)
@@ -110,12 +110,12 @@ def test_in_any_order_a_slow_start_is_as_rare_as_it_says() -> None:
 def test_a_spike_belongs_to_what_took_its_time_and_a_thousandth_is_none_however_steady_the_rest() -> None:
     steady, waits = [1.0 + index % 5 / 100 for index in range(20)], [0.1] * 20
     for value, wait, found in (
-        (3.0, 0.1, Spikes((), (20,))),  # work
-        (3.0, 2.0, Spikes((20,), ())),  # input
-        (3.0, 1.2, Spikes((20,), ())),  # mostly input
-        (3.0, 1.0, Spikes((), (20,))),  # mostly work
+        (3.0, 0.1, Spikes((), (20,))),  # the work took longer
+        (3.0, 2.0, Spikes((20,), ())),  # the wait for input did
+        (3.0, 1.2, Spikes((20,), ())),  # mostly the wait
+        (3.0, 1.0, Spikes((), (20,))),  # mostly the work
         (0.2, 0.0, Spikes((), (20,))),  # too fast
-        (1.1, 0.2, Spikes((), ())),  # near
+        (1.1, 0.2, Spikes((), ())),  # near the others
     ):
         assert spikes([*steady, value], [*waits, wait]) == found
     even = [1.0 + index % 5 / 1e7 for index in range(20)]

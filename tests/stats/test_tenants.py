@@ -1,4 +1,4 @@
-"""The tenants of one launch beside each other: fairness, and the load common to all of them."""
+"""Tenants of one launch: fairness, the time in which all of them are under load, and work beside the others."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_an_observation_that_runs_backwards_is_refused() -> None:
 
 
 def worked(*parts: tuple[float, int]) -> list[Reading]:
-    """Readings of a counter every tenth of a second: it grows by so much a nanosecond, for so many tenths each."""
+    """Return readings of a counter at each tenth of a second; a part is its growth per ns and a number of tenths."""
     readings, used = [(0, 0.0)], 0.0
     for rate, tenths in parts:
         for _ in range(tenths):
@@ -110,14 +110,14 @@ FIRST, SECOND_HALF = [(0, SECOND)], [(SECOND, 2 * SECOND)]
 @pytest.mark.parametrize(
     ("readings", "own", "claimed", "others", "expected"),
     [
-        # It works in its own second, and rests in the other's.
+        # The tenant works in its own second, and rests in the other tenant's.
         (worked((1, 10), (0, 10)), FIRST, (0, 2 * SECOND), SECOND_HALF, WorkBeside(1, 0, 1, 1)),
-        # It goes on; where both are observed nothing is beside its own observations.
+        # It goes on working; if both are observed at once there is no time beside its own observations.
         (worked((0.5, 20)), FIRST, (0, 2 * SECOND), SECOND_HALF, WorkBeside(0.5, 0.5, 1, 1)),
         (worked((0.5, 20)), FIRST, (0, 2 * SECOND), FIRST, WorkBeside(0.5, 0, 0, 1)),
-        # What it does not claim it need not work in.
+        # It need not work in a time that it does not claim.
         (worked((1, 10), (0, 10)), FIRST, (0, SECOND), SECOND_HALF, WorkBeside(1, 0, 0, 1)),
-        # Rests between its own observations, in spans of the others that overlap each other.
+        # It rests between its own observations, while the others' overlapping spans go on.
         (
             worked((1, 5), (0, 5), (1, 10)),
             [(0, SECOND // 2), *SECOND_HALF],

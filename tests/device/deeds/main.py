@@ -1,6 +1,6 @@
-"""Tenants that do something to others, or to their slice: a memory hog, a sudden death, pinned pages, a long kernel.
+"""Tenants, one of which does a deed to the others or to its slice: takes all memory, dies, pins pages, and so on.
 
-python main.py --deed hog --who 0     The tenant with this number does it; the others train a small network.
+python main.py --deed hog --who 0     Tenant 0 takes all memory; every tenant trains a small network.
 """
 
 import os
@@ -19,11 +19,11 @@ from cotenant.bench import Benchmark, Run, flag, main
 MEBIBYTE = 1 << 20
 FLOOD = 5000
 LONG_CYCLES = 20_000_000_000
-"""Ten seconds at 2 GHz."""
+"""Length of the long kernel: ten seconds at 2 GHz."""
 
 
 class Deed(Benchmark):
-    """One step = one update of a small network; in one of the tenants the deed as well."""
+    """One step = one update of a small network; tenant `who` does the deed as well."""
 
     item = "example"
 
@@ -63,7 +63,7 @@ class Deed(Benchmark):
         return loss
 
     def do(self, run: Run) -> None:
-        """Do the deed of one step: from the first on, but what ends this tenant only after some."""
+        """Do the deed's part of one step: `bandwidth` and `flood` in every step, the others after `after` steps."""
         due = self.steps == self.after + 1
         if self.deed == "die" and due:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -77,14 +77,14 @@ class Deed(Benchmark):
         elif self.deed == "long" and due:
             torch.cuda._sleep(LONG_CYCLES)
         elif self.deed == "assert" and due:
-            # An index beyond the table: the kernel's own assertion fails, and with it the context.
+            # An index beyond the table fails an assertion in the kernel, which ends the context.
             torch.zeros(1, device=run.device)[torch.tensor([7], device=run.device)].sum().item()
 
 
 def load_image_of_another(device: torch.device) -> None:
-    """Load a kernel that is compiled for another generation than this device's, as a wheel's may be.
+    """Load a kernel that is compiled for another generation of devices than this one, as a wheel's kernels may be.
 
-    The assembler comes with Triton, which NVIDIA's builds of torch bring.
+    The assembler is Triton's, which torch's CUDA builds install.
     """
     import triton
     from torch.cuda._utils import _cuda_load_module

@@ -1,6 +1,7 @@
 """Run a command on the null device: PYTHONPATH=tests python -m device.null COMMAND...
 
-null.h and nvml.c name the variables that say what it is, as NULL_DEVICE_MIB=24000 NULL_DEVICE_COUNT=8.
+Variables describe the device, for example NULL_DEVICE_MIB=24000 NULL_DEVICE_COUNT=8: see devices.c, clock.c, shared.c
+and nvml.c.
 """
 
 import os

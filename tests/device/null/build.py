@@ -1,6 +1,6 @@
-"""Build the null device for the CUDA build of torch that is installed: two libraries, kept by a hash of all sources.
+"""Build the null device for the installed CUDA build of torch: two libraries, cached under a hash of all sources.
 
-Their names are those by which torch, Triton and nvidia-ml-py look for NVIDIA's.
+They have the names of NVIDIA's libraries, by which torch, Triton and nvidia-ml-py find them.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ ASKING = ("libtorch_cuda.so", "libtorch_cuda_linalg.so", "libc10_cuda.so", "libt
 OF_NVIDIA = re.compile(r"(__cuda|cuda|cu[A-Z]|cublas|cudnn|cufft|curand|cusparse|cusolver|nccl)(?!ile|pti)")
 FLAGS = ("-O1", "-fPIC", "-Wall", "-Wextra", "-Wno-unused-parameter")
 WITHOUT_NVCC = ("-D__CUDA_FP16_H__", "-D__CUDA_BF16_H__")
-"""These headers of CUDA need some that come with nvcc alone."""
+"""Macros that leave out CUDA's headers that need other headers, which come with nvcc alone."""
 
 
 class NotBuiltError(Exception):
-    """There can be no null device here, for the reason that it says."""
+    """The null device cannot be built here; the message says why."""
 
 
 class NoCompilerError(NotBuiltError):
-    """Nothing here compiles C."""
+    """There is no C compiler here."""
 
 
 def compiler() -> list[str]:
-    """Return the command of a C compiler: the machine's, or zig's of the package index."""
+    """Return the command of a C compiler: the machine's, or that of the package ziglang."""
     for name in ("gcc", "cc", "clang"):
         if path := shutil.which(name):
             return [path]
@@ -49,7 +49,7 @@ def compiler() -> list[str]:
 
 
 def built(cache: Path | None = None) -> Path:
-    """Return the folder of both libraries, built there unless it has been. Raises NotBuiltError with the reason."""
+    """Return the folder of both libraries; build them unless they are there. Raises NotBuiltError with the reason."""
     torch = PACKAGES / "torch" / "lib"
     if not (torch / "libtorch_cuda.so").exists():
         raise NotBuiltError("This torch is a CPU build: nothing in it asks for a device of CUDA.")
@@ -61,17 +61,17 @@ def built(cache: Path | None = None) -> Path:
             made = Path(work, "made")
             made.mkdir()
             _build(made, [torch / name for name in ASKING])
-            with contextlib.suppress(OSError):  # Another process was faster.
+            with contextlib.suppress(OSError):  # Another process may have built them meanwhile.
                 made.rename(folder)
     return folder
 
 
 def variables(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables with which a process finds the libraries of this folder in NVIDIA's place."""
+    """Return the variables by which a process loads the libraries of this folder instead of NVIDIA's."""
     paths = {"LD_LIBRARY_PATH": str(folder), "LD_PRELOAD": str(folder / "libcuda.so.1")}
     separator = {"LD_LIBRARY_PATH": ":", "LD_PRELOAD": " "}
     joined = {name: separator[name].join(filter(None, (path, environ.get(name)))) for name, path in paths.items()}
-    # cuDNN's attention asks more than the null cuDNN answers: torch's own kernels come first.
+    # cuDNN's attention calls functions that the null cuDNN lacks: torch's own kernels come first.
     return joined | {"TORCH_CUDNN_SDPA_DEPRIORITIZED": "1"}
 
 
@@ -93,7 +93,7 @@ def _build(work: Path, asking: list[Path]) -> None:
 
 
 def _linked(library: Path, sources: list[Path]) -> None:
-    """Compile and link a library that every process can load, with its name in it."""
+    """Compile these sources and link them into a library with its file name as its soname."""
     folders = [*PACKAGES.glob("nvidia/*/include"), PACKAGES / "triton/backends/nvidia/include"]
     words = [*compiler(), *FLAGS, *WITHOUT_NVCC, *(f"-I{folder}" for folder in folders), "-shared"]
     done = subprocess.run(
@@ -107,13 +107,16 @@ def _linked(library: Path, sources: list[Path]) -> None:
 
 
 def _of_the_driver() -> set[str]:
-    """Return all functions of cuda.h: what Triton and torch.compile link with is written while they run."""
+    """Return the names of all functions of cuda.h: Triton and torch.compile link with some of them at run time."""
     header = (PACKAGES / "nvidia/cu13/include/cuda.h").read_text()
     return set(re.findall(r"\bcu[A-Z]\w+(?=\()|\bcu[A-Z]\w+_v\d\b", header))
 
 
 def _body(name: str) -> str:
-    """Return a function that succeeds where these files have none of its name; what it creates has some room."""
+    """Return C source of a weak function that succeeds, for a name that the .c files do not define.
+
+    One that creates an object allocates a kilobyte for it.
+    """
     weak = f"__attribute__((weak)) int {name}"
     if re.search(r"Create|CommInit|CommSplit", name):
         return f"{weak}(void **made) {{ if (made) *made = calloc(1, 1024); return 0; }}\n"

@@ -1,5 +1,5 @@
-// Functions of CUDA's libraries without their prototypes: all that they are given is a whole number or an address.
-// CALL(name, ...) defines one that does what stands there and succeeds; a0, a1 ... are its arguments by their places.
+// Functions of CUDA's libraries without their prototypes: every argument is a whole number or an address.
+// CALL(name, ...) defines a function that runs these statements and succeeds; a0, a1 ... are its arguments in order.
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,11 +14,10 @@
         __VA_ARGS__;                        \
         return 0;                           \
     }
-// What the argument at this place points to.
+// The object to which the argument at this place points.
 #define AT(Type, place) (*(Type *)a##place)
 
-// Objects that keep no more than what they are told. Functions that create them are written by build.py: each thing has
-// a kilobyte.
+// Objects that only keep the values that are set. build.py writes the functions that create them, with a kilobyte each.
 #define FREES(function) CALL(function, free((void *)a0))
 #define KEEPS(set, get, Handle, Value, field)       \
     CALL(set, ((Handle)a0)->field = (Value)a1)      \

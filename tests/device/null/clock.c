@@ -6,7 +6,7 @@
 //   twice as many; a copy from or to the host takes the bus;
 // - each launch takes LAUNCH_NS more, on its stream. A graph is one launch of the sum of its works;
 // - kernels of a process go one after the other, in the order of their issue, and so do copies in each direction;
-// - the host waits where QUEUE launches are not done, until half of them are;
+// - a host that has issued QUEUE launches that are not done waits until half of them are;
 // - all of that is multiplied by NULL_DEVICE_SCALE, so that the device takes longer than a slow host that issues it.
 //
 // A moment is how far the work of this process has come (shared.c), with the device in its upper bits.
@@ -16,7 +16,7 @@
 
 #define REACHED 0.7
 #define LAUNCH_NS 5000.0
-#define MEMORY_BYTES_NS 3350.0  // of an H100 SXM's datasheet, as the peaks
+#define MEMORY_BYTES_NS 3350.0  // of an H100 SXM's datasheet, as are the peaks
 #define BUS_BYTES_NS 55.0       // PCIe 5.0 x16
 #define KERNEL_BYTES 32.0
 #define QUEUE 1024u
@@ -25,7 +25,7 @@
 enum Engine { KERNELS, TO_DEVICE, TO_HOST, ENGINES };
 
 typedef struct Queue {
-    double engines_ns[ENGINES];  // when each is done
+    double engines_ns[ENGINES];  // when each engine has done its work
     double done_ns[QUEUE];
     unsigned long count;
 } Queue;
@@ -113,7 +113,7 @@ uint64_t clock_done_ns(Stream *stream) {
 }
 
 void clock_hold(Stream *stream, uint64_t done_ns) {
-    // Devices progress each at their own pace: for another one the host waits.
+    // Each device progresses at its own pace: if the moment is another device's, the host waits for it.
     if (device_of(done_ns) != stream->device) clock_wait(done_ns);
     else if (progress_of(done_ns) > progress_of(stream->done_ns)) stream->done_ns = done_ns;
 }

@@ -1,4 +1,4 @@
-// Products of matrices: how many operations, of how many bytes, on which stream.
+// Products of matrices: their operations and bytes, put on the handle's stream.
 #define _GNU_SOURCE
 #include "null.h"
 #include "calls.h"
@@ -40,8 +40,8 @@ CALL(cublasGetVersion_v2, AT(int, 1) = VERSION)
 
 size_t cublasLtGetVersion(void) { return VERSION; }
 
-// ---- One product: C (m, n) of A (m, k) and B (k, n), whose m, n, k are arguments from the third on. Of matrix and
-// vector: y (m) of A (m, n).
+// ---- One product: C (m, n) of A (m, k) and B (k, n), where m, n, k are arguments 3 to 5. A matrix by a vector: y (m)
+// of A (m, n).
 
 static void multiply(cublasHandle_t handle, intptr_t batch, intptr_t m, intptr_t n, intptr_t k, int width, int out_width,
                      cublasComputeType_t compute) {
@@ -97,7 +97,7 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *description, cubla
 CALL(cublasLtMatmulDescSetAttribute,
      if ((int)a1 == CUBLASLT_MATMUL_DESC_TRANSA) ((Description *)a0)->transpose_a = AT(int, 2))
 
-// There is one algorithm, and it is the best.
+// There is one algorithm.
 CALL(cublasLtMatmulAlgoGetHeuristic,
      AT(int, 9) = (int)a7 > 0;
      if (AT(int, 9)) AT(cublasLtMatmulHeuristicResult_t, 8) = (cublasLtMatmulHeuristicResult_t){.wavesCount = 1})

@@ -1,4 +1,4 @@
-// cuDNN: descriptors keep what they are told, plans know what their operations cost, recurrent layers have real sizes.
+// cuDNN: descriptors keep the values that are set, and plans the cost of their operations.
 #define _GNU_SOURCE
 #include "null.h"
 #include "calls.h"
@@ -32,8 +32,8 @@ CALL(cudnnGetProperty, AT(int, 1) = (int)a0 == MAJOR_VERSION   ? VERSION / 10000
                                     : (int)a0 == MINOR_VERSION ? VERSION / 100 % 100
                                                                : VERSION % 100)
 
-// ---- The graph interface. A descriptor keeps its attributes and what its parts cost: operations that of a convolution,
-// and each of graph, engine, configuration and plan that of what it is made from
+// ---- The graph interface. A descriptor keeps its attributes and a cost: an operation that of its convolution, and a
+// graph, an engine, a configuration and a plan the cost of the descriptor that it is made from
 
 typedef struct Attribute {
     struct Attribute *next;
@@ -48,7 +48,7 @@ typedef struct {
     Work cost;
 } Descriptor;
 
-// In bytes; 0 of what is not read here.
+// Returns the bytes of a value of this type.
 static size_t size_of(cudnnBackendAttributeType_t type) {
     switch (type) {
     case CUDNN_TYPE_BOOLEAN: return 1;
@@ -108,7 +108,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
     return CUDNN_STATUS_SUCCESS;
 }
 
-// Elements of a tensor of (n, c, ...), from its second dimension on where `places`: those that a kernel goes over.
+// Returns the number of a tensor's elements (n, c, ...); with `places` the channels c are left out.
 static double elements(const Descriptor *tensor, int places) {
     const Attribute *sizes = attribute_of(tensor, CUDNN_ATTR_TENSOR_DIMENSIONS);
     double product = 1;
@@ -122,7 +122,7 @@ static int bytes_of_element(const Descriptor *tensor) {
     return (int)width_of(*(cudnnDataType_t *)type->values);
 }
 
-// Where a convolution's weights, image and result, or the gradients in their place, stand: one after the other.
+// A convolution's first attribute: its weights, image and result, or the gradients of these, follow each other.
 static const struct {
     cudnnBackendDescriptorType_t type;
     cudnnBackendAttributeName_t first;
@@ -147,7 +147,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
     return CUDNN_STATUS_SUCCESS;
 }
 
-// The one engine that there is, number 0, with a workspace of NULL_DEVICE_WORKSPACE_MIB.
+// There is one engine, number 0, with a workspace of NULL_DEVICE_WORKSPACE_MIB.
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor, cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, int64_t wanted, int64_t *count, void *values) {
     const Descriptor *asked = descriptor;
@@ -188,7 +188,7 @@ CALL(cudnnGetTensorNdDescriptor, const Shape *shape = (Shape *)a0;
      memcpy((int *)a4, shape->sizes, bytes);
      memcpy((int *)a5, shape->strides, bytes))
 
-// ---- Norms need no space here, dropout its states
+// ---- Norms need no space here, dropout needs its states
 
 CALL(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, AT(size_t, 8) = 0)
 CALL(cudnnGetBatchNormalizationBackwardExWorkspaceSize, AT(size_t, 10) = 0)

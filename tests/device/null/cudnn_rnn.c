@@ -1,11 +1,11 @@
-// cuDNN's recurrent layers: where each weight lies in the one buffer of them, and what the passes cost.
+// cuDNN's recurrent layers: the place of each weight in their one buffer, the space and the cost of the passes.
 #define _GNU_SOURCE
 #include "null.h"
 #include "calls.h"
 #include <cudnn.h>
 #include <string.h>
 
-#define MOST_WORKSPACE (1ul << 20)  // beside what grows with the batch
+#define MOST_WORKSPACE (1ul << 20)  // beside the part that grows with the batch
 
 struct cudnnRNNStruct {
     cudnnRNNMode_t cell;
@@ -61,8 +61,8 @@ static void describe(cudnnTensorDescriptor_t tensor, cudnnRNNDescriptor_t rnn, s
     cudnnSetTensorNdDescriptor(tensor, rnn->type, 3, sizes, strides);
 }
 
-// Matrices of all pseudo-layers lie first, then all biases. Of one: `gates` matrices of its input, as many of its state,
-// and its projection, each of (hidden, inputs), (hidden, projection), (projection, hidden).
+// The matrices of all pseudo-layers lie first, then all biases. A pseudo-layer has `gates` matrices (hidden, inputs)
+// for its input, as many (hidden, projection) for its state, and one (projection, hidden) for its projection.
 cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, int32_t pseudo_layer,
                                       size_t bytes, const void *space, int32_t matrix, cudnnTensorDescriptor_t weight,
                                       void **weight_at, cudnnTensorDescriptor_t bias, void **bias_at) {
@@ -91,7 +91,7 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
 CALL(cudnnSetRNNDataDescriptor,
      AT(struct cudnnRNNDataStruct, 0) = (struct cudnnRNNDataStruct){(size_t)(int)a3, (size_t)(int)a4, (size_t)(int)a5})
 
-// As far as can be told: each gate and the result of each step is kept for the backward pass.
+// Estimates: each gate and the result of each step are kept for the backward pass.
 cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,
                                         cudnnRNNDataDescriptor_t data, size_t *work, size_t *reserve) {
     size_t states = data->steps * data->batch * rnn->hidden * rnn->directions * width_of(rnn->type);

@@ -1,4 +1,4 @@
-// Which devices there are, and what is known of them: an H100's numbers.
+// The devices that this process sees, and their properties: an H100's numbers.
 #define _GNU_SOURCE
 #include "null.h"
 #include "calls.h"
@@ -9,7 +9,7 @@
 
 #define MIB (1ul << 20)
 #define FIRST_BUS 0x10
-#define FIRST_BYTE 0xA0  // of a device's UUID, all of whose bytes are this and its number
+#define FIRST_BYTE 0xA0  // each byte of a device's UUID is this plus its number
 #define MOST_WHOLE 8
 #define MOST_INSTANCES 7
 #define INSTANCE_MULTIPROCESSORS 16
@@ -27,8 +27,8 @@ cudaError_t remember(cudaError_t error) {
     return error;
 }
 
-// Fills `physical` with the devices that CUDA_VISIBLE_DEVICES leaves, by index or by UUID, and returns how many. A process
-// sees one instance of MIG, as nvml.c names it: they are devices of their own, and come after MOST_WHOLE whole ones.
+// Fills `physical` with the numbers of the devices that CUDA_VISIBLE_DEVICES names, by index or by UUID; returns their
+// count. A process sees one instance of MIG, by nvml.c's name. Instances have numbers after MOST_WHOLE whole devices.
 static int visible(int *physical) {
     int there = (int)number_of("NULL_DEVICE_COUNT", 1), count = 0;
     int instances = (int)number_of("NULL_NVML_MIG", 0);
@@ -49,7 +49,7 @@ static int visible(int *physical) {
         long found = -1;
         if (sscanf(word, "GPU-%2x", &byte) == 1) found = (long)byte - FIRST_BYTE;
         else sscanf(word, "%ld", &found);
-        if (found < 0 || found >= there) break;  // As CUDA does: what comes after a wrong one is not seen.
+        if (found < 0 || found >= there) break;  // As in CUDA, devices after a wrong one are not seen.
         physical[count++] = (int)found;
     }
     return count;
@@ -67,7 +67,7 @@ int physical_device(int device) {
 
 int is_instance(void) { return physical_device(0) >= MOST_WHOLE; }
 
-// 79.11 GiB, as torch shows an H100 of 80 GB; 9.5 GiB of an instance.
+// 79.11 GiB, as torch shows for an H100 of 80 GB; an instance has 9.5 GiB.
 size_t device_bytes(void) { return is_instance() ? 9728 * MIB : (size_t)number_of("NULL_DEVICE_MIB", 81008) * MIB; }
 
 const char *device_name(void) {
@@ -79,7 +79,7 @@ const char *device_name(void) {
 
 #define PROPERTY(name) offsetof(struct cudaDeviceProp, name)
 
-// Each with the place of its property; the runtime has no property of some (0).
+// Each attribute with its value and the offset of its property, 0 if the runtime has no such property.
 static const struct {
     CUdevice_attribute attribute;
     int value;
@@ -121,7 +121,7 @@ static const struct {
 };
 #define ATTRIBUTE_COUNT (sizeof ATTRIBUTES / sizeof *ATTRIBUTES)
 
-// Is there a daemon's pipe where this process looks for one?
+// Returns whether a daemon's pipe is in the folder where this process looks for one.
 int is_client_of_mps(void) {
     char control[1024];
     const char *pipes = getenv("CUDA_MPS_PIPE_DIRECTORY");
@@ -145,7 +145,7 @@ int device_attribute(CUdevice_attribute attribute) {
 
 static int board_of(int physical) { return physical < MOST_WHOLE ? physical : (physical - MOST_WHOLE) / MOST_INSTANCES; }
 
-// An instance's is its board's number, and in the end its own.
+// An instance's UUID has its board's number in byte 3 and its own number in the last byte.
 static void write_uuid(int physical, unsigned char bytes[16]) {
     memset(bytes, physical < MOST_WHOLE ? FIRST_BYTE + physical : 0, 16);
     if (physical < MOST_WHOLE) return;
@@ -159,7 +159,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device) {
     write_uuid(physical_device(device), (unsigned char *)p->uuid.bytes);
     p->totalGlobalMem = device_bytes();
     p->pciBusID = FIRST_BUS + board_of(physical_device(device));
-    // Some of them are longer than an int, whose first bytes are their lowest.
+    // Some properties are longer than an int: on a little-endian processor their lowest bytes come first.
     for (size_t i = 0; i < ATTRIBUTE_COUNT; i++)
         if (ATTRIBUTES[i].property)
             *(int *)((char *)p + ATTRIBUTES[i].property) = device_attribute(ATTRIBUTES[i].attribute);

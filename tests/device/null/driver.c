@@ -1,4 +1,4 @@
-// The driver's interface, as far as torch and Triton use it beside the runtime's, and how they find its functions.
+// The driver's functions that torch and Triton use beside the runtime's, and the look-up by which they find them.
 #define _GNU_SOURCE
 #include "null.h"
 #include "calls.h"
@@ -7,10 +7,10 @@
 
 #define VERSION 13000
 
-static int context;  // There is one for each process; nobody looks into it.
+static int context;  // One for each process; nothing reads it.
 
 CALL(cuInit, return device_count() ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE)
-// NVRTC asks for it, and takes a driver that has none.
+// NVRTC asks for a table, and works without one.
 CALL(cuGetExportTable, AT(void *, 0) = NULL; return CUDA_ERROR_NOT_FOUND)
 CALL(cuDriverGetVersion, AT(int, 0) = VERSION)
 CALL(cudaDriverGetVersion, AT(int, 0) = VERSION)
@@ -26,7 +26,7 @@ CALL(cuCtxGetCurrent, AT(void *, 0) = &context)
 CALL(cuCtxGetDevice, AT(int, 0) = current_device)
 CALL(cuDevicePrimaryCtxGetState, AT(unsigned, 1) = 0; AT(int, 2) = 1)
 CALL(cuDevicePrimaryCtxRetain, AT(void *, 0) = &context)
-// What is asked of a pointer is its context or the address itself.
+// Callers ask for a pointer's context, or for the address itself.
 CALL(cuPointerGetAttribute, AT(void *, 0) = (int)a1 == CU_POINTER_ATTRIBUTE_DEVICE_POINTER ? (void *)a2 : &context)
 
 CALL(cuGetErrorString, AT(const char *, 1) = cudaGetErrorString((cudaError_t)a0))

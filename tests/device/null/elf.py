@@ -1,4 +1,4 @@
-"""Read the names that a shared library asks of others."""
+"""Read the names of the symbols that a shared library needs from other libraries."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _DYNAMIC_SYMBOLS = 11
-"""SHT_DYNSYM of elf.h, whose layout for 64 bits the structs above have."""
+"""SHT_DYNSYM of elf.h; the structs above have the layout of its 64-bit structures."""
 
 
 def undefined_symbols(library: Path) -> set[str]:
-    """Return those of a library of 64 bits, without their versions."""
+    """Return the names of a 64-bit library's undefined symbols, without their versions."""
     undefined = set[str]()
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as image:
         *_, at, _, _, _, _, size, count, _ = _HEADER.unpack_from(image)

@@ -1,4 +1,4 @@
-// Kernels: those of torch and its libraries, of Triton, and their modules. Launches are checked, counted and not done.
+// Kernels of torch, its libraries and Triton, and their modules. Launches are checked and counted, and compute nothing.
 #define _GNU_SOURCE
 #include "null.h"
 #include "calls.h"
@@ -43,7 +43,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction kernel, void **arg
     return launch_of_driver(grid, block, c->hStream);
 }
 
-// ---- What nvcc puts around every kernel<<<...>>>
+// ---- The calls that nvcc puts around every kernel<<<...
 
 static __thread struct {
     dim3 grid, block;
@@ -66,7 +66,7 @@ CALL(__cudaGetKernel, AT(intptr_t, 0) = a1)
 
 void **__cudaRegisterFatBinary(void *binary) { return calloc(1, 64); }
 
-// ---- What a kernel needs
+// ---- The resources that a kernel needs
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
     memset(attributes, 0, sizeof *attributes);
@@ -81,7 +81,7 @@ CALL(cuFuncGetAttribute, AT(int, 0) = (int)a1 == CU_FUNC_ATTRIBUTE_MAX_THREADS_P
 CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, AT(int, 0) = 2)
 CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, AT(int, 0) = 2)
 
-// A cubin names the device that it is compiled for in its flags, elsewhere since its ABI's version 8.
+// A cubin's flags name the device that it is compiled for: in the lowest byte, or in the next since ABI version 8.
 static int is_for_another(const Elf64_Ehdr *image) {
     if (memcmp(image->e_ident, ELFMAG, SELFMAG)) return 0;
     unsigned name = image->e_ident[EI_ABIVERSION] < 8 ? image->e_flags & 0xff : image->e_flags >> 8 & 0xff;

@@ -1,4 +1,4 @@
-// NCCL, whose collectives leave all memory as it is: ranks meet without their devices. cuSOLVER's sizes of workspaces.
+// NCCL, whose collectives succeed and leave all memory as it is, and the sizes of cuSOLVER's workspaces.
 #define _GNU_SOURCE
 #include "null.h"
 #include "calls.h"
@@ -11,7 +11,7 @@ CALL(ncclCommGetAsyncError, AT(int, 1) = ncclSuccess)
 
 const char *ncclGetLastError(ncclComm_t communicator) { return ""; }
 
-// What torch calls it with: 32-bit gradients, summed over all ranks. Single numbers are votes of ranks.
+// Number of 32-bit gradients that torch has reduced over ranks. Reductions of a single number are votes of ranks.
 unsigned long long null_device_reduced;
 
 CALL(ncclAllReduce, if ((int)a3 == ncclFloat32 && a2 > 1) null_device_reduced += (size_t)a2)

@@ -1,4 +1,4 @@
-// Memory of the device and of the host: addresses are real, a device's pages are never touched and read as zeros.
+// Memory of the device and of the host: addresses are real; a device's pages are never touched, and read as zeros.
 #define _GNU_SOURCE
 #include "null.h"
 #include "calls.h"
@@ -7,11 +7,11 @@
 
 #define KIB (1ul << 10)
 #define MIB (1ul << 20)
-#define GRANULE 512ul            // of cudaMalloc
-#define MAPPED_GRANULE (2 * MIB) // of cuMemCreate
-// Larger reads of a device are not carried out: nobody looks at what they would hold, and the host has less memory.
+#define GRANULE 512ul            // cudaMalloc rounds up to this
+#define MAPPED_GRANULE (2 * MIB) // granularity of cuMemCreate
+// Larger reads of a device are not carried out: no caller looks at the result, and the host may lack the memory.
 #define MOST_READ (64 * MIB)
-// The driver stages what is larger and not pinned, and returns when the last of it has left the host.
+// The driver stages larger copies of pageable memory, and returns when their last part has left the host.
 #define STAGED (64 * KIB)
 
 typedef enum { DEVICE, PINNED, REGISTERED, PAGEABLE } Kind;
@@ -23,7 +23,7 @@ typedef struct Block {
     int device;
 } Block;
 
-// By address, so that the block of any pointer is found by halving.
+// Sorted by address, so that bisection finds the block of any pointer.
 static Block *blocks;
 static size_t count, room;
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
@@ -56,7 +56,7 @@ static int find(const void *pointer, Block *block) {
     return found;
 }
 
-// Takes out the block that begins there.
+// Removes the block that begins at `start` from the list.
 static int take_out(const void *start, Block *block) {
     pthread_mutex_lock(&guard);
     size_t place = place_of((uintptr_t)start);
@@ -140,7 +140,7 @@ static Kind kind_of(const void *pointer) {
     return find(pointer, &block) ? block.kind : PAGEABLE;
 }
 
-// A kernel that did nothing may have had to write what is read: so all of it is as new.
+// Reads of a device give zeros, since a kernel, which computes nothing here, may have had to write there.
 static void carry(void *to, const void *from, size_t bytes) {
     if (kind_of(to) == DEVICE) return;
     if (kind_of(from) != DEVICE) memmove(to, from, bytes);

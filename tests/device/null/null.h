@@ -1,4 +1,4 @@
-// A CUDA device that computes nothing: calls succeed, memory is reserved and never touched, streams and graphs keep books.
+// A CUDA device that computes nothing: calls succeed, memory is reserved and never touched, and works are counted.
 #pragma once
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -7,11 +7,11 @@
 
 #define MOST_DEVICES 64  // 8 boards and 7 instances of each
 
-// ---- The seam of time (clock.c): all work and every wait pass here, and nothing else in these files knows a clock.
+// ---- Time (clock.c): all work and every wait pass through these functions. Only shared.c models time beside it.
 
 enum WorkKind { WORK_KERNEL, WORK_PRODUCT, WORK_COPY, WORK_FILL };
 
-// One thing that a device does. What a kernel reads and writes is not known: `threads` is its size.
+// A device's unit of work. A kernel's reads and writes are not known: `threads` stands for its size.
 typedef struct Work {
     enum WorkKind kind;
     double flops;          // of a product
@@ -30,17 +30,17 @@ typedef struct Graph {
 typedef struct Capture Capture;
 
 typedef struct Stream {
-    struct Stream *next;   // of all streams of this process
+    struct Stream *next;   // in the list of all streams of this process
     int device;
     int priority;
     Capture *capture;      // NULL unless it is capturing
-    uint64_t issued;       // so many works and waits were put on it
-    uint64_t waited;       // so many of them the host has waited for
-    int unjoined;          // of a capture that it has not been joined to since it was forked off
+    uint64_t issued;       // number of works and waits put on it
+    uint64_t waited;       // number of them that the host has waited for
+    int unjoined;          // forked off a capture and not yet joined to it again
     uint64_t done_ns;      // clock.c: when its work so far is done
 } Stream;
 
-// Puts works on the stream, with one call of the host for all of them; returns when the host has issued it.
+// Puts works on the stream with one launch; returns when the host has issued it.
 void clock_issue(Stream *stream, const Work *works, int count);
 // Returns the moment at which all work of the stream so far is done.
 uint64_t clock_done_ns(Stream *stream);
@@ -48,7 +48,7 @@ uint64_t clock_done_ns(Stream *stream);
 void clock_hold(Stream *stream, uint64_t done_ns);
 // Returns whether the moment has passed.
 int clock_passed(uint64_t done_ns);
-// Lets the calling thread wait for the moment, without its processor, of which the machines that run tests have few.
+// Lets the calling thread sleep until the moment: the machines that run tests have few processors.
 void clock_wait(uint64_t done_ns);
 // Returns the time between two moments that have passed.
 double clock_between_ns(uint64_t first_ns, uint64_t last_ns);
@@ -56,8 +56,8 @@ double clock_between_ns(uint64_t first_ns, uint64_t last_ns);
 // ---- streams.c
 
 Stream *stream_of(cudaStream_t handle);           // the current device's own for the legacy and the per-thread stream
-void stream_put(Stream *stream, const Work *work);  // on its graph where it captures, else on the device
-void stream_wait(Stream *stream);                 // of the host; counts as one where there is anything to wait for
+void stream_put(Stream *stream, const Work *work);  // on the graph of its capture, else on the device
+void stream_wait(Stream *stream);                 // the host waits; counted if there is work that it has not waited for
 cudaError_t refuse_in_capture(void);            // an error where this thread may not make such a call now
 
 // ---- devices.c
@@ -65,36 +65,36 @@ cudaError_t refuse_in_capture(void);            // an error where this thread ma
 extern __thread int current_device;
 int device_count(void);
 int physical_device(int device);                  // by its number on this host
-size_t device_bytes(void);                        // what CUDA says there is
+size_t device_bytes(void);                        // total memory that CUDA reports
 long number_of(const char *variable, long otherwise);
 int device_attribute(CUdevice_attribute attribute);
 int is_client_of_mps(void);
-int is_instance(void);                            // of MIG
-double part_of_mps(void);                         // of the device's multiprocessors, that this process may use
+int is_instance(void);                            // is it an instance of MIG?
+double part_of_mps(void);                         // share of the device's multiprocessors that this process may use
 const char *device_name(void);
-cudaError_t remember(cudaError_t error);          // for cudaGetLastError
+cudaError_t remember(cudaError_t error);          // keeps an error for cudaGetLastError
 
-// ---- shared.c: the memory and the time of all devices, shared by the processes that NULL_DEVICE_SHARED names a file to
+// ---- shared.c: memory and time of all devices, shared by the processes whose NULL_DEVICE_SHARED names one file
 
-int memory_take(int device, size_t bytes);        // 0 where there is no room
+int memory_take(int device, size_t bytes);        // 0 where the memory is not free
 void memory_give(int device, size_t bytes);
 size_t memory_free_bytes(int device);
 
-// `progress`: in ns, how far the work of this process has come on a device. It is the time of CLOCK_MONOTONIC as long as
-// the process has the device to itself, or nothing to do there.
+// `progress`: how far the work of this process has come on a device, in ns. It passes as CLOCK_MONOTONIC does while the
+// process has the device to itself, or has no work there.
 
 // Returns the time of CLOCK_MONOTONIC.
 double time_ns(void);
-// Returns this process's progress by now.
+// Returns this process's present progress.
 double turns_now_ns(int device);
-// Tells that this process has work until so much progress.
+// Notes that this process has work until this progress.
 void turns_work(int device, double progress_ns);
-// Lets the calling thread sleep until so much progress.
+// Lets the calling thread sleep until this progress.
 void turns_wait(int device, double progress_ns);
-// Returns the time at which the process had come so far.
+// Returns the time of CLOCK_MONOTONIC at which the process reached this progress.
 double turns_time_ns(int device, double progress_ns);
 
-// ---- What tests ask through ctypes
+// ---- Counters that tests read through ctypes
 
 extern unsigned long long null_device_waits;      // calls in which the host waits for a device
 extern unsigned long long null_device_launches;

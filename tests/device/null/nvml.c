@@ -1,4 +1,4 @@
-// NVIDIA's management library without a driver, for the real nvidia-ml-py. What it answers is told by variables:
+// NVIDIA's management library without a driver, for the real nvidia-ml-py. These variables decide its answers:
 // NULL_DEVICE_COUNT, NULL_DEVICE_NAME; NULL_NVML_INIT (nvmlInit's error), NULL_NVML_LOST (the index of a lost board),
 // NULL_NVML_MIG (instances of each device), NULL_NVML_PIDS (a comma list), NULL_NVML_MODE (compute mode),
 // NULL_NVML_REASONS (of clocks), NULL_NVML_MIB (memory), NULL_NVML_DENY (functions, or * for all but names and counts)
@@ -43,7 +43,7 @@ static Answer denied(const char *function) {
     return is_denied ? (Answer)number_of("NULL_NVML_DENY_CODE", NOT_SUPPORTED) : SUCCESS;
 }
 
-// Defines a function that does what stands there and succeeds, unless it is denied.
+// Defines a function that runs these statements and succeeds, unless it is denied.
 #define ANSWER(function, parameters, ...)     \
     Answer function parameters {              \
         Answer no = denied(#function);        \
@@ -58,7 +58,7 @@ Answer nvmlShutdown(void) { return SUCCESS; }
 
 const char *nvmlErrorString(Answer answer) { return "an error that the bindings have no words for"; }
 
-// ---- Handles: a device's index from 1 on, and above it, from 1 on too, that of an instance of MIG
+// ---- Handles: a device's index plus 1 in the lower 16 bits, above them an instance's index plus 1, or 0 for none
 
 typedef uintptr_t Handle;
 
@@ -104,7 +104,7 @@ ANSWER(nvmlDeviceGetMigDeviceHandleByIndex, (Handle device, unsigned index, Hand
        if (index >= instances()) return NOT_FOUND;
        *handle = handle_of(device_of(device), index + 1))
 
-// ---- Words
+// ---- Texts
 
 static void write_name(Handle handle, char *text, size_t room) {
     const char *name = getenv("NULL_DEVICE_NAME"), *kind = instance_of(handle) < 0 ? "" : " MIG 1g.10gb";
@@ -117,7 +117,7 @@ ANSWER(nvmlDeviceGetVbiosVersion, (Handle handle, char *text, unsigned room), sn
 ANSWER(nvmlSystemGetDriverVersion, (char *text, unsigned room), snprintf(text, room, "580.95.05"))
 ANSWER(nvmlSystemGetCudaDriverVersion_v2, (int *version), *version = 13000)
 
-// ---- Numbers: one for each function, whatever is asked beside the device
+// ---- Numbers: each function returns one, mostly the same for every argument
 
 static u64 millijoules(void) {
     struct timespec now;
@@ -171,7 +171,7 @@ ANSWER(nvmlDeviceGetPciInfo_v3, (Handle handle, PciInfo *info),
        snprintf(info->address, sizeof info->address, "00000000:%02X:00.0", info->bus);
        snprintf(info->legacy_address, sizeof info->legacy_address, "0000:%02X:00.0", info->bus))
 
-// NVML counts some 550 MiB that CUDA does not give, and its second form says that the driver keeps them.
+// NVML counts some 550 MiB that CUDA does not, and the function's second form says that the driver reserves them.
 ANSWER(nvmlDeviceGetMemoryInfo, (Handle handle, Memory *memory),
        u64 cuda_mib = number_of("NULL_DEVICE_MIB", 81008);
        memory->total = (instance_of(handle) < 0 ? number_of("NULL_NVML_MIB", cuda_mib + RESERVED_MIB) : 9728) << 20;
@@ -200,7 +200,7 @@ ANSWER(nvmlDeviceGetUtilizationRates, (Handle handle, Utilisation *rates),
 ANSWER(nvmlDeviceGetTemperatureV, (Handle handle, Temperature *temperature), temperature->celsius = 55)
 ANSWER(nvmlDeviceGetViolationStatus, (Handle handle, int policy, Violation *violation), *violation = (Violation){0, 0})
 
-// A process of another container has a pid that means nothing here, and memory that is not told: all bits set.
+// A process of another container has a pid that means nothing here, and unknown memory, with all bits set.
 ANSWER(nvmlDeviceGetComputeRunningProcesses_v3, (Handle handle, unsigned *count, Process *processes),
        char copy[256], *rest = copy, *one;
        unsigned found = 0, room = *count;
@@ -220,9 +220,9 @@ Answer nvmlDeviceGetComputeRunningProcesses(Handle handle, unsigned *count, Proc
 ANSWER(nvmlDeviceGetMPSComputeRunningProcesses_v3, (Handle handle, unsigned *count, Process *processes), *count = 0)
 ANSWER(nvmlDeviceGetGraphicsRunningProcesses_v3, (Handle handle, unsigned *count, Process *processes), *count = 0)
 
-Answer nvmlDeviceGetGpuFabricInfoV(Handle handle, void *info) { return SUCCESS; }  // It is in none: all zeros.
+Answer nvmlDeviceGetGpuFabricInfoV(Handle handle, void *info) { return SUCCESS; }  // in no fabric: all zeros
 
-// ---- What an H100 of its own has not
+// ---- Features that a single H100 lacks
 
 Answer nvmlDeviceGetRetiredPagesPendingStatus(void) { return NOT_SUPPORTED; }
 Answer nvmlDeviceGetNvLinkRemoteDeviceType(void) { return NOT_SUPPORTED; }

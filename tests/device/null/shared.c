@@ -1,9 +1,9 @@
-// Who has how much of a device's memory, who progresses on it, and how fast. Processes that NULL_DEVICE_SHARED names
-// one file to share its devices: by turns of NULL_DEVICE_SLICE_US each; clients of MPS have their turns together, in
-// equal parts of the device, and none more than its CUDA_MPS_ACTIVE_THREAD_PERCENTAGE unless NULL_DEVICE_UNBOUND=1. One
-// without work takes no turn. An instance of MIG is a device of its own, of a seventh of the speed.
+// The memory that each process has of a device, and the speed of its work there. Processes whose NULL_DEVICE_SHARED
+// names one file share its devices in turns of NULL_DEVICE_SLICE_US. Clients of MPS have one turn together, in equal
+// parts of the device, and none more than its CUDA_MPS_ACTIVE_THREAD_PERCENTAGE unless NULL_DEVICE_UNBOUND=1. A process
+// without work takes no turn. An instance of MIG is a device of its own, with a seventh of the speed.
 //
-// Whoever looks brings a device's books up to date, from one change of who works to the next, under the file's lock.
+// Each process that calls brings a device's books up to date under the file's lock, from change of speed to change.
 #define _GNU_SOURCE
 #include "null.h"
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_CLIENTS 16  // of a device
+#define MOST_CLIENTS 16  // processes on one device
 #define SLICES_OF_MIG 7
 #define MOST_KNEES 32768u  // a minute in which two processes take turns of 2 ms
 #define LONGEST_SLEEP_NS 20e6
@@ -24,22 +24,22 @@
 #define LOOK_FOR_DEAD_NS 50e6
 
 typedef struct Client {
-    int pid;               // 0 of a free place
+    int pid;               // 0 if the place is free
     int is_of_mps;
-    double most;           // of the device
+    double most;           // the largest share of the device that it may have
     double progress_ns, work_ns;
     double speed;
-    size_t taken_bytes;    // its context included
+    size_t taken_bytes;    // with its context
 } Client;
 
-// Where a client's speed changed.
+// Time and progress at which a client's speed changed.
 typedef struct Knee {
     double time_ns, progress_ns;
 } Knee;
 
 typedef struct Device {
     double time_ns, looked_ns, turn_ends_ns;
-    int turn;              // the client that has it
+    int turn;              // the client whose turn it is
     Client clients[MOST_CLIENTS];
 } Device;
 
@@ -52,11 +52,11 @@ typedef struct Shared {
 } Shared;
 
 static Shared *shared;
-static int places[MOST_DEVICES];  // of this process's devices, by their number here
-static int mine[MOST_DEVICES];    // this process's own place on each device, from 1 on
+static int places[MOST_DEVICES];  // numbers of this process's devices on the host, by their numbers in this process
+static int mine[MOST_DEVICES];    // this process's place among the clients of each device, plus 1; 0 if it has none
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-// The most that this process ever had of one device, its context included.
+// The most bytes that this process ever had of one device, with its context.
 size_t null_device_peak_bytes;
 
 double time_ns(void) {
@@ -102,7 +102,7 @@ static int group_has_work(const Device *device, int turn) {
     return 0;
 }
 
-// Gives the turn to the next one with work where it is over or not needed. Returns whether others wait for it.
+// Gives the turn to the next client with work if it is over or not needed. Returns whether other clients have work.
 static int pass_turn(Device *device) {
     int next = device->turn, others = 0;
     for (int i = MOST_CLIENTS - 1; i > 0; i--) {
@@ -118,7 +118,7 @@ static int pass_turn(Device *device) {
     return others;
 }
 
-// Sets the speeds: a group's clients have equal parts of the device, and none more than its most.
+// Sets the speeds: the clients whose turn it is have equal parts of the device, and none more than its `most`.
 static void set_speeds(Device *device) {
     int running = 0;
     for (int i = 0; i < MOST_CLIENTS; i++)
@@ -130,7 +130,7 @@ static void set_speeds(Device *device) {
     }
 }
 
-// Lets time pass until `until_ns`, and keeps the knees.
+// Advances a device's time and its clients' progress to `until_ns`, and records the knees.
 static void pass_time(Device *device, int place, double until_ns) {
     double before[MOST_CLIENTS];
     while (device->time_ns < until_ns) {
@@ -160,7 +160,7 @@ static void pass_time(Device *device, int place, double until_ns) {
 
 // ---- Clients
 
-// A process that was killed gives nothing back: its place is free as soon as it is gone.
+// Frees the places of processes that are gone: one that was killed gives no memory back itself.
 static void leave_dead(Device *device) {
     device->looked_ns = device->time_ns;
     for (Client *client = device->clients; client < device->clients + MOST_CLIENTS; client++)
@@ -196,7 +196,7 @@ static Client *look(int ordinal) {
     if (!device->time_ns) device->time_ns = time_ns();
     if (device->time_ns - device->looked_ns > LOOK_FOR_DEAD_NS) leave_dead(device);
     pass_time(device, place, time_ns());
-    // A process that was forked is another one.
+    // A forked process is another client than its parent.
     if (!mine[place] || device->clients[mine[place] - 1].pid != getpid()) mine[place] = enter(device, place);
     return &device->clients[mine[place] - 1];
 }
@@ -218,7 +218,7 @@ void turns_work(int ordinal, double progress_ns) {
 void turns_wait(int ordinal, double progress_ns) {
     double left_ns;
     while ((left_ns = progress_ns - turns_now_ns(ordinal)) > 1) {
-        // It comes there no sooner, and others may begin or end meanwhile: it looks again.
+        // It may take longer, since other processes begin or end meanwhile: the loop looks again.
         if (left_ns < SHORTEST_SLEEP_NS) left_ns = SHORTEST_SLEEP_NS;
         if (left_ns > LONGEST_SLEEP_NS) left_ns = LONGEST_SLEEP_NS;
         nanosleep(&(struct timespec){0, (long)left_ns}, NULL);
@@ -233,7 +233,7 @@ double turns_time_ns(int ordinal, double progress_ns) {
     double moment_ns = later.time_ns;
     for (unsigned long i = count; i-- > first;) {
         Knee knee = shared->knees[place][me][i % MOST_KNEES];
-        // It came there at the latest while it last moved.
+        // A speed of zero keeps the progress: the process reached it in the last part that begins below it.
         if (knee.progress_ns < progress_ns || i == first) {
             double part = later.progress_ns > knee.progress_ns
                               ? (progress_ns - knee.progress_ns) / (later.progress_ns - knee.progress_ns)

@@ -1,4 +1,4 @@
-// Streams, events and graphs: what was put where, what waits for what, and what a capture forbids.
+// Streams, events, captures and graphs: their works and waits, and the calls that a capture forbids.
 #define _GNU_SOURCE
 #include "null.h"
 #include "calls.h"
@@ -18,8 +18,8 @@ typedef struct Event {
     int is_timed, is_recorded;
     uint64_t done_ns;
     Stream *stream;
-    uint64_t issued;            // on its stream, when it was recorded
-    unsigned long long capture; // in which it was recorded last, 0 if in none
+    uint64_t issued;            // number of works on its stream when it was recorded
+    unsigned long long capture; // id of the capture in which it was recorded last, 0 if in none
 } Event;
 
 unsigned long long null_device_waits, null_device_launches;
@@ -57,7 +57,7 @@ void stream_put(Stream *stream, const Work *work) {
     }
 }
 
-// Notes that the host waits for the first `issued` works of a stream; returns whether it had not waited for them yet.
+// Notes that the host waits for the first `issued` works of a stream; returns whether it had not waited for them all.
 static int waits_anew(Stream *stream, uint64_t issued) {
     int anew = issued > stream->waited;
     if (anew) stream->waited = issued;
@@ -69,7 +69,7 @@ void stream_wait(Stream *stream) {
     clock_wait(clock_done_ns(stream));
 }
 
-// ---- What a capture forbids
+// ---- Calls that a capture forbids
 
 static cudaError_t invalidate(Capture *capture, cudaError_t error) {
     capture->invalid = 1;
@@ -151,7 +151,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
     return cudaSuccess;
 }
 
-// Lets all streams of a capture go; returns whether one of them was not joined to its origin.
+// Takes all streams out of a capture; returns whether one of them was not joined to its origin.
 static int release(Capture *capture) {
     int unjoined = 0;
     for (Stream *stream = streams; stream; stream = stream->next) {
@@ -256,7 +256,7 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t on, unsign
 
 cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t on) { return cudaEventRecordWithFlags(handle, on, 0); }
 
-// Refuses what may not be asked of an event that stands in a capture.
+// Returns an error, and invalidates the capture, if the event was recorded in one: it cannot be queried or waited for.
 static cudaError_t refuse_captured(const Event *event) {
     for (Capture *one = captures; one; one = one->next)
         if (one->id == event->capture) return invalidate(one, cudaErrorCapturedEvent);
@@ -301,7 +301,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t awaited, unsign
     Capture *capture = on->capture;
     if (!capture || capture->id != event->capture) return cudaSuccess;
     if (!stream->capture) {
-        stream->capture = capture;  // It is forked off, and has to be joined again.
+        stream->capture = capture;  // Forked off, this stream has to be joined again.
         stream->unjoined = 1;
     }
     if (on->issued == event->issued) on->unjoined = 0;

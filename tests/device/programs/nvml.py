@@ -1,4 +1,7 @@
-"""Prints what Cotenant makes of each host that the null NVML's variables describe: nvml.py ROOT VARIABLES-AS-JSON."""
+"""Prints the devices, states and readings that Cotenant finds on hosts, each described by variables of the null NVML.
+
+nvml.py ROOT VARIABLES    VARIABLES is a JSON list with an object of variables for each host
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def found(root: Path) -> dict[str, Any]:
 answers = []
 for variables in json.loads(sys.argv[2]):
     os.environ |= variables
-    # The bindings load the library once, and it looks at the variables at every call.
+    # The bindings load the library once, but it reads the variables at every call.
     answers.append(found(Path(sys.argv[1])))
     for name in variables:
         del os.environ[name]

@@ -1,4 +1,4 @@
-"""Prints what a probe of a device finds: probes.py precision, clock, meters SECONDS, or loop TASK FLAG..."""
+"""Prints the result of one probe of a device: probes.py precision, clock, meters SECONDS, or loop TASK FLAG..."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIZE, LOOKS = 1024, 30
 STEPS, STEP_MS, HOST_MS = 10, 20.0, 2.0
 PAIRS, TURN_NS = 60, 40e6
 Compute = Callable[..., Any]
-"""Does an operation where and as its arguments say, which are those of Tensor.to."""
+"""A function that does an operation on the device and in the type that it is given, as arguments of Tensor.to."""
 
 
 def operations() -> dict[str, Compute]:
@@ -45,7 +45,7 @@ def operations() -> dict[str, Compute]:
 
 
 def error_of(name: str, compute: Compute) -> float | str:
-    """Return an operation's relative error against fp64 on the host, or why there is none."""
+    """Return an operation's relative error against fp64 on the host, or the sentence that refuses the precision."""
     exact = compute(dtype=torch.float64)
     try:
         around = set_precision(name, DEVICE).around
@@ -86,22 +86,22 @@ def observed(step: Compute) -> dict[str, float]:
 
 
 def clock() -> Any:
-    """Return how the measured loop sees steps of a known length, and steps of the host alone.
+    """Return the measured loop's times of `busy` steps of a known length, and of `idle` steps, of the host alone.
 
-    In milliseconds a step by the host's clock and by events; `waited` is the share of an observation in which the host
-    had issued all and waited.
+    Times are milliseconds per step, by the host's clock and by events; `waited` is the share of an observation in which
+    the host had issued all its work and waited.
     """
-    # The first ones load the kernel and wake the clocks.
+    # The first kernels are loaded, and raise the device's clock.
     waking = time.monotonic() + 0.5
     while time.monotonic() < waking:
         slept_ms(10_000_000)
     cycles = round(STEP_MS * 50_000_000 / slept_ms(50_000_000))
     lengths = [slept_ms(cycles) for _ in range(5)]
     busy = [observed(lambda run, batch: torch.cuda._sleep(cycles)) for _ in range(3)]
-    # The device's clock moves: before and after stand for the time between.
+    # The device's clock moves: the true length is the median of kernels before and after the steps.
     lengths += [slept_ms(cycles) for _ in range(5)]
     middle = {name: median(seen[name] for seen in busy) for name in busy[0]}
-    # Not an empty step: of so little the closing wait would be most.
+    # The step is not empty, or the wait that closes an observation would be most of it.
     idle = observed(lambda run, batch: time.sleep(HOST_MS / 1000))
     return {"true_ms": median(lengths), "busy": middle, "idle": idle}
 
@@ -121,13 +121,16 @@ def look_ms(source: Any) -> float:
 
 
 def joules(samples: Sequence[tuple[float, float, float]]) -> dict[str, float]:
-    """Return the joules of looks (seconds, watts, joules so far) by the counter and by power added up."""
+    """Return the joules between the first and the last sample, by the counter and by integrated power.
+
+    A sample has a time in seconds, the power in watts and the counter in joules.
+    """
     added = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(samples))
     return {"counted_j": samples[-1][2] - samples[0][2], "added_j": added}
 
 
 def meters(seconds: str) -> Any:
-    """Return what the runner's meters and doctor's facts say of the devices under load, and what a look costs."""
+    """Return the runner's readings and doctor's states of the devices under load, and the time of one look in ms."""
     devices = discover().accelerators
     pci = [device.pci for device in devices]
     a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
@@ -149,7 +152,7 @@ def meters(seconds: str) -> Any:
 
 
 def loop(task: str, *words: str) -> Any:
-    """Return the measured loop's rate over a bare one's: the median of interleaved pairs, its 95 % interval."""
+    """Return the measured loop's rate over a bare one's: the median of interleaved pairs, and its 95 % interval."""
     sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
     from pairs import interleaved, median_of
     from sides import bare, benchmark_of, prepared

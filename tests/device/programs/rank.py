@@ -1,4 +1,4 @@
-"""Prints what a benchmark's device is to a rank (`rank.py RANK RANKS`), and what streams, graphs and memory do."""
+"""Prints the device of a benchmark's rank (`rank.py RANK RANKS`), its peak of memory and the launches of a replay."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def main(rank: int, ranks: int) -> None:
     del numbers
     device.forget_memory()
     numbers = torch.ones(4, device=device.torch_device)
-    # Work aside that is not led back to this stream cannot be recorded.
+    # Work on other streams that this stream does not wait for cannot be recorded.
     recorded = device.recorded(lambda: device.at_once()(lambda: numbers.add(1), lambda: numbers.mul(2)))
     launches = ctypes.c_ulonglong.in_dll(ctypes.CDLL(None), "null_device_launches")
     issued = launches.value

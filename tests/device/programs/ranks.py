@@ -1,6 +1,6 @@
-"""Two ranks of one model, each on a pretended device of its own: ranks.py MAIN.PY WORDS; this process is rank 0.
+"""Two ranks of one model, each on a null device of its own: ranks.py MAIN.PY WORDS; this process is rank 0.
 
-It prints how many parameters the model has, and how many 32-bit gradients rank 0 gave to all ranks in the end.
+It prints the number of the model's parameters, and how many 32-bit gradients rank 0 gave to all-reduces in total.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ parameters: list[int] = []
 
 
 def spread(module: torch.nn.Module, **named: Any) -> torch.nn.Module:
-    """Return DDP's replica of a module, whose buckets stay as they are at first.
+    """Return DDP's replica of a module, whose buckets are not rebuilt.
 
-    Ranks compare their models, and agree on other buckets, by numbers that they read back from their devices: zeros.
+    Ranks agree on new buckets, and compare their models, by numbers that they read back from their devices: here zeros.
     """
     parameters.append(sum(each.numel() for each in module.parameters() if each.requires_grad))
     return ddp.DistributedDataParallel(module, find_unused_parameters=True, **named)
@@ -44,7 +44,7 @@ def become(rank: int, port: int) -> int:
 
 
 def main() -> None:
-    """Become rank 0 beside a fork that is rank 1, and fail where it does."""
+    """Become rank 0 beside a fork that is rank 1, and fail where either fails."""
     ddp._verify_param_shape_across_processes = lambda *given: None
     parallel.DistributedDataParallel = spread
     sys.argv = sys.argv[1:]

@@ -1,4 +1,4 @@
-"""Print what torch meets on the null device: rules of capture, streams, memory, and what a launch may be."""
+"""Prints how the null device behaves under torch: refusals in a capture, memory read and free, and the devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 
 def refusal(work: Callable[[], Any]) -> str:
-    """Return in CUDA's words why `work` cannot be captured, "" where it can."""
+    """Return CUDA's message on why `work` cannot be captured, "" where it can."""
     errors: list[str] = []
     try:
         with torch.cuda.graph(torch.cuda.CUDAGraph(), stream=torch.cuda.Stream()):
