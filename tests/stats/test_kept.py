@@ -16,9 +16,13 @@ from cotenant.stats.kept import BlockSum, Kept, joint, kept, over_rounds, repeat
 TRUE = 0.9
 
 
+def block_of(index: int, alone: bool, items: float, seconds: float) -> BlockSum:
+    return BlockSum(index, alone, items, seconds, items / seconds)
+
+
 def blocks(*rates: float) -> list[BlockSum]:
     """Return blocks with these rates: in turn one of all tenants, and one of the tenant alone."""
-    return [BlockSum(index, index % 2 == 1, rate * 0.2, 0.2) for index, rate in enumerate(rates)]
+    return [block_of(index, index % 2 == 1, rate * 0.2, 0.2) for index, rate in enumerate(rates)]
 
 
 def test_a_turn_alone_is_compared_with_the_blocks_beside_it() -> None:
@@ -26,16 +30,16 @@ def test_a_turn_alone_is_compared_with_the_blocks_beside_it() -> None:
     assert made.value == pytest.approx(math.sqrt(0.9 * math.sqrt(90 * 180) / 200))
     assert (made.interval, made.n) == (None, 2)
     # A drift through all blocks cancels.
-    drifting = kept([BlockSum(at, at % 2 == 1, (100 if at % 2 else 90) * 0.99**at, 1.0) for at in range(21)])
+    drifting = kept([block_of(at, at % 2 == 1, (100 if at % 2 else 90) * 0.99**at, 1.0) for at in range(21)])
     assert drifting.value == pytest.approx(0.9)
 
 
 def test_what_has_no_block_beside_it_is_compared_with_nothing() -> None:
     assert kept([]) is None
     assert kept(blocks(90)) is None
-    assert kept([BlockSum(1, True, 20, 0.2), BlockSum(6, False, 20, 0.2)]) is None
-    assert kept([BlockSum(1, True, 20, 0.2), BlockSum(5, False, 20, 0.2)]) is not None
-    assert kept([BlockSum(0, False, 10, 0.2), BlockSum(1, True, 20, 0.2)]) == Kept(pytest.approx(0.5), None, 1)
+    assert kept([block_of(1, True, 20, 0.2), block_of(6, False, 20, 0.2)]) is None
+    assert kept([block_of(1, True, 20, 0.2), block_of(5, False, 20, 0.2)]) is not None
+    assert kept([block_of(0, False, 10, 0.2), block_of(1, True, 20, 0.2)]) == Kept(pytest.approx(0.5), None, 1)
 
 
 def test_a_correlation_widens_the_interval_only_where_rounds_are_many() -> None:
@@ -152,7 +156,7 @@ class Machine:
                 ends_s = chance.random() * took_s[0] + np.cumsum(took_s)
                 inside = took_s[(ends_s - took_s >= left_out_s) & (ends_s <= block.lasting_ns / 1e9)]
                 if inside.size:
-                    made.append(BlockSum(block.index, block.kind == ONLY, steps * inside.size, float(inside.sum())))
+                    made.append(block_of(block.index, block.kind == ONLY, steps * inside.size, float(inside.sum())))
                 if block.kind != ONLY:
                     times.setdefault(of_round[block.index], []).extend(inside.tolist())
             passed_s += block.lasting_ns / 1e9

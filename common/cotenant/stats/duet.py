@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from cotenant.stats.correlation import lag_correlation, variance_inflation
-from cotenant.stats.kept import LEAST_FOR_LAG, LEAST_ROUNDS, BlockSum, ends_around, over_rounds, repeats_needed, t_975
+from cotenant.stats.kept import LEAST_FOR_LAG, LEAST_ROUNDS, BlockSum, over_rounds, repeats_needed, t_975
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
 TRIMMED = 0.2
@@ -27,9 +27,10 @@ class DuetRatio:
     """The rate of B over that of A, over the rounds of one launch."""
 
     value: float
-    """Trimmed geometric mean over the rounds, of each over the slices."""
+    """Geometric mean over the rounds, without a fifth of them at each end, of the ratio of the median rates."""
     interval: tuple[float, float] | None
-    """95 % t interval over the rounds of this launch; null below three."""
+    """95 % interval over the rounds of this launch, which also holds the ratio of all items over all time; null below
+    three."""
     rounds: int
     """How many rounds it goes over."""
     verdict: str
@@ -48,41 +49,39 @@ def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRa
     """Return B over A; None where no round has blocks of both.
 
     `rounds` names the round of each block by its index, and `round_s` is the length of one. Of each round and slice the
-    logarithm of B's items / time over A's; of these the mean over the slices, over the rounds their trimmed mean and
-    its t interval (`trimmed_over_rounds`).
+    logarithm of B's rate over A's, the mean over the slices: once of their blocks' median rates, and once of items over
+    time. A busy host stops a process for milliseconds, here and there, which moves items over time far and medians
+    little: so it is the trimmed mean of the medians (`trimmed_over_rounds`). But a side's own rare pauses are in no
+    median. So the interval also reaches to the mean of items over time; and where the medians lie outside that mean's
+    own interval (`over_rounds`), it stands in their place.
     """
     logs = list(_logs(slices, rounds))
     if not logs:
         return None
-    center, half = trimmed_over_rounds(logs)
+    medians, sums = zip(*logs, strict=True)
+    mean, half = over_rounds(sums)
     if half is None:
-        return DuetRatio(math.exp(center), None, len(logs), Verdict.UNCLEAR)
-    verdict = verdict_of(center - half, center + half, LEAST_MARGIN)
+        return DuetRatio(math.exp(mean), None, len(logs), Verdict.UNCLEAR)
+    center, low, high = mean, mean - half, mean + half
+    trimmed, half_of_trimmed = trimmed_over_rounds(medians)
+    if low <= trimmed <= high:
+        center, low, high = trimmed, min(mean, trimmed - half_of_trimmed), max(mean, trimmed + half_of_trimmed)
+    verdict = verdict_of(low, high, LEAST_MARGIN)
+    half = max(high - center, center - low)
     settled_s = _settled_s(center, half, len(logs), round_s) if verdict is Verdict.UNCLEAR else None
-    return DuetRatio(math.exp(center), ends_around(center, half), len(logs), verdict, settled_s)
+    return DuetRatio(math.exp(center), (math.exp(low), math.exp(high)), len(logs), verdict, settled_s)
 
 
-def trimmed_over_rounds(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return the mean of the values without a fifth of them at each end, and half the width of its t interval (Tukey
-    and McLaughlin, Sankhya A 25, 1963).
-
-    A neighbour that comes or goes within a round moves it in one direction as often as in the other, and far. Where the
-    mean of all rounds lies outside this interval, one side alone has rare and long pauses, which count: then it is that
-    mean, and its interval (`over_rounds`).
-    """
-    mean, half_of_all = over_rounds(values)
+def trimmed_over_rounds(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean of three rounds or more without a fifth of them at each end, and half the width of its 95 % t
+    interval (Tukey and McLaughlin, Sankhya A 25, 1963), widened as in `over_rounds`."""
     cut = int(TRIMMED * len(values))
-    if half_of_all is None or not cut:
-        return mean, half_of_all
-    ordered = sorted(values)
-    low, high = ordered[cut], ordered[-cut - 1]
-    center = fmean(ordered[cut:-cut])
-    kept = len(values) - 2 * cut
+    ordered, kept = sorted(values), len(values) - 2 * cut
+    low, high = ordered[cut], ordered[cut + kept - 1]
     error = stdev(min(max(value, low), high) for value in values) * math.sqrt(len(values)) / kept
     if len(values) >= LEAST_FOR_LAG:
         error *= math.sqrt(variance_inflation(lag_correlation(values)))
-    half = t_975(kept - 1) * error
-    return (center, half) if abs(mean - center) <= half else (mean, half_of_all)
+    return fmean(ordered[cut : cut + kept]), t_975(kept - 1) * error
 
 
 def together(tenants: Sequence[Sequence[BlockSum]]) -> Sequence[BlockSum]:
@@ -90,9 +89,14 @@ def together(tenants: Sequence[Sequence[BlockSum]]) -> Sequence[BlockSum]:
     that each of them has."""
     if len(tenants) == 1:
         return tenants[0]
-    rates = [{block.index: block.items / block.seconds for block in blocks} for blocks in tenants]
-    common = sorted(set.intersection(*map(set, rates)))
-    return [BlockSum(index, False, sum(of[index] for of in rates), 1.0) for index in common]
+    of_tenants = [{block.index: block for block in blocks} for blocks in tenants]
+    common = sorted(set.intersection(*map(set, of_tenants)))
+    return [_joined(index, [blocks[index] for blocks in of_tenants]) for index in common]
+
+
+def _joined(index: int, blocks: Sequence[BlockSum]) -> BlockSum:
+    rate, median_rate = sum(of.items / of.seconds for of in blocks), sum(of.median_rate for of in blocks)
+    return BlockSum(index, False, rate, 1.0, median_rate)
 
 
 def _settled_s(center: float, half: float, rounds: int, round_s: float) -> float | None:
@@ -103,18 +107,25 @@ def _settled_s(center: float, half: float, rounds: int, round_s: float) -> float
     return None if needed is None else needed * round_s
 
 
-def _logs(slices: Sides, rounds: Mapping[int, int]) -> Iterator[float]:
-    rates = [tuple(_rates(blocks, rounds) for blocks in sides) for sides in slices]
+def _logs(slices: Sides, rounds: Mapping[int, int]) -> Iterator[tuple[float, float]]:
+    """Yield, of each round with blocks of both sides, the logarithms of B's rate over A's: of medians, of sums."""
+    of_slices = [tuple(_log_rates(blocks, rounds) for blocks in sides) for sides in slices]
     for number in sorted(set(rounds.values())):
-        both = [(a[number], b[number]) for a, b in rates if number in a and number in b]
+        both = [(a[number], b[number]) for a, b in of_slices if number in a and number in b]
         if both:
-            yield fmean(math.log(of_b / of_a) for of_a, of_b in both)
+            medians, sums = (fmean(of_b[at] - of_a[at] for of_a, of_b in both) for at in (0, 1))
+            yield medians, sums
 
 
-def _rates(blocks: Sequence[BlockSum], rounds: Mapping[int, int]) -> dict[int, float]:
-    """Return the items per second of each round."""
-    items, seconds = defaultdict[int, float](float), defaultdict[int, float](float)
+def _log_rates(blocks: Sequence[BlockSum], rounds: Mapping[int, int]) -> dict[int, tuple[float, float]]:
+    """Return the logarithms of a side's rates in each round: the mean of its blocks' medians, and items over time."""
+    of_rounds = defaultdict[int, list[BlockSum]](list)
     for block in blocks:
-        items[rounds[block.index]] += block.items
-        seconds[rounds[block.index]] += block.seconds
-    return {number: items[number] / seconds[number] for number in items}
+        of_rounds[rounds[block.index]].append(block)
+    return {
+        number: (
+            fmean(math.log(block.median_rate) for block in of),
+            math.log(sum(block.items for block in of) / sum(block.seconds for block in of)),
+        )
+        for number, of in of_rounds.items()
+    }
