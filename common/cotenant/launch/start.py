@@ -441,7 +441,7 @@ class Resolver:
         mix: str = "",
         pairing: Pairing | None = None,
     ) -> Start:
-        """Return the launch of all tenants: by blocks, unless one is a neighbour that presses even while it is frozen."""
+        """Return the launch of all tenants: by blocks, unless one is a neighbour that presses even when frozen."""
         options = self._options
         known = (level_of(program.cell.label) for program in programs)
         at_rest_too = any(of is not None and of[0] in LAUNCHED for of in known)

@@ -43,7 +43,7 @@ class DuetPlace:
 
     @property
     def turn(self) -> int:
-        """The turn, 0 or 1, in which it is awake: in slices with odd numbers B has the turn that A has in the others."""
+        """The turn, 0 or 1, in which it is awake: in slices with odd numbers B has the turn of A in the others."""
         return (self.side == "B") ^ (self.slice % 2)
 
 
