@@ -1,4 +1,4 @@
-"""What pyproject.toml does not say: a wheel also carries what a checkout has beside the package."""
+"""Adds the benchmarks, job files and targets of a checkout, which are outside the package, to its wheel."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ class BuildWithSuite(build_py):
         return super().get_source_files() + [str(Path(source).relative_to(ROOT)) for source in self._shipped()]
 
     def _shipped(self) -> dict[str, str]:
-        """Return the files of a checkout and where each is built."""
+        """Return the path of each shipped file of a checkout, and its place in the build folder."""
         files = sorted(path for pattern in SHIPPED for path in ROOT.glob(pattern) if path.is_file())
         place = Path(self.build_lib, "cotenant", "shipped")
         return {str(path): str(place / path.relative_to(ROOT)) for path in files}

@@ -1,4 +1,4 @@
-"""The matrix of pairs, each launch measuring all, beside the committed one from five launches of every pair.
+"""The matrix of pairs from launches that each measure all pairs, beside the committed one from five of every pair.
 
 ./run.sh --jobs cotenancy --pairs vae,wlm,convnet,loader,recom,decode --uid N --outdir DIR_N     for each launch
 python benchmarks/run.py matrix DIR_1 DIR_2 ...                                                  prints the page

@@ -1,4 +1,4 @@
-"""Training steps of tasks with their own networks and with public ones of equal weights' shapes, by turns.
+"""Training steps of tasks with their own networks and with public ones whose weights have equal shapes, by turns.
 
 python benchmarks/run.py public_models [FAMILY ...] [--pairs N] [--seconds S]
 

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Settings of every test, and the order in which several processes run them."""
 
 import ast
 import functools
@@ -10,28 +10,28 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# A property is no benchmark: how long an example takes says nothing on a machine that is busy with others.
+# Examples have no deadline: on a machine that is busy with other tests, the time of one says nothing.
 settings.register_profile("long", deadline=None)
 settings.register_profile("fast", deadline=None, max_examples=50)
 
-# As a benchmark's run sets it; MKL reads it once in a process, and a test may multiply before its run.
+# A benchmark's run sets this too, but MKL reads it only once in a process, and a test may multiply before its run.
 os.environ.setdefault("MKL_CBWR", "AUTO")
-# Threads of torch that wait for each other spin by default: where two processes share the processors, a step of 0.3 s
-# takes 5 s.
+# torch's threads spin by default while they wait for each other: if two processes share the processors, a step of
+# 0.3 s then takes 5 s.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-# Under nohup and in the background, too, what tests start sees a terminal go, and Ctrl-C.
+# nohup and the background ignore these signals, and children inherit that: tests' children have to see them.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).parent
 OF_THE_MACHINE = ("launch", "isolation", "meters", "protocol", "vm")
-"""Rooms whose tests start runners, or look at cgroups, ports, processes or clocks of the whole machine."""
+"""Rooms whose tests start runners, or read cgroups, ports, processes or clocks of the whole machine."""
 TORCH_FIRST = ("tasks", "bench", "benchmarks", "datasets", "findings")
 """Rooms with long tests: they begin early, so that no process waits for another at the end."""
 
 WITHOUT_CLOCKS = ("commands/test_wrong_usage.py", "commands/test_output_encoding.py", "commands/test_doctor.py")
-"""Files whose runners are refused or end at once: these need no quiet machine."""
+"""Files that need no quiet machine, as their runners are refused or end at once."""
 STARTS_RUNNERS = {"loose", "null: Host", "v1", "v1_mounts"}
 """Fixtures whose tests start runners, or own cgroups."""
 FAST_TIER = "not slow"
@@ -48,14 +48,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `-m gpu` leave out all other rooms, whose imports a machine with torch alone lacks."""
+    """With `-m gpu` leave out all rooms but `device`, as a machine that has only torch lacks their imports."""
     elsewhere = collection_path.parent == HERE and collection_path.name != "device"
     return True if config.option.markexpr == "gpu" and elsewhere else None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Where several processes share the tests, keep those of the machine to one of them, and a file's tests together.
+    """If several processes share the tests, give one of them those of the machine, and keep a file's tests together.
 
     xdist's own `loadgroup` writes groups into a field that pytest 9.2 no longer has.
     """
@@ -69,7 +69,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The machine's tests are the longest group: they begin first."""
+    """Sort the machine's tests, the longest group, to the front."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         is_fast = config.option.markexpr == FAST_TIER
         items.sort(key=lambda item: _rank(item.nodeid.partition("::")[0], is_fast))
@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @functools.cache
 def _group(file: str, is_fast: bool) -> str:
-    """Return `machine` for files that start runners or own cgroups, else the file, whose fixtures are made once."""
+    """Return `machine` for files that start runners or own cgroups, else the file: its fixtures are made once."""
     path = HERE.parent / file
     room = path.relative_to(HERE).parts[0]
     if path.relative_to(HERE).as_posix() in WITHOUT_CLOCKS:
@@ -86,7 +86,7 @@ def _group(file: str, is_fast: bool) -> str:
 
 
 def _starts_runners(file: Path, is_fast: bool) -> bool:
-    """Whether a test of a file starts runners; of the fast tier slow ones are none."""
+    """Return whether a test of a file starts runners; the fast tier has no slow ones."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.FunctionDef):
             marks = {ast.unparse(mark) for mark in node.decorator_list}

@@ -1,4 +1,4 @@
-"""Texts that people look at, kept whole: a change of one is seen, and is to be read before it is kept."""
+"""Whole texts that people look at are kept in files: a change of one shows, and is to be read before it is kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def check_golden(path: Path, text: str) -> None:
-    """Ask that this is what the file says; `GOLDEN=write` keeps it first."""
+    """Assert that the file holds this text; with `GOLDEN=write` write it there first."""
     if os.environ.get("GOLDEN") == "write":
         path.write_text(text)
     assert text == path.read_text()

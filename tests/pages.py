@@ -18,7 +18,7 @@ READING = ("plan", "doctor", "compare", "history", "report", "export", "mlbench-
 
 
 def command_lines(page: Path) -> Iterator[str]:
-    """Yield the command lines of a page's code blocks, without what explains them, one for each of their choices."""
+    """Yield the command lines of a page's code blocks, without their explanations, one for each of their choices."""
     for language, block in FENCE.findall(page.read_text()):
         for line in block.splitlines():
             if language in ("", "sh", "bash") and COMMAND.match(line):
@@ -28,7 +28,7 @@ def command_lines(page: Path) -> Iterator[str]:
 
 
 def choices(command: str) -> Iterator[str]:
-    """Yield `--format md`, `--format csv` of `--format md|csv`."""
+    """Yield `--format md` and `--format csv` for `--format md|csv`."""
     several = next((word for word in command.split() if "|" in word and "'" not in word), None)
     if several is None:
         yield command
@@ -42,19 +42,19 @@ LINES = {f"{page}: {line}": line for line, page in PAGE_OF.items()}
 
 
 def runs(line: str) -> list[str]:
-    """Return the words behind `./run.sh` or `./run_10.sh` of a line; none where it has neither."""
+    """Return the words behind `./run.sh` or `./run_10.sh` in a line; none if it has neither."""
     words = shlex.split(line)
     return next((words[at + 1 :] for at, word in enumerate(words) if word in ("./run.sh", "./run_10.sh")), [])
 
 
 def launches(line: str) -> bool:
-    """Whether a line launches a suite."""
+    """Return whether a line launches a suite."""
     words = runs(line)
     return "./run" in line and not ({*words[:1]} & {*COMMANDS} or {"--help", "--version", "--show", "--dry"} & {*words})
 
 
 def reads(line: str) -> bool:
-    """Whether a line only reads records, or what the machine is."""
+    """Return whether a line only reads records or the properties of the machine."""
     words = runs(line)
     return bool({*words[:1]} & {*READING}) and "--confirm" not in words
 
@@ -65,7 +65,7 @@ OTHERS = {
     for place, line in LINES.items()
     if "./run.sh" in line and not launches(line) and (not reads(line) or "doctor" in line)
 }
-"""What is typed beside suites. Of `doctor` the fast tests leave out the child that imports torch."""
+"""Other commands, which launch no suite. The fast tests run `doctor` without the child that imports torch."""
 ELSEWHERE = {
     "./test.sh": "these tests",
     "PYTHON=": "these tests, or an environment: tests/test_install.py",
@@ -82,4 +82,4 @@ ELSEWHERE = {
     "git clone": "needs a place to clone from",
     "cd ": "does nothing",
 }
-"""Lines that no test runs as they stand, by how they begin, and why."""
+"""The beginnings of lines that no test runs as they stand, and the reasons."""

@@ -38,7 +38,7 @@ def test_the_pages_have_command_lines() -> None:
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Records under all the names that the pages use for directories of them."""
+    """Make records under all the names that the pages use for directories of them; return the folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BASE", str(tmp_path / "workspace"))
     make_workplace(tmp_path)
@@ -47,7 +47,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_commands_that_read_are_run_as_they_stand(workspace: Path, capsys: Capture) -> None:
-    """Those of README are each run in a process of its own: tests/commands/test_every_command.py."""
+    """tests/commands/test_every_command.py runs those of README, each in a process of its own."""
     assert main(["history", "add"]) == 0
     for place, line in LINES.items():
         words = shlex.split(line)
@@ -99,7 +99,7 @@ def test_what_is_no_command_of_ours_is_there_and_takes_its_flags() -> None:
 
 RECIPES = ROOT / "docs/recipes.md"
 VERDICTS = ("works", "other", "not here")
-"""Of the four suites' words and habits: as there, another way on purpose, left out with the reason."""
+"""A word or habit of the four suites works here too, works in another way on purpose, or is left out for a reason."""
 STAND_INS = {"DIR": ".", "HOST:PORT": "node1:29400", "FILE": "page.html"}
 
 
@@ -136,7 +136,7 @@ def test_the_manifest_is_one_and_its_command_is_ours(workspace: Path, capsys: Ca
 
 
 def ci_commands() -> list[list[str]]:
-    """Return the commands of each YAML file of the recipes: of GitHub Actions and of GitLab."""
+    """Return the commands of the recipes' two YAML files, for GitHub Actions and for GitLab."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     github, gitlab = (
         yaml.safe_load(block) for language, block in FENCE.findall(RECIPES.read_text()) if language == "yaml"
@@ -150,7 +150,7 @@ def ci_commands() -> list[list[str]]:
 
 
 def runner_of(folder: Path) -> dict[str, str]:
-    """Make a checkout of two commits, of which the second is slower; return the variables of a runner there."""
+    """Make a checkout of two commits, the second one slower; return the variables of a runner there."""
     for name, more in {"pip": "true", "cotenant": f'exec {sys.executable} {ROOT}/run.py "$@"'}.items():
         (folder / "bin").mkdir(exist_ok=True)
         (folder / "bin" / name).write_text(f"#!/bin/sh\n{more}\n")
@@ -186,7 +186,7 @@ def runner_of(folder: Path) -> dict[str, str]:
 def test_a_recipe_for_a_runner_does_as_it_stands(
     tmp_path: Path, place: int, budget: str, status: int, said: str
 ) -> None:
-    """But for its time, and for the packages that it installs."""
+    """The tests change only its time budget, and install no packages."""
     commands = [command.replace("--budget 3m", f"--budget {budget}") for command in ci_commands()[place]]
     assert f"--budget {budget}" in commands[-1]
     line, environment = "set -e; " + "; ".join(commands), runner_of(tmp_path)
@@ -200,7 +200,7 @@ def test_a_recipe_for_a_runner_does_as_it_stands(
 def test_the_check_for_reframe_asks_for_what_a_report_has(
     workspace: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a stand-in of ReFrame's names; its own runs it as it stands."""
+    """A stand-in has the names of ReFrame that the check uses."""
     (check,) = [block for language, block in FENCE.findall(RECIPES.read_text()) if language == "python"]
     here = SimpleNamespace(simple_test=lambda cls: cls, RunOnlyRegressionTest=object)
     sanity = SimpleNamespace(
@@ -240,7 +240,7 @@ def test_links_lead_to_pages_and_headings() -> None:
 
 
 def test_lines_are_as_wide_as_a_reader_s_window() -> None:
-    """Those of tables, of commands and of their output are as long as what they hold."""
+    """Lines of tables, of commands and of their output may be longer."""
     prose = [(page.name, line) for page in PAGES for line in FENCE.sub("", page.read_text()).splitlines()]
     assert [(name, line) for name, line in prose if len(line) > 160 and not line.startswith(("|", "!["))] == []
 

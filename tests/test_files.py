@@ -1,4 +1,4 @@
-"""A directory held open: nothing in it is followed or waited for, and its name may lead anywhere."""
+"""A directory held open: links in it are not followed, pipes not waited for, and its name may be reused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_is_no_file_is_opened_in_no_way_replaced_whole_or_set_aside(
     precious.write_text("precious")
     put(kind, place.path / "name")
     for mode in get_args(Mode):
-        with pytest.raises(OSError):  # of many kinds
+        with pytest.raises(OSError):  # its subclass depends on the kind
             place.open("name", mode)
     if kind == "a directory":
         with pytest.raises(OSError):

@@ -1,4 +1,4 @@
-"""Who may import whom (docs/architecture.md): read from the source, and seen at run time."""
+"""The imports that docs/architecture.md allows between rooms, read from the source and seen at run time."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ PACKAGE = architecture.PACKAGE
 LAYER = {room: layer for layer, rooms in enumerate(architecture.LAYERS) for room in rooms}
 HEAVY = ("torch", "numpy", "scipy", "rich", "polars")
 REPORTS = ("report", "compare", "history", "mlbench_report", "export")
-"""The commands that read records: nothing of a launch is needed for that."""
+"""The commands that read records, for which they need no module of a launch."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_the_arrows_are_those_of_the_source(arrows: set[tuple[str, str]]) -> Non
 
 
 def test_arrows_run_downwards_only(arrows: set[tuple[str, str]]) -> None:
-    """So records know no rules, slices no findings' rules, benchmarks no launch, and nobody the commands."""
+    """So records import no rules, slices no findings' rules, benchmarks no launch, and no room the commands."""
     assert [arrow for arrow in arrows if LAYER[arrow[0]] >= LAYER[arrow[1]]] == []
 
 
@@ -65,7 +65,7 @@ def test_only_benchmarks_and_their_blocks_import_torch() -> None:
 
 
 def loaded_by(code: str, *flags: str) -> set[str]:
-    """Return the top-level modules that stand in sys.modules after this code."""
+    """Return the top-level modules in sys.modules after this code has run."""
     line = [
         sys.executable,
         *flags,

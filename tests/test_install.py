@@ -1,4 +1,4 @@
-"""What people type who know the reference suite: `pip install -e common`, `apt install $(cat apt_packages)`."""
+"""The reference suite's installation commands work here: `pip install -e common`, `apt install $(cat apt_packages)`."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def test_common_installs_as_the_checkout_does(tmp_path: Path) -> None:
 
 
 def test_a_wheel_carries_the_suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What a checkout has beside the package, whatever is added to it; the wheel itself is built by a slow test."""
+    """Every file of the tasks, profiles and targets is shipped; a slow test builds the wheel itself."""
     given: dict[str, Any] = {}
     monkeypatch.setattr(setuptools, "setup", given.update)
     runpy.run_path(str(ROOT / "setup.py"))
@@ -59,7 +59,7 @@ def test_a_wheel_carries_the_suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def test_carried_packages_are_added_to_an_interpreter_that_has_torch_without_a_network(tmp_path: Path) -> None:
-    """As on a borrowed machine (`make gpu-wheels`): what it has stays its own."""
+    """This is the case of a borrowed machine (`make gpu-wheels`), which keeps the packages that it has."""
     checkout, packages = tmp_path / "checkout", tmp_path / "packages"
     (checkout / "gpu-wheels").mkdir(parents=True)
     shutil.copytree(ROOT / "scripts", checkout / "scripts")
@@ -97,7 +97,7 @@ def _wheel(folder: Path, name: str, version: str) -> None:
 
 
 def _built(folder: Path) -> tuple[Path, Path]:
-    """Return the wheel of a source distribution of this checkout, and that distribution."""
+    """Make a source distribution of this checkout and a wheel from it; return the wheel, then the distribution."""
     kept = shutil.ignore_patterns(".git", "workspace", "build", "*.egg-info", "__pycache__", ".venv")
     source = shutil.copytree(ROOT, folder / "source", ignore=kept)
     build = "from setuptools.build_meta import build_{0} as made; print(made({1!r}))"
@@ -117,7 +117,7 @@ def _built(folder: Path) -> tuple[Path, Path]:
 
 
 def _environment(folder: Path, wheel: Path) -> Path:
-    """Make an environment with a wheel alone, and return where its packages lie."""
+    """Make an environment with a wheel alone; return the folder of its packages."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
     python = folder / "venv/bin/python"
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index", str(wheel)]
@@ -127,7 +127,7 @@ def _environment(folder: Path, wheel: Path) -> Path:
 
 
 def _link_required(requirements: list[str], packages: Path) -> None:
-    """Link what these require, and what that requires, into an environment, and nothing else."""
+    """Link these packages and their own requirements, recursively, into an environment, and no others."""
     known, left = set[str](), [Requirement(text) for text in requirements]
     while left:
         requirement = left.pop()
@@ -158,7 +158,8 @@ except cotenant.CotenantError as error:
 
 @pytest.mark.slow
 def test_without_torch_the_commands_that_read_are_served(tmp_path: Path) -> None:
-    """The core in an environment of its own, built from the source distribution: each command's help, and records."""
+    """An environment of its own, with the core from the source distribution, has each command's help, and reads
+    records."""
     wheel, archive = _built(tmp_path)
     packages = _environment(tmp_path, wheel)
     metadata = message_from_bytes(next(packages.glob("cotenant-*.dist-info/METADATA")).read_bytes())
@@ -202,7 +203,7 @@ def test_without_torch_the_commands_that_read_are_served(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_an_installed_wheel_runs_in_an_empty_directory(tmp_path: Path) -> None:
-    """In an environment of its own, whose other packages are those of this one, outside of any checkout."""
+    """Its environment takes all other packages from this one, and is outside of any checkout."""
     wheel, _ = _built(tmp_path)
     packages = _environment(tmp_path, wheel)
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
@@ -252,7 +253,7 @@ esac
 
 @pytest.fixture
 def venv(tmp_path: Path) -> Path:
-    """An environment whose Python only writes down what it is to install."""
+    """Make an environment whose Python only lists the packages that it is to install; return its folder."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").write_text(PYTHON.replace("{python}", sys.executable))
     (tmp_path / "bin/python").chmod(0o755)
@@ -260,7 +261,7 @@ def venv(tmp_path: Path) -> Path:
 
 
 def set_up(venv: Path, place: Path = ROOT, **environ: str) -> tuple[str, list[str]]:
-    """Return what the set-up says to who stands in `place`, and the words of each call of pip."""
+    """Return the set-up's messages to a person in the folder `place`, and the words of each call of pip."""
     (venv / "asked").unlink(missing_ok=True)
     script = 'set -euo pipefail; source "$1/scripts/environment.sh"; ensure_environment run requirements.txt'
     ended = subprocess.run(

@@ -1,4 +1,4 @@
-"""Rooms that can be left out: without them suites run and reports are made, and their commands say what is missing."""
+"""Rooms that can be left out: suites and reports work without them, and their commands name the missing room."""
 
 import json
 import os
@@ -25,7 +25,7 @@ for words in json.loads(sys.argv[1]):
 
 
 def linked(folder: Path) -> Path:
-    """Return the path of a package without the rooms, of links to all others."""
+    """Make a package of links to all rooms but these; return the folder from which it is imported."""
     package = folder / "common" / "cotenant"
     package.mkdir(parents=True)
     for path in (ROOT / "common" / "cotenant").iterdir():
@@ -35,7 +35,7 @@ def linked(folder: Path) -> Path:
 
 
 def place(folder: Path) -> dict[str, str]:
-    """Write records, a job file and a transcript into a folder; return the environment in which they are found."""
+    """Write records, a job file and a transcript into a folder; return an environment in which commands find them."""
     write(folder / "records", launch("vae"))
     (folder / "sums.json").write_text(json.dumps([job("sums.py", "--repeat", 8, name="sums")]))
     (folder / "one.challenge").write_text("{}")
@@ -78,7 +78,7 @@ def test_suites_and_reports_need_none_of_them_and_their_commands_say_so(tmp_path
 
 @pytest.mark.slow
 def test_a_suite_is_launched_without_them(tmp_path: Path) -> None:
-    """From a copy: tenants and the reaper import it, too."""
+    """It is launched from a copy, which tenants and the reaper import too."""
     environ, copy = place(tmp_path), tmp_path / "checkout"
     rooms = [f"cotenant/{room}" for room in LEFT_OUT]
     shutil.copytree(ROOT / "common", copy / "common", ignore=shutil.ignore_patterns("__pycache__", *LEFT_OUT))

@@ -1,4 +1,4 @@
-"""Words of the sources: docstrings say what a thing is or does, subject first, and no two classes share a name."""
+"""Words of the sources: docstrings begin with their subject or a verb, and no two classes share a name."""
 
 import ast
 import re
@@ -13,16 +13,16 @@ HOLDERS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.If)
 OPENINGS = re.compile(r"\s*(What|Who|Whose|By|Of)\b")
 COMMENT = re.compile(r"^(?:.*\s)?# (.+)$", re.M)
 READ = re.compile(r"\btenants?\b (?!=)|(?<=[^\W_] )tenants?\b", re.IGNORECASE)
-"""The word in a text of several."""
+"""The word "tenant" within a longer text; "tenant" alone or before "=" is a name."""
 MOST_WHATS = 0.003
 """Three in a thousand words of docstrings and comments: more of them hide the noun that a reader looks for."""
 
 Definition = tuple[str, str]
-"""A place, and the docstring or the class name that stands there."""
+"""A file and line, and the docstring or class name there."""
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of modules, classes, functions and branches that may be docstrings or hold them."""
+    """Yield a body's statements, and those nested in its classes, functions and branches: docstrings are among them."""
     for statement in body:
         yield statement
         if isinstance(statement, HOLDERS):
@@ -32,7 +32,7 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 @pytest.fixture(scope="module")
 def found() -> tuple[list[Definition], list[Definition]]:
-    """Docstrings, with those under constants and fields, and classes at the top of a module."""
+    """Return the docstrings, also those under constants and fields, and the classes at the top of modules."""
     docstrings, classes = [], []
     for path in sorted(PACKAGE.rglob("*.py")):
         body = ast.parse(path.read_text()).body
@@ -66,7 +66,7 @@ def test_a_class_name_is_defined_once(found: tuple[list[Definition], list[Defini
 
 
 def test_people_read_users() -> None:
-    """In records and their columns one is a tenant, as in the code."""
+    """Texts for people say "user"; records and their columns say "tenant", as the code does."""
     of_records = {PACKAGE / "results" / name for name in ("columns.py", "openmetrics.py")}
     read = []
     for path in sorted({*PACKAGE.rglob("*.py")} - of_records):

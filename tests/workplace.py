@@ -1,4 +1,4 @@
-"""A directory in which every command of the pages that reads has something to read."""
+"""A directory with records for every command of the pages that reads some."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES = (
 
 
 def beside(one: str, other: str) -> list[Record]:
-    """A launch of two tenants that run these jobs."""
+    """Return the records of a launch of two tenants that run these jobs."""
     of_mix = {"mix": f"{one}+{other}", "tenants": 2}
     places = [{"neighbours": [other]}, {"neighbours": [one], "tenant": 1, "vcd": "1"}]
     return [

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed.fsdp  # Once, before ranks are forked: it takes 0.8 s.
+import torch.distributed.fsdp  # It takes 0.8 s, and ranks forked later have it already.
 from torch import distributed
 
 LIMIT_S = 60
 
 
 def forked(ranks: int, work: Callable[..., None], folder: Path, *arguments: Any) -> None:
-    """Call `work` with its rank, how many there are, the folder and the arguments, in a process for each."""
+    """Call `work(rank, ranks, folder, *arguments)` in one process for each rank."""
     forking = multiprocessing.get_context("fork")
     children = [forking.Process(target=_rank_of, args=(work, rank, ranks, folder, *arguments)) for rank in range(ranks)]
     for child in children:
@@ -26,7 +26,7 @@ def forked(ranks: int, work: Callable[..., None], folder: Path, *arguments: Any)
 
 
 def _rank_of(work: Callable[..., None], rank: int, ranks: int, folder: Path, *arguments: Any) -> None:
-    torch.set_num_threads(1)  # After a fork there are no others.
+    torch.set_num_threads(1)  # The parent's other threads do not survive a fork.
     distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=ranks)
     work(rank, ranks, folder, *arguments)
     distributed.destroy_process_group()

@@ -15,7 +15,7 @@ LIMIT_S = 30
 
 
 class Runner:
-    """Listens at once; `script` is called with it, in a thread, when a benchmark has connected."""
+    """Listens at once; when a benchmark has connected, a thread calls `script` with this runner."""
 
     def __init__(self, path: Path, script: Callable[[Runner], None]) -> None:
         self.heard: list[Message] = []
@@ -35,7 +35,7 @@ class Runner:
             script(self)
 
     def hear(self, kind: str) -> Message:
-        """Return the next message of this kind; all that came before it are kept in `heard`."""
+        """Return the next message of this kind; `heard` keeps every message."""
         seen = 0
         while True:
             for message in self.heard[seen:]:

@@ -1,4 +1,4 @@
-"""What a benchmark changes in its own process, put back for the next test, which draws the same numbers always."""
+"""Puts back the state that a benchmark changes in its process, and seeds each test's random numbers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from cotenant.protocol.messages import SOCKET_VARIABLE
 
 @contextlib.contextmanager
 def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    # Whichever tests went before in this process.
+    # A test draws the same numbers, whichever tests ran before it in this process.
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
-    # How often torch looks whether a loader process has ended after an error: at its 5 s, that is what a test takes.
+    # After an error torch looks every 5 s by default whether a loader process has ended, and a test waits as long.
     for place in ("_utils", "_utils.worker"):
         monkeypatch.setattr(f"torch.utils.data.{place}.MP_STATUS_CHECK_INTERVAL", 0.1)
     monkeypatch.delenv(SOCKET_VARIABLE, raising=False)
@@ -32,8 +32,8 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     clear_autocast_cache()
     gc.unfreeze()
     gc.enable()
-    # A loader that the traceback of an error holds ends its processes when it is collected: at this process' own end
-    # torch waits 5 s for each of them.
+    # A loader that an error's traceback keeps alive ends its processes when it is collected; if this process ends
+    # first, torch waits 5 s for each of them.
     if multiprocessing.active_children():
         gc.collect()
     torch.set_float32_matmul_precision(products)
@@ -52,7 +52,7 @@ def state_unchanged(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Two threads on so little work wait for each other more than they work."""
+    """Run torch on one thread: with so little work, two spend most of their time waiting for each other."""
     yield from threads(1)
 
 

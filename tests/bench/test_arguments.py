@@ -62,7 +62,7 @@ def test_names_that_are_taken_and_parameters_without_a_default_are_refused() -> 
 
 
 class Numbers(Small):
-    """Has whole numbers of its own, one of which may be negative and one of which means nothing below 4."""
+    """Adds whole numbers, of which `offset` may be negative and `waves` is at least 4."""
 
     widths: tuple[int, ...] = flag((8, 4), "--layers")
     offset: int = flag(-2, least=-2)

@@ -1,4 +1,4 @@
-"""The audit step: work that was credited and not done is found while it is not done, and honest work is left alone."""
+"""The audit step finds work that is credited and no longer done, and finds no fault with honest work."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ FRAUDS: dict[str, list[str]] = {
     "repeats": ["operations, not", "no change of the weights", "a loss that was not computed in it"],
     "rests": ["no change of the weights"],
 }
-"""What an audit step of each fraud says, in its order."""
+"""Parts of the differences that an audit step of each fraud reports, in order."""
 
 
 def audited(benchmark: Benchmark, observations: int = 2) -> dict[str, Any]:
-    """Return what a record would hold of a run with one observation before the audit, and others after it."""
+    """Return a record's part on the audit, of a run with one observation before the audit and others after it."""
     loop, _ = warmed(benchmark)
     loop.observe(3)
     loop.audit(0)
@@ -59,7 +59,7 @@ def test_what_is_no_longer_done_is_found(fraud: str) -> None:
 
 
 class Shrinking(Small):
-    """Reads batches whose rows, and what they count for, are less after the warm-up."""
+    """Reads batches with fewer rows after the warm-up, and counts more items for them."""
 
     def batches(self, run: Run) -> Any:
         return (torch.randn(4, 3) if number < 4 else torch.randn(1, 3) for number in range(99))
@@ -76,7 +76,7 @@ def test_smaller_batches_and_other_items_are_found() -> None:
 
 def test_an_observation_waits_for_every_batch_that_it_is_credited_with_also_after_an_audit() -> None:
     class Fetched(Small):
-        """`fetched` counts the batches that its input was asked for."""
+        """`fetched` counts the batches that the loop has fetched."""
 
         fetched = 0
 
@@ -118,12 +118,12 @@ def test_steps_may_do_more_and_what_nobody_knows_is_no_difference() -> None:
 
 
 def test_work_that_comes_back_or_that_lies_among_what_differs_is_honest() -> None:
-    # Every fourth step does it; parts are left out at random; and the first one alone did it.
+    # Every fourth step does all the work; steps leave out parts at random; no step does as much as the first one.
     assert unlike(*doing(300, 300, 300, 1000)) == []
     assert unlike(*doing(500, 700, 900)) == []
     assert unlike(*doing(300, 300, 300, 300)) == ["300 operations, not 1000"]
     assert unlike(*doing(790, 800, 780)) == ["800 operations, not 1000"]
-    # An audit in the warm-up had as little; and one that had not, before all others had.
+    # The warm-up's audit steps (`reference`): one did as little; none did; all did, and only the first step did more.
     assert unlike(*doing(300, 300), reference=tuple(doing(300, 1000))) == []
     assert unlike(*doing(300, 300), reference=tuple(doing(1000, 1000))) == ["300 operations, not 1000"]
     assert unlike(*doing(300, 300), reference=tuple(doing(300, 300))) == ["300 operations, not 1000"]
@@ -160,7 +160,7 @@ def test_a_rank_that_hears_late_makes_the_audit_of_the_others_and_none_of_its_ow
 
 
 def test_of_a_run_alone_every_rank_makes_equally_many_audits_also_behind_its_last_observation() -> None:
-    """One more on some of them would wait for the others."""
+    """A rank with one more audit than the others would wait for them."""
     for rank in (0, 1):
         alone = Alone("small", World(rank=rank, size=2))
         alone.ready(30, 8, 0, [])
@@ -171,14 +171,14 @@ def test_of_a_run_alone_every_rank_makes_equally_many_audits_also_behind_its_las
 
 
 class Coupled(torch.optim.Adam):
-    """An optimizer of one's own: nobody knows what a weight's step depends on."""
+    """An optimizer of a program's own, in which a weight's step may depend on other weights."""
 
 
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW, Coupled])
 def test_weights_that_are_not_looked_at_stand_still_in_an_audit_where_they_can(
     kind: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saved, "MOST_BYTES", 10)  # Of the layer's two weights the bias has so few.
+    monkeypatch.setattr(saved, "MOST_BYTES", 10)  # Of the layer's two weights, only the bias is so small.
 
     class Stepping(Small):
         def build(self, run: Run) -> None:
@@ -222,11 +222,11 @@ def test_weights_that_have_learned_all_need_not_move() -> None:
     assert audited(Learned())["audit"]["differences"] == []
 
 
-# ---- words, and what fills the rows of a batch up to its longest sentence
+# ---- words, and the padding of rows up to the longest sentence of a batch
 
 
 class Sentences(Small):
-    """Four sentences of 5, 3, 2 and 2 words; `count` says what of them is counted."""
+    """Reads four sentences of 5, 3, 2 and 2 words; `count` says whether words, places or rows are its items."""
 
     item = "token"
     padding = 0

@@ -19,7 +19,7 @@ def test_an_unknown_classifier_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["googlenet", "inception_v3"])
 def test_auxiliary_classifiers_are_left_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Their truncated normal takes seconds, and tests nothing of ours.
+    # Their initial weights, a truncated normal, take seconds and test no code of ours.
     monkeypatch.setattr(nn.init, "trunc_normal_", lambda tensor, **_: tensor)
     model = classifier(name, "--arch")
     assert model(torch.randn(2, 3, 80, 80)).shape == (2, 1000)

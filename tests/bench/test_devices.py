@@ -1,4 +1,4 @@
-"""Accelerators that torch pretends to have, replicas on invented devices, and ranks of torch.distributed.run."""
+"""Invented accelerators, replicas on invented devices, and ranks of torch.distributed.run."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_devices_that_torch_does_not_see_are_unsupported(
 
 
 class OnOneProcessor(nn.Module):
-    """What DataParallel does, on devices that are all the same processor: deal out, run each part, gather."""
+    """Deals out a batch, runs each part and gathers the results, as DataParallel does, but on one processor."""
 
     def __init__(self, module: nn.Module, device_ids: Sequence[int]) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ def test_what_replicas_and_devices_cannot_do(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_model_without_its_ranks_is_what_was_placed(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a compiled one a compiled part: half of a step would else be what nobody asked for."""
+    """Without its ranks a compiled model stays compiled: half of a step would otherwise run uncompiled."""
 
     class Compiled(nn.Module):
         def __init__(self, module: nn.Module) -> None:
@@ -180,7 +180,7 @@ def test_a_model_without_its_ranks_is_what_was_placed(compiled: bool, monkeypatc
 
 
 def test_ddp_moves_no_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given devices it would move every tensor there: a sentence's lengths have to stay on the host."""
+    """DDP that is given devices moves every tensor there, and the lengths of sentences have to stay on the host."""
     given: list[Any] = []
     monkeypatch.setattr(
         parallel, "DistributedDataParallel", lambda *args, **named: given.append((args, named)) or args[0]
@@ -212,7 +212,7 @@ except world.BenchmarkError as error:
 
 
 def launched(program: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    """Run a program as two ranks on the processor, without a runner."""
+    """Run a program as two ranks of torch.distributed.run on the processor, without a runner."""
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     return subprocess.run(
         [*torchrun, str(program), *map(str, words)],
@@ -262,8 +262,8 @@ def test_a_launched_rank_keeps_to_its_share(monkeypatch: pytest.MonkeyPatch) -> 
         ("0", "2", [(0, [0, 1]), 2]),
         ("1", "2", [(0, [2, 3]), 2]),
         ("0", "1", [(0, [0, 1]), 2]),
-        ("2", "3", []),  # It has no share.
-        (None, "1", []),  # It was not launched.
+        ("2", "3", []),  # COTENANT_RANKS has no share for it.
+        (None, "1", []),  # No launcher has started it.
     ):
         environ = {"WORLD_SIZE": size} | ({} if rank is None else {"LOCAL_RANK": rank})
         World.from_environment(environ).settle(environ | {"COTENANT_RANKS": "0-1;2-3"})

@@ -1,4 +1,4 @@
-"""A step that is recorded and replayed: it trains as the step itself does, and what a graph would lose is refused."""
+"""A step that is recorded and replayed trains as the step itself does; steps that a graph cannot hold are refused."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ CUDA = Device(torch.device("cuda", 0))
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
-    """Let a processor record: to replay is to do the work again with all that the host counts put back.
+    """Let a processor record: replaying does the work again and puts back the host's counts of updates.
 
-    Unlike a device it also does the work while it records. Returns a list for the run whose counts these are.
+    Unlike a device, it also does the work while it records. Returns a list in which the loop puts its run.
     """
     runs: list[Run] = []
 
@@ -55,7 +55,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
 
 
 class Learning(Small):
-    """Trains on other rows in every step, with an optimizer that counts its steps."""
+    """Trains on new rows in every step, with an optimizer that counts its steps."""
 
     def build(self, run: Run) -> None:
         self.model = run.place(nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.0)))
@@ -94,7 +94,7 @@ def test_a_replayed_step_trains_on_its_own_batch_and_is_counted_as_the_step(reco
     assert torch.equal(weights(benchmark), expected)
     assert [loss.item() for loss in seen.losses] == [loss.item() for loss in losses[4:] if loss is not None]
     assert (loop.updates, loop.promised, replayed.updates) == (3, 3, 6)
-    # An audit does the step itself, and what it learns is put back.
+    # An audit runs the step without the graph, and puts back the weights.
     loop.audit(1)
     assert torch.equal(weights(benchmark), expected)
     observed = tenant_facts(replayed, loop)["observed"]

@@ -1,4 +1,4 @@
-"""Through the real loop: honest but unusual programs are let pass, and each lie is found."""
+"""In the real loop, honest but unusual programs pass, and each lie is found."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FOUND: dict[str, tuple[str, str]] = {
     "SilentPadding": ("credited", "batches of 33 numbers for an item, not 64"),
     "BeginsLate": ("untimed", "no clock has seen it"),
 }
-"""The error that each lie is, and a part of its sentence."""
+"""The rule that finds each lie, and a part of its sentence."""
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")  # Several that wait for each other take seconds.
+pytestmark = pytest.mark.usefixtures("one_thread")  # Several threads that wait for each other take seconds.
 
 
 def errors_of(kind: type[Plain], folder: Path, *words: object) -> dict[str, str]:
-    """Run a benchmark alone, and return the errors of its record."""
+    """Run a benchmark alone; return the sentences of its record's errors by their rules."""
     report = folder / "r.json"
     assert session.run_benchmark(kind, [*map(str, words), "--report", str(report)]) == 0
     record = json.loads(report.read_text())
@@ -59,7 +59,7 @@ def test_an_honest_program_passes_every_time(kind: str, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("own_clock")
 @pytest.mark.parametrize("kind", LIES)
 def test_a_lie_is_found(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "observe", loop.observe)  # One of them puts its own there.
+    monkeypatch.setattr(loop, "observe", loop.observe)  # One of the lies replaces it.
     rule, words = FOUND[kind]
     assert words in errors_of(LIES[kind], tmp_path).get(rule, "")
 
@@ -75,7 +75,7 @@ def test_a_lie_is_found_every_time(kind: str, tmp_path: Path, monkeypatch: pytes
 
 
 def losses_of(kind: type[Plain], audits: int) -> list[Any]:
-    """Return the losses of some observations, with so many audits after the first and every later one."""
+    """Return the losses of four observations, with an audit after each if `audits` is 1."""
     loop, _ = warmed(kind())
     losses: list[Any] = []
     for number in range(4):

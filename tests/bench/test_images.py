@@ -1,4 +1,4 @@
-"""Image files: which are found and in what order, how they are decoded, and sentences for broken ones."""
+"""Image files: which are found, their order, how they are decoded, and the messages about broken ones."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_broken_image_is_named_also_by_a_process(reader: str, tmp_path: Path) 
     assert READERS[reader](str(tmp_path / "0.jpg")).dtype == torch.uint8
     for path in (*(tmp_path / name for name in contents), tmp_path / "a folder", tmp_path / "gone"):
         images = Images(Paths([str(path)]), READERS[reader], REMEDY)
-        # One of them comes from a process that loads.
+        # One of the errors comes from a loader process.
         with pytest.raises(MissingDataError) as raised:
             next(loader(images, 1, int(path.name == "cut"), 0))
         outcome, message, status = outcome_of(raised.value)
@@ -138,7 +138,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWa
 
 
 def slope(path: Path, width: int, height: int) -> str:
-    """Save a picture whose red says the column, whose green the row."""
+    """Save a picture whose red grows with the column and whose green grows with the row; return its path."""
     x, y = np.linspace(0, 255, width), np.linspace(0, 255, height)
     pixels = np.stack([np.tile(x, (height, 1)), np.tile(y[:, None], (1, width)), np.full((height, width), 99)], axis=2)
     Image.fromarray(pixels.astype(np.uint8)).save(path, quality=95)
@@ -182,7 +182,7 @@ def test_both_decoders_return_the_same_crops(extent: tuple[int, int], tmp_path: 
 def test_a_decoder_of_whole_batches_cuts_as_the_one_of_single_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here on the processor, where torchvision decodes lists of files as well."""
+    """This runs on the processor, where torchvision decodes lists of files as well."""
     files = {str(slope(tmp_path / f"{width}.jpg", width, 300)): label for label, width in enumerate((500, 400, 301))}
     batch, labels = files_and_labels([(encoded(path), label) for path, label in files.items()])
     assert labels.tolist() == [0, 1, 2]

@@ -35,7 +35,7 @@ class Numbers(Dataset[Any]):
 
 
 class Drawn(Numbers):
-    """Draws from every generator a transform may use."""
+    """Draws from every random generator that a transform may use."""
 
     def __getitem__(self, index: int) -> Any:
         return torch.tensor([random.random(), np.random.random(), torch.rand(()).item()])
@@ -154,7 +154,7 @@ def test_a_run_seeds_every_generator() -> None:
 
 
 def test_how_many_processes_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many as the flag says, else one for each processor; shared by ranks; none for what is in memory."""
+    """As many as the flag says, or one for each processor; ranks share them; data in memory needs none."""
     run = Run(Small(workers=3))
     next(run.loader(TensorDataset(torch.ones(9, 3))))
     assert (run.observed, run.findings) == ({"workers": 0, "loaded_ahead": 0}, [])
@@ -175,7 +175,7 @@ def test_how_many_processes_load(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_in_memory_travels_to_a_device_from_pinned_memory(
     pinned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Without an accelerator torch pins nothing.
+    # Without an accelerator torch pins no memory: an added 100 stands for it.
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor + 100)
     x, label = next(loader(TensorDataset(torch.arange(9), torch.arange(9)), 4, 0, 0, pin_memory=pinned))
     assert (int(x.min()) >= 100) == (int(label.min()) >= 100) == pinned

@@ -1,4 +1,4 @@
-"""LAMB against its formula, one tensor after the other, and a scaler's verdict that nobody reads."""
+"""LAMB against its formula, tensor by tensor, and a scaler's verdict that the host does not read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LR, EPS, BETA, BETA_2 = 0.1, 1e-6, 0.9, 0.999
 
 
 def by_hand(weight: torch.Tensor, gradients: list[torch.Tensor], decay: float) -> torch.Tensor:
-    """The published algorithm without correction of bias (version 3 of the paper), in float64."""
+    """Return the weight after a step on each gradient: LAMB without bias correction (paper, version 3), in float64."""
     weight, mean, square = weight.double(), torch.zeros(()), torch.zeros(())
     for gradient in (each.double() for each in gradients):
         mean, square = BETA * mean + (1 - BETA) * gradient, BETA_2 * square + (1 - BETA_2) * gradient**2

@@ -1,4 +1,4 @@
-"""The measured loop: what lies between its two clock reads, its warm-up, its books, and the rate that it reports."""
+"""The measured loop: the work between its two clock reads, its warm-up, its books, and the rate that it reports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tenants.suites import until
 
 
 class Journal(list[str]):
-    """Writes down what happens, by a clock that advances by `costs` with each event."""
+    """Lists events; each of them advances its clock by the nanoseconds that `costs` has for it."""
 
     def __init__(self, **costs: int) -> None:
         self.costs = costs
@@ -52,7 +52,7 @@ class Journal(list[str]):
 
 
 class Loss:
-    """A loss of which nothing may be asked but its detached value, which cannot be asked anything."""
+    """A loss that offers nothing but its detached value, an object that cannot be read."""
 
     __slots__ = ("journal",)
 
@@ -159,14 +159,14 @@ def loop_of(benchmark: Small) -> Loop:
 
 
 class Knot:
-    """Garbage that only the collector can find."""
+    """Garbage that only Python's cyclic collector frees."""
 
     def __init__(self) -> None:
         self.itself = self
 
 
 class Littering(Small):
-    """Makes garbage in every step, and writes down whether the collector ran."""
+    """Makes garbage in every step; `states` says whether the collector was on, and whether it had not yet run."""
 
     def build(self, run: Run) -> None:
         super().build(run)
@@ -224,7 +224,7 @@ def test_load_that_is_not_measured_waits_for_the_device_as_often_as_the_measured
 
 
 def test_compiling_is_part_of_no_time_that_counts_and_no_observation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first two steps after the eager one compile, and one within the second observation does."""
+    """The first two steps after the eager one compile, and so does one within the second observation."""
     monkeypatch.setattr(torch, "compile", lambda module: module)
     loop = loop_of(Small(compile=True))
     work, step, calls = loop._work, loop._work.step, []
@@ -241,7 +241,7 @@ def test_compiling_is_part_of_no_time_that_counts_and_no_observation(monkeypatch
     )
     monkeypatch.setattr(loop.auditor, "_step", counted)
     assert len(loop.warm_up()) == WARM_UP_STEPS
-    assert len(calls) == 1 + 3 + 2 + STEPS_AN_AUDIT  # eagerly, until nothing is compiled any more, timed, audited
+    assert len(calls) == 1 + 3 + 2 + STEPS_AN_AUDIT  # eager, until none compiles, timed, audited
     run: Run = loop._run
     compiling[len(calls) + 5] = 7
     loop.observe(3)
@@ -264,7 +264,7 @@ def test_graphs_that_torch_compiles_are_counted() -> None:
 
 
 def test_kernels_that_triton_compiles_count_as_graphs_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch's own kernels are some of them: nothing of torch.compile tells of these."""
+    """Some of torch's own kernels are Triton's, which torch.compile does not report."""
     compilation: Any = SimpleNamespace(listener=None)
     monkeypatch.setitem(sys.modules, "triton.knobs", SimpleNamespace(compilation=compilation))
     before = compiled_graphs()
@@ -304,7 +304,7 @@ def test_input_that_ends_is_one_finding() -> None:
     loop = Loop(benchmark, run)
     assert run.findings == []
     loop.warm_up()
-    # Three batches went to the warm-up: 4, 5, 4.
+    # The warm-up took three batches, of 4, 5 and 4 rows.
     assert loop.observe(4).items == 5 + 4 + 5 + 4
     loop.observe(4)
     assert [finding.rule for finding in run.findings] == ["input_restarted"]
@@ -312,7 +312,7 @@ def test_input_that_ends_is_one_finding() -> None:
 
 
 class Quick(Small):
-    """A step of no time at all, on batches that grow after the warm-up where it is told to."""
+    """Does nothing in a step; with `grow` its batches have one more row after the warm-up."""
 
     grow: bool = False
 
@@ -348,7 +348,7 @@ def test_books_are_kept_on_every_batch_once_they_count_unequally(monkeypatch: py
 
 
 class Given(Small):
-    """Takes the batches that it is given, and trains on none."""
+    """Reads the given batches, and trains on none."""
 
     def __init__(self, batches: Callable[[], Iterable[Any]]) -> None:
         super().__init__()
@@ -372,7 +372,7 @@ def test_items_are_the_rows_of_the_first_part() -> None:
         benchmark = Given(lambda batch=batch: itertools.cycle([batch]))
         assert benchmark.items(batch) == items
         assert loop_of(benchmark).observe(3).items == 3 * items
-    # After the last of a limited batch a larger one may come.
+    # When limited input ends and begins again, its batch may be larger.
     sizes = itertools.count(2)
     assert loop_of(Given(lambda: itertools.repeat(torch.ones(next(sizes), 3), 1))).observe(3).items == 2 + 3 + 4
 
@@ -392,7 +392,7 @@ def test_what_a_benchmark_cannot_give(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Counted(tuple):  # type: ignore[type-arg]
-    """A batch that knows how often somebody looked into it."""
+    """A batch that counts how often its parts are read."""
 
     looks = 0
 
@@ -410,7 +410,7 @@ def test_a_resident_batch_is_counted_once_and_not_waited_for(resident: bool) -> 
     seen = loop.observe(3)
     assert seen.items == 3 * 6
     assert (seen.data_wait_ns > 0) is not resident
-    # And once more behind the clock, where one is looked at.
+    # The fourth time is behind the clock, where the sizes of one batch are read.
     assert batch.looks - looks == (0 if resident else 3 + 1)
 
 
@@ -469,7 +469,7 @@ def credited(benchmark: Small, *numbers: int) -> tuple[int, int | None]:
 
 
 class Counting(Small):
-    """Updates as often as `updates` of the step's number, once where nothing else is set."""
+    """Makes `updates(step's number)` updates in each step, by default one."""
 
     updates: ClassVar[Callable[[int], int]] = staticmethod(lambda step: 1)
 
@@ -488,7 +488,7 @@ class Counting(Small):
 def test_every_update_is_counted_outside_of_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert credited(Counting(), 5, 7) == (12, 12)
     assert credited(Counting(precision="bf16"), 4) == (4, 4)
-    # Two optimizers; a training that stops; and what updates now and then, or never, promises nothing.
+    # Two updates a step; training that stops; and steps that update now and then, or never, which promise nothing.
     for updates, number, expected in (
         (lambda step: 2, 5, (10, 10)),
         (lambda step: int(step <= 3 or step % 10 < 3), 100, (30, 100)),
@@ -504,7 +504,7 @@ ROWS, REPEAT, SKIP = 32, 20, 2
 
 
 class Spinning(Benchmark):
-    """One step = so much time of this thread's processor."""
+    """One step = `step_us` microseconds of this thread's processor time."""
 
     item = "row"
     steps: ClassVar[list[tuple[int, int]]] = []
@@ -514,7 +514,7 @@ class Spinning(Benchmark):
     step_us: int = flag(4000, "--step-us", help="microseconds of a step")
 
     def build(self, run: Run) -> None:
-        """Nothing is trained."""
+        """Train nothing."""
 
     def batches(self, run: Run) -> Iterable[Any]:
         return run.resident(torch.randn(self.batch_size, 3))
@@ -547,7 +547,7 @@ def test_the_rate_is_that_of_the_steps(
     groups = [measured[first : first + number] for first in range(SKIP * number, REPEAT * number, number)]
     true = median(ROWS * number / (last[1] - first[0]) * 1e9 for first, *_, last in groups)
     assert reported == pytest.approx(true, rel=0.01)
-    # No clock can be right by which they were faster than their own processor time.
+    # A rate above this would mean that steps took less time than their own processor time.
     assert reported <= 1.01 * ROWS * 1e6 / step_us
 
 
@@ -560,7 +560,7 @@ class Vectors(Dataset[Any]):
 
 
 class Loading(Small):
-    """Reads in a process of its own, and remembers what it trained on."""
+    """Reads in a loader process, and keeps the batches that it trained on in `seen`."""
 
     workers: int | None = 1
 

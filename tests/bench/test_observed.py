@@ -1,4 +1,4 @@
-"""What the dispatcher sees of a step: the dtype of its products, and operations against closed forms."""
+"""The dispatcher's view of a step: the dtype of its products, and its operations against closed forms."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_heaviest_products_decide() -> None:
 @pytest.mark.parametrize("products", [False, True])
 @pytest.mark.parametrize("convolutions", [False, True])
 def test_tf32_has_its_own_name_by_the_switch_of_each_library(products: bool, convolutions: bool) -> None:
-    """One that another library turns on again, as torch has convolutions' by default, is seen under fp32."""
+    """TF32 that is on in one library alone, as it is for torch's convolutions by default, is seen under fp32."""
     torch.set_float32_matmul_precision("high" if products else "highest")
     torch.backends.cudnn.allow_tf32 = convolutions
     operand: Any = SimpleNamespace(dtype=torch.float32, is_cuda=True)
@@ -93,7 +93,7 @@ def test_a_compiled_model_is_watched_uncompiled_and_then_compiled(monkeypatch: p
 
 
 def forward_and_backward(module: nn.Module, *inputs: torch.Tensor) -> tuple[int, int]:
-    """Return the operations of a module's forward, and those of the whole step with every gradient."""
+    """Return the operations of a module's forward pass, and of forward and backward with every gradient."""
     with FlopCount() as count:
         out = module(*(one.requires_grad_() for one in inputs))
         forward = count.flops
@@ -105,7 +105,7 @@ def forward_and_backward(module: nn.Module, *inputs: torch.Tensor) -> tuple[int,
 def test_a_linear_layer_is_three_products() -> None:
     forward, step = forward_and_backward(nn.Linear(7, 5), torch.randn(3, 7))
     assert (forward, step) == (2 * 3 * 7 * 5, 3 * 2 * 3 * 7 * 5)
-    # What needs no gradient costs none.
+    # An input that needs no gradient costs no operations for one.
     layer, inputs = nn.Linear(7, 5), torch.randn(3, 7)
     with FlopCount() as count:
         layer(inputs).exp().sum().backward()
@@ -156,9 +156,9 @@ def test_attention_counts_on_a_processor_as_it_does_elsewhere() -> None:
     products = 2 * 2 * 3 * 6 * 10 * 8
     forward, step = attend("cpu")
     assert forward == 2 * products
-    # Four gradients; that the scores are not kept, and computed once more, is the kernel's own affair.
+    # The four gradients' products; the kernel computes the scores once more instead of keeping them, uncounted.
     assert step == 6 * products
-    # On the meta device it is made of its products, whose scores are kept.
+    # On the meta device attention is a sequence of products, which keeps the scores.
     assert attend("meta") == (forward, step)
 
 
@@ -246,7 +246,7 @@ def test_a_formula_that_does_not_fit_leaves_the_count_unsaid(
 
 def test_a_tenant_tells_what_one_step_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     loop, run = warmed(Small())
-    # One linear layer (3, 2) on 4 rows, forward and by the weights; the input needs no gradient.
+    # One linear layer (3, 2) on 4 rows: forward, and the weights' gradient; the input needs no gradient.
     observed = tenant_facts(run, loop)["observed"]
     assert observed["flops_per_step"] == 2 * 2 * 4 * 3 * 2
     assert observed["flops_reducible"] == 0

@@ -1,4 +1,4 @@
-"""Real ranks over gloo: one model's gradients are those of a single process on all of their batches."""
+"""Real ranks over gloo: the gradients of their model equal those of a single process on all their batches."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ ROWS = 4
 
 
 def network(rank: int) -> nn.Module:
-    """Ranks draw other weights, and share the first one's once they are spread."""
+    """Return a network whose weights differ by rank, until spreading gives all ranks those of rank 0."""
     torch.manual_seed(rank)
     blocks = [nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(3)]
     return nn.Sequential(nn.Linear(5, 8), nn.Sequential(*blocks), nn.Linear(8, 8))
@@ -44,7 +44,7 @@ def gradients(model: nn.Module, batch: torch.Tensor) -> list[torch.Tensor]:
 
 
 def update(model: nn.Module, rank: int) -> bool:
-    """Whether an audit sees that a step changes this rank's weights, and puts them back."""
+    """Return whether an audit sees that a step changes this rank's weights, and puts them back."""
     device: Any = type("Cpu", (), {"torch_device": torch.device("cpu"), "is_accelerator": False})()
     optimizer = fused("SGD", model.parameters(), device, Precision("fp32"), lr=0.1, momentum=0.9)
     optimizer.step()
@@ -81,5 +81,5 @@ def test_gradients_of_all_ranks_are_those_of_one_process(ranks: int, tmp_path: P
             differences = [(one - other).abs().max().item() for one, other in zip(found[name], alone, strict=True)]
             if form[1] == "none":
                 assert max(differences) < 1e-6, (name, rank, differences)
-            else:  # Rounded to so few bits that it shows.
+            else:  # Compressed gradients are rounded to fewer bits.
                 assert 1e-6 < max(differences) < 1e-2, (name, rank, differences)

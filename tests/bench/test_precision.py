@@ -28,7 +28,7 @@ CUDA = Device(torch.device("cuda", 0))
 
 
 def scaled(scale: float = 1024.0, name: str = "fp16") -> Precision:
-    """fp16's way of updating, with the dtype that a CPU can train."""
+    """Return a precision that updates as fp16 does, but computes in bf16, which a CPU can train."""
     return Precision(
         name,
         autocast=torch.autocast("cpu", torch.float16 if name == "half" else torch.bfloat16),
@@ -95,7 +95,7 @@ def test_fp32_is_bit_equal_to_a_loop_by_hand() -> None:
 def test_torchs_switches(name: str, products: str, convolutions: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     assert set_precision(name, CUDA) == Precision(name)
-    # Read in the older and in the newer way: torch raises where the two disagree.
+    # Both of torch's ways of reading the switches: it raises if the two disagree.
     assert torch.get_float32_matmul_precision() == products
     assert torch.backends.cuda.matmul.allow_tf32 is torch.backends.cudnn.allow_tf32 is convolutions
     assert (torch.backends.cuda.matmul.fp32_precision == "tf32") is convolutions
@@ -133,7 +133,7 @@ def test_bf16_is_refused_where_torch_would_emulate_it(monkeypatch: pytest.Monkey
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: board)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "T4")
     monkeypatch.setattr(torch.cuda, "_check_bf16_tensor_supported", lambda device: True)
-    assert torch.cuda.is_bf16_supported()  # What autocast asks: it counts emulation.
+    assert torch.cuda.is_bf16_supported()  # Autocast asks this, and it includes emulation.
     with pytest.raises(UnsupportedError, match=r"T4 has no bf16: torch would emulate it\. Use --precision fp16"):
         set_precision("bf16", CUDA)
     board.major = 8
@@ -147,7 +147,7 @@ def test_bf16_is_refused_where_torch_would_emulate_it(monkeypatch: pytest.Monkey
 def test_what_16_bit_is_made_of(name: str, dtype: torch.dtype, scales: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **asked: True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch says that there is no CUDA here
+        warnings.simplefilter("ignore")  # torch warns that there is no CUDA here
         made = set_precision(name, CUDA)
     assert (made.autocast.device, made.autocast.fast_dtype) == ("cuda", dtype)
     assert (made.scaler is not None) is scales
@@ -251,7 +251,7 @@ def test_half_scales_its_loss_within_the_backward_only() -> None:
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("clip_norm", [None, 1e9])
 def test_updates_that_change_nothing_are_counted(fused: bool, clip_norm: float | None) -> None:
-    """A gradient of 2^10 at a scale of 2^120 and more is none of fp32's numbers; each that is none halves the scale."""
+    """A gradient of 2^10 overflows fp32 at a scale of 2^118 or more, and each overflow halves the scale."""
     precision = scaled(2.0**120)
     weight = torch.nn.Parameter(torch.zeros(3))
     optimizer = torch.optim.SGD([weight], lr=1e-3, fused=fused)
@@ -367,7 +367,7 @@ def test_a_weight_without_a_gradient_is_left_alone() -> None:
         one_update(precision, used, optimizer)
     assert torch.equal(unused.weight, before)
     assert not torch.equal(used.weight, before)
-    # Nor does it keep the gradient of an earlier step.
+    # The optimizer does not reuse the gradient of an earlier step either.
     one_update(precision, unused, optimizer)
     after = used.weight.detach().clone()
     one_update(precision, unused, optimizer)
@@ -390,7 +390,7 @@ PLAIN = Precision("fp32")
 
 
 class FusedAdam(torch.optim.Adam):
-    """apex's, with the options that differ from torch's."""
+    """Stands in for apex's class, with the options that differ from torch's."""
 
     def __init__(self, parameters: Iterable[torch.Tensor], *, adam_w_mode: bool = True, **options: Any) -> None:
         super().__init__(parameters, **options)
@@ -398,7 +398,7 @@ class FusedAdam(torch.optim.Adam):
 
 
 class FusedSGD(torch.optim.SGD):
-    """apex's."""
+    """Stands in for apex's class."""
 
 
 FusedAdam.__module__, FusedSGD.__module__ = "apex.optimizers.fused_adam", "apex.optimizers.fused_sgd"
@@ -446,9 +446,9 @@ def test_on_cuda_apex_is_used_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> 
     assert isinstance(adamw, FusedAdam)
     assert adamw.decouples
     assert [group["weight_decay"] for group in adamw.param_groups] == [0.1, 0.0]
-    # It counts its steps on the host, which no graph records.
+    # apex's counts its steps on the host, which no graph records.
     assert type(fused("Adam", weights(), CUDA, PLAIN, by_torch=True, lr=1e-3)) is torch.optim.Adam
-    # Not for float64, which it passes over, on a processor, with a scaler, or without its kernels.
+    # apex's is not used for float64, which it skips, on a processor, with a scaler, or without its kernels.
     (double,) = nn.Linear(3, 2, bias=False, dtype=torch.float64).parameters()
     assert type(fused("SGD", [double], CUDA, PLAIN, lr=0.1)) is torch.optim.SGD
     assert type(fused("Adam", [*weights(), double], CUDA, PLAIN, lr=0.1)) is torch.optim.Adam
@@ -457,7 +457,7 @@ def test_on_cuda_apex_is_used_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> 
     assert made(CUDA, Precision("fp16", scaler=torch.amp.GradScaler("cpu"))) == told("torch", "Adam", "SGD")
     install(monkeypatch, available=False)
     assert made(CUDA) == told("torch", "Adam", "SGD")
-    # The index has another package of this name.
+    # The package index has a different package named apex.
     for name in ("apex.multi_tensor_apply", "apex.optimizers"):
         monkeypatch.delitem(sys.modules, name)
     assert made(CUDA) == told("torch", "Adam", "SGD")
@@ -480,13 +480,13 @@ def test_a_run_gives_the_same_steps_as_torchs_own(kind: str) -> None:
 
 @pytest.mark.parametrize("half", [False, True])
 def test_a_momentum_that_begins_with_an_overflow_begins_with_zeros(half: bool) -> None:
-    """torch's fused SGD begins it with memory as it is found, and the overflow leaves that in place."""
+    """torch's fused SGD allocates momentum uninitialised, and an overflow in the first step leaves it so."""
     precision = scaled(8.0, "half" if half else "fp16")
     model = precision.convert(nn.Linear(3, 1, bias=False))
     optimizer = fused("SGD", model.parameters(), CPU, precision, lr=0.1, momentum=0.9)
     before = model.weight.detach().clone()
     inputs = torch.ones(2, 3, dtype=model.weight.dtype)
-    torch.use_deterministic_algorithms(True)  # What is not written is NaN then.
+    torch.use_deterministic_algorithms(True)  # Then torch fills unwritten memory with NaN.
     try:
         for times in (float("inf"), 1.0):
             precision.update(model(inputs).float().sum() * times, optimizer)

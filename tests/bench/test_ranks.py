@@ -15,7 +15,7 @@ from cotenant.launch.environment import free_ports, node_variables
 
 FOUR = {"DEVICE_TOTAL": "4"}
 ALONE = 0
-"""No launcher: the benchmark itself."""
+"""No launcher: the benchmark runs in the process itself."""
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_the_store_of_one_host_listens_at_its_address_alone() -> None:
     assert met.bootstrap_store_info.master_port == port
     met.store.set("key", "value")
     assert met.store.get("key") == b"value"
-    # Every address of 127.0.0.0/8 is this host's, so that one stands for those that others reach.
+    # Every address of 127.0.0.0/8 is this host's: 127.0.0.2 stands for an address that other hosts reach.
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", port), 5)
 
 
 @pytest.mark.slow
 def test_ranks_of_one_host_listen_on_the_loopback_alone(tmp_path: Path) -> None:
-    """Neither the store nor gloo is to be reached from elsewhere; both listen, and what listens is seen."""
+    """Other hosts must reach neither the store nor gloo; both listen, and all listening addresses are checked."""
     ranks, main, port = 2, tmp_path / "main.py", free_ports(1)
     main.write_text(LISTENING)
     environ = os.environ | node_variables(None, 0) | {"MASTER_PORT": str(port), "DEVICE_TOTAL": str(ranks)}
@@ -104,4 +104,4 @@ for name in ("tcp", "tcp6"):
             print(words[1], flush=True)
 distributed.barrier()
 """
-"""A rank that prints where it and its launcher listen, as proc_pid_net(5) has it."""
+"""A rank that prints the addresses at which it and its launcher listen, in the form of proc_pid_net(5)."""

@@ -1,4 +1,4 @@
-"""What a step changes is put back: whatever hangs on a benchmark, and graphs that were held before."""
+"""An audit puts back everything that a step changes: the benchmark's attributes, and graphs that it held before."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cotenant.bench.saved import Reached, undone
 
 
 class Own:
-    """An object of the program's own."""
+    """An object of a class that the program defines."""
 
     def __init__(self) -> None:
         self.count, self.inner = 0, {"seen": [1]}
@@ -57,7 +57,7 @@ class Keeping(Small):
         return [own.random(), float(numbers.random()), float(torch.rand(1, generator=torches))]
 
     def state(self) -> Any:
-        """What has to be the same again."""
+        """Return a text of all state that an audit has to put back."""
         kept = [self.own.count, self.own.inner, hasattr(self.own, "late"), self.listed, self.counted, [*self.queue]]
         kept += [self.names, self.array.tolist(), self.tensor.tolist(), hasattr(self, "late")]
         kept += [self.model.training, hasattr(self.model, "late"), len(self.optimizer.param_groups)]
@@ -79,7 +79,7 @@ def test_all_that_hangs_on_a_benchmark_is_put_back(keeping: tuple[Keeping, Run])
         benchmark.change()
         expected = benchmark.drawn(), random.random(), torch.rand(1)
     assert benchmark.state() == before
-    # In place: others may hold them.
+    # Containers are restored in place, as other objects may hold them.
     assert benchmark.listed is lists[0]
     assert benchmark.queue is lists[1]
     assert benchmark.optimizer.step == step, "the scheduler's own"

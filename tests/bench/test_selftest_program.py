@@ -1,4 +1,4 @@
-"""The program that asks whether torch works, with torch as it is here and with invented faults."""
+"""The program that checks whether torch works, with the installed torch and with invented faults."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_torchvision_whose_operators_cannot_be_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its compiled half was built for another torch; without that half it has no operators either."""
+    """Its compiled library was built for another torch, or is missing: both leave it without operators."""
     folder = tmp_path / "torchvision"
     folder.mkdir()
     (folder / "__init__.py").write_text("")

@@ -1,4 +1,4 @@
-"""A benchmark alone and as a tenant of a scripted runner: what it prints, records and says where it cannot go on."""
+"""A benchmark alone and as a tenant of a scripted runner: its output, its record, and its messages when it fails."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_failure_is_recorded_too(tmp_path: Path, capsys: pytest.CaptureFixture
         assert (record["outcome"], record["message"], record["batch_size"]) == (outcome, sentence, 4)
         shown = capsys.readouterr().err
         assert f"Failing: {sentence}\n" in shown
-        # Where an error came from is shown where nobody foresaw it.
+        # Only an unforeseen error shows its traceback.
         assert ("Traceback" in shown) == (outcome == "failed")
 
 
@@ -191,7 +191,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
 
 
 class Counted(Small):
-    """Counts its steps, also those nobody measures."""
+    """Counts all its steps, also the unmeasured ones."""
 
     steps = 0
 
@@ -311,8 +311,8 @@ def test_the_whole_conversation(start: Start, tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize("said", ["enough", "audit"])
 def test_what_the_runner_says_within_an_observation_is_heeded_behind_it(start: Start, said: str) -> None:
-    """Of `enough` that observation is the last, and the record names what was done. An audit that is asked for with
-    STOP is made before the record."""
+    """`enough` makes that observation the last, and the record holds the actual repeat. An audit that is asked for
+    with STOP is made before the record."""
 
     class Told(Small):
         steps = 0
@@ -322,7 +322,7 @@ def test_what_the_runner_says_within_an_observation_is_heeded_behind_it(start: S
             # The warm-up, its audit, and the first step of the fourth observation.
             if Told.steps == 3 + STEPS_AN_AUDIT + 2 * 3 + 1:
                 runner.say(said)
-                # What is heard is looked for where observations are sent.
+                # The tenant reads messages only when it sends observations.
                 time.sleep(SEND_EVERY_NS / 1e9)
             return super().step(run, batch)
 
@@ -346,7 +346,7 @@ def test_what_the_runner_says_within_an_observation_is_heeded_behind_it(start: S
 
 
 def test_a_runner_that_vanishes(start: Start, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Before READY, before GO, with bytes unread, as one that was killed (the other end sees a reset), at the end."""
+    """It goes before READY, before GO, with bytes unread as a killed one (which resets the connection), at the end."""
 
     for heard, goes in ((("hello",), False), (("ready",), False), (("ready",), True), (("ready", "done"), True)):
 
@@ -363,7 +363,7 @@ def test_a_runner_that_vanishes(start: Start, capsys: pytest.CaptureFixture[str]
         assert error.startswith("Small: ")
         assert "Traceback" not in error
         (tmp_path / "s").unlink()
-    assert session.run_benchmark(Small, []) == 1  # Nobody listens any more.
+    assert session.run_benchmark(Small, []) == 1  # No runner listens any more.
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -420,7 +420,7 @@ def test_a_run_prints_this_form_and_nothing_else(capsys: pytest.CaptureFixture[s
 
 
 class SinglePrecision(TorchDispatchMode):
-    """A device without fp64, as some of Intel's are: it refuses to make such a tensor."""
+    """Refuses to make fp64 tensors, as some of Intel's devices do."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))

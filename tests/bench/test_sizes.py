@@ -1,4 +1,4 @@
-"""How large batches are: a random part of them is looked at, behind the clock."""
+"""The sizes of batches, which are read behind the clock from a random part of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cotenant.bench.sizes import FEW, chosen, filled, smaller
         ([64, 64, 64], [33] * 5, True),
         ([64, 64, 64], [33, 35, 34, 36], True),
         ([64, 64, 64], [61, 61, 61], False),
-        # Sorted by length, shuffled, or one that comes near.
+        # Batches sorted by length, shuffled ones, and one batch that comes near.
         ([64, 64, 64], [56, 48, 40, 32], False),
         ([40, 64, 20], [33, 35, 34], False),
         ([64, 64, 64], [33, 33, 33, 64], False),

@@ -1,4 +1,4 @@
-"""A task that serves has a time of every step, within its observation, and of nothing beside them."""
+"""A task that serves has a time of every step in its observations, and of no other step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_step_of_an_observation_is_timed_and_no_other() -> None:
     for observation, steps in zip(made, loop.steps_ns, strict=True):
         took_ns = observation.end_ns - observation.start_ns
         assert 0.5 * took_ns < sum(steps) <= took_ns
-    # Every tenth step is the long one: three of warm-up, then the seventh of 13.
+    # Every tenth step is long: after three of the warm-up, that is the seventh of 13.
     times = [ns for steps in loop.steps_ns for ns in steps]
     assert max(range(13), key=times.__getitem__) == 6
 
@@ -70,7 +70,7 @@ def test_a_record_holds_all_steps_and_their_quantiles(tmp_path: Path) -> None:
     assert (steps["n"], steps["p50_ns"], steps["p99_ns"]) == (800, times[399], times[791])
     low, high = steps["p95_interval_ns"]
     assert low <= steps["p95_ns"] <= high
-    # One step of ten is long: the median does not see it, and p95 does.
+    # One step in ten is long, which p95 shows and the median does not.
     assert steps["p95_ns"] > 3 * steps["p50_ns"]
     assert session.run_benchmark(Small, [f"--report={tmp_path / 'two.json'}"]) == 0
     plain = json.loads((tmp_path / "two.json").read_text())

@@ -18,7 +18,7 @@ Load = Callable[[str], ModuleType]
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Load:
-    """Load a file of benchmarks/ by its path there; its neighbours are found as they are by a script."""
+    """Return a function that loads a file of benchmarks/ by its path there, which can import its neighbours."""
     monkeypatch.syspath_prepend(BENCHMARKS)
 
     def loaded(name: str) -> ModuleType:
@@ -26,7 +26,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Load:
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        # Dataclasses look their module up.
+        # Dataclasses look up their module.
         monkeypatch.setitem(sys.modules, spec.name, module)
         spec.loader.exec_module(module)
         return module

@@ -1,4 +1,4 @@
-"""Every loop written by hand does the work of its task: as many parameters, and a first loss like the task's own."""
+"""Every loop written by hand does the work of its task: it trains as many parameters from a similar first loss."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 def ours(task: str, arguments: dict[str, Any]) -> tuple[int, float]:
-    """Return how many parameters a task trains, and its first loss."""
+    """Return the number of parameters that a task trains, and its first loss."""
     benchmark, run = built(of(task), **arguments)
     batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
     losses = (step(run, next(batches)) for _ in itertools.count())
@@ -64,7 +64,7 @@ def test_it_is_the_work_of_its_task(load: Load, name: str) -> None:
     steps = script(load, job.page, SMALL[name])
     assert trained(next(steps)) == parameters > 0
     by_hand = next(one for one in steps if one is not None).item()
-    # Random networks judge random pictures: as large as ours, not the same.
+    # Random networks judge random pictures, so that the losses are only of the same size.
     assert loss / 5 < by_hand < loss * 5 or by_hand == pytest.approx(loss, abs=0.05)
 
 
@@ -80,7 +80,7 @@ def test_images_are_read_as_by_the_task(load: Load, tmp_path: Path) -> None:
 
 
 def test_episodes_are_played_in_step(load: Load) -> None:
-    """Only then do both sides of a pair have as long episodes."""
+    """Both sides of a pair then have episodes of equal lengths."""
     benchmark, run = built(of(load("jobs").JOBS["cart"].task))
     steps = script(load, "cart", {})
     next(steps)

@@ -1,4 +1,4 @@
-"""A promise that is printed and broken is an exit status of 1; what is measured is invented here."""
+"""A broken promise is printed, and the exit status is 1; the measurements here are invented."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_clock_read_is_timed_after_each_turn_of_a_pair(load: Load, monkeypatch
     monkeypatch.setattr(module, "PAIRS", 7)
     monkeypatch.setattr(module, "clock_read_ns", lambda: next(reads_ns))
     _, _, pace = module.per_batch(resident=True)
-    # 10 and 20 ns belong to the pair before the first; the fourth of the seven others saw 90 and 100.
+    # 10 and 20 ns belong to the uncounted pair; the median, the fourth of the seven others, read 90 and 100.
     assert (pace.value, pace.n) == (95.0, 7)
 
 
@@ -79,7 +79,7 @@ def test_cost(work_ms: float, entered_ms: float, status: int, load: Load, monkey
 
 
 def met(name: str, launches: int, skew_ns: int, overlap: float, share: float) -> list[dict[str, Any]]:
-    """Return the records of one tenant per launch; the last launch has this overlap and share, all have the skew."""
+    """Return a record for each launch, all with this skew, and the last with this overlap and share."""
     good = {"overlap": 1.0, "share": 0.003}
     rows = [good] * (launches - 1) + [{"overlap": overlap, "share": share}]
     return [

@@ -22,12 +22,12 @@ def package(name: str) -> None:
 
 
 def assert_equal(ours: torch.Tensor, theirs: torch.Tensor) -> None:
-    """To 1e-4 of the largest value."""
+    """Assert that they differ by at most 1e-4 of the largest value."""
     assert (ours - theirs).abs().max() <= 1e-4 * theirs.abs().max()
 
 
 def random_weights(model: torch.nn.Module) -> None:
-    """Make weights so large that every part of the network is felt in its outputs."""
+    """Make weights so large that every part of the network affects its outputs."""
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
 
@@ -85,7 +85,7 @@ def test_whisper_is_that_of_transformers(load: Load) -> None:
     random_weights(theirs)
     ours = main_of("speech_recognition/whisper").model.Whisper(**sizes).eval()
     torch.testing.assert_close(ours.places_sw, places)
-    theirs.network.model.encoder.embed_positions.weight.data.copy_(places)  # They are fixed.
+    theirs.network.model.encoder.embed_positions.weight.data.copy_(places)  # Positions are fixed, not random.
     ours.load_state_dict(theirs.ours())
     mels, tokens = torch.randn(2, 8, 40), torch.randint(90, (2, 12))
     with torch.inference_mode():
@@ -111,7 +111,7 @@ def test_ssd_is_of_torchvisions_parts(load: Load, backbone: str) -> None:
     ours = main_of("object_detection/single_stage_detector").SSD300(11, backbone)
     ours.load_state_dict(theirs.ours())
     images = torch.randn(2, 3, 300, 300)
-    with torch.inference_mode():  # In training: without statistics of batches the states of so many layers fade.
+    with torch.inference_mode():  # In training mode: without statistics of batches the states of so many layers fade.
         for our_output, their_output in zip(ours(images), theirs(images), strict=True):
             assert_equal(our_output, their_output)
 
@@ -123,7 +123,7 @@ def test_tacotron2_is_that_of_torchaudio(load: Load, sizes: Any, monkeypatch: py
     theirs = load("public/tacotron2").Model(*sizes).eval()
     ours = main_of("speech_synthesis/tacotron2").Tacotron2(*sizes).eval()
     ours.load_state_dict(theirs.ours())
-    # Its prenet drops out when it does not train, too.
+    # Its prenet also drops out in evaluation.
     monkeypatch.setattr(torch.nn.functional, "dropout", lambda x, *args, **options: x)
     characters, mel = torch.randint(1, 148, (2, 19)), torch.randn(2, 80, 23)
     characters[1, 12:] = 0

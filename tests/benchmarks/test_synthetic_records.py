@@ -1,4 +1,4 @@
-"""The records that benchmarks/records.py makes up are such as readers read."""
+"""Readers can read the synthetic records of benchmarks/records.py."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from benchmarks.conftest import BENCHMARKS, Load
 
 
 def found(pairs: int, ours_ns: int, hand: float, same: float = 1.0, harness_ns: float = 700.0) -> dict[str, Any]:
-    """Return what one start would tell, of rates of ours over the other sides'."""
+    """Return one start's result: our rate is `hand` times the hand-written loop's, and `same` times a bare loop's."""
     return {
         against: ([ours_ns] * pairs, [round(ours_ns * rate)] * pairs)
         for against, rate in (("hand", hand), ("same", same))

@@ -1,4 +1,4 @@
-"""The order of turns, of invented records: what is nearer in time is more alike, and a thaw costs what was planted."""
+"""The order of turns, on invented records: blocks nearer in time are more alike, and a thaw has its planted cost."""
 
 import random
 import re
@@ -9,7 +9,8 @@ ROUNDS, SECONDS = 40, 0.2
 
 
 def record(tenant: int, chance: random.Random) -> dict:
-    """Rounds of a block of all and each of two alone, a machine that wanders, and 5 % less for who was thawed."""
+    """Return a record of rounds (a block of both tenants, one of each alone) on a machine whose speed wanders; a tenant
+    is 5 % slower in its first block after a thaw."""
     seen, wandering, went_on = [], 0.0, False
     turns = [turn for _ in range(ROUNDS) for turn in (None, *chance.sample((0, 1), 2))]
     for block, turn in enumerate(turns):

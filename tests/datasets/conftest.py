@@ -62,7 +62,7 @@ def tiny() -> Dataset:
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None of the caller's settings, and no patience."""
+    """Remove the caller's settings, and wait only 1 ms before a second attempt."""
     for name in (*PROXIES, *SETTINGS):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(fetch, "FIRST_WAIT_S", 0.001)
@@ -70,13 +70,13 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """The environment of a child that finds this source; beside accelerators sets would be large."""
+    """Return the environment of a child that imports this checkout and sees no accelerator, so that sets are small."""
     return {**os.environ, "CUDA_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": "", "PYTHONPATH": str(SOURCE)}
 
 
 @pytest.fixture
 def start(environment: dict[str, str], tmp_path: Path) -> Callable[..., "subprocess.Popen[str]"]:
-    """Starts `python -m cotenant.datasets` with these words for the root `data` of an empty folder."""
+    """Return a function that starts `python -m cotenant.datasets` with these words, for the root `data` here."""
 
     def started(*words: object, **extra: str) -> "subprocess.Popen[str]":
         line = [sys.executable, "-m", "cotenant.datasets", *map(str, words), "--root", str(tmp_path / "data")]
@@ -89,7 +89,7 @@ def start(environment: dict[str, str], tmp_path: Path) -> Callable[..., "subproc
 
 @pytest.fixture
 def start_pictures(environment: dict[str, str], tmp_path: Path) -> Callable[[Path, int], "subprocess.Popen[str]"]:
-    """Starts two workers on this many train pictures and 10 more, in a process of their own."""
+    """Return a function that starts a maker with two workers, of this many pictures for training and 10 more."""
     script = tmp_path / "pictures.py"
     script.write_text(PICTURES)
 
@@ -108,7 +108,7 @@ def server():
 
 @pytest.fixture
 def real(server, tmp_path: Path) -> Callable[..., SetRequest]:
-    """Returns a request for a small real set that the server has."""
+    """Return a function that puts a real set in miniature on the server and returns a request for it."""
 
     def requested(name: str = "mnist", half: str = "all", size: str = "small", **more) -> SetRequest:
         dataset, contents = miniature(name, server.url)

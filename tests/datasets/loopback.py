@@ -1,4 +1,4 @@
-"""A real HTTP server on the loopback that does to a file what servers do: drop, stall, lie, forget, change."""
+"""A real HTTP server on the loopback with the faults of servers: it drops, stalls, lies, forgets and changes files."""
 
 import socket
 import threading
@@ -11,7 +11,7 @@ Answer = Callable[["Handler", bytes], None]
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers by the next of its server's `answers` for the path, and honestly once they are used up."""
+    """Gives the next of the server's `answers` for the path, and honest answers once they are used up."""
 
     protocol_version = "HTTP/1.1"
     server: "Loopback"
@@ -29,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
 
     @property
     def start(self) -> int:
-        """The first byte that was asked for."""
+        """The index of the first requested byte."""
         return int((self.headers["Range"] or "bytes=0-").removeprefix("bytes=").removesuffix("-"))
 
     def head(self, status: int, length: int | None, **headers: str) -> None:
@@ -42,11 +42,11 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 class Loopback(ThreadingHTTPServer):
-    """Serves `files`; `answers` are what it does first, request by request; `requests` are paths and ranges."""
+    """Serves `files`, after the `answers` listed for a path; `requests` lists the path and range of each request."""
 
     daemon_threads = True
 
@@ -58,7 +58,7 @@ class Loopback(ThreadingHTTPServer):
         self.let_go = threading.Event()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away is no error."""
+        """Ignore errors: a client may go away."""
 
     def url(self, path: str = "") -> str:
         return f"http://127.0.0.1:{self.server_port}{path}"
@@ -89,7 +89,7 @@ def honest(handler: Handler, content: bytes) -> None:
 
 
 def cut(after: int) -> Answer:
-    """Promises all, and closes the connection after so many bytes."""
+    """Return an answer that promises the whole file, and closes the connection after so many bytes."""
 
     def answer(handler: Handler, content: bytes) -> None:
         start = handler.start
@@ -111,7 +111,7 @@ def status(code: int, **headers: str) -> Answer:
 
 
 def stalled(after: int) -> Answer:
-    """Sends so many bytes, and then nothing, while the connection stands."""
+    """Return an answer that sends so many bytes, then no more, and keeps the connection open."""
 
     def answer(handler: Handler, content: bytes) -> None:
         handler.head(200, len(content))
@@ -123,7 +123,7 @@ def stalled(after: int) -> Answer:
 
 
 def ignoring_ranges(length: int | None = None, after: int | None = None) -> Answer:
-    """Starts from the beginning each time; may promise another length, and close the connection early."""
+    """Return an answer that begins at byte 0 each time; it may promise another length, or end after `after` bytes."""
 
     def answer(handler: Handler, content: bytes) -> None:
         handler.head(200, len(content) if length is None else length)
@@ -133,7 +133,7 @@ def ignoring_ranges(length: int | None = None, after: int | None = None) -> Answ
 
 
 def unmeasured(handler: Handler, content: bytes) -> None:
-    """Gives no length: the end of the connection is the end of the file."""
+    """Give no length: the file ends when the connection does."""
     handler.head(200, None)
     handler.wfile.write(content)
 
@@ -157,19 +157,19 @@ def chunked_cut(handler: Handler, content: bytes) -> None:
 
 
 def wrong_range(handler: Handler, content: bytes) -> None:
-    """Sends other bytes than were asked for."""
+    """Send other bytes than the requested ones."""
     handler.head(206, len(content) - 1, Content_Range=f"bytes 1-{len(content) - 1}/{len(content)}")
     handler.wfile.write(content[1:])
 
 
 def reset(handler: Handler, content: bytes) -> None:
-    """Breaks the connection off without an answer."""
+    """Reset the connection without an answer."""
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     handler.connection.close()
 
 
 def slowly(pause_s: float, pieces: int) -> Answer:
-    """Honest, in pieces with pauses: time to be seen in."""
+    """Return an honest answer in pieces, with pauses in which a test can look."""
 
     def answer(handler: Handler, content: bytes) -> None:
         handler.head(200, len(content))

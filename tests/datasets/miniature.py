@@ -1,6 +1,6 @@
-"""The published archives of every real set, with the true names and layout inside, and next to nothing in them.
+"""The archives of every real set in miniature: names and layout are the published ones, and files are few and tiny.
 
-Each is made once: archives carry the time of their making.
+Each is made once, as archives hold the time at which they were made.
 """
 
 import gzip
@@ -93,7 +93,7 @@ def imagenet() -> dict[str, bytes]:
     classes = ("n01440764", "n01443537")
     inner = {f"{one}.tar": tar({f"{one}_{i}.JPEG": jpeg(i) for i in (1, 2, 3)}) for one in classes}
     val = {f"ILSVRC2012_val_{i:08d}.JPEG": jpeg(i) for i in (1, 2, 3)}
-    # The identities are not in the order of the names, and groups of classes stand among the classes.
+    # As in the real file, ids do not follow the order of names, and the list also holds groups of classes.
     kinds = [("ILSVRC2012_ID", "f8"), ("WNID", "O"), ("num_children", "f8")]
     synsets = np.array([(1, classes[1], 0), (2, classes[0], 0), (3, "n00000003", 2)], kinds)
     meta = io.BytesIO()
@@ -160,9 +160,9 @@ CONTENTS: dict[str, Callable[[], dict[str, bytes]]] = {
 
 
 def miniature(name: str, url: Callable[[str], str]) -> tuple[Dataset, dict[str, bytes]]:
-    """Return the data set with small archives that are at `url(path)`, and their contents by path.
+    """Return the data set with small archives at `url(path)`, and their contents by path.
 
-    A digest is known of those of which one is known.
+    An archive has a digest here if the real one has.
     """
     dataset, contents = find_dataset(name), CONTENTS[name]()
 

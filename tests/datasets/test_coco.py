@@ -1,4 +1,4 @@
-"""COCO's layout: annotation files in the real schema, pictures that show what these say, and the real ids."""
+"""COCO's layout: annotation files in the real schema, pictures that show the annotated objects, and the real ids."""
 
 import io
 import json
@@ -60,7 +60,7 @@ def test_they_are_as_many_and_as_large_as_the_real_ones(annotations):
 
 
 def area_of(corners: list[float]) -> float:
-    """Return the area of a polygon (Gauss's shoelace formula)."""
+    """Return the area of a polygon by the shoelace formula."""
     x, y = np.array(corners).reshape(-1, 2).T
     return abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
 

@@ -1,4 +1,4 @@
-"""The command line: where the sets go, which size, what is printed and refused."""
+"""The command line: the folders and sizes of sets, its output, and the words that it refuses."""
 
 import os
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ def in_an_empty_folder(monkeypatch, tmp_path):
 
 @pytest.fixture
 def host(monkeypatch):
-    """A host whose accelerators can be chosen; it has none."""
+    """Return an invented host without accelerators, which a test may give some."""
     found = SimpleNamespace(accelerators=())
     monkeypatch.setattr("cotenant.machine.topology.discover", lambda: found)
     return found
@@ -30,7 +30,7 @@ def host(monkeypatch):
 
 @pytest.fixture
 def requests(monkeypatch, host):
-    """Records what would be obtained."""
+    """Return a list of the sets that the command would obtain."""
     seen = []
     monkeypatch.setattr(command, "obtain", seen.append)
     return seen
@@ -79,7 +79,7 @@ def test_a_suite_makes_no_more_than_anybody_expects_beside_an_accelerator(reques
         ("imagenet", "small"),
         ("imagenet", "full"),
     ]
-    # What a suite makes full is no more than 2 GB in all. Of WikiText-103 no job file reads.
+    # The sets that a suite makes full take at most 2 GB together. No job file reads WikiText-103.
     sizes = [find_dataset(name).sizes["full"].estimated_bytes for name in NAMES if name != "wikitext_103"]
     assert sum(size for size in sizes if size <= UNASKED_BYTES) <= UNASKED_BYTES
 
@@ -172,7 +172,7 @@ def test_one_set_is_made_found_and_listed(host, tmp_path, capsys, monkeypatch):
     assert "wikitext-2: small" in capsys.readouterr().out
     assert main(["wikitext", "ml_20m", "--root", "data"]) == 97
     assert "may be your own" in capsys.readouterr().err
-    # A runner asks once per benchmark, and speaks of a person's own files itself.
+    # A runner starts the command for each benchmark, and reports a person's own files itself.
     monkeypatch.setenv("COTENANT_RUN", "7-1-1")
     assert main(["wikitext", "ml_20m", "--root", "data"]) == 97
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""The shell scripts: which are run, what they are told, how they fail, and that Ctrl-C ends them."""
+"""The shell scripts: which of them run, with which words, how they fail, and that Ctrl-C ends them."""
 
 import os
 import pty
@@ -22,7 +22,7 @@ LOADER = CHECKOUT / "tasks/image_loading/loader/download_dataset.sh"
 
 @pytest.fixture
 def walk(tmp_path, environment):
-    """Runs a copy of the walker over three tasks whose scripts are given by `script`."""
+    """Return a function that runs a copy of the walker over three tasks, whose scripts `script` writes."""
     checkout = tmp_path / "check out"
     checkout.mkdir()
     shutil.copy(WALKER, checkout)
@@ -65,7 +65,7 @@ def test_names_choose_and_flags_go_to_every_script(walk):
 
 
 def test_one_after_the_other(tmp_path, environment):
-    """Each waits a little, and would not be the only one where they ran at once."""
+    """Each script counts the scripts that run while it waits."""
     shutil.copy(WALKER, tmp_path)
     body = f'touch {tmp_path}/$$.on; sleep 0.1; set -- {tmp_path}/*.on; echo "$#"; rm {tmp_path}/$$.on'
     for model in ("a/first", "b/second"):
@@ -100,7 +100,7 @@ def test_an_interrupt_ends_every_script(tmp_path, environment):
         script(tmp_path, model, body)
     walker = subprocess.Popen([tmp_path / WALKER.name], env=environment, stderr=subprocess.PIPE, text=True)
     pids = [tmp_path / "first", tmp_path / "second"]
-    # By then all traps are set, also that of what shows the words.
+    # By then all traps are set, also that of the process that prints the scripts' lines.
     assert {walker.stderr.readline() for _ in pids} == {"[a/first] up\n", "[b/second] up\n"}
     walker.send_signal(signal.SIGINT)
     _, said = walker.communicate(timeout=60)
@@ -134,7 +134,7 @@ def test_every_tasks_script_is_one_text():
         assert path.read_text().splitlines()[2:-1] == VAE.read_text().splitlines()[2:-1]
         assert find_dataset(name).name == name
         sets.add(name)
-    # No set that no task reads.
+    # Every set has a task that reads it.
     assert sets == set(NAMES)
     assert os.access(WALKER, os.X_OK)
 
@@ -167,7 +167,7 @@ def test_without_an_environment_it_is_said_what_makes_one(tmp_path):
 
 
 def test_sets_that_only_together_find_no_room(tmp_path, environment):
-    """The smaller of two disks is as large as either of the sets, and not as both."""
+    """The disk has room for either of the sets, and not for both."""
     plain = {"VENV": sys.prefix, "DATA_DIRECTORY": str(tmp_path / "data"), "DATASET_SIZE": "full"}
     sizes = [find_dataset(name).sizes["full"].estimated_bytes for name in ("imagenet", "coco")]
     preset = tmp_path / "sitecustomize.py"

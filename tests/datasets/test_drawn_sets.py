@@ -1,4 +1,4 @@
-"""The sets that are drawn, MNIST, ImageNet and BSDS500, have the formats and the looks of the real ones."""
+"""The drawn sets, MNIST, ImageNet and BSDS500, have the formats and the looks of the real ones."""
 
 import io
 import struct

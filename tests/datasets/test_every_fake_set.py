@@ -1,4 +1,4 @@
-"""What all fake sets have in common: their published numbers of items, estimates that hold, bytes by path alone."""
+"""Every fake set has the published number of items, a true estimate of its size, and bytes that the path decides."""
 
 import itertools
 from collections import Counter
@@ -44,7 +44,7 @@ def test_the_items_of_each_size():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_path_decides_the_bytes(name):
-    """The labels of MNIST, the first annotations, and so on; COCO's pictures, too."""
+    """A few files of each set have the same bytes each time: MNIST's labels, COCO's pictures, and others."""
     dataset = find_dataset(name)
     files = list(dataset.sizes["small"].files())
     chosen = {"mnist": files[3:], "coco": files[2:4], "ml_20m": ml_20m.recipe(2_000, 2, 300, 200).files()}.get(

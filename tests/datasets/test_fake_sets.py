@@ -1,4 +1,4 @@
-"""When a set counts as present, what is kept, what is replaced and what is left alone."""
+"""A set counts as present, is kept, is replaced, or is left alone."""
 
 import errno
 import json
@@ -29,7 +29,7 @@ def present(root, dataset, size="small"):
 
 
 def failing(dataset, error, after):
-    """Return the set whose content raises `error` from the file number `after` on."""
+    """Return the set, with contents that raise `error` from file number `after` on."""
     count = iter(range(1000))
 
     def content(file):
@@ -73,7 +73,7 @@ def test_complete_files_are_kept(tmp_path, tiny, capsys):
     inodes = {path.name: path.stat().st_ino for path in (tmp_path / "ImageNet" / "train").rglob("*.JPEG")}
     assert kept.items() <= inodes.items()
     assert f"({there} there)" in capsys.readouterr().err
-    # Workers make the same bytes.
+    # Worker processes make the same bytes.
     make(tmp_path / "fresh", tiny, processes=2)
     assert contents(tmp_path / "ImageNet") == contents(tmp_path / "fresh" / "ImageNet")
 
@@ -107,7 +107,7 @@ def test_full_serves_small_and_small_gives_way_to_full(tmp_path, tiny):
     assert present(tmp_path, tiny)
     assert contents(tmp_path) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == [".locks", "ImageNet"]
-    # Another version is made anew, and what older ones left is not taken over.
+    # A new version starts from nothing: it takes over no files that older versions left.
     fail(tmp_path, replace(tiny, version=2), after=3)
     make(tmp_path, replace(tiny, version=3))
     made = read_manifest(tmp_path / "ImageNet")
@@ -149,7 +149,7 @@ def test_a_damaged_manifest_is_none(tmp_path, tiny):
     ):
         manifest.write_bytes(text.encode("latin-1"))
         assert read_manifest(tmp_path / "ImageNet") is None
-    # It may be ours, so that nobody reads the files as a person's own.
+    # The set may be ours, so that it is not taken for a person's own files.
     with pytest.raises(CotenantError, match="may be your own") as caught:
         make(tmp_path, tiny)
     assert caught.value.exit_status == 2

@@ -1,4 +1,4 @@
-"""Getting one file: what servers do to it, which of them are asked, how long, and what is kept."""
+"""Getting one file: the faults of servers, the order in which they are asked, the waits, and the parts kept."""
 
 import hashlib
 
@@ -13,7 +13,7 @@ from datasets import loopback
 from datasets.conftest import tree
 from datasets.loopback import cut, ignoring_ranges, stalled, status
 
-CONTENT = bytes(range(256)) * 400  # 102,400 bytes, more than one piece of a socket
+CONTENT = bytes(range(256)) * 400  # 102,400 bytes, more than a socket sends at once
 OTHER = bytes(reversed(CONTENT))
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
@@ -85,7 +85,7 @@ def test_progress_is_what_comes_farther_than_before(server, folder, monkeypatch)
         get(folder, server.url("/file"))
     assert len(server.requests) == 3
     assert arrived_bytes(folder) == 30_000
-    # A server that starts over each time does not come farther.
+    # A server that begins at byte 0 each time makes no progress.
     monkeypatch.setattr(fetching, "PROGRESS_BYTES", 1)
     server.requests.clear()
     server.answers["/file"] = [ignoring_ranges(after=after) for after in (50_000, 20_000, 40_000, 30_000) * 2]
@@ -173,7 +173,7 @@ def test_redirects_are_followed_and_no_name_comes_from_a_server(server, folder):
 
 
 def test_what_curl_is_told():
-    """Never from https to what can be read and changed on its way; no settings of the person's own."""
+    """From https it follows no redirect to http, which others can read and change; it ignores a person's .curlrc."""
     secure, plain = (fetching._command(f"{scheme}://host/file", 5) for scheme in ("https", "http"))
     assert secure[secure.index("--proto-redir") + 1] == "=https"
     assert plain[plain.index("--proto-redir") + 1] == "=http,https"
@@ -194,7 +194,7 @@ def test_a_part_that_is_wrong_complete_or_too_long(server, folder):
     (folder / "file").write_bytes(CONTENT + b"more")
     get(folder, server.url("/file"))
     assert server.ranges() == [None]
-    # Only the server knows how long it is.
+    # Only the server knows the length.
     wanted = archive(hashlib.md5(CONTENT).hexdigest())
     for kept, requests in ((CONTENT, 1), (CONTENT + b"more", 2)):
         forget(folder)
@@ -204,7 +204,7 @@ def test_a_part_that_is_wrong_complete_or_too_long(server, folder):
         assert server.ranges()[0] == f"bytes={len(kept)}-"
         assert len(server.requests) == requests
         assert (folder / "file").read_bytes() == CONTENT
-    # A length that nobody knows has a limit, too.
+    # An unknown length has a limit, too.
     forget(folder)
     server.answers["/file"] = [loopback.endless]
     with pytest.raises(CotenantError, match="it sends more than the 204,800 bytes"):

@@ -1,4 +1,4 @@
-"""The ratings file: MovieLens's format, every user and movie, and popularity that is spread as the real one's."""
+"""The ratings file: MovieLens's format, every user and movie, and popularity distributed as in the real file."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""When a real set is got, from where, what stands in its way, what is kept; archives and sets of a person's own."""
+"""Getting real sets: when, from which source, obstacles, the parts kept; a person's own archives and sets."""
 
 import errno
 import json
@@ -92,7 +92,7 @@ def test_the_whole_serves_its_half_and_a_half_gives_way_to_the_whole(real, serve
     server.requests.clear()
     get(real(half="validation"))
     assert server.requests == []
-    # Another version is laid out anew.
+    # Another version is laid out again.
     get(replace(real(), dataset=replace(real().dataset, version=2)))
     assert standing(real()).version == 2
 
@@ -134,7 +134,7 @@ def test_a_persons_own_folder_or_link_is_left_alone(real, server, tmp_path, kind
     with pytest.raises(CotenantError, match="symbolic link"):
         get(request)
     assert tree(tmp_path / "elsewhere") == ["mine"]
-    # An empty folder is nobody's.
+    # An empty folder holds no files of a person.
     request.folder.unlink()
     request.folder.mkdir()
     get(request)
@@ -186,7 +186,7 @@ def test_a_disk_that_is_too_small_is_found_before_anything_is_written(real, serv
     with pytest.raises(CotenantError, match=r"mnist \(real, all\) needs 10. kB and .*, or ask for USE_VALIDATION=1"):
         get(request)
     assert not request.root.exists()
-    # What has arrived, and what a run that was killed laid out, counts.
+    # Bytes that have arrived, or that a killed run laid out, need no more room.
     request.arriving.mkdir(parents=True)
     (request.arriving / request.dataset.halves["all"].archives[0].name).write_bytes(b"\x1f")
     get(request)
@@ -285,7 +285,7 @@ def test_archives_of_ones_own(real, server, tmp_path):
         assert source.verified_by == "the sha256 recorded by a library"
         shutil.rmtree(request.folder)
     assert server.requests == []
-    # A wrong one is named, and one that lacks is fetched.
+    # A wrong archive is named, and a missing one is fetched.
     (request.local / below / "t10k-labels-idx1-ubyte.gz").unlink()
     wrong = request.local / below / "train-labels-idx1-ubyte.gz"
     right = wrong.read_bytes()
@@ -326,7 +326,7 @@ def test_a_copy_from_another_disk_takes_room(real, tmp_path, monkeypatch):
         (tmp_path / "mine" / path).mkdir(parents=True)
         (tmp_path / "mine" / path / "1.jpg").write_bytes(jpeg(1))
     monkeypatch.setattr(real_sets, "UNASKED_BYTES", 99_999)
-    get(request)  # Second names on the same disk take none.
+    get(request)  # Hard links on the same disk take no room.
     shutil.rmtree(request.folder)
     monkeypatch.setattr(real_sets, "_same_disk", lambda source, root: False)
     with pytest.raises(CotenantError, match=r"bsds500 \(real, all\) writes 100 kB"):

@@ -1,4 +1,4 @@
-"""Makers in processes of their own: several at once, killed, interrupted, out of room; fake sets and real ones."""
+"""Makers in separate processes: several at once, killed, interrupted, out of room; fake sets and real ones."""
 
 import fcntl
 import os
@@ -15,13 +15,13 @@ from datasets import loopback
 from datasets.conftest import wait_for
 from datasets.miniature import jpeg, tar
 
-# Noise, so that it has a size also when packed.
+# Noise, which compression does not make smaller.
 MEMBERS = {f"BSR/BSDS500/data/images/{split}/1.jpg": jpeg() + os.urandom(300_000) for split in ("train", "val", "test")}
 
 
 @pytest.fixture
 def settings(server) -> dict[str, str]:
-    """The variables that ask the server for real sets; it has BSDS500."""
+    """Return the variables that ask the server for real sets, and put BSDS500 there."""
     server.files["/BSR_bsds500.tgz"] = tar(MEMBERS, "w:gz")
     return {"FAKE_DATASET": "0", "COTENANT_MIRROR": server.url()}
 
@@ -43,7 +43,7 @@ def children_of(process: "subprocess.Popen[str]", kind: bytes) -> list[int]:
 
 
 def at_work(root: Path, seen: set[int]) -> set[int]:
-    """Add to `seen` the workers that write a file now, and return it."""
+    """Add the workers that are writing a file now to `seen`; return it."""
     seen.update(int(path.name.split(".")[-2]) for path in (root / ".making").rglob(".*.part"))
     return seen
 
@@ -54,7 +54,7 @@ def gone(pids: list[int]) -> bool:
 
 def test_a_killed_maker_leaves_nothing_present_and_no_worker(tmp_path, start_pictures):
     first = start_pictures(tmp_path, 100)
-    # One that is killed while a worker still starts is not known to this yet: Python ends it as it comes to its work.
+    # Both workers have to be at work: one that still starts does not yet watch its maker, and Python ends it later.
     seen: set[int] = set()
     wait_for(lambda: made(tmp_path) > 10 and len(at_work(tmp_path, seen)) == 2)
     workers = children_of(first, b"spawn_main")
@@ -79,7 +79,7 @@ def test_an_interrupted_maker_goes_quietly(tmp_path, start, when):
     maker, root = start("imagenet"), tmp_path / "data"
     wait_for((root / ".making").exists if when == "as workers start" else lambda: made(root) > 5)
     workers = children_of(maker, b"spawn_main")
-    os.killpg(maker.pid, signal.SIGINT)  # As a terminal does: to the workers, too.
+    os.killpg(maker.pid, signal.SIGINT)  # A terminal also sends it to the workers.
     _, shown = maker.communicate(timeout=60)
     assert maker.returncode == 130
     assert shown.splitlines()[-1].startswith("Interrupted. What is complete or has arrived is kept")
@@ -160,7 +160,7 @@ def test_a_terminal_gets_bars(tmp_path, server, environment, settings):
         try:
             while piece := os.read(ours, 65536):
                 shown += piece
-        except OSError:  # The other end was closed.
+        except OSError:  # The maker has closed its end.
             pass
         os.close(ours)
         assert maker.wait(timeout=30) == 0

@@ -1,4 +1,4 @@
-"""What each real set looks like once it stands, and that the tasks read it."""
+"""The layout of each real set, and its tasks, which read it."""
 
 import hashlib
 from pathlib import Path
@@ -39,7 +39,7 @@ SMALLER = {
 
 @pytest.fixture
 def standing(tmp_path):
-    """Gets a set from local archives, and returns its folder."""
+    """Return a function that gets a set from local archives and returns its folder."""
 
     def get(name: str, half: str = "all") -> Path:
         dataset, contents = miniature(name, lambda path: f"file://{tmp_path}/none{path}")
@@ -106,7 +106,7 @@ def test_pictures_are_read(standing, half):
     assert len(images_below(standing("bsds500", half) / "data" / "images" / "train", "")) == 2
     found = class_folders(standing("imagenet", half) / "train", "")
     assert list(found.classes) == ["n01440764", "n01443537"]
-    # The development kit says: 2, 1, 2; its class 2 is the first by name.
+    # The development kit's labels are 2, 1, 2, and its class 2 is the first by name.
     assert found.labels.tolist() == ([0, 0, 0, 1, 1, 1] if half == "all" else [0, 0, 1])
 
 
@@ -143,7 +143,7 @@ def test_wmt16_is_read(standing, half):
     pairs = 6 if half == "all" else 2
     assert len(english[2]) == len(german[2]) == pairs
     assert english[2].tolist()[:2] == [9, 4]
-    # Every word of a small text is known.
+    # The vocabulary has room for every word of a small text.
     assert translator.UNK not in english[0]
 
 

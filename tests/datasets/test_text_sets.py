@@ -1,4 +1,4 @@
-"""The made texts: WikiText's lines, with exactly their tokens, and WMT16's pairs, with words as frequent as real."""
+"""The made texts: WikiText's lines, with the exact number of tokens, and WMT16's pairs, with real word frequencies."""
 
 from collections import Counter
 
@@ -76,7 +76,7 @@ def test_sentences_are_as_long_as_real_ones():
 
 def test_words_of_sentences_are_known_and_follow_zipfs_law():
     rank = {word: rank for rank, word in enumerate(sentences("vocab.bpe.32000").split())}
-    # Four special words make it a multiple of 8.
+    # With four special words the vocabulary is a multiple of 8.
     assert len(rank) + 4 == len(sentences("vocab.bpe.32000").split()) + 4 == 32_320
     assert not {b"</s>", b"<s>", b"<unk>", b"<pad>"} & rank.keys()
     for name in (EN, DE):

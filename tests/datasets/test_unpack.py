@@ -1,4 +1,4 @@
-"""What comes out of archives, and what never does."""
+"""Files that archives yield, and members that are never unpacked."""
 
 import gzip
 import io
@@ -18,13 +18,13 @@ KINDS = (".tar", ".tgz", ".tar.gz", ".zip")
 
 
 def take(path: Path, folder: Path, place=str, expected_bytes: int = 1000) -> dict[str, bytes]:
-    """Unpack an archive, and return what is in the folder then."""
+    """Unpack an archive into a folder; return the contents of all files there by path."""
     unpack([path], folder, place, expected_bytes, "a set")
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def packed(path: Path, *names: str, content: bytes = b"content", more: tuple[tarfile.TarInfo, ...] = ()) -> Path:
-    """Write an archive of these files, or the one of a gzip file; a tar file has `more` in it."""
+    """Write an archive of these files, or `content` as a gzip file; a tar file also gets the members `more`."""
     if path.suffix == ".zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("top/", b"")
@@ -97,7 +97,7 @@ def test_damage_and_bombs(tmp_path, end):
         "html": b"<html><body>Please log in.</body></html>",
         "empty": b"",
     }
-    # A plain tar file has no checksum of its contents, and an empty gzip file is one of no parts.
+    # A plain tar file has no checksum of its contents, and an empty gzip file is valid.
     for kind in damaged.keys() - {".tar": {"flipped"}, ".gz": {"empty"}}.get(end, set()):
         path.write_bytes(damaged[kind])
         with pytest.raises(DamagedArchiveError, match="is no whole archive"):

@@ -1,4 +1,4 @@
-"""The tasks' benchmarks, loaded from their files, and the pictures one of them reads."""
+"""The tasks' benchmarks, loaded from their files, and pictures for tasks that read some."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 """Every task that trains, with parameters that make it small."""
 UNTRAINED = {"text_generation/decode": DECODER, "text_generation/prefill": DECODER}
-"""And those that use a network without training it."""
+"""Every task that uses a network without training it, with parameters that make it small."""
 
 
 @functools.cache
 def main_of(place: str) -> Any:
-    """Return the module of a place's main.py, which finds the modules beside it, as a script does.
+    """Return the module of a place's main.py, which can import the modules in its folder, as a script can.
 
-    They are its attributes afterwards, and of no other task's `model` or `boxes`.
+    They become its attributes and leave `sys.modules`, so that another task's `model` or `boxes` is not taken for them.
     """
     folder = TASKS / place / "pytorch"
     siblings = [path.stem for path in folder.glob("*.py")]
@@ -100,7 +100,7 @@ def main_of(place: str) -> Any:
 decodes = pytest.mark.filterwarnings("ignore:The image decoding:DeprecationWarning")
 
 PRECISIONS = ["fp32", pytest.param("bf16", marks=pytest.mark.slow)]
-"""For tasks of convolutions: a processor without bf16 units takes half a minute for a step of the larger ones."""
+"""For convolutional tasks: a processor without bf16 units takes half a minute for a step of the larger ones."""
 
 
 def benchmark_of(name: str) -> type[Benchmark]:
@@ -128,7 +128,7 @@ def built(cls: type[Benchmark], **parameters: Any) -> tuple[Any, Run]:
 
 
 def in_fp16(cls: type[Benchmark], name: str, scale: float = 2.0**16, **parameters: Any) -> tuple[Any, Run]:
-    """Return a benchmark built in `fp16` or `half` on the CPU, which would refuse to measure it, and its run."""
+    """Return a benchmark built on the CPU in `fp16` or `half`, which a measured run refuses there, and its run."""
     benchmark = cls(cuda=False, **parameters)
     run = Run(benchmark)
     autocast, outside = torch.autocast("cpu", torch.float16), torch.autocast("cpu", enabled=False)
@@ -139,13 +139,13 @@ def in_fp16(cls: type[Benchmark], name: str, scale: float = 2.0**16, **parameter
 
 
 def losses(benchmark: Any, run: Run, steps: int) -> list[float]:
-    """Return the losses of so many steps."""
+    """Return the losses of the next `steps` steps."""
     batches, step = iter(benchmark.batches(run)), run.precision.around(benchmark.step)
     return [step(run, next(batches)).item() for _ in range(steps)]
 
 
 def started(folder: Path, script: Path, *words: str, **variables: str) -> tuple[list[str], str]:
-    """Return the DEVICE_TOTAL and the words that a script starts `python` with, and what it says; nothing runs."""
+    """Return the DEVICE_TOTAL and the words that a script gives `python`, and its stderr; a stand-in prints them."""
     python = folder / "python"
     python.write_text('#!/bin/sh\nprintf "%s\\n" "$DEVICE_TOTAL" "$@"\n')
     python.chmod(0o755)

@@ -41,7 +41,7 @@ def test_the_loss_falls_on_a_fixed_rollout(atari: Any) -> None:
 
 
 def test_a2c_learns_the_values_of_a_fixed_rollout(atari: Any) -> None:
-    """The rest of its loss is weighted by what is still wrong with them, so that it need not fall."""
+    """The rest of its loss is weighted by the values' errors, so that the loss as a whole need not fall."""
     benchmark, run = built(atari, algo="a2c")
     rollout, wrong = benchmark.play(run), []
     for _ in range(15):
@@ -125,7 +125,7 @@ def test_a_rollout_is_what_was_played(atari: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_ratio_is_one_before_the_first_update(atari: Any) -> None:
-    """So the first loss is that of value and entropy: normalised advantages add up to nothing."""
+    """Normalised advantages add up to zero, so that the first loss consists of value and entropy alone."""
     benchmark, run = built(atari, **ONE_UPDATE)
     rollout = benchmark.play(run)
     loss = benchmark.learn(run, rollout)
@@ -186,7 +186,7 @@ def test_acktr_is_unsupported(atari: Any, capfd: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_step_of_a2c_is_one_update_by_rmsprop_on_n_step_returns(atari: Any) -> None:
-    """As in Mnih et al. (2016), written down again: the weights after it are those of the plain formulas."""
+    """The weights after it equal those of the plain formulas of Mnih et al. (2016)."""
     benchmark, run = built(atari, algo="a2c", use_linear_lr_decay=False)
     rollouts, play = [], benchmark.play
     benchmark.play = lambda run: rollouts.append(play(run)) or rollouts[-1]
@@ -194,7 +194,7 @@ def test_a_step_of_a2c_is_one_update_by_rmsprop_on_n_step_returns(atari: Any) ->
     benchmark.step(run, None)
     assert (run.updates, len(rollouts)) == (1, 1)
     frames, actions, _, old_values, returns, advantages = rollouts[0]
-    torch.testing.assert_close(advantages, returns - old_values)  # They are not normalised.
+    torch.testing.assert_close(advantages, returns - old_values)  # A2C does not normalise them.
     log_probabilities, values = plain(frames)
     policy_loss = -(log_probabilities[range(16), actions] * (returns - values).detach()).mean()
     entropy = torch.distributions.Categorical(logits=log_probabilities).entropy().mean()

@@ -26,7 +26,7 @@ def test_a_batch_holds_questions_and_whole_contexts(main: Any) -> None:
     assert (words[:, 0] == 101).all()
     assert ((words == 102).sum(dim=1) == 2).all()
     assert (words[:, -1] == 102).all()
-    # The first separator ends the question, which is of the first kind; no word is padding.
+    # The first separator ends the question, whose words have kind 0; no word is padding.
     context = (words == 102).int().argmax(dim=1) + 1
     assert torch.equal(kinds, (torch.arange(384) >= context[:, None]).long())
     assert words.min() == 101

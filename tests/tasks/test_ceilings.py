@@ -1,4 +1,4 @@
-"""The ceilings: each does the work that it credits."""
+"""The ceilings: each does as much work as it counts."""
 
 from __future__ import annotations
 

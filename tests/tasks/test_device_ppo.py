@@ -1,4 +1,4 @@
-"""Cart-poles on the device move as Gymnasium's, and the policy learns from them to stay up."""
+"""Cart-poles on the device move as Gymnasium's do, and the policy learns to keep the pole up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_carts_move_as_gymnasiums() -> None:
             seen, _, fell, _, _ = environment.step(int(action_n[row]))
             assert bool(now[row]) == fell
             ended[row], moves = fell, moves + 1
-            if fell:  # It begins anew, nearly upright.
+            if fell:  # A new episode begins, nearly upright.
                 assert carts.state_ns[row].abs().max() <= 0.05
                 assert carts.age_n[row] == 0
             else:

@@ -26,7 +26,7 @@ OF_ROWS = (
     "image_classification/vit",
     "speech_recognition/whisper",
 )
-"""Whose loss is a mean over the rows of a batch: ranks have the gradients of one process on all batches."""
+"""Tasks whose loss is a mean over rows: their ranks have the gradients of one process on all ranks' batches."""
 PLACES = (
     *OF_ROWS,
     "natural_language_processing/moe",
@@ -51,18 +51,18 @@ ROWWISE: dict[str, dict[str, Any]] = {
     "recommendation/neural_collaborative_filtering": {},
     "speech_synthesis/waveglow": {},
 }
-"""Those whose loss is a mean over the rows of a batch, and what takes their chance away."""
+"""Families whose loss is a mean over the rows of a batch, with parameters that leave nothing in them to chance."""
 RANKS = 2
 FORMS = ("ddp", "fsdp")
 
 
 def whole(tensor: Any) -> torch.Tensor:
-    """Return all of a tensor, which may be sharded; all ranks have to call."""
+    """Return the whole tensor, gathered from its shards if it is sharded; every rank has to call this."""
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor.clone()
 
 
 def as_rank(rank: int, ranks: int) -> pytest.MonkeyPatch:
-    """Let runs of this process be of this rank, which has met the others."""
+    """Let the runs of this process have this rank, as if it had joined the others."""
     patch = pytest.MonkeyPatch()
     for name, value in {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks}.items():
         patch.setenv(name, str(value))
@@ -71,14 +71,14 @@ def as_rank(rank: int, ranks: int) -> pytest.MonkeyPatch:
 
 
 def joined(*batches: Any) -> Any:
-    """Return the rows of several batches as one."""
+    """Return one batch with the rows of several."""
     if isinstance(batches[0], torch.Tensor):
         return torch.cat(batches)
     return tuple(map(torch.cat, zip(*batches, strict=True)))
 
 
 def trained(rank: int, ranks: int, folder: Path, place: str) -> None:
-    """Save the batch, the gradients of its step, and the weights after it, in each form."""
+    """Save the batch, the gradients of its step and the weights after it, for each form of parallelism."""
     as_rank(rank, ranks)
     seen = {}
     for form in FORMS:
@@ -108,13 +108,13 @@ def test_ranks_of_a_modern_model_train_one_model(place: str, tmp_path: Path) -> 
 
 
 def beside_itself(rank: int, ranks: int, folder: Path, place: str, more: dict[str, Any]) -> None:
-    """Save the batch and the gradients of one step: as all ranks have them, and as this rank has them by itself."""
+    """Save a batch and the gradients of its step twice: averaged over all ranks, and of this rank alone."""
     patch = as_rank(rank, ranks)
     benchmark, run = built(of(place), parallel="ddp", **SMALL[place] | more)
     batch = next(iter(benchmark.batches(run)))
     tensors = [tensor for module in run.modules for tensor in (*module.parameters(), *module.buffers())]
     before, chance = [tensor.detach().clone() for tensor in tensors], torch.get_rng_state()
-    # What is cut off depends on the length of all gradients: it is no mean of two.
+    # Clipping depends on the norm of all gradients, so that clipped ones are not the mean of the ranks' own.
     patch.setattr(run, "update", lambda loss, optimizer, clip_norm=None: run.precision.update(loss, optimizer))
     gradients = []
     for model in (benchmark.model, run.unspread(benchmark.model)):
@@ -129,7 +129,7 @@ def beside_itself(rank: int, ranks: int, folder: Path, place: str, more: dict[st
 
 @pytest.mark.parametrize("place", [FAMILIES[0], *(pytest.param(one, marks=pytest.mark.slow) for one in FAMILIES[1:])])
 def test_gradients_of_two_ranks_are_the_mean_of_each_ranks_own(place: str, tmp_path: Path) -> None:
-    """And those of one process on the rows of both, where the loss is a mean over rows."""
+    """Where the loss is a mean over rows, they also equal those of one process on the rows of both."""
     more = ROWWISE.get(place, {})
     of(place)
     forked(RANKS, beside_itself, tmp_path, place, more)
@@ -228,7 +228,7 @@ def test_a_language_model_scales_over_processes_of_the_runner(loose: Suites) -> 
 
 @pytest.mark.slow
 def test_the_cells_of_the_profile_run_as_far_as_the_devices_go(loose: Suites) -> None:
-    """A number of devices that is asked for alone, and is too large, is told by the benchmark."""
+    """A single `--devices` that is too large is refused by the benchmark, not left out."""
     job, *_ = json.loads((ROOT / "profiles/scaling.json").read_text())
     small = {"--network": "resnet18", "--size": 32, "--batch-size": 2, "--repeat": 3, "--number": 1, "--no-cuda": ""}
     place = TASKS / SCALING / "pytorch/run.sh"
@@ -267,7 +267,7 @@ def test_flags_of_horovods_benchmark_become_those_of_scaling_and_say_so() -> Non
 
 @pytest.mark.parametrize(("nodes", "devices"), [(1, 1), (1, 8), (4, 8), (16, 16)])
 def test_no_two_cells_of_the_profile_are_one_point_of_a_curve(nodes: int, devices: int) -> None:
-    """Of two configurations under one key there is no table."""
+    """A table cannot show two configurations that have the same key."""
     series = ("--network", "--batch-size", "--precision", "--parallel", "--gradient-compression")
     points = [
         (job.cmd, *(dict(cell.args).get(flag) for flag in series), cell.nodes or nodes, cell.devices or devices)

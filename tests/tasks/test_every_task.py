@@ -1,4 +1,4 @@
-"""What holds of every task that trains: its seed decides its losses, they fall, and what was asked for is what ran."""
+"""Every task that trains: its seed decides its losses, they fall, and it runs with the flags that it was given."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tasks.loading import (
 pytestmark = pytest.mark.usefixtures("small_tables")
 
 SSD, RCNN = "object_detection/single_stage_detector", "object_detection/mask_rcnn"
-CART = "reinforcement/cart_pole"  # It learns where an episode ends.
+CART = "reinforcement/cart_pole"  # It learns at the end of an episode.
 SPEAKS = ("speech_synthesis/tacotron2", "speech_synthesis/waveglow")
 DLRM = "recommendation/dlrm"
 TEXT = "natural_language_processing"
@@ -60,7 +60,7 @@ SLOW_IN_BF16 = ("fast", "gen", "image", "object", "question", "super", "reinforc
 
 
 def of_each(places: Any) -> list[Any]:
-    """Return every place in both precisions, the slow ones marked."""
+    """Return every place with fp32 and bf16, the slow ones marked."""
     return [
         pytest.param(place, name, marks=pytest.mark.slow)
         if place in LONG_TIER or (name == "bf16" and place.startswith(SLOW_IN_BF16))
@@ -93,7 +93,7 @@ def test_every_task_that_trains_is_here() -> None:
     assert trains - SMALL.keys() - UNTRAINED.keys() == nothing
 
 
-# ---- one seed, one list of losses: bit for bit, with two threads, wherever in memory things lie
+# ---- one seed gives one list of losses: bit for bit, with two threads, at any address in memory
 
 
 def assert_the_seed_decides(place: str, times: int) -> None:
@@ -102,7 +102,7 @@ def assert_the_seed_decides(place: str, times: int) -> None:
     assert len(set(first)) > 1
     elsewhere = []
     for number in range(1, times):
-        elsewhere.append(torch.empty(1000 * number + 7))  # The next run's memory is not where the last one's was.
+        elsewhere.append(torch.empty(1000 * number + 7))  # It moves the next run to other addresses.
         assert losses(place, steps, seed=5) == first, number
     assert losses(place, steps, seed=6) != first
 
@@ -129,7 +129,7 @@ def test_a_run_asks_mkl_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ["MKL_CBWR"] == "AUTO"
 
 
-# ---- it learns, and does what it was asked to do
+# ---- it learns, and follows its flags
 
 FALLS: dict[str, tuple[dict[str, Any], int, float]] = {
     "fast_neural_style/neural_style": ({"batch_size": 2}, 12, 0.5),
@@ -150,7 +150,7 @@ FALLS: dict[str, tuple[dict[str, Any], int, float]] = {
     "recommendation/neural_collaborative_filtering": ({"batch_size": 128}, 80, 0.8),
     "regression/polynome": ({}, 300, 0.9),
     "speech_synthesis/tacotron2": ({"lr": 0.01}, 20, 0.7),
-    "speech_synthesis/waveglow": ({"lr": 0.01}, 20, 9.0),  # Of a logarithm of a density, which is below 0.
+    "speech_synthesis/waveglow": ({"lr": 0.01}, 20, 9.0),  # Its loss is the logarithm of a density, and below 0.
     "speech_recognition/whisper": ({"lr": 0.01}, 20, 0.8),
     "super_resolution/subpixel_convolution": ({"batch_size": 3, "lr": 1e-3}, 20, 0.5),
     "time_sequence_prediction/lstm": ({"length": 40}, 30, 0.999),
@@ -171,9 +171,9 @@ def test_the_loss_falls_on_a_fixed_batch(place: str, precision: str) -> None:
     assert all(loss.dim() == 0 and loss.requires_grad for loss in values)
     assert values[-1] < to * values[0]
     if place.startswith("image_classification/"):
-        assert 5 < values[0] < 9  # About the logarithm of a thousand classes.
+        assert 5 < values[0] < 9  # About log(1000), for a thousand classes.
     if place.startswith(TEXT):
-        assert abs(values[0] - math.log(200)) < 0.3  # And of 200 words.
+        assert abs(values[0] - math.log(200)) < 0.3  # The vocabulary has 200 words.
 
 
 ITEMS = {
@@ -184,7 +184,7 @@ ITEMS = {
     SPEAKS[0]: 6 + 3,
     SPEAKS[1]: 2 * 512,
 }
-"""Of one step, where they are not its rows."""
+"""Items of one step of the tasks that do not count the rows of a batch."""
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -194,7 +194,7 @@ def test_items_and_dtype_are_what_was_asked(place: str, precision: str, monkeypa
         skip_without_lstm(precision)
     monkeypatch.setattr("cotenant.bench.loop.WARM_UP_STEPS", 1)
     loop, run = warmed(of(place)(cuda=False, **SMALL[place], precision=precision))
-    # toy_lstm counts its sequences as one.
+    # toy_lstm counts all sequences of a step as one item.
     assert loop.observe(2).items == 2 * ITEMS.get(place, SMALL[place].get("batch_size", 1))
     assert loop.auditor.dtype == precision
     told = loop.auditor.operations()
@@ -209,7 +209,7 @@ def test_an_audit_of_an_honest_task_finds_the_same_work(
 ) -> None:
     if place in LSTMS:
         skip_without_lstm(precision)
-    # Of short steps one loss in ten is kept, and whether a step is short depends on what else runs.
+    # One loss in ten short steps is kept, and whether a step is short depends on the load of the machine.
     monkeypatch.setattr("cotenant.bench.loop.SHORT_STEP_NS", 0)
     benchmark = of(place)(cuda=False, **SMALL[place], precision=precision)
     loop = Loop(benchmark, Run(benchmark))
@@ -219,13 +219,13 @@ def test_an_audit_of_an_honest_task_finds_the_same_work(
     audit = loop.audited()["audit"]
     after = [3, 3] if benchmark.acts else [1, 2]
     assert (audit["steps"], audit["after"], audit["differences"]) == (2, after, [])
-    # What an audit changes is put back: losses are those of a run without any.
+    # An audit puts back everything that it changes, so that a run without audits has the same losses.
     benchmark = of(place)(cuda=False, **SMALL[place], precision=precision)
     assert losses == losses_of(Loop(benchmark, Run(benchmark)), place, audits=0)
 
 
 def losses_of(loop: Loop, place: str, audits: int) -> list[float]:
-    """The last loss of each of three observations, with audit steps after the first of them."""
+    """Return the last loss of each of three observations, with an audit step after each of the first `audits`."""
     loop.warm_up()
     losses = []
     for times in range(1, 4):
@@ -234,14 +234,14 @@ def losses_of(loop: Loop, place: str, audits: int) -> list[float]:
     return losses
 
 
-# ---- in fp16 and in half it trains in fp16 products, and what its optimizers step is fp32
+# ---- in fp16 and in half its products are in fp16, and its optimizers step fp32 weights
 
 SCALE = 64.0  # Small enough that no gradient overflows: a few steps have to do.
 
 
 @pytest.fixture
 def without_onednn() -> Iterator[None]:
-    """On many processors it has no LSTM in fp16."""
+    """Switch oneDNN off: on many processors it has no LSTM in fp16."""
     torch.backends.mkldnn.set_flags(_enabled=False)
     yield
     torch.backends.mkldnn.set_flags(_enabled=True)
@@ -268,8 +268,8 @@ def test_a_task_trains_in_fp16(place: str, name: str) -> None:
     for optimizer in seen.given:
         stated = described(optimizer, run.precision)
         assert (stated["weights"], stated["stepped"]) == ("fp16" if name == "half" else "fp32", "fp32")
-        # What is not fused reads the scaler's verdict on the host: cart reads its actions there anyway, and no fused
-        # kernel steps some rows of DLRM's tables alone.
+        # Optimizers that are not fused read the scaler's verdict on the host: cart reads its actions there anyway, and
+        # DLRM's steps single rows of its tables, which no fused kernel does.
         assert stated["fused"] == (place not in (CART, DLRM))
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         assert all(parameter.isfinite().all() for parameter in parameters)
@@ -277,10 +277,10 @@ def test_a_task_trains_in_fp16(place: str, name: str) -> None:
     assert run.precision.scaler.get_scale() == SCALE
 
 
-# ---- its input: files, decoded whole as by the original
+# ---- its input: files, decoded at full size as the original decodes them
 
 READ: dict[str, tuple[dict[str, Any], list[int], tuple[float, ...]]] = {
-    # Parameters, the shape of what is read, and bounds: of its least value, and of its largest one.
+    # Parameters, the shape of a batch, and bounds (low, least, largest, high) of its smallest and its largest value.
     "fast_neural_style/neural_style": ({"batch_size": 2}, [2, 3, 16, 16], (0, 0.45, 0.55, 1)),
     "generative_adversarial_networks/dcgan": ({"batch_size": 4}, [4, 3, 32, 32], (-1, -0.1, 0.1, 1)),
     "image_classification/convnets": ({}, [2, 3, 32, 32], (-2.2, -0.1, 0.1, 2.7)),
@@ -309,7 +309,7 @@ def test_pictures_are_read_and_counted(
     assert not torch.equal(first, second)
 
 
-# ---- tenants differ in their seed alone: what one counts on its resident batch, all count
+# ---- tenants differ in their seed alone, so that each counts as many items on its resident batch
 
 COUNTED: dict[str, dict[str, Any]] = {
     "natural_language_processing/rnn_translator": {"batch_size": 5, "count": "tokens"},
@@ -317,7 +317,7 @@ COUNTED: dict[str, dict[str, Any]] = {
     "speech_synthesis/tacotron2": {"batch_size": 5, "frames": 40},
     "speech_synthesis/waveglow": {},
 }
-"""Tasks whose items are no rows of the batch."""
+"""Tasks whose items are not the rows of the batch."""
 
 
 @pytest.mark.parametrize("place", COUNTED)

@@ -1,4 +1,4 @@
-"""Every job of profiles whose batch sizes go by memory, in the class of hosts without a device: it runs in seconds."""
+"""Every job of profiles with batch sizes by memory, in the class of hosts without a device: each runs in seconds."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_vendors_suite_runs_through(loose: Suites) -> None:
     for name, record in zip(names, records, strict=True):
         assert record["observed"]["dtype"] == record["precision"] == name.rpartition("_")[2]
         assert record["isolation"]["policies"]["memory_class"] == CPU
-        # What tenants of one launch count has to be equal, though their seeds are not.
+        # Tenants of one launch have to count equally many items, though their seeds differ.
         assert [finding["rule"] for finding in record["findings"] if finding["severity"] == "error"] == []
     (left_out,) = [line for line in ended.stdout.splitlines() if "left out" in line]
     assert left_out.startswith("resnet50, ssd, maskrcnn,")

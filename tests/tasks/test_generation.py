@@ -1,4 +1,4 @@
-"""Tasks that write and read text with a decoder: every token is the model's own, and every step is the same work."""
+"""Tasks that write and read text with a decoder: the model chooses every token, and every step is the same work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_decode_writes_what_the_model_finds_likeliest() -> None:
     for _ in range(context - prompt + 1):
         assert benchmark.step(run, batch) is None
         text.append(batch.clone())
-    # The prompt's own tokens are in the caches alone: what the model says of the whole text is asked of the caches.
+    # Only the caches hold the prompt: a second model with the same weights and caches predicts the expected tokens.
     again, run = built(of(DECODE), **UNTRAINED[DECODE], seed=3)
     torch.testing.assert_close(text[0], next(iter(again.batches(run))))
     caches, expected = again.text.caches, text[0]
@@ -34,7 +34,7 @@ def test_decode_writes_what_the_model_finds_likeliest() -> None:
             expected = again.model(expected, caches, torch.tensor([at])).argmax(-1)
         torch.testing.assert_close(text[at - prompt + 2], expected)
     assert len({tuple(tokens.flatten().tolist()) for tokens in text}) > 2
-    # At the context's end the next text begins behind the prompt.
+    # At the end of the context the next text begins behind the prompt.
     assert benchmark.text.at_1.tolist() == [prompt]
 
 
@@ -54,7 +54,7 @@ def test_every_step_is_the_same_work_and_is_watched(place: str, precision: Any) 
     state = [tensor.clone() for module in run.modules for tensor in module.buffers()]
     loop.load_until(lambda: True, lambda: 2)
     tensors = [tensor for module in run.modules for tensor in module.buffers()]
-    # What an audit writes is taken back, and weights that nobody trains are not copied for it.
+    # An audit takes back everything that it writes, and copies no weights that are not trained.
     assert all(map(torch.equal, state, tensors))
     assert not any(parameter is weight for parameter in benchmark.model.parameters() for weight in tensors)
     assert (loop.audited()["audit"]["steps"], loop.audited()["audit"]["differences"]) == (2, [])

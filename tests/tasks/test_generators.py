@@ -1,4 +1,4 @@
-"""Networks that make pictures: DCGAN's two and their updates; fast style's trained and frozen one, its losses."""
+"""Networks that make pictures: DCGAN's two and their updates; fast style's trained one, its frozen one, its losses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_both_networks_fit_every_size(size: int) -> None:
 
 
 def test_a_step_is_the_textbooks() -> None:
-    """Its weights are those of the plain loop: sigmoid, BCE against labels, two backwards for the discriminator."""
+    """Its weights equal those of the plain loop: sigmoid, BCE against labels, two backwards for the discriminator."""
     benchmark, run = dcgan_of(**TINY_DCGAN)
     textbook, _ = dcgan_of(**TINY_DCGAN)
     real = next(iter(benchmark.batches(run)))

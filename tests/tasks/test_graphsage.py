@@ -1,4 +1,4 @@
-"""GraphSAGE: its graph, its samples, and a network that looks at each node's own neighbours."""
+"""GraphSAGE: its graph, its samples, and a network that reads each node's own neighbours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_degrees_fall_as_a_power_law(graph: Any) -> None:
     out = graph.first_n.diff()
     assert (out.min(), len(graph.neighbours_e)) == (DEGREE / 2, out.sum())
     assert out.float().mean() == pytest.approx(DEGREE, rel=0.05)
-    # As many nodes have twice the degree as one in four: a tail of degree ** -3.
+    # The share of nodes of at least a degree falls to a quarter where the degree doubles: a density of degree ** -3.
     for degree in (20, 40, 80):
         assert (out >= degree).float().mean() == pytest.approx((DEGREE / 2 / degree) ** 2, rel=0.1)
     known = torch.bincount(graph.neighbours_e, minlength=NODES)
@@ -47,7 +47,7 @@ def test_each_node_takes_the_mean_of_its_own_neighbours() -> None:
     x = torch.randn(sum(sizes), main.FEATURES)
 
     def reached(hop: int, number: int, depth: int) -> torch.Tensor:
-        """What a node has become behind so many layers, by the definition (Hamilton et al. 2017, algorithm 1)."""
+        """Return a node's features behind `depth` layers, by the definition (Hamilton et al. 2017, algorithm 1)."""
         if depth == 0:
             return x[sum(sizes[:hop]) + number]
         neighbours = range(number * fan_out[hop], (number + 1) * fan_out[hop])

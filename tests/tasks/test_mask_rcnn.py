@@ -1,4 +1,4 @@
-"""Mask R-CNN: its size, its random objects, and that every step does the same work while it learns."""
+"""Mask R-CNN: its size, its random objects, and steps that all do the same work while it learns."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_loss_falls_on_a_fixed_batch(rcnn: Any, precision: str) -> None:
 
 @pytest.mark.slow
 def test_what_it_sees_is_what_torchvisions_own_network_sees(rcnn: Any) -> None:
-    """With the same weights: only the choice of regions in training is ours."""
+    """Both networks have the same weights: only the choice of regions in training is ours."""
     ours = rcnn.mask_rcnn(91, 128, 160, 64).eval()
     theirs = MaskRCNN(
         resnet_fpn_backbone(backbone_name="resnet50", weights=None), 91, min_size=128, max_size=160

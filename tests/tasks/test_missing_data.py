@@ -1,4 +1,4 @@
-"""Every task with --data where its data is not, or one image of it is broken."""
+"""Every task with a --data that does not exist, is no such set, or has a broken image."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OTHERS = (
 
 
 def batches(place: str, folder: Path, **parameters: Any) -> Any:
-    """Return a task's batches without its model, which none of them needs but the normalising loader."""
+    """Return a task's batches; its model is built for the normalising loader alone, which needs it."""
     benchmark = of(place)(cuda=False, data=folder, batch_size=2, **parameters)
     run = Run(benchmark)
     if place == "image_loading/loader":
@@ -46,7 +46,7 @@ def batches(place: str, folder: Path, **parameters: Any) -> Any:
 
 
 def told(error: MissingDataError, place: str) -> str:
-    """Return what a record would say, having seen that it says how the data is made."""
+    """Return the message of a record of this error, after a check that it says how to make the data."""
     outcome, message, status = outcome_of(error, 2)
     assert (outcome, status) == ("missing_data", 1)
     assert f"./download_datasets.sh {Path(place).name}, or give its place with --data." in message
@@ -55,7 +55,7 @@ def told(error: MissingDataError, place: str) -> str:
 
 
 def missing(folder: Path) -> None:
-    """There is none."""
+    """Leave out the folder."""
 
 
 def a_file(folder: Path) -> None:
@@ -83,7 +83,7 @@ def test_an_empty_class_is_named(place: str, tmp_path: Path) -> None:
 
 
 def annotated(*names: str, categories: int = 1, category: int = 1) -> bytes:
-    """Return COCO's annotations of one object in each of these pictures."""
+    """Return annotations in COCO's format with one object in each of these pictures."""
     numbers = range(len(names))
     images = [{"id": n, "file_name": names[n], "width": 60, "height": 40} for n in numbers]
     things = [{"image_id": n, "category_id": category, "bbox": [1, 1, 9, 9], "iscrowd": 0} for n in numbers]
@@ -147,7 +147,7 @@ DAMAGES = {
 
 
 def put(folder: Path, place: str, content: bytes | None) -> None:
-    """Write what a task reads; of None a folder is made where its last file should be."""
+    """Write `content` to every file that a task reads; with None make a folder in place of the last one."""
     (folder / "train2017").mkdir()
     for name in FILES[place]:
         path = folder / name
@@ -160,7 +160,7 @@ def put(folder: Path, place: str, content: bytes | None) -> None:
 
 @pytest.mark.parametrize("place", FILES)
 def test_a_file_that_cannot_be_read_is_named(place: str, tmp_path: Path) -> None:
-    """Each that is not there, and the last one where it is a folder, or may not be read: root may read everything."""
+    """Each missing file is named, and the last one if it is a folder or forbidden (root may read every file)."""
     cases = [(name, "There is no {}. Make the data") for name in FILES[place]]
     cases.append((FILES[place][-1], "{} cannot be read: Is a directory. Move its set away"))
     cases += [(FILES[place][-1], "{} cannot be read: Permission denied.")] if os.geteuid() else []

@@ -1,4 +1,4 @@
-"""Every task has, at its defaults, exactly as many parameters as its paper's model, or the published one."""
+"""Every task has, at its defaults, exactly as many parameters as the model of its paper, or as the published one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ TRAINED: list[tuple[str, dict[str, Any], int]] = [
     (f"{IMAGES}/convnets", {"arch": "resnet50"}, 25_557_032),
     (f"{IMAGES}/scaling", {}, 44_549_160),
     (f"{IMAGES}/vit", {}, 86_567_656),
-    (DIT, {}, 675_129_632 - 294_912),  # The paper's count has the fixed positions of 256 patches among them.
-    (f"{TEXT}/gpt", {}, 124_475_904),  # Of which 36,096 are of the words that pad its table.
+    (DIT, {}, 675_129_632 - 294_912),  # The paper also counts the fixed positions of 256 patches.
+    (f"{TEXT}/gpt", {}, 124_475_904),  # 36,096 of them belong to words that only pad its table.
     (f"{TEXT}/llama", {}, 1_235_814_400),
     (f"{TEXT}/lora", {}, 19_660_800),
     (f"{TEXT}/moe", {}, 1_226_474_496),
@@ -36,8 +36,8 @@ TRAINED: list[tuple[str, dict[str, Any], int]] = [
     (XL, {}, 191_948_759),
     (XL, XL_LARGE, 519_963_095),
     (WORDS, {}, 48_865_918),
-    (WORDS, {"precision": "bf16"}, 48_868_544),  # Its words are a multiple of 8 then.
-    ("object_detection/mask_rcnn", {}, 44_347_573 - 222_400),  # The first layers of its backbone learn nothing.
+    (WORDS, {"precision": "bf16"}, 48_868_544),  # In bf16 its number of words is a multiple of 8.
+    ("object_detection/mask_rcnn", {}, 44_347_573 - 222_400),  # The first layers of its backbone are frozen.
     (SSD, {}, 19_972_534),
     (SSD, {"backbone": "resnet50"}, 22_894_902),
     (BERT, {}, 108_893_186),
@@ -49,7 +49,7 @@ TRAINED: list[tuple[str, dict[str, Any], int]] = [
     ("reinforcement/atari", {"batch_size": 2}, 866_439),
     ("reinforcement/cart_pole", {}, 898),
     ("reinforcement/ppo", {}, 9_155),
-    (WHISPER, {}, 37_760_640 - 576_000),  # Fixed positions of the encoder are counted with it in public.
+    (WHISPER, {}, 37_760_640 - 576_000),  # The published count includes the encoder's fixed positions.
     (WHISPER, WHISPER_SMALL, 241_734_912 - 1500 * 768),
     (f"{SPEECH}/tacotron2", {}, 28_193_153),
     (f"{SPEECH}/waveglow", {}, 268_294_760),
@@ -60,7 +60,7 @@ TRAINED: list[tuple[str, dict[str, Any], int]] = [
     ("variational_auto_encoder/auto_encoding_variational_bayes", {}, 652_824),
 ]
 FROZEN = {f"{TEXT}/lora": 8_030_261_248, **dict.fromkeys(UNTRAINED, 6_738_415_616)}
-"""Of weights that no update changes."""
+"""The number of weights that no update changes."""
 
 
 def test_every_task_with_a_model_is_here() -> None:
@@ -69,12 +69,12 @@ def test_every_task_with_a_model_is_here() -> None:
 
 @pytest.mark.parametrize(("place", "flags", "parameters"), [*TRAINED, *((place, {}, 0) for place in UNTRAINED)])
 def test_exact_parameter_counts(place: str, flags: dict[str, Any], parameters: int) -> None:
-    """Built where numbers have no memory: that these are large models costs nothing."""
+    """Models are built on the meta device, where even large ones take no memory."""
     run, placed, frozen = Run(benchmark := of(place)(cuda=False, **flags)), list[nn.Module](), list[nn.Module]()
     run.device, freeze = torch.device("meta"), run.freeze
     run.place = lambda module, *form: placed.append(module) or module  # type: ignore[method-assign]
     run.freeze = lambda make: frozen.append(freeze(make)) or frozen[-1]  # type: ignore[method-assign]
-    for name in ("adam", "adamw", "sgd"):  # The fused ones take no weights without memory.
+    for name in ("adam", "adamw", "sgd"):  # Fused optimizers refuse weights on the meta device.
         setattr(run, name, lambda weights, **options: torch.optim.SGD(weights, lr=0.1))
     with torch.device("meta"):
         benchmark.build(run)

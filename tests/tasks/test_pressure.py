@@ -1,4 +1,4 @@
-"""Neighbours of known pressure: what they count is others see them take, half of a level about half of it."""
+"""Neighbours of known pressure: others see them take as much as they count, and half as much at half the level."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_observations_count_what_was_achieved_and_nothing_is_found(name: str) ->
 
 
 def test_who_was_held_still_in_a_piece_of_work_goes_on_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A piece seemed to take a second: at half a level that would be two seconds of rest."""
+    """A piece seems to take a second, for which a neighbour at level 50 would otherwise rest for two."""
     benchmark, _ = built(of("pressure/cpu"), level=50, period_ms=20)
     now = [0]
     monkeypatch.setattr(pressure, "clock_ns", lambda: now[0])
@@ -133,12 +133,12 @@ def test_who_was_held_still_in_a_piece_of_work_goes_on_at_once(monkeypatch: pyte
 
 
 class Queue(Device):
-    """Stands in for a device, on the processor: `deeds` are marks in its queue and for which of them was waited."""
+    """Stands in for a device, on the processor; `deeds` lists the marks in its queue, and which were waited for."""
 
     deeds: ClassVar[list[str]] = []
 
     def mark(self, asleep: bool = False) -> Any:
-        if not asleep:  # As the measured loop asks: nothing is pending on a processor.
+        if not asleep:  # The measured loop asks so, and nothing is pending on a processor.
             return None
         number = sum(deed.startswith("mark") for deed in self.deeds)
         self.deeds.append(f"mark {number}")
@@ -147,7 +147,7 @@ class Queue(Device):
 
 @pytest.fixture
 def queue(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let neighbours on devices have an invented one; return its deeds."""
+    """Give neighbours on devices an invented device; return its deeds."""
     monkeypatch.setattr(DevicePressure, "refuse_processors", lambda self: None)
     monkeypatch.setattr("cotenant.bench.run.choose_device", lambda *asked: Queue(torch.device("cpu")))
     monkeypatch.setattr(Queue, "deeds", deeds := [])
@@ -161,7 +161,7 @@ DID: dict[str, Callable[[Any], bool]] = {
     "launch": lambda made: bool(made.single == 7),
     "pcie": lambda made: torch.equal(made.remote[0], made.host[0]) and torch.equal(made.remote[1], made.host[1]),
 }
-"""Whether four of the least pieces of work were done."""
+"""Whether a neighbour has done four pieces of work of the smallest size."""
 COUNTED = {
     "sm": 4 * 2 * 64**3 / 1e12,
     "hbm": 2 * 40 * 2**20 / 1e9,
@@ -169,7 +169,7 @@ COUNTED = {
     "launch": 4,
     "pcie": 4 * 2 * 2**20 / 1e9,
 }
-"""What they count: of hbm both pieces twice, of l2 32 copies each time; each byte is read and written."""
+"""Items of those four: hbm copies both its pieces twice, l2 makes 32 copies each time; bytes are read and written."""
 
 
 @pytest.mark.parametrize("name", OF_DEVICES)
@@ -206,7 +206,7 @@ def test_of_a_step_that_lasts_a_time_an_audit_compares_no_operations(
 ) -> None:
     def differences() -> Any:
         loop, _ = warmed(benchmark := of("pressure/sm")(cuda=False, level=1, period_ms=2, **OF_DEVICES["sm"][1]))
-        # In the audit nothing is owed: it works in no piece, as it did in the warm-up.
+        # Nothing is owed, so that the audit does no piece of work, unlike the warm-up.
         benchmark.owed_ns = -10_000_000
         monkeypatch.setattr(benchmark, "pay", lambda start_ns: None)
         loop.observe(2)
@@ -243,6 +243,6 @@ def test_half_the_level_is_about_half_of_what_is_achieved(name: str) -> None:
         loop, _ = warmed(benchmark)
         made = [loop.observe(15) for _ in range(8)]
         loop.load_until(lambda: True)
-        # The best: whoever else is busy takes more of a neighbour that always works.
+        # The best observation: other processes take more time from a neighbour that always works than from one at rest.
         rates[level] = max(each.items / (each.end_ns - each.start_ns) for each in made)
     assert 0.3 < rates[50] / rates[100] < 0.85

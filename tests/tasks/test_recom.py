@@ -26,7 +26,7 @@ def ncf() -> Any:
 
 @pytest.fixture
 def few(ncf: Any, small_tables: None) -> Any:
-    """The module with small tables."""
+    """Return the module, with small tables."""
     return ncf
 
 
@@ -49,7 +49,7 @@ def test_the_vendors_suite_drops_half_of_each_layer_and_forgets_soon(ncf: Any) -
 
 
 def test_one_table_serves_both_parts(few: Any) -> None:
-    """The score is that of a product of the first factors beside the layers on the rest."""
+    """The score reads the product of the first factors beside the output of the layers on the rest."""
     net = few.NeuMF(3, (8, 4))
     user, item = net.user.weight[[5, 6]], net.item.weight[[7, 9]]
     h = torch.relu(net.mlp[0](torch.cat([user[:, 3:], item[:, 3:]], dim=1)))
@@ -82,14 +82,14 @@ def test_every_wait_for_the_drawing_is_booked(few: Any, ratings: Path, monkeypat
 
 
 def test_negatives_are_drawn_where_the_ratings_lie(few: Any) -> None:
-    """On a device without numbers: so nothing of the drawing is read by the host, either."""
+    """The meta device holds no numbers: the drawing works there only while the host reads none."""
     ratings_r = torch.zeros(9, dtype=torch.int32, device="meta")
     known = few.Known(*(part.to("meta") for part in few.Known.of(torch.tensor([1, 2]), torch.tensor([3, 4]))))
     assert {part.device.type for part in next(few.samples(ratings_r, ratings_r, known, 8))} == {"meta"}
 
 
 def test_what_a_user_rated_is_no_negative(few: Any) -> None:
-    """Whatever the order of the ratings, and where one stands twice; every other item is as likely."""
+    """This holds in any order of the ratings and with repeated ones; all other items are equally likely."""
     free = {0: {0, 1, 199}, 7: {40, 41, 120}, 8: set(range(200)) - {0, 199}, 299: {5}}
     pairs = torch.tensor([(user, item) for user, left in free.items() for item in set(range(200)) - left] * 2)
     user_r, item_r = pairs[torch.randperm(len(pairs))].int().T

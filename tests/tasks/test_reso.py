@@ -30,7 +30,7 @@ def built(**parameters: Any) -> tuple[Any, Run]:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
-    """Four files as the maker of the set makes them."""
+    """Write four files with the maker of the set; return their folder."""
     folder = tmp_path / "BSDS500" / "data" / "images" / "train"
     folder.mkdir(parents=True)
     for file in itertools.islice(bsds500.DATASET.sizes["small"].files(), 4):

@@ -108,7 +108,7 @@ def test_padding_counts_in_no_loss(tacotron: Any) -> None:
 
 
 def small(waveglow: Any) -> Any:
-    """A flow of five steps that scales and moves: as published it begins with neither."""
+    """Return a flow of five steps that already scales and shifts: the published one begins with neither."""
     model = waveglow.WaveGlow(4, 5, 2, 8)
     for coupling in model.coupling:
         torch.nn.init.normal_(coupling.last.weight, std=0.2)
@@ -139,7 +139,7 @@ def test_determinants_are_fp32_and_begin_at_0(waveglow: Any) -> None:
         noise, determinant = model(torch.rand(2, 64) - 0.5, torch.randn(2, 4, 1))
     assert (noise.shape, determinant.dtype) == ((2, 8, 8), torch.float32)
     assert abs(determinant) < 1e-2
-    # A rotation keeps lengths, and nothing is scaled yet.
+    # A rotation keeps lengths, and no layer scales yet.
     assert model.half().mixing_determinant().dtype == torch.float32
 
 

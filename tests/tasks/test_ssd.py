@@ -1,4 +1,4 @@
-"""SSD300: its boxes, their matching, its loss, and COCO read from files. A step takes a second, so steps are few."""
+"""SSD300: its boxes, their matching, its loss, COCO read from files. Steps are few, as each takes a second."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_smaller_images_have_fewer_maps_and_a_box_at_each_of_their_places(
     with torch.no_grad():
         offsets, scores = net(torch.rand(1, 3, pixels, pixels))
     assert (defaults.shape, offsets.shape, scores.shape) == ((4, places), (1, 4, places), (1, 81, places))
-    # The last map's one place is the middle of the image, and its boxes are as large there as in any other.
+    # The last map has one place, the middle of the image, and its boxes are as large as in any other place.
     assert defaults[:2, -1].tolist() == pytest.approx([0.5, 0.5])
     assert defaults[2, 0] == pytest.approx(21 / 300)
 
@@ -97,7 +97,7 @@ def test_the_loss_takes_three_hard_negatives_for_each_positive(ssd: Any) -> None
     torch.manual_seed(0)
     offsets, scores, targets = torch.randn(3, 4, 50), torch.randn(3, 5, 50), torch.randn(3, 4, 50)
     classes = torch.zeros(3, 50, dtype=torch.int64)
-    classes[0, :4], classes[1, :20] = torch.tensor([1, 2, 3, 4]), 1  # 12 negatives; more than the 30 there are; none
+    classes[0, :4], classes[1, :20] = torch.tensor([1, 2, 3, 4]), 1  # 12 negatives; more than the 30 that exist; none
     expected = 0.0
     for image in range(3):
         positive = classes[image] > 0
@@ -163,14 +163,14 @@ def test_patches_are_those_of_the_paper(ssd: Any, monkeypatch: pytest.MonkeyPatc
             assert 0 <= shown.min() < shown.max() <= 1
             assert (shown[:, 2:] > shown[:, :2]).all()
         assert least <= min(best) < max(least, 0.3) + 0.1
-    # A least overlap that no patch has is drawn again.
+    # A least overlap that no patch reaches is replaced by another draw.
     monkeypatch.setattr(patches, "LEAST_OVERLAPS", (0.9, None))
     assert [patches.random_patch(boxes[2:]) for _ in range(9)] == [None] * 9
 
 
 @decodes
 def test_boxes_lie_on_what_they_mark_in_every_patch(ssd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bright rectangle in a dark picture: wherever it is cut, flipped and coloured, its box is around it."""
+    """A bright rectangle in a dark picture lies in its box however the picture is cut, flipped and coloured."""
     pixels = np.zeros((240, 320, 3), np.uint8)
     pixels[60:180, 40:200] = (250, 200, 150)
     Image.fromarray(pixels).save(tmp_path / "0.png")
@@ -185,7 +185,7 @@ def test_boxes_lie_on_what_they_mark_in_every_patch(ssd: Any, tmp_path: Path, mo
         counts.add(len(boxes))
         left, top, right, bottom = (300 * max(boxes, key=lambda box: (box[2:] - box[:2]).prod())).tolist()
         if right - left < 30:
-            continue  # The patch has the corner alone.
+            continue  # This patch holds only the small object in the corner.
         middle = image[:, round((top + bottom) / 2), round((left + right) / 2)]
         bright = ((image.amax(0).int() - int(middle.max())).abs() < 40).nonzero()
         (first_y, first_x), (last_y, last_x) = bright.amin(0).tolist(), bright.amax(0).tolist()
@@ -227,7 +227,7 @@ def test_boxes_are_those_of_torchvision(ssd: Any) -> None:
         steps=[8, 16, 32, 64, 100, 300],
     )
     (theirs,) = generator(ImageList(torch.empty(1, 3, 300, 300), [(300, 300)]), maps)
-    # Theirs go place by place, ours shape by shape.
+    # torchvision orders its boxes by place, we by shape.
     number, orders = torch.arange(8732), []
     for shapes, side in zip(boxes.SHAPES, boxes.maps_of(300), strict=True):
         of_map, number = number.split([shapes * side**2, len(number) - shapes * side**2])

@@ -1,4 +1,4 @@
-"""Every job of the shipped job files: its command is there, and its benchmark understands every flag."""
+"""Every job of the shipped job files: its command exists, and its benchmark understands every flag."""
 
 import ast
 import inspect
@@ -109,7 +109,7 @@ def test_a_published_column_is_of_the_arguments_that_its_family_has(job: Job) ->
 
 
 def test_every_table_of_batch_sizes_is_of_a_job() -> None:
-    """A twin over all devices has its job's own."""
+    """A job over all devices uses the table of its twin."""
     assert SIZES.families.keys() == {(job.family or job.name).removesuffix(WHOLE) for job in SIZED}
 
 
@@ -125,7 +125,7 @@ IGNORED = {
 }
 REFERENCE = {job.name: expand(job)[0] for job in load(ROOT / "baselines.json").jobs}
 BENCH = ROOT / "common/cotenant/bench"
-READ_ELSEWHERE = {"report"}  # from the arguments of a record to be
+READ_ELSEWHERE = {"report"}  # from the arguments that its record will hold
 
 
 def read_of_itself(folder: Path) -> set[str]:
@@ -162,7 +162,7 @@ OTHER_THAN_DEFAULT = {
     "vae": {"repeat": 50, "number": 30},
     "wlmfp16": {"batch_size": 128, "fp16": True},
     "cart": {"batch_size": 1},
-    "atari": {"num_steps": 128, "use_gae": True},  # Which are ppo's own, unsaid.
+    "atari": {"num_steps": 128, "use_gae": True},  # PPO's defaults, which its job does not give.
     "convnet_fp16": {"batch_size": 128, "half": True},
     "convnet_distributed_fp16": {"batch_size": 128, "half": True},
 }
@@ -178,7 +178,7 @@ UNSAID = {
 def test_a_benchmarks_defaults_are_its_reference_job(name: str) -> None:
     cls, words, _ = given_to(REFERENCE[name])
     values, defaults = parse(cls, words).values, parse(cls, []).values
-    # A job says where its things lie, and how many processes load.
+    # A job also says where its files lie, and how many processes load.
     others = {key: value for key, value in values.items() if value != defaults[key]}
     places = {key: others.pop(key, None) for key in ("report", "seed", "data", "workers")}
     assert others == OTHER_THAN_DEFAULT.get(name, {})
@@ -188,7 +188,7 @@ def test_a_benchmarks_defaults_are_its_reference_job(name: str) -> None:
 
 
 LISTED = [
-    # a job, the words it is given, and which of them did nothing
+    # a job, its words, and those of them without effect
     ("toy_reg", "", []),
     ("toy_reg", "--channels-last --no-channels-last", []),
     ("toy_reg", "--channels-last", ["--channels-last"]),
@@ -224,7 +224,7 @@ def test_what_did_nothing_is_listed_and_nothing_else(name: str, words: str, list
 
 @pytest.mark.parametrize("name", ORDER)
 def test_another_value_is_another_record(name: str) -> None:
-    """Of every flag with a number; a switch is told by being given."""
+    """Each flag with a number is doubled; switches have no value to change."""
     cls, words, _ = given_to(REFERENCE[name])
     for index, (flag, value) in enumerate(itertools.pairwise(words)):
         if flag.removeprefix("--").replace("-", "_") in cls.fixed:
@@ -238,7 +238,7 @@ def test_another_value_is_another_record(name: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(TASKS.glob("*/*/pytorch")), ids=lambda path: path.parent.name)
 def test_no_flag_of_any_benchmark_is_swallowed(path: Path) -> None:
-    """Whether a job of the suite gives it or not: somebody reads it."""
+    """Some program reads every flag, whether a job of the suite gives it or not."""
     cls = of(str(path.parent.relative_to(TASKS)))
     shared = [base for base in cls.__mro__ if base.__module__.startswith("cotenant.layers.")]
     read = set[str]().union(*(read_in(inspect.getsource(base)) for base in shared))
@@ -257,7 +257,7 @@ def test_what_list_reads_in_a_source_is_what_the_class_says(path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_an_fp16_job_is_told_on_a_processor_helps_every_job(loose: Suites) -> None:
-    """The words that the sentence names, behind a -- of the runner, are what its benchmark takes."""
+    """Each benchmark accepts the words that the refusal of fp16 names, given to the runner behind `--`."""
     with pytest.raises(UnsupportedError) as caught:
         set_precision("half", Device(torch.device("cpu")))
     (told,) = re.findall(r"Use (--precision \w+)\.", str(caught.value))

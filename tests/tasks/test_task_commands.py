@@ -1,4 +1,4 @@
-"""Each task as the reference suite starts it: all its flags, sized small, from another directory."""
+"""Each task as the reference suite starts it: with all its flags, at small sizes, from another directory."""
 
 from __future__ import annotations
 
@@ -107,11 +107,11 @@ def test_sizes_that_no_model_has_are_a_sentence(task: str, flags: dict[str, Any]
     assert str(refused.value).startswith(sentence)
 
 
-# ---- `--compile`: what is compiled says so, and learns what the plain form learns
+# ---- `--compile`: the record of a compiled task says so, and its losses are those of the plain form
 
 COMPILERS = ("g++", "clang++", "c++")
 STEPS = 9
-# An audit step is one more update: it comes behind all whose losses are compared.
+# An audit step is one more update: it comes behind all steps whose losses are compared.
 AUDITED_LAST = """
 import runpy, sys
 from cotenant.bench import alone, main
@@ -122,7 +122,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def ran(folder: Path, *words: str) -> dict[str, Any]:
-    """Return the record of a run of toy_reg with these words; what is compiled lies below `folder`."""
+    """Return the record of a run of toy_reg with these words; compiled code is stored below `folder`."""
     report = folder / f"{len(words)}.json"
     program = TASKS / PLACES["toy_reg"] / "pytorch" / "main.py"
     common = ["--no-cuda", "--repeat", str(STEPS), "--number", "1", "--report", str(report)]
@@ -152,7 +152,7 @@ def test_a_compiled_task_says_so_and_learns_the_same(tmp_path: Path) -> None:
         (False, [STEPS], []),
         (True, [STEPS], []),
     ]
-    # Compiled it makes a few steps more before its first observation: those that compile, and one that does not.
+    # The compiled form makes more steps before its first observation: those that compile, and one that does not.
     ahead = [
         more for more in range(STEPS) if plain["batch_loss"][more] == pytest.approx(compiled["batch_loss"][0], rel=1e-4)
     ]

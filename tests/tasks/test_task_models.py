@@ -42,7 +42,7 @@ def test_the_layers_of_toy_lstm_are_its_cells() -> None:
 
 @decodes
 def test_files_decoded_on_a_device_are_a_form_of_the_loader(tmp_path: Path) -> None:
-    """On a processor it is refused; what it yields there, were it not, are the loader's batches."""
+    """A processor is refused; called directly there, the decoder yields batches of the loader's form."""
     benchmark, run = built("loader", data=draw_pictures(tmp_path), batch_size=4, size=16, workers=0, decoder="nvjpeg")
     with pytest.raises(UnsupportedError, match=r"this run is on cpu\. Use --decoder auto\."):
         benchmark.batches(run)
@@ -238,5 +238,5 @@ def test_no_layer_of_experts_holds_the_graph_of_a_step() -> None:
     balances = [layer.balance for layer in benchmark.routed]
     assert not any(balance.requires_grad for balance in balances)
     assert all(balance > 0 for balance in balances)
-    # The routers learn of it all the same.
+    # The routers still learn from the balance.
     assert all(layer.router.weight.grad.abs().sum() > 0 for layer in benchmark.routed)

@@ -30,7 +30,7 @@ def test_no_task_reads_prints_waits_or_looks_at_a_clock(path: Path) -> None:
 
 TO_THE_HOST = frozenset(("item", "cpu", "tolist", "numpy", "to_list"))
 NUMBERS = frozenset(("float", "int", "bool"))
-# Games are played on the host: their actions have to be read there, and what they answer is a host's number.
+# Games are played on the host: it has to read the actions, and gets observations and rewards as its own numbers.
 PLAYED_ON_THE_HOST = {
     "reinforcement/atari/pytorch/main.py": {"cpu"},
     "reinforcement/cart_pole/pytorch/main.py": {"int", "float"},
@@ -38,7 +38,7 @@ PLAYED_ON_THE_HOST = {
 
 
 def host_reads(source: str) -> set[str]:
-    """Return the names of calls that wait for the device, in every `step` and in what it calls of its own module."""
+    """Return the names of calls that wait for the device, in every `step` and the functions of its module it calls."""
     functions = {one.name: one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.FunctionDef)}
     found, reached, ahead = set[str](), set[str](), ["step"]
     while ahead:
@@ -67,7 +67,7 @@ CONVOLVES = re.compile(r"\bnn\.Conv|\bclassifier\(")
 
 @pytest.mark.parametrize("folder", sorted({path.parent for path in SOURCES}), ids=named)
 def test_what_convolves_lets_its_convolutions_be_chosen(folder: Path) -> None:
-    """Batches are full and pictures of one size, so that every step is as the first."""
+    """Batches are full and pictures of one size, so that the choice for the first step suits every step."""
     sources = "".join(path.read_text() for path in folder.glob("*.py"))
     assert ("same_shapes = True" in sources) == bool(CONVOLVES.search(sources))
     assert "torch.backends" not in sources
@@ -80,7 +80,7 @@ def test_no_file_hides_a_standard_module_and_a_program_names_its_command(path: P
     assert path.name != "main.py" or "\npython main.py" in path.read_text().split('"""')[1]
 
 
-# ---- what a task's script starts: a process per device, or the benchmark alone
+# ---- a task's script starts a process per device, or the benchmark alone
 
 DCGAN = TASKS / "generative_adversarial_networks/dcgan/pytorch"
 OWNS = {"DEVICE_TOTAL": "4", "COTENANT_GROUP": "all"}

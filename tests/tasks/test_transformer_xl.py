@@ -15,7 +15,7 @@ PLACE = "natural_language_processing/transformer_xl"
 
 
 def model_of(main: Any, layers: int = 2, target: int = 5, memory: int = 3) -> Any:
-    """A small model without dropout, and with biases of attention that are not near 0."""
+    """Return a small model without dropout, whose biases of attention are not near 0."""
     model = main.TransformerXL(50, layers, 8, 2, 16, target, memory, 0.1, 0.1).eval()
     torch.nn.init.normal_(model.content_bias)
     torch.nn.init.normal_(model.distance_bias)
@@ -113,7 +113,7 @@ def test_words_follow_zipfs_law_and_16_bit_pads_their_number(main: Any) -> None:
 
 
 def test_a_text_is_read_on_in_every_row(main: Any, tmp_path: Path) -> None:
-    """25 words for 2 rows of 12, the most frequent word 0."""
+    """The text has 25 words, which fill 2 rows of 12; its most frequent word has number 0."""
     (tmp_path / "wiki.train.tokens").write_text(" ".join(["<unk>"] * 2 + [f"w{number}" for number in range(22)]) + "\n")
     benchmark, run = built(main.LongMemory, **SMALL[PLACE] | {"data": tmp_path, "target": 4})
     first, second, again = itertools.islice(benchmark.batches(run), 3)

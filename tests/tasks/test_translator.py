@@ -24,7 +24,7 @@ EN, DE, LISTED = "train.tok.clean.bpe.32000.en", "train.tok.clean.bpe.32000.de",
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A tiny set as its maker makes it."""
+    """Write a tiny set with its own maker; return its folder."""
     for file in recipe(300, 10).files():
         (tmp_path / file.path).write_bytes(b"".join(content(file)))
     return tmp_path

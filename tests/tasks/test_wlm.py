@@ -25,7 +25,7 @@ SMALL: dict[str, Any] = {"batch_size": 3, "words": 100, "emsize": 12, "nhid": 12
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A text as its maker makes it."""
+    """Write a small text with its own maker; return its folder."""
     file = File("wiki.train.tokens", "train", 1200, (1200, VOCABULARY))
     (tmp_path / file.path).write_bytes(b"".join(content(file)))
     return tmp_path
@@ -107,7 +107,7 @@ def test_batches_are_the_text_in_columns(main: Any, tmp_path: Path) -> None:
     lines = ["", "= b =", "", "a b c a b a", "<unk> c d d a b a b", "b a"]
     (tmp_path / "wiki.train.tokens").write_text("".join(f" {line} \n" for line in lines))
     words = [word for line in lines for word in [*line.split(), "<eos>"]]
-    # <unk> comes first, whatever its count, then the others by theirs and as they first stand in the text.
+    # <unk> comes first, whatever its count, then the others by count, and by their first place in the text.
     rank = {word: rank for rank, word in enumerate(["<unk>", "<eos>", "b", "a", "=", "c", "d"])}
     numbers = torch.tensor([rank[word] for word in words])
     assert len(numbers) == 25
@@ -137,7 +137,7 @@ def test_ranks_read_the_text_from_places_of_their_own(main: Any, files: Path) ->
         run.world = replace(run.world, rank=rank, size=2)
         batches.append(list(itertools.islice(benchmark.batches(run), 5000)))
     assert not torch.equal(batches[0][0], batches[1][0])
-    # Each goes once through all of it before it begins again.
+    # Each rank reads the whole text once before it begins again.
     assert len({tuple(one.flatten().tolist()) for one in batches[0]}) == len(
         {tuple(one.flatten().tolist()) for one in batches[0] + batches[1]}
     )

@@ -40,13 +40,13 @@ def node_part(result: LaunchResult, backend: Backend) -> dict[str, Any]:
 
 
 def whole(result: LaunchResult, nodes: tuple[NodeResult, ...]) -> LaunchResult:
-    """Return node 0's result as that of all nodes: it completed where all did, as ranks of one program."""
+    """Return node 0's result as that of all nodes: a tenant completed if it did on every node, as one program."""
     (tenant,) = result.tenants
     outcome, message = tenant.outcome, tenant.message
     own = next((rank.work.get("version", "") for rank in tenant.ranks.values()), "")
     causes = [node for node in nodes if node.outcome not in ("completed", "failed")]
     if outcome == "failed" and causes:
-        # The failure that ends ranks there breaks the connections of ours, which may be the first to report.
+        # A failure that ends ranks on another node breaks our ranks' connections, and ours may report first.
         outcome, message = causes[0].outcome, f"{causes[0].message} Node 0: {message}"
     if outcome == "completed":
         failed = [(node.outcome, node.message) for node in nodes if node.outcome != "completed"]
@@ -64,7 +64,7 @@ def whole(result: LaunchResult, nodes: tuple[NodeResult, ...]) -> LaunchResult:
 
 
 def _misfit(own: Collection[int], nodes: Sequence[NodeResult]) -> str:
-    """Return why these ranks, `own` and those of other nodes, are not of one program, as many on each; "" if so."""
+    """Return why `own` ranks and those of other nodes are not of one program with as many on each node; else ""."""
     seen = set(own)
     for node in nodes:
         ranks, name = node.observations.keys(), f"Node {node.node} ({node.hostname})"
@@ -79,7 +79,7 @@ def _misfit(own: Collection[int], nodes: Sequence[NodeResult]) -> str:
 
 
 def load_of(node: NodeResult) -> Span | None:
-    """Return when a node's load began and ended by node 0's clock; None where it observed nothing."""
+    """Return when a node's load began and ended by node 0's clock; None if it observed nothing."""
     rows = [row for of_rank in node.observations.values() for row in of_rank]
     if not rows:
         return None

@@ -1,7 +1,7 @@
-"""Decides whose a connection to a tenant's socket is, by the kernel's word on the process at its other end.
+"""Decides which tenant a connection belongs to, from the kernel's facts about the process at its other end.
 
-Whoever can reach the socket can connect to it, and a line of nonsense would cost the tenant its place. So it is asked
-at accept whose process it is: sessions and ancestors cannot be chosen, and cgroups by root alone.
+Any process that can reach a tenant's socket can connect to it, and a line of nonsense would cost the tenant its place.
+So the owner is looked up at accept: a process cannot choose its session or ancestors, and only root its cgroups.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MOST_CONNECTIONS = 512
 def claim(tenant: Tenant, tenants: Collection[Tenant], pid: int, user: int) -> Claim:
     """Return the kind of a connection of this process to the tenant's socket.
 
-    Of an orphan with a session of its own the slice tells, and where nothing holds slices the marker, which anybody of
-    the same user can set. Of a process in a namespace beside ours nothing is seen but its user.
+    An orphan with a session of its own is known by its slice or, if no cgroup holds slices, by the marker, which any
+    process of the same user can set. Of a process outside our namespace only the user is known.
     """
     if not pid:
         return Claim.UNPROVEN if user == os.geteuid() else Claim.STRANGER
@@ -38,7 +38,7 @@ def claim(tenant: Tenant, tenants: Collection[Tenant], pid: int, user: int) -> C
 
 
 def owner_of(tenants: Collection[Tenant], pid: int) -> Tenant | None:
-    """Return the tenant of which a process certainly is; None where it is of none, or where that cannot be seen."""
+    """Return the tenant to which a process certainly belongs; None if it belongs to none, or cannot be seen."""
     if not pid:
         return None
     number = _leader(pid, tenants)
@@ -46,12 +46,12 @@ def owner_of(tenants: Collection[Tenant], pid: int) -> Tenant | None:
 
 
 def _leader(pid: int, tenants: Collection[Tenant]) -> int | None:
-    """Return which living tenant's first process is an ancestor of this one, or led its session."""
+    """Return the number of the living tenant whose first process is an ancestor of this one, or led its session."""
     return descent(pid, {each.index: each.process.pid for each in tenants if each.alive})
 
 
 def is_within(tenant: Tenant, pid: int) -> bool:
-    """Return whether a process is in all cgroups of a tenant's slice; False where it has none."""
+    """Return whether a process is in all cgroups of a tenant's slice; False if the slice has none."""
     groups = [cgroupfs.subtree(file.parent) for file in tenant.live.entry.procs_files]
     with contextlib.suppress(OSError):
         return bool(groups) and all(any(pid in cgroupfs.pids(level) for level in levels) for levels in groups)
@@ -59,9 +59,9 @@ def is_within(tenant: Tenant, pid: int) -> bool:
 
 
 def most_connections(tenants: int) -> int:
-    """Return how many connections a tenant may hold at once, so that descriptors are left for all others.
+    """Return how many connections a tenant may hold at once, so that descriptors are left for the others.
 
-    A rank takes two: its connection, and one to see its end.
+    A rank takes two descriptors: its connection, and one to see its end.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

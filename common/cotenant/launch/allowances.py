@@ -1,4 +1,4 @@
-"""How much each tenant of a launch measures: equal cells equally much, the cells of a mix until all of them end."""
+"""The amounts that tenants measure: equal ones in tenants of one cell; in a mix each goes on until all can end."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ from cotenant.launch.tenant import Tenant
 from cotenant.stats.budget import Amount, fastest_ns, lasting, slowest_ns, steady_ns
 
 SLACK = 4.0
-"""Times the expected load for which a tenant of a mix has observations left: a warm-up is timed while neighbours come
-and go, so the end is not computed but awaited."""
+"""A tenant of a mix may observe for so many times the expected load: its warm-up was timed while neighbours came and
+went, so that the end cannot be computed and is awaited."""
 
 TOO_LONG = 5
 """A side of a duet may have warmed up while others kept its processors busy: steps that leave no time for eight rounds
-are planned as so many times shorter, two of them to a block."""
+are taken for so many times shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The amount that a tenant measures: at `least` as much as among equals, at `most` the amount of its GO."""
+    """The amount that a tenant measures: at `least` that of a launch of equal tenants, at `most` the one in its GO."""
 
     least: Amount
     most: Amount
 
     @property
     def grown(self) -> bool:
-        """Whether it may go on beyond its least amount until its neighbours have made theirs."""
+        """Whether it may go on beyond its least amount until its neighbours have measured theirs."""
         return self.most != self.least
 
 
 def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance]:
-    """Return how much each tenant measures, by its number.
+    """Return the amount that each tenant measures, by its number.
 
     Each cell's amount is that of a launch of equal tenants under the same limits. In a mix the cell whose amount takes
-    longest decides when the load ends; every other one is given further observations. Of a tenant of several ranks,
-    which cannot be told to end early, as many as the expected load takes. Raises ProtocolError where the tenants of
-    one cell disagree.
+    longest decides when the load ends; the others get further observations. A tenant of several ranks cannot be told
+    to end early, and gets only as many as fill the expected load. Raises ProtocolError if tenants of a cell disagree.
     """
     cells = defaultdict(list)
     for tenant in tenants:
@@ -68,11 +67,11 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
 def by_blocks(
     tenants: Sequence[Tenant], budget_s: float | None, pairs: tuple[Pair, ...] = (), crowd: Crowd | None = None
 ) -> tuple[Schedule, dict[int, Allowance]] | str:
-    """Return the schedule of tenants that take turns, all of them, `pairs` or a `crowd`, and the amount of each; or why
-    they cannot take turns.
+    """Return a schedule in which all tenants, `pairs` or a `crowd` take turns, and the amount of each; or the reason
+    why they cannot.
 
-    Nobody counts to the end: observations are as short as several in a block are, and there are more than the schedule
-    has time for. Raises ProtocolError where the tenants of one cell disagree.
+    The schedule ends the load, not a count: observations are so short that several fit into a block, and amounts are
+    larger than the schedule has time for. Raises ProtocolError if the tenants of a cell disagree.
     """
     if any(tenant.live.held_by is None for tenant in tenants):
         return "nothing here can hold a user still: the kernel's freezer is missing"
@@ -108,7 +107,7 @@ def _schedule(
     pairs: tuple[Pair, ...],
     crowd: Crowd | None,
 ) -> Schedule | None:
-    """Return the schedule of as many rounds as the budget has time for; None where the least take twice as long."""
+    """Return a schedule of as many rounds as the budget has time for; None if the fewest take over twice as long."""
     shape = (steps_ns, any(tenant.spec.slice.accelerators for tenant in tenants), LEAST_ROUNDS)
     duets = {tenant.index: tenant.spec.duet.turn for tenant in tenants if tenant.spec.duet is not None}
     usual_ns = DUET_BUDGET_NS if duets else (2 * len(pairs) or len(tenants)) * BUDGET_NS
@@ -121,5 +120,5 @@ def _schedule(
     if crowd is not None:
         users = crowd.searcher.next_users() or len(tenants)
         return CrowdSchedule(*shape[:2], 1, (users,), crowd.slices, budget_ns)
-    # How many rounds of pairs there are is known once their steps are: warming up all had the slices of two.
+    # The rounds of pairs are counted once steps are timed again: before GO all tenants share the slices of two.
     return PairSchedule(*shape, pairs, budget_ns) if pairs else within(Schedule(*shape), budget_ns)

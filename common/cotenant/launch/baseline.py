@@ -1,4 +1,4 @@
-"""Baselines, how a tenant does alone: which launches a baseline adds, and how much the short one of them measures."""
+"""Baselines, the rate of a tenant alone: the launches that a baseline adds, and the limits of the quick one."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from cotenant.machine.topology import Machine
 from cotenant.results.record import Baseline
 
 QUICK_KEPT_S, QUICK_MOST_S = 2.0, 10.0
-"""How long the kept observations of a quick baseline last, and the most time of all of them where they are long."""
+"""Seconds that the kept observations of a quick baseline last, and the most seconds of all its observations."""
 
 Alone = tuple[int, tuple[int, ...]]
-"""The tenant of a launch alone, and the tenants for whose baselines it stands."""
+"""A tenant that is launched alone, and the tenants whose baseline this is."""
 
 
 def alone_of(
     kind: BaselineKind, slices: Sequence[Slice], machine: Machine, cells: Sequence[str] = ()
 ) -> Iterator[Alone]:
-    """Yield who is launched alone: each tenant for a `whole` baseline, for a `quick` one the first of each kind of
-    slice that runs each of the `cells`, which are the tenants' in a mix; nobody who has no neighbour. Where `blocks`
-    cannot be had it is a quick one."""
+    """Yield the tenants that are launched alone: for a `whole` baseline each one; for any other kind, for each kind of
+    slice and each of the `cells` (the tenants' cells in a mix), the first tenant. A single tenant needs no baseline."""
     if len(slices) < 2 or kind == "none":
         return
     tenants = [slice_.tenant for slice_ in slices]
@@ -35,7 +34,7 @@ def alone_of(
 
 
 def limits_alone(kind: Baseline | None, limits: Limits) -> Limits:
-    """Return the limits of a launch alone: a quick one keeps few observations, as long as those beside the others."""
+    """Return the limits of a launch alone; a quick one keeps few observations, as long as those beside neighbours."""
     if kind != "quick":
         return limits
     budget_s = min(QUICK_MOST_S, limits.budget_s or QUICK_MOST_S)
@@ -43,7 +42,7 @@ def limits_alone(kind: Baseline | None, limits: Limits) -> Limits:
 
 
 def _alike(slices: Sequence[Slice], machine: Machine) -> list[tuple[int, ...]]:
-    """Return the tenants by kind of slice: equal in cores and their sort, threads, nodes, memory and devices."""
+    """Return tenants grouped by kind of slice: one number and kind of cores, threads, nodes, memory and devices."""
     processors = {processor.id: processor for processor in machine.processors}
     kinds = defaultdict(list)
     for slice_ in slices:

@@ -1,6 +1,6 @@
-"""How many users does this machine carry? Decides which launches to make, and judges them.
+"""Finds the number of users that a machine carries: decides which launches to make, and judges them.
 
-Launches themselves are made by `Launches`: here nothing is started.
+`Launches` makes them: this module starts nothing.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from cotenant.text import many
 
 PRESSURES = ("cpu", "dram")
 SEARCH_PART, LAUNCH_PART = 0.35, 0.07
-"""Shares of the budget: that the search may measure, and that a launch that confirms may."""
+"""Shares of the budget for the measuring of the search, and of each confirming launch."""
 CONFIRMING_ROUNDS = 12
 ROOM = 1.5
-"""Times the users that processors seem to carry: so many are launched for a search."""
+"""A search launches so many times the users that processors seem to carry."""
 FIRST_MOST, MOST_USERS = 16, 512
-"""The most users in each slice of a first search, and of any."""
+"""The most users in each slice of the first launch of a search, and the most that are ever tried."""
 BUSY = 0.9
-"""Processors that are busy so much of the time have no more to give."""
+"""Processors are full if they are busy for this share of the time."""
 
 
 class Launches(Protocol):
-    """Makes launches of equal users. `step` users more at a time share the slices equally."""
+    """Makes launches of equal users, whose number is a multiple of `step`, so that slices have equally many."""
 
     step: int
 
     def alone(self) -> AloneUse | str:
-        """Launch a user in each slice; return its rate and its use of the machine, or why they are not known."""
+        """Launch a user in each slice; return its rate and its use of the machine, or why they are unknown."""
 
     def holds(self, users: int, alone: AloneUse) -> int | None:
-        """Return the memory that each of so many users has, if that is enough for it; else None."""
+        """Return the bytes of memory that each of so many users has, or None if that is too little."""
 
     def holds_memory(self) -> bool:
-        """Whether slices hold memory here."""
+        """Return whether slices limit memory here."""
 
     def crowd(self, users: int, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str = "") -> CrowdUse:
-        """Launch so many users, as many of them at once in each round as the crowd says; with a `pressure` the last one
+        """Launch so many users, of which each round runs as many at once as the crowd says; with a `pressure` the last
         is a neighbour of ours that takes all it can of a resource."""
 
     def tell(self, line: str) -> None:
-        """Say how far it is."""
+        """Tell a person about the progress."""
 
 
 class NoAnswerError(Exception):
-    """There is no answer: the sentence says why."""
+    """There is no answer; the message is the reason."""
 
 
 @dataclass(slots=True)
@@ -64,18 +64,18 @@ class CapacityRun:
     requirement: Requirement
     budget_s: float
     most: int | None = None
-    """The most users that are tried, where somebody says so."""
+    """The most users to try, if a person has set that."""
     now_s: Callable[[], float] = time.monotonic
     _found: Carried = field(init=False)
     _until_s: float = field(default=0.0, init=False)
     _last_s: dict[int, float] = field(default_factory=dict, init=False)
-    """How long the last launch of so many users took."""
+    """Seconds that the last launch of so many users took."""
 
     def __post_init__(self) -> None:
         self._found = Carried(self.label, self.requirement, step=self.launches.step)
 
     def run(self) -> Carried:
-        """Launch, and return the answer."""
+        """Make the launches; return the answer."""
         began_s = self.now_s()
         self._until_s = began_s + self.budget_s
         try:
@@ -106,7 +106,7 @@ class CapacityRun:
             self._press()
 
     def _most(self, alone: AloneUse) -> int | None:
-        """Return the most users that memory holds, each with the peak of one alone; None where that is not known."""
+        """Return the most users that memory holds, each with the peak of one alone; None if that is unknown."""
         if alone.peak_bytes is None or not self.launches.holds_memory():
             self.launches.tell("memory is not held here: nobody knows how many users it carries")
             return None
@@ -119,14 +119,14 @@ class CapacityRun:
         return low * step
 
     def _residents(self, alone: AloneUse) -> int:
-        """Return how many users to launch first: more than processors seem to carry."""
+        """Return the number of users to launch first: more than processors seem to carry."""
         step, least = self.launches.step, self.requirement.least
         share = {"keep": least, "rate": least / alone.rate, "p95": 1 / FIRST_MOST}[self.requirement.kind]
         users = ROOM * alone.processors / (max(alone.busy or 0.0, 0.01) * share)
         return max(2, min(FIRST_MOST, math.ceil(users / step))) * step
 
     def _search(self, alone: AloneUse, limit: int) -> tuple[CrowdSearch, int]:
-        """Return the search, and how many users may be tried: fewer where memory has held fewer."""
+        """Return the search, and the most users to try: fewer than `limit` if memory did not hold as many."""
         search = CrowdSearch(self.requirement, 0, self.launches.step, self._held)
         residents, left_s = min(limit, self._residents(alone)), SEARCH_PART * self.budget_s
         while True:
@@ -149,7 +149,7 @@ class CapacityRun:
 
     @property
     def _held(self) -> int:
-        """The users that need no launch: one alone keeps all that it has alone."""
+        """The number of users known without a launch: a single user keeps its whole rate."""
         return 1 if self.requirement.kind == "keep" and self.launches.step == 1 else 0
 
     def _confirm(self, search: CrowdSearch, limit: int) -> tuple[Confirming, dict[int, CrowdUse]]:
@@ -201,7 +201,7 @@ class CapacityRun:
         )
 
     def _press(self) -> None:
-        """Measure the others beside each neighbour of ours in one user's slice."""
+        """Measure the other users beside each neighbour of ours, which takes the place of one user."""
         users = self._found.users
         if not self.launches.holds_memory():
             self._note(untried="memory is not held here, and a neighbour of ours could take all of it")

@@ -1,4 +1,4 @@
-"""From a job's `cmd` to something that can be executed; the requests in its words."""
+"""Resolves a job's `cmd` to an executable, and reads requests from its words."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ WORKERS_FLAGS = ("--workers", "-j")
 def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
     """Return the executable: looked up beside the job file, then under `tasks/`, then in the checkout.
 
-    At last among the benchmarks that other packages bring, by name: such a file is run by `interpreter`.
-    Raises CotenantError where it is not there, or cannot be executed.
+    At last it is looked up by name among the benchmarks of other packages; `interpreter` runs such a file.
+    Raises CotenantError if it does not exist, or cannot be executed.
     """
     folders = [suite.parent, checkout / "tasks", checkout]
     for folder in folders:
@@ -43,12 +43,12 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
 
 
 def interpreter(command: Path) -> list[str]:
-    """Return the words before a command that cannot be executed itself: a module of an installed package."""
+    """Return the words before a command: an interpreter for a module of an installed package, else none."""
     return [] if os.access(command, os.X_OK) else [sys.executable]
 
 
 def number_behind(words: Sequence[str], *flags: str) -> int:
-    """Return the number that stands last behind one of a flag's names, also behind its `=`; 0 where there is none."""
+    """Return the last number behind one of a flag's names, with a space or `=` between; 0 if there is none."""
     value = value_behind(words, *flags)
     return int(value) if value.isdecimal() else 0
 
@@ -56,8 +56,8 @@ def number_behind(words: Sequence[str], *flags: str) -> int:
 def nocache_prefix(policy: CachePolicy, in_image: bool = False) -> list[str]:
     """Return the words before a tenant's command under `nocache`: the program of that name.
 
-    It asks the kernel to forget pages read through a file descriptor; mapped files stay. It is a library loaded
-    before the others, which the image of a container does not have. Raises CotenantError.
+    The program asks the kernel to forget pages read through a file descriptor; mapped files stay. It preloads a
+    library, which a container's image does not have. Raises CotenantError.
     """
     if policy != "nocache":
         return []

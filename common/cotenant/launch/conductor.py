@@ -1,6 +1,6 @@
-"""The conductor of a launch by blocks: it freezes and thaws tenants at borders, and writes down when that was.
+"""The conductor of a launch by blocks: it freezes and thaws tenants at borders, and records the times.
 
-It is asked in the runner's own loop: nobody is frozen behind the back of the code that kills.
+The runner's own loop calls it, so that no tenant is frozen without the knowledge of the code that kills tenants.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from cotenant.launch.tenant import Tenant
 from cotenant.stats.kept import Spent
 
 HELD_WITHIN_NS = 2_000_000_000
-"""A process inside a driver's call stops when it returns. Who takes longer makes the block void."""
+"""A process in a driver's call stops when the call returns; a tenant that takes longer than this makes a block void."""
 POLL_S = 0.0002
 REST = "rest"
-"""The kind of a block for who is frozen in it."""
+"""The kind of a block for a tenant that is frozen in it."""
 
 
 @dataclass(slots=True)
 class Conducted:
-    """A schedule as it was: its blocks in order, the time of a border, each tenant's use beside whom.
+    """A schedule as it was carried out: its blocks in order, the times of borders, each tenant's use of processors.
 
-    `planned` blocks there were to be. `spent` is by tenant and by who ran, and empty where nobody counts processor
-    time. `unheld` names tenants that were not frozen in time, with how often. `members` are the tenants whose meeting
-    is looked at: one pair of several, else all.
+    `planned` is the number of planned blocks. `spent` is by tenant and by the tenants that ran, and empty if processor
+    time is not counted. `unheld` says how often each tenant was not frozen in time. `members` are the tenants whose
+    meeting is evaluated: one pair of several, else all.
     """
 
     schedule: Schedule
@@ -46,7 +46,7 @@ class Conducted:
     unheld: dict[int, int] = field(default_factory=dict)
 
     def spent_of(self, tenant: int) -> dict[str, Spent]:
-        """Return a tenant's use by kind of block: beside all other members, alone, and at rest."""
+        """Return a tenant's use of processors by kind of block: beside all other members, alone, and at rest."""
         kinds: dict[str, Spent] = {}
         for awake, spent in self.spent.get(tenant, {}).items():
             if kind := self._kind(awake, tenant):
@@ -64,11 +64,10 @@ class Conducted:
 
 
 class Conductor:
-    """Takes the tenants of a launch through the blocks of a schedule, from t0 on, each to the slot that a block has it
-    in.
+    """Takes a launch's tenants through the blocks of a schedule from t0 on, each to the slot that a block gives it.
 
-    `over` once the last block is; `stop` lets everybody go on at once, at home, whatever the moment. It stops itself
-    where a tenant cannot be moved: `unmoved` is that one, and why.
+    `over` is true after the last block; `stop` lets all tenants go on at once, in their own slices, at any moment. It
+    stops by itself if a tenant cannot be moved: `unmoved` is that tenant's number, and the reason.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class Conductor:
         clock_ns: Callable[[], int] = time.perf_counter_ns,
         slots: Sequence[Slice] = (),
     ) -> None:
-        """`count` returns the processor time of each tenant in ns, of those that are counted."""
+        """`count` returns each tenant's processor time in ns, without those whose time is not counted."""
         self._tenants = {tenant.index: tenant for tenant in tenants}
         self._homes, self._slots = {tenant.index: tenant.spec.slice for tenant in tenants}, slots
         self._at = dict.fromkeys(self._tenants, HOME)
@@ -104,18 +103,18 @@ class Conductor:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the last block of the schedule is over now, unless another one follows."""
+        """Whether the last planned block is over now; another one may still be added."""
         return self._block is not None and self._block.index == self.conducted.planned - 1 and not self.due_s()
 
     @property
     def may_audit(self) -> bool:
-        """Whether to ask for audits now: that of who rests would wait for its next turn, and be nothing that its
-        neighbours stand beside. Of the halves of a duet, which are never awake together, it has to."""
+        """Whether to request audits now: a resting tenant's would come in its next turn, when its neighbours make
+        none. The halves of a duet are never awake together, so that theirs cannot coincide."""
         return not self._frozen or isinstance(self.conducted.schedule, DuetSchedule)
 
     @property
     def whole_rounds(self) -> int:
-        """How many rounds behind the warm-up have passed, where the last one has just ended; else 0."""
+        """The number of rounds that have passed after the warm-up, if one has just ended; else 0."""
         block, passed = self._block, self.conducted.passed
         if block is None or not passed or passed[-1].block.round == block.round:
             return 0
@@ -128,26 +127,26 @@ class Conductor:
         return max(0, self._start_ns + self._block.lasting_ns - self._clock_ns()) / 1e9
 
     def look(self) -> None:
-        """Go into the next block where it is due."""
+        """Go into the next block if it is due."""
         if self._block is not None and not self.due_s():
             self._cross(self._block)
 
     def follow(self, schedule: Schedule) -> None:
-        """Go on by another schedule, whose blocks so far are of the same tenants."""
+        """Go on by another schedule, whose blocks so far have the same tenants awake."""
         if self._block is not None:
             blocks = [*schedule.blocks(self._chance)]
             self._blocks = iter(blocks[self._block.index + 1 :])
             self.conducted.schedule, self.conducted.planned = schedule, len(blocks)
 
     def end_with_this_block(self) -> None:
-        """Let no other follow: behind a whole round the block of all is the last one."""
+        """Let no other block follow: after a whole round this one is the closing block of all tenants."""
         self._blocks = iter(())
 
     def stop(self) -> None:
-        """End the schedule now, and let everybody go on at home. Never raises."""
+        """End the schedule now, and let all tenants go on in their own slices. Never raises."""
         self._block = None
         for index in [index for index, slot in self._at.items() if slot != HOME]:
-            with contextlib.suppress(NotIsolatedError):  # Whoever is not at home is found when limits are verified.
+            with contextlib.suppress(NotIsolatedError):  # A tenant left elsewhere is found when limits are verified.
                 self._move(index, HOME)
         self._thaw(list(self._frozen))
 
@@ -155,7 +154,7 @@ class Conductor:
         began_ns = time.process_time_ns()
         following = next(self._blocks, None)
         end_ns = self._clock_ns()
-        # So much longer than planned that nobody knows who ran in it.
+        # It was so much longer than planned that it is unknown which tenants ran in it.
         is_late = end_ns - self._start_ns > block.lasting_ns + LATEST_NS
         self.conducted.passed.append(Passed(block, self._start_ns, end_ns, self._is_void or is_late))
         running = self.conducted.schedule.everybody if following is None else following.awake
@@ -177,16 +176,16 @@ class Conductor:
         self.conducted.processor_ns += time.process_time_ns() - began_ns
 
     def _move(self, index: int, slot: int) -> None:
-        """Have a tenant run in a slot. Raises NotIsolatedError where the kernel refuses that."""
+        """Move a tenant to the processors of a slot. Raises NotIsolatedError if the kernel refuses."""
         self._tenants[index].live.move((self._homes[index] if slot == HOME else self._slots[slot]).processors)
         self._at[index] = slot
 
     def _freeze(self, indices: Iterable[int], now_ns: int) -> list[int]:
-        """Freeze tenants and wait until the kernel says that they are; return whom it did not hold in time."""
+        """Freeze tenants and wait until the kernel confirms it; return those that it did not hold in time."""
         awaited = []
         for index in indices:
             self._frozen[index] = now_ns
-            with contextlib.suppress(OSError):  # It is gone: that ends the schedule soon enough.
+            with contextlib.suppress(OSError):  # It has ended, which will end the schedule.
                 self._tenants[index].live.freeze()
                 awaited.append(index)
         while awaited := [index for index in awaited if not self._is_held(index)]:
@@ -212,9 +211,10 @@ class Conductor:
                 rank.rests.append(rest)
 
     def _add_up(self, block: Block, end_ns: int) -> None:
-        """Add each slice's use since the last border to its use while those ran.
+        """Add each slice's use since the last border to its use beside the tenants of this block.
 
-        Read while those of both sides of the border rest that may: a frozen slice's use is its own.
+        The counters are read while all tenants rest that do not run on both sides of the border: a frozen slice's use
+        does not grow.
         """
         before, self._counted = self._counted, self._count()
         if self._is_void:

@@ -1,7 +1,7 @@
-"""Tenants inside an image: the slice is made outside of it, and the container's processes are the tenant's own.
+"""Tenants in an image: their slices are made outside of it, and hold the processes of the container.
 
-An engine without a daemon starts containers in the cgroups that it was called in: the slice that a tenant has entered
-holds its container as well. A daemon's containers would live in the daemon's cgroups.
+An engine without a daemon starts a container in the caller's cgroups, which are those of the tenant's slice. The
+containers of a daemon would be in the daemon's cgroups.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Kind = Literal["singularity", "podman"]
 _SHM = "/dev/shm:/dev/shm"
 PID_MAX = Path("/proc/sys/kernel/pid_max")
 OF_THE_IMAGE = frozenset({"PATH"})
-"""Variables that an image of Docker's kind knows better: where its Python is."""
+"""Variables that are not passed to an image of Docker's kind, whose own values say where its Python is."""
 _DEVICES: dict[Kind, dict[str, tuple[str, ...]]] = {
     "singularity": {"nvidia": ("--nv",), "amd": ("--rocm",)},
     "podman": {
@@ -31,7 +31,7 @@ _DEVICES: dict[Kind, dict[str, tuple[str, ...]]] = {
         "amd": ("--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "keep-groups"),
     },
 }
-"""Options that give a container the host's devices; a tenant's environment says which of them it uses."""
+"""Options that give a container the host's devices; the tenant's environment chooses among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class Image:
         places: Collection[Path],
         environment: Mapping[str, str],
     ) -> list[str]:
-        """Return `command` as it runs inside the image, with these places of the host under their own names.
+        """Return the line that runs `command` inside the image, with these paths of the host under the same names.
 
-        `environment` is the variables that the tenant has on top of the caller's.
+        `environment` holds the variables that the tenant has on top of the caller's.
         """
         binds = sorted(map(str, places))
         vendors = sorted({accelerator.vendor for accelerator in accelerators})
@@ -67,15 +67,15 @@ class Image:
         return [self.program, *_podman_run(os.geteuid()), *devices, *mounts, *names, self.name, *command]
 
     def inside(self, line: Sequence[str]) -> Sequence[str]:
-        """Return the command that a line of `around` runs: words before it name places, and no input."""
+        """Return the command within a line of `around`: the words before it name paths, but no input data."""
         return line[line.index(self.name) + 1 :]
 
 
 def _podman_run(user: int) -> list[str]:
-    """Return how podman is called: no cgroups of its own, the network and /dev/shm of outside, the same limits.
+    """Return podman's options: no cgroups of its own, the host's network and /dev/shm, the same limits and user.
 
-    Limits are named, as by itself it raises them, which a root without all capabilities may not. Of processes it
-    takes no more than there can be at all. A user is the same user inside.
+    Limits are given because podman otherwise raises them, which a root without all capabilities may not. It accepts no
+    limit of processes above the kernel's own.
     """
     most = {"nofile": resource.getrlimit(resource.RLIMIT_NOFILE)[1], "nproc": _processes()}
     limits = [f"--ulimit={name}={number}:{number}" for name, number in most.items()]
@@ -84,13 +84,13 @@ def _podman_run(user: int) -> list[str]:
 
 
 def _processes() -> int:
-    """Return how many processes a user of this host may have."""
+    """Return the most processes that a user of this host may have."""
     own, possible = resource.getrlimit(resource.RLIMIT_NPROC)[1], int(read_text(PID_MAX) or 32768)
     return possible if own == resource.RLIM_INFINITY else min(own, possible)
 
 
 def image_of(singularity: str | None, docker: str | None) -> Image | None:
-    """Return the image that a flag names, None without one. Raises CotenantError where it cannot be run here."""
+    """Return the image that a flag names, None without one. Raises CotenantError if it cannot be run here."""
     if singularity is not None:
         program = shutil.which("apptainer") or shutil.which("singularity")
         if program is None:

@@ -1,4 +1,4 @@
-"""Crowds: launches in whose blocks two, four or more of the users are beside each other, the first ones. Pure."""
+"""Crowds: launches in whose blocks the first two, four or more of the users run beside each other. Pure."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from cotenant.stats.kept import BlockSum, block_sums, round_logs
 
 
 class Searcher(Protocol):
-    """Decides how many users are beside each other in each round."""
+    """Decides how many users run beside each other in each round."""
 
     def take(self, users: int, values: Values) -> None:
-        """Take the value of each user in a round."""
+        """Learn the value of each user in a round."""
 
     def next_users(self) -> int | None:
-        """Return how many users to have in the next round; None to end the launch."""
+        """Return the number of users in the next round; None to end the launch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """A launch whose rounds a searcher chooses, on so many `slices`.
+    """A launch on `slices` slices whose rounds a searcher chooses.
 
-    It is told the logarithm of the share that each user keeps of its rate alone, or `of_rates` of its rate.
+    A user's value is the logarithm of the share that it keeps of its rate alone or, with `of_rates`, of its rate.
     """
 
     searcher: Searcher
@@ -39,10 +39,10 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class CrowdSchedule(Schedule):
-    """In each round as many of the tenants, from the first on, as `crowds` says are beside each other, and each of them
-    once is alone, with blocks beside the others before and behind it.
+    """In each round the first tenants, as many as `crowds` says, run beside each other, and each of them runs alone
+    once, with blocks beside the others before and after it.
 
-    `steps_ns` are those of a tenant alone, and one of several in a slice has its turns.
+    `steps_ns` are the steps of tenants alone; several tenants in a slice share its time.
     """
 
     crowds: tuple[int, ...]
@@ -62,9 +62,9 @@ class CrowdSchedule(Schedule):
         return self.budget_ns
 
     def timed(self, seen_ns: Mapping[int, Sequence[float]], most_ns: int) -> CrowdSchedule:
-        """Return the schedule by the steps alone that were seen: before GO all warm up at once.
+        """Return the schedule by the steps that tenants made alone, since before GO all of them warm up at once.
 
-        Who was not alone yet is the first one's equal.
+        A tenant that was not alone yet is taken to be as fast as the first one.
         """
         timed = {tenant: round(median(seen)) for tenant, seen in seen_ns.items() if seen}
         first = min(self.steps_ns)
@@ -72,12 +72,12 @@ class CrowdSchedule(Schedule):
         return replace(self, steps_ns=usual | timed)
 
     def with_crowd(self, users: int) -> CrowdSchedule | None:
-        """Return the schedule with one round more; None where that would take longer than the budget."""
+        """Return the schedule with one round of `users` more; None if that would exceed the budget."""
         longer = replace(self, crowds=(*self.crowds, users), rounds=len(self.crowds) + 1)
         return longer if longer.total_ns <= self.budget_ns else None
 
     def _first(self) -> Sequence[Turn]:
-        # The last one may be of another job than the first.
+        # The last one may run a different job from the first.
         alone = sorted({min(self.steps_ns), max(self.steps_ns)})
         return [(ALL, self.everybody), *((ONLY, {tenant: HOME}) for tenant in alone)]
 
@@ -96,24 +96,24 @@ class CrowdSchedule(Schedule):
 
 
 def opening_of(tenants: int) -> int:
-    """Return how many blocks only time steps: of all tenants, of the first one, and of another one that is the last."""
+    """Return the number of blocks that only time steps: one of all tenants, then the first and the last one alone."""
     return 1 + min(2, tenants)
 
 
 def blocks_in_a_round(users: int) -> int:
-    """Return how many blocks a round of so many users beside each other has, its closing one included."""
+    """Return the number of blocks in a round of so many users, its closing one included."""
     return len(cycles(dict.fromkeys(range(users), HOME), random.Random(0))) + 1
 
 
 def values_of(
     crowd: Crowd, schedule: CrowdSchedule, passed: Sequence[Passed], rows: Mapping[int, Sequence[Mapping[str, Any]]]
 ) -> dict[int, float]:
-    """Return the value of each user in the last round that has passed, but for its closing block; of who has none none.
+    """Return the value of each user in the last round that has passed, without its closing block, if the user has one.
 
-    `rows` are the observations of each tenant, in the order of time.
+    `rows` are the observations of each tenant, in order of time.
     """
     users = schedule.crowds[-1]
-    # One block before tells who was thawed in the first.
+    # The block before the round tells which tenants were thawed in its first.
     last = passed[-blocks_in_a_round(users) :]
     members = sorted(schedule.steps_ns)[:users]
     values = {}

@@ -1,4 +1,4 @@
-"""Makes the launches by which a machine's capacity is found: suite runs of one job, of more and more users."""
+"""Makes the launches that find a machine's capacity: suite runs of one job with various numbers of users."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from cotenant.suite.mixes import JOINED, Mix
 from cotenant.suite.pressure import FULL, neighbours
 
 ALONE_S = 5.0
-"""Time that a user alone is measured."""
+"""Seconds for which a user alone is measured."""
 NO_MEMORY = ("out_of_memory", "host_out_of_memory", "device_out_of_memory")
 
 
 class SuiteLaunches:
-    """Launches users of the one job of `options`, on as many slices as these say, each kind into a directory of its
-    own."""
+    """Launches users of the one job of `options`, on as many slices as these say; each kind of launch has its own
+    directory."""
 
     def __init__(
         self, options: Options, machine: Machine, requirement: Requirement, tell: Callable[[str], None]
     ) -> None:
-        """Raises CotenantError for a job that cannot be started here, or has several cells."""
+        """Raises CotenantError for a job that cannot be started here, has several cells or owns the machine."""
         self.step, self.mode = options.slices or 1, options.share
         self._options, self._machine, self._requirement, self.tell = options, machine, requirement, tell
         self._uids: dict[str, Iterator[int]] = defaultdict(itertools.count)
@@ -52,11 +52,11 @@ class SuiteLaunches:
         self.label, self.tenancy = start.label, tenancy(self._suite)
 
     def holds_memory(self) -> bool:
-        """Whether slices hold memory here."""
+        """Return whether slices limit memory here."""
         return "memory" not in self._suite.backend.unenforced
 
     def holds(self, users: int, alone: AloneUse) -> int | None:
-        """Return the memory that each of so many users has, if that is enough for it; else None."""
+        """Return the bytes of memory that each of so many users has, or None if that is too little."""
         options = self._of_users(users)
         try:
             made = options.plan(self._machine)
@@ -70,7 +70,7 @@ class SuiteLaunches:
         return least if alone.peak_bytes is None or alone.peak_bytes <= least else None
 
     def alone(self) -> AloneUse | str:
-        """Launch a user in each slice; return its rate and its use of the machine, or why they are not known."""
+        """Launch a user in each slice; return its rate and its use of the machine, or why they are unknown."""
         self.tell("one user alone" if self.step == 1 else "one user in each slice")
         records = self._launch(self._of_users(self.step), "alone", ALONE_S)
         if flaw := _flaw(records):
@@ -88,7 +88,7 @@ class SuiteLaunches:
         )
 
     def crowd(self, users: int, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str = "") -> CrowdUse:
-        """Launch so many users, as many of them at once in each round as the crowd says; with a `pressure` the last one
+        """Launch so many users, of which each round runs as many at once as the crowd says; with a `pressure` the last
         is a neighbour of ours that takes all it can of a resource."""
         if self._requirement.kind == "p95":
             return self._by_steps(crowd, budget_s, pressure)
@@ -96,7 +96,7 @@ class SuiteLaunches:
         return _use_of(self._launch_crowd(users, crowd, budget_s, pressure, folder), users)
 
     def _by_steps(self, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str) -> CrowdUse:
-        """Launch each number of users that the crowd has by itself: the times of steps come with the records."""
+        """Make a separate launch for each number of users of the crowd: the times of steps come only with records."""
         until_s = time.monotonic() + budget_s
         while (users := crowd.next_users()) is not None:
             counted = users - bool(pressure)
@@ -132,7 +132,7 @@ class SuiteLaunches:
         return replace(options, jobs=(), mixes=(mix,), neighbours=(neighbour,))
 
     def _launch(self, options: Options, folder: str, budget_s: float) -> list[Record]:
-        """Return the records of one launch. Raises KeyboardInterrupt where a signal ends it, CotenantError."""
+        """Return the records of one launch. Raises KeyboardInterrupt if a signal ends it, CotenantError."""
         limits = replace(options.limits, budget_s=budget_s, at_least_s=0.0)
         paths = replace(options.paths, output=options.paths.output / folder)
         options = replace(options, limits=limits, paths=paths, uid=next(self._uids[folder]))
@@ -145,7 +145,7 @@ class SuiteLaunches:
 
 
 def _use_of(records: Sequence[Record], users: int) -> CrowdUse:
-    """Return how a launch of so many users ended; others of its records are of fewer that were awake."""
+    """Return the result of a launch of so many users; its other records are of rounds with fewer."""
     if any(record.outcome in NO_MEMORY for record in records):
         return CrowdUse(out_of_memory=True)
     own = [record for record in records if record.tenants == users]
@@ -155,7 +155,7 @@ def _use_of(records: Sequence[Record], users: int) -> CrowdUse:
 
 
 def _flaw(records: Sequence[Record]) -> str:
-    """Return why the numbers of a launch are none; "" where they are some."""
+    """Return why the numbers of a launch do not count; "" if they do."""
     for record in records:
         if not record.completed:
             return f"{record.name}: {record.outcome}: {record.message}"
@@ -166,7 +166,7 @@ def _flaw(records: Sequence[Record]) -> str:
 
 
 def _busy(record: Record) -> float | None:
-    """Return how many processors a launch of one tenant kept busy from GO to its last observation."""
+    """Return the mean number of processors that a launch of one tenant kept busy from GO to its last observation."""
     used, met = record.isolation.counters.get("processor_ns"), record.rendezvous
     if used is None or met is None or met.load_end_ns <= met.t0_ns:
         return None

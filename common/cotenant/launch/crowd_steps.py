@@ -1,4 +1,4 @@
-"""The times of single steps in the rounds of a crowd, of jobs whose steps somebody waits for."""
+"""The times of single steps in the rounds of a crowd, for jobs that serve, whose steps a person waits for."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ P95 = 0.95
 
 
 def p95_rounds(records: Sequence[Record]) -> list[Values]:
-    """Return, for each round of a launch in which all its users were beside each other, the value of each user: the
-    logarithm of 1 / p95 of its steps in seconds. A user that timed none of its steps has none."""
+    """Return the value of each user in each round in which all users of the launch ran beside each other: the
+    logarithm of 1 / p95 of its steps in seconds. A user that timed none of its steps has no value."""
     of_rounds: dict[int, dict[int, float]] = defaultdict(dict)
     for record in records:
         for number, times_ns in _steps_ns(record).items():
@@ -27,7 +27,7 @@ def p95_rounds(records: Sequence[Record]) -> list[Values]:
 
 
 def _steps_ns(record: Record) -> dict[int, list[int]]:
-    """Return the times of its steps beside the others by round."""
+    """Return the times of a user's steps beside the others, in ns, by round."""
     try:
         rows = msgspec.convert(record.observed.get("steps_ns"), list[list[Nanoseconds]])
     except msgspec.ValidationError:

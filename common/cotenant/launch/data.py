@@ -1,7 +1,7 @@
 """Data of tenants: data sets, made by each benchmark's own `download_dataset.sh`, and their state in the page cache.
 
-A page is charged to whoever touches it first: of two tenants that read one data set, one pays for both. The cache
-policy cannot share that bill, but it makes it the same one in every launch, and records it.
+The kernel charges a page to the first reader: of two tenants that read one data set, one pays for both. The cache
+policy cannot share that cost, but makes it the same in every launch, and records it.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ END_WAIT_S = 5.0
 POLL_S = 0.1
 
 Ready = list[tuple[Start, str | None]]
-"""Starts, each with why its data is missing; None where it is not."""
+"""Starts, each with the reason why its data is missing, or None if it is there."""
 _ACTIONS: dict[CachePolicy, Callable[[int], None]] = {"drop": drop, "warm": warm}
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A maker's result: why there is no data, or that files stand there which no maker has made."""
+    """A maker's result: why data is `missing`, or whether it found `foreign` files, which no maker has made."""
 
     missing: str | None = None
     foreign: bool = False
 
 
 def maker_of(command: Path) -> Path | None:
-    """Return the `download_dataset.sh` of the benchmark that `command` starts, or None where it has none."""
+    """Return the `download_dataset.sh` of the benchmark that `command` starts, or None if it has none."""
     script = command.parent.parent / "download_dataset.sh"
     return script if script.is_file() and os.access(script, os.X_OK) else None
 
 
 def named_inputs(start: Start, paths: RunPaths) -> tuple[Path, ...]:
-    """Return the paths below the data directory that the tenants' commands name."""
+    """Return the paths in the tenants' commands that are below the data directory."""
     words = {word for spec in start.specs for word in spec.command[1:] if word.startswith("/")}
     return tuple(sorted(path for path in map(Path, words) if path.is_relative_to(paths.data)))
 
 
 def prepare_data(options: Options, starts: Iterable[Start], interruption: Interruption, observer: Observer) -> Ready:
-    """Make the data that the cells of `starts` read; return each start with why its data is missing, if it is."""
+    """Make the data that the cells of `starts` read; return each start with the reason if its data is missing."""
 
     @functools.cache
     def prepare(script: Path) -> Prepared:
@@ -85,7 +85,7 @@ def prepare_data(options: Options, starts: Iterable[Start], interruption: Interr
 
 
 def _as_it_stands(start: Start, paths: RunPaths) -> tuple[Start, str | None]:
-    """Return a start that reads data which no maker has made, with a finding on it, or with why it cannot."""
+    """Return a start that reads data which no maker has made, with a finding on that, or with why it cannot run."""
     if not (named := named_inputs(start, paths)):
         return start, None
     if absent := [path for path in named if not os.access(path, os.F_OK)]:
@@ -97,9 +97,9 @@ def _as_it_stands(start: Start, paths: RunPaths) -> tuple[Start, str | None]:
 
 
 def _make(script: Path, paths: RunPaths, run: RunName, interruption: Interruption) -> Prepared:
-    """Run a maker, which does nothing where its set is present, and leaves files alone that nobody here made.
+    """Run a maker, which does nothing if its set is present, and leaves alone files that no maker has made.
 
-    An interruption ends it: politely first, so that it can clean up. Whatever it has started ends with it.
+    An interruption ends it: with SIGTERM first, so that it can clean up. All processes that it started end with it.
     """
     environment = os.environ | own_python() | {RUN_VARIABLE: str(run), "VENV": sys.prefix}
     environment |= {"BASE": str(paths.base), "DATA_DIRECTORY": str(paths.data)}
@@ -129,7 +129,7 @@ def _make(script: Path, paths: RunPaths, run: RunName, interruption: Interruptio
 def input_paths(commands: Iterable[Sequence[str]], paths: RunPaths) -> tuple[Path, ...]:
     """Return the data of a launch's tenants: every path among their arguments that exists and is not an output.
 
-    It may stand behind a `=`; a relative one is relative to where tenants start, which is where we are.
+    A path may follow a `=`; a relative one starts at the tenants' working directory, which is ours.
     """
     words = {part for command in commands for word in command[1:] for part in (word, word.partition("=")[2]) if part}
     ours = (paths.output, *paths.own)
@@ -139,6 +139,6 @@ def input_paths(commands: Iterable[Sequence[str]], paths: RunPaths) -> tuple[Pat
 
 
 def prepare_cache(policy: CachePolicy, inputs: Sequence[Path], stop: Callable[[], bool]) -> Cached | None:
-    """Bring the inputs of a launch into the state that the policy asks for; None where it asks for none."""
+    """Bring the inputs of a launch into the cache state that the policy asks for; None if it asks for none."""
     action = _ACTIONS.get(policy)
     return None if action is None else treat(inputs, action, stop)

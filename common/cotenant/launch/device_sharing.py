@@ -1,4 +1,4 @@
-"""How a tenant shared its device: the mode asked for, and the word of the tenant, the driver and the kernel on it."""
+"""How a tenant shared its device: the requested mode, and the facts that tenant, driver and kernel report of it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MEMORY_HELD_BY = {
     "dmem": "dmem.max",
 }
 GROUP = 8
-"""Multiprocessors are handed out in groups: of 2, and since Hopper of 8 where CUDA itself divides a device (CUDA driver
-API, cuDevSmResourceSplitByCount). How MPS rounds a percentage is not published: by no more than one of these."""
+"""CUDA divides multiprocessors in groups of 2, and since Hopper of 8 (CUDA driver API, cuDevSmResourceSplitByCount).
+MPS's rounding of a percentage is not published; it is taken to be at most one such group."""
 
 
 def check_share(mode: ShareMode, devices: Sequence[Accelerator], backend: Backend) -> None:
-    """Raise CotenantError where nothing here could enforce a mode."""
+    """Raise CotenantError if nothing here can enforce a mode."""
     if mode.kind == "mps":
         control_program()
     if mode.kind == "dmem" and not all(backend.holds_device_memory(device) for device in devices):
@@ -39,9 +39,9 @@ def check_share(mode: ShareMode, devices: Sequence[Accelerator], backend: Backen
 def shared_device(
     slice_: Slice, slices: Sequence[Slice], back: ReadBack, observed: Mapping[str, Any], meters: Mapping[str, Any]
 ) -> SharedDevice | None:
-    """Return how a tenant shared its device among `slices`, those of its launch; None of one without a device.
+    """Return how a tenant shared its device with the `slices` of its launch; None if it has no device.
 
-    `observed` and `meters` are the tenant's words and the runner's, as a record keeps them.
+    `observed` comes from the tenant and `meters` from the runner, as a record keeps them.
     """
     if not slice_.accelerators:
         return None
@@ -70,11 +70,11 @@ def _seen(
     percent: int | None,
     own: Mapping[str, Any],
 ) -> str:
-    """Return the mode that a tenant was in; without a driver's word it is taking turns."""
+    """Return the mode that a tenant was in; if the driver reports none, tenants share the device's time."""
     if mps is True and (seen := _percent(percent, own)) is not None:
         return f"mps:{seen}"
     if mps is True:
-        # A part of all of them is no part that could be seen.
+        # A share of 100 % does not show in the number of multiprocessors.
         return "mps:100" if percent == 100 else "mps"
     if partition and sharers == 1:
         return "mig"
@@ -84,9 +84,9 @@ def _seen(
 
 
 def _percent(requested: int | None, own: Mapping[str, Any]) -> int | None:
-    """Return the percentage as it was asked for, where the multiprocessors are as many as that gives; else theirs.
+    """Return the requested percentage if the number of multiprocessors fits it; else the percentage that they are.
 
-    None where they are all that there are, or nobody knows."""
+    None if the tenant has all of the device's, or their number is unknown."""
     mine, whole = own.get("multiprocessors"), own.get("device_multiprocessors")
     if not isinstance(mine, int) or not isinstance(whole, int) or mine >= whole:
         return None
@@ -98,12 +98,12 @@ def _percent(requested: int | None, own: Mapping[str, Any]) -> int | None:
 def _memory_by(part: DeviceShare | None, own: Mapping[str, Any]) -> str:
     if part is None or not part.memory_bytes:
         return ""
-    # A program that is none of ours sets no limit on its own allocator.
+    # A program without our library sets no limit on its own allocator.
     held = part.mode.kind != "time" or own.get("memory_fraction") is not None
     return MEMORY_HELD_BY[part.mode.kind] if held else ""
 
 
 def _mps_clients(meters: Mapping[str, Any], index: int) -> int | None:
-    """Return how many clients of MPS the driver listed on a device at most; None where nobody looked."""
+    """Return the most clients of MPS that the driver listed on a device; None if it was not asked."""
     counts = [device.get("mps_clients") for device in meters.get("devices", {}).values() if device["index"] == index]
     return max((count for count in counts if count is not None), default=None)

@@ -1,4 +1,4 @@
-"""Duets: two halves of the tenants take turns in the same slices. Pure; who freezes and thaws is the conductor."""
+"""Duets: two halves of the tenants take turns in the same slices. Pure; the conductor freezes and thaws."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass, replace
 from cotenant.launch.schedule import ALL, HOME, TURN, WARM_UP_ROUNDS, Block, Schedule, Turn
 
 DUET_BUDGET_NS = 60_000_000_000
-"""The time of a launch, where nobody says another."""
+"""The default time of a launch."""
 MOST_DUET_ROUNDS = 2000
-"""Some forty minutes: a difference that needs more is smaller than the noise between two launches."""
+"""Some forty minutes: a difference that needs more rounds is smaller than the noise between two launches."""
 MOST_STRETCH = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class DuetSchedule(Schedule):
-    """In each round A B B A, so that drift drops out, and each half once goes on and is thawed once.
+    """Each round is A B B A, so that drift cancels; each half is thawed for one block, and goes on into the other.
 
-    Blocks of a round last up to half as long again as they need, so that nothing on the host that comes and goes
-    regularly meets the same half each time.
+    A random factor of up to 1.5 stretches the blocks of a round, so that no periodic work on the host meets the same
+    half each time.
     """
 
     halves: tuple[frozenset[int], frozenset[int]]
@@ -48,7 +48,7 @@ class DuetSchedule(Schedule):
         return [(TURN, first), (TURN, second), (TURN, second), (TURN, first)]
 
     def _first(self) -> Sequence[Turn]:
-        # At GO everybody runs.
+        # At GO all tenants run.
         return [(ALL, self.everybody)]
 
     def _last(self) -> Sequence[Turn]:

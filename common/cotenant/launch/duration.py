@@ -1,7 +1,7 @@
-"""How long a suite takes: its estimate before it begins, and how it keeps to that.
+"""The time of a suite: its estimate before the start, and the pace that keeps to a given time.
 
-A launch takes the time until its tenants are ready, which is the processor's, and the time that it measures, which is
-a budget.
+A launch takes the time until its tenants are ready, which depends on the processor, and the time that it measures,
+which a budget sets.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from cotenant.launch.schedule import BUDGET_NS
 from cotenant.launch.start import Start
 
 MOST_S, KEPT_BACK_S = 600.0, 60.0
-"""The time of a suite whose measured time nobody sets, and the part of it for data and tables."""
+"""The time of a suite whose measured time is not set, and the part of it that is for data and tables."""
 LEAST_PART = 0.4
-"""A launch has at least this share of its usual time, even where the suite's time is then exceeded."""
+"""A launch has at least this share of its usual time, even if the suite then takes too long."""
 CALIBRATION_S = 0.5
 COMPILED_BYTES_S = 7.3e6
-"""Bytes of Python that the processor compiles in a second on which a tenant starts in STARTING_S: of imports, the build
-and the warm-up, and the end."""
+"""Bytes of Python that a processor compiles in a second if a tenant's imports, build, warm-up and end take STARTING_S
+on it."""
 STARTING_S = 4.0
 CONTEXTS_S = 10.0
-"""And on a device: contexts, and the choice of algorithms."""
+"""The further seconds on a device: contexts, and the choice of algorithms."""
 
 
 def slowness(clock_s: Callable[[], float] = time.perf_counter) -> float:
-    """Return how often longer a tenant takes here until it is ready than STARTING_S: half a second of compiling says.
+    """Return a tenant's time beside the measured one on this host over STARTING_S, from half a second of compiling.
 
-    Importing is reading and making objects, as compiling is, and neither has threads.
+    Compiling stands for importing: both read and make objects on a single thread.
     """
     source = Path(argparse.__file__).read_bytes()
     start_s, count = clock_s(), 0
@@ -45,13 +45,13 @@ def slowness(clock_s: Callable[[], float] = time.perf_counter) -> float:
 
 
 def starting_s(start: Start, times: float) -> float:
-    """Return the time of a launch beside its measured one, by the slowness: who shares a processor waits for it."""
+    """Return a launch's seconds beside the measured ones; `times` is the slowness. Sharers of a processor wait."""
     on_devices = any(spec.slice.accelerators for spec in start.specs)
     return STARTING_S * times * start.sharers + (CONTEXTS_S if on_devices else 0.0)
 
 
 def usual_s(start: Start) -> float:
-    """Return how long a launch measures at most where time is no matter."""
+    """Return the most seconds that a launch measures if the suite's time is not limited."""
     if start.baseline == "quick":
         return QUICK_MOST_S
     if any(spec.duet is not None for spec in start.specs):
@@ -61,7 +61,7 @@ def usual_s(start: Start) -> float:
 
 
 def measured_s(start: Start, limits: Limits) -> float | None:
-    """Return how long a launch measures under these limits; None where its job says so by counts alone."""
+    """Return the seconds that a launch measures under these limits; None if its job only gives counts."""
     if start.baseline == "quick":
         return limits.settle_s + QUICK_KEPT_S
     if start.takes_turns:
@@ -71,10 +71,10 @@ def measured_s(start: Start, limits: Limits) -> float | None:
 
 
 class Pace:
-    """Shares the time of a suite among its launches: each measures as long as usual, or less where that is too long."""
+    """Shares the time of a suite among its launches: each measures as long as usual, or less if time is short."""
 
     def __init__(self, within_s: float, times: float, clock_s: Callable[[], float] = time.monotonic) -> None:
-        """`times`: the slowness."""
+        """`times` is the result of `slowness`."""
         self._times, self._clock_s = times, clock_s
         self._until_s = clock_s() + within_s - KEPT_BACK_S
         self._estimated_s = self._taken_s = 0.0
@@ -84,23 +84,23 @@ class Pace:
         return replace(limits, budget_s=self.part(left) * usual_s(left[0]))
 
     def part(self, left: Sequence[Start]) -> float:
-        """Return for which part of its usual time each of the launches that are `left` can measure."""
+        """Return the part of its usual time for which each of the launches that are `left` can measure."""
         free_s = self._until_s - self._clock_s() - sum(map(self.starting_s, left))
         return min(1.0, max(LEAST_PART, free_s / sum(map(usual_s, left))))
 
     def took(self, start: Start, seconds: float) -> None:
-        """Learn from a launch its time beside the measured one."""
+        """Learn a launch's seconds beside the measured ones."""
         self._estimated_s += starting_s(start, self._times)
         self._taken_s += seconds
 
     def starting_s(self, start: Start) -> float:
-        """Return the time of a launch beside its measured one, as far as those tell that have been launched."""
+        """Return a launch's estimated seconds beside the measured ones, corrected by the launches so far."""
         corrected = self._taken_s / self._estimated_s if self._estimated_s else 1.0
         return corrected * starting_s(start, self._times)
 
 
 def estimates_s(starts: Sequence[Start], limits: Limits, times: float, pace: Pace | None = None) -> list[float | None]:
-    """Return how long each launch will take, None of one whose job counts its own observations."""
+    """Return the estimated seconds of each launch; None for one whose job counts its own observations."""
     part = 1.0 if pace is None else pace.part(starts)
     measuring = (measured_s(start, limits) if pace is None else part * usual_s(start) for start in starts)
     return [
@@ -110,7 +110,7 @@ def estimates_s(starts: Sequence[Start], limits: Limits, times: float, pace: Pac
 
 
 def crowd_words(starts: Sequence[Start], times: float) -> str:
-    """Return how long tenants that share processors take until GO."""
+    """Return the sentence on the seconds until GO of tenants that share processors."""
     crowd = max(starts, key=lambda start: start.sharers)
     until_s = starting_s(crowd, times)
     return f"{crowd.sharers} users import torch on each processor: some {until_s:.0f} s until GO in each launch."

@@ -32,7 +32,7 @@ from cotenant.suite.variables import expand_variables
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", RANKS_VARIABLE)
-"""Variables from a launcher to its ranks: those of a pod or a batch job would have tenants wait for ranks elsewhere."""
+"""Variables from a launcher to its ranks: by those of a pod or a batch job a tenant would wait for ranks elsewhere."""
 FIRST_PORT = 29500
 END_OF_PORTS = 1 << 16
 LOOPBACK = "lo"
@@ -54,7 +54,7 @@ def job_variables(
         "CPU_COUNT": str(len(slice_.processors)),
         "RAM_TOTAL": str(machine.memory_bytes // 1024),
         "RAM_CONSTRAINT": str(slice_.memory_bytes // 1024),
-        # Who asks for devices gets none of the processor's numbers: benchmarks refuse where they see no device.
+        # A user who asks for devices must not get a processor's rates: benchmarks then refuse to run without a device.
         "USE_CUDA": "1" if slice_.accelerators or os.environ.get("USE_CUDA") == "1" else "0",
         "BASE": str(paths.base),
         "DATA_DIRECTORY": str(paths.data),
@@ -75,15 +75,15 @@ def added_environment(
     socket_path: Path,
     log: Path,
 ) -> dict[str, str]:
-    """Return the settings on top of the caller's environment: variables, devices, threads, and the rendezvous.
+    """Return the variables on top of the caller's environment: the job's, devices, threads, and the rendezvous.
 
-    `ranks` are the processors of each rank of an `all` launch; they write beside `log`. `threads` is None without
-    isolation, so that the naive effect shows.
+    `ranks` are the processors of each rank of an `all` launch; ranks write their logs beside `log`. `threads` is None
+    without isolation, so that the effect of default thread counts shows.
     """
     added = dict(variables)
     added["TMPDIR"] = variables["TEMP_DIRECTORY"]
     if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
-        # By default it lies in TMPDIR, and every tenant of every launch compiles the same anew.
+        # The default is in TMPDIR, where every tenant of every launch would compile the same code again.
         added["TORCHINDUCTOR_CACHE_DIR"] = str(Path(variables["BASE"]) / "compiled")
     added |= own_python()
     if threads is not None:
@@ -121,15 +121,15 @@ def share_variables(part: DeviceShare, mps: Path) -> dict[str, str]:
 
 
 def mps_variables(mps: Path) -> dict[str, str]:
-    """Return where a daemon of MPS and its clients meet, and where it writes."""
+    """Return the variables for the directories in which an MPS daemon and its clients meet, and the daemon logs."""
     return {"CUDA_MPS_PIPE_DIRECTORY": str(mps), "CUDA_MPS_LOG_DIRECTORY": str(mps / "log")}
 
 
 def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
     """Return the variables of a launch on the first `nodes` of several hosts, 0 for all.
 
-    On a single host that is where its ranks listen for each other: on the loopback, whatever the host's name stands
-    for. PET_* are torchrun's own names for the defaults of its flags.
+    On a single host ranks listen for each other on the loopback, whatever address the host's name has. PET_* are
+    torchrun's own names for the defaults of its flags.
     """
     if cluster is None or nodes == 1:
         return {} if "GLOO_SOCKET_IFNAME" in os.environ else {"GLOO_SOCKET_IFNAME": LOOPBACK}
@@ -139,7 +139,7 @@ def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
         "PET_NNODES": str(nodes or cluster.nodes),
         "PET_NODE_RANK": str(cluster.node),
     }
-    # gloo asks the host's name for an address, which is often that of the loopback.
+    # gloo looks up the host's name, whose address is often that of the loopback.
     if "GLOO_SOCKET_IFNAME" not in os.environ and (interface := interface_towards(cluster.host)):
         variables["GLOO_SOCKET_IFNAME"] = interface
     return variables
@@ -156,11 +156,11 @@ def own_python() -> dict[str, str]:
 def whole_environment(added: Mapping[str, str], slice_: Slice) -> dict[str, str]:
     """Return the caller's environment with ours on top, without the variables that make the caller itself a rank.
 
-    Nor are there device variables that would hide the slice's own, or the caller's settings of MPS beside ours.
+    Device variables that would hide the slice's devices are left out too, and with ours the caller's settings of MPS.
     """
     left_out = {name for accelerator in slice_.accelerators for name in VISIBILITY[accelerator.vendor]}
     left_out.update(RANK_VARIABLES)
-    # Defaults of torchrun's flags, which a training operator sets in its pods: ranks would wait for its other nodes.
+    # A training operator sets defaults of torchrun's flags in its pods: ranks would wait for its other nodes.
     left_out.update(name for name in os.environ if name.startswith("PET_"))
     if slice_.device_share is not None:
         left_out.update(name for name in os.environ if name.startswith("CUDA_MPS_"))
@@ -168,7 +168,7 @@ def whole_environment(added: Mapping[str, str], slice_: Slice) -> dict[str, str]
 
 
 def free_ports(count: int) -> int:
-    """Return the first of `count` consecutive ports on the loopback that nothing listens on; raise where none are."""
+    """Return the first of `count` consecutive free ports on the loopback; raise if there are none."""
     first = FIRST_PORT
     while first + count <= END_OF_PORTS and not all(_is_free(port) for port in range(first, first + count)):
         first += count

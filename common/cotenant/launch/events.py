@@ -31,9 +31,9 @@ class Events:
             self._selector.unregister(source)
 
     def turn(self, timeout_s: float) -> None:
-        """Wait for the next events, at most so long, and call for each."""
+        """Wait at most `timeout_s` for the next events, and call the function of each."""
         for key, _ in self._selector.select(max(0.0, timeout_s)):
-            # An earlier call of this turn may have forgotten it, and its number may belong to another by now.
+            # An earlier call of this turn may have forgotten the descriptor, and its number may be reused by now.
             if self._selector.get_map().get(key.fd) == key:
                 key.data()
 
@@ -42,9 +42,9 @@ class Events:
 
 
 class Interruption:
-    """Ctrl-C, SIGTERM and SIGHUP as one flag that is looked at where it is safe to stop.
+    """Ctrl-C, SIGTERM and SIGHUP as one flag, which the runner reads where it is safe to stop.
 
-    While entered, the first signal sets `requested`, and nothing else happens. Under nohup SIGHUP has no effect.
+    While entered, the first signal only sets `requested`. Under nohup SIGHUP has no effect.
     """
 
     def __init__(self) -> None:
@@ -69,13 +69,13 @@ class Life:
     """A pidfd on a process that is not our child; readable when the process has ended."""
 
     def __init__(self, pid: int) -> None:
-        """Raises OSError where there is no such process."""
+        """Raises OSError if there is no such process."""
         self.pid = pid
         self._pidfd = os.pidfd_open(pid)
 
     @classmethod
     def of(cls, pid: int) -> Life | None:
-        """Return this process; None where it is gone, or lives where we cannot see it."""
+        """Return this process; None if it has ended, or is in a namespace that we cannot see."""
         with contextlib.suppress(OSError):
             return cls(pid) if pid > 0 else None
         return None
@@ -88,13 +88,13 @@ class Life:
         return readable(self._pidfd)
 
     def status(self) -> int | None:
-        """Return how it ended, as subprocess would: the exit status, or a signal's number below zero.
+        """Return how the process ended, as subprocess does: the exit status, or a signal's number below zero.
 
-        None while it lives, and as soon as its parent has waited for it.
+        None while it lives, and once its parent has waited for it.
         """
         process = process_of(self.pid)
         try:
-            # Still there: so the text read was not of another process of the same number.
+            # The process is still there, so that the text was not read from another one with the same number.
             signal.pidfd_send_signal(self._pidfd, 0)
         except OSError:
             return None

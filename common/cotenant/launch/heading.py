@@ -1,4 +1,4 @@
-"""The lines above a run: devices, launches and their comparisons, users and slices, the gravest findings."""
+"""The lines printed before a run: devices, launches and their comparisons, users and slices, the gravest findings."""
 
 from __future__ import annotations
 

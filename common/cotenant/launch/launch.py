@@ -1,12 +1,12 @@
 """One launch as a state machine.
 
-ENTER: every tenant goes into its slice, and is released once all are in.
-BUILD: each builds and warms up until it is ready; once all are, GO.
-LOAD:  all are measured; once each that is left is done, STOP.
-STOP:  each writes its record and ends.
+ENTER: every tenant enters its slice; once all have, they are released.
+BUILD: every tenant builds and warms up; once all are ready, GO is sent.
+LOAD:  tenants are measured; once all that are left are done, STOP is sent.
+STOP:  every tenant sends its record and ends.
 
-Whatever ends a tenant early (its own report, its death, memory, a limit, a signal) is its `reason`. Before GO it ends
-the others, too; after GO they finish.
+A tenant that ends early (by its own report, its death, memory, a limit, a signal) has a `reason`. Before GO the others
+end with it; after GO they finish.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class Phase(enum.IntEnum):
 
 @dataclass(slots=True)
 class Launch:
-    """Starts the tenants of `specs`, brings them to one GO and one STOP, and leaves nothing behind.
+    """Starts the tenants of `specs`, sends them one GO and one STOP, and leaves no process or slice behind.
 
-    `upkeep` keeps alive what else has to be; it is called about once a second. `sampling` looks at the host as often,
-    between GO and the last DONE; `observer` hears of all but that. A `daemon` that tenants are clients of is there
-    before the first of them and until the last has ended. `peers` are the runners of the same launch on other hosts:
-    GO and STOP are those of all nodes, and a failure on one ends it on all.
+    `upkeep`, which keeps the reaper alive, is called about once a second. `sampling` reads the host as often between
+    GO and the last DONE; `observer` is called at all other times. A `daemon` with tenants as clients runs from before
+    the first starts until after the last has ended. `peers` are the runners of the same launch on other hosts: all
+    nodes have one GO and one STOP, and a failure on one node ends the launch on all.
     """
 
     specs: Sequence[TenantSpec]
@@ -76,13 +76,13 @@ class Launch:
     daemon: MpsDaemon | None = None
     peers: Peers = NO_PEERS
     logs: Directory | None = None
-    """Where the tenants' logs are; by default in the directory that they name."""
+    """The directory of the tenants' logs; by default the one in their specs."""
     takes_turns: bool = False
-    """Whether its tenants are measured by blocks, if that can be had."""
+    """Whether its tenants are measured by blocks, if that is possible."""
     pairing: Pairing | None = None
-    """Which of its tenants meet, two at a time; None where all are beside each other."""
+    """The pairs of its tenants that meet; None if all run beside each other."""
     crowd: Crowd | None = None
-    """The searcher that chooses how many of its tenants are beside each other; None where all are."""
+    """The searcher that chooses how many of its tenants run beside each other; None if all do."""
     _events: Events = field(default_factory=Events, init=False)
     _kills: KillWatch = field(default_factory=KillWatch, init=False)
     _tenants: list[Tenant] = field(default_factory=list, init=False)
@@ -90,22 +90,22 @@ class Launch:
     _phase: Phase = field(default=Phase.ENTER, init=False)
     _load: MeasuredLoad | None = field(default=None, init=False)
     _refusal: str = field(default="", init=False)
-    """Why they are not measured by blocks."""
+    """Why its tenants are not measured by blocks."""
     _begun_s: float = field(default=0.0, init=False)
     _killed_outside: int = field(default=0, init=False)
     _changes: dict[str, None] = field(default_factory=dict, init=False)
     _told: bool = field(default=False, init=False)
-    """Do the other nodes know that it ends here?"""
+    """Whether the other nodes know that the launch ends here."""
     _has_waited: bool = field(default=False, init=False)
-    """Has the first that died been given the time for a signal to come here as well?"""
+    """Whether the runner has waited, after the first death of a tenant, for a signal to itself."""
 
     def __post_init__(self) -> None:
         self._turns = Turns(self._tenants)
 
     def run(self) -> LaunchResult:
-        """Go through all phases. Whatever happens, no process and no slice of this launch is left.
+        """Go through all phases; leave no process and no slice of this launch, even after an error.
 
-        A slice that cannot be removed at the end is named in the result. Raises NotIsolatedError for failures before.
+        The result names a slice that cannot be removed at the end. Raises NotIsolatedError for earlier failures.
         """
         started, left_behind, results = datetime.now(UTC), "", None
         try:
@@ -145,7 +145,7 @@ class Launch:
         )
 
     def _start(self, leaving: contextlib.ExitStack) -> tuple[TenantResult, ...] | None:
-        """Make every slice and start its tenant; return the results at once where one cannot be had."""
+        """Make every slice and start its tenant; return the results at once if one of them fails."""
         if self.daemon is not None:
             leaving.callback(self.daemon.stop)
             try:
@@ -178,7 +178,7 @@ class Launch:
             if self._load is not None and self._phase is Phase.LOAD:
                 for tenant in self._tenants:
                     self._read_links(tenant)
-                # What is asked for behind STOP only some ranks would hear before they end, and wait for the others.
+                # After STOP only some ranks would hear a request before they end, and those would wait for the others.
                 if self._phase is Phase.LOAD:
                     self._load.look(self._survivors(), time.perf_counter_ns())
                     self._fail_unmoved()
@@ -192,8 +192,8 @@ class Launch:
         return tuple(result_of(tenant, host) for tenant in self._tenants)
 
     def _wake(self) -> None:
-        """Let every tenant go on that a schedule holds still: it would not end when it is killed, nor finish when
-        others die."""
+        """Thaw every tenant that a schedule holds still: a frozen one neither ends when it is killed, nor finishes
+        when others die."""
         if (conductor := self._conductor) is not None:
             conductor.stop()
 
@@ -202,7 +202,7 @@ class Launch:
         return None if self._load is None else self._load.conductor
 
     def _fail_unmoved(self) -> None:
-        """End whom the kernel did not let run where its block has it; what all have observed so far is kept."""
+        """End the tenant that the kernel did not move to its block's processors; all observations so far are kept."""
         if (conductor := self._conductor) is not None and conductor.unmoved is not None:
             index, why = conductor.unmoved
             for tenant in self._tenants:
@@ -210,7 +210,7 @@ class Launch:
                     self._fails(tenant, ("not_isolated", f"Its schedule of pairs ended early: {why}."))
 
     def _hear(self, connection: Connection) -> None:
-        """Something has come from another node: it may be what GO or STOP waits for."""
+        """Read another node's message, which may be the last one that GO or STOP waits for."""
         self._agree()
         if not connection.open:
             self._events.forget(connection)
@@ -218,7 +218,7 @@ class Launch:
         self._stop_if_done()
 
     def _agree(self) -> None:
-        """End the launch here where it ends on another node, and there where it ends here."""
+        """End the launch here if it ends on another node; tell the other nodes if it ends here."""
         if self._phase is Phase.STOP:
             self.peers.hear()
             return
@@ -231,10 +231,10 @@ class Launch:
 
     def _poll(self) -> None:
         for tenant in self._tenants:
-            # A tenant of which a worker was killed may wait for it for ever.
+            # A tenant may wait for a killed worker for ever.
             if self.limits.on_oom == "group" and tenant.alive and not tenant.killed and tenant.live.oom_kills():
                 self._kill([tenant])
-        # A step that cannot be started this moment is tried again in a second, and before the next launch.
+        # A reaper that cannot be started at this moment is tried again in a second, and before the next launch.
         with contextlib.suppress(OSError):
             self.upkeep()
         if self._phase is Phase.BUILD:
@@ -245,7 +245,7 @@ class Launch:
             self.observer.tick()
 
     def _entered(self, tenant: Tenant) -> None:
-        """It reports `in`, or why not; its end of the channel closes when it becomes the benchmark."""
+        """Handle a tenant's report: `in`, or why it could not enter. The channel closes as it becomes the benchmark."""
         report = tenant.entry_report()
         if report != "in":
             self._events.forget(tenant.channel)
@@ -283,17 +283,17 @@ class Launch:
         )
         for tenant in self._tenants:
             go = self._load.gos[tenant.index]
-            # All are here that there are.
+            # All ranks have connected.
             self._events.forget(tenant.listener)
             tenant.listener.close()
             for rank in tenant.ranks.values():
                 rank.link.expect(go.given.repeat)
-                # From here to STOP messages wait in the kernel: waking for each would take the tenants' time.
+                # From here to STOP messages wait in the kernel: a wake-up for each would take time from the tenants.
                 self._events.forget(rank.link)
                 rank.link.send("go", t0_ns=go.t0_ns, settle_ns=go.settle_ns, **asdict(go.given))
 
     def _amounts(self) -> tuple[Schedule | None, dict[int, Allowance]]:
-        """Return the schedule of blocks, if there is one, and how much each measures. Raises ProtocolError."""
+        """Return the schedule of blocks, if there is one, and each tenant's amount. Raises ProtocolError."""
         if self.takes_turns:
             pairs = self.pairing.pairs if self.pairing else ()
             planned = by_blocks(self._tenants, self.limits.budget_s, pairs, self.crowd)
@@ -310,7 +310,7 @@ class Launch:
         return None, allowances(self._tenants, self.limits)
 
     def _expected_s(self, schedule: Schedule | None, given: Mapping[int, Allowance]) -> float | None:
-        """Return how long it measures, None where nobody knows."""
+        """Return the seconds that the launch will measure; None if they are unknown."""
         if schedule is not None:
             return self.limits.settle_s + schedule.total_ns / 1e9
         lasting = (
@@ -332,7 +332,7 @@ class Launch:
         self._phase = Phase.STOP
         self._wake()
         self._load.end(survivors)
-        # Also of those that have ended: neighbours are timed no longer.
+        # All slices are verified, also those of tenants that have ended: no neighbour is timed any more.
         self._verify_again(self._tenants)
         for tenant in self._tenants:
             if tenant.spec.foreign is not None and not tenant.lost:
@@ -363,9 +363,9 @@ class Launch:
                 return
 
     def _turn_away(self, tenant: Tenant, link: Link) -> None:
-        """Close a stranger's connection without a word; another tenant's ends the launch, and that tenant is named.
+        """Close a stranger's connection silently. If another tenant made it, the launch ends, naming that tenant.
 
-        At once: who was kept from its socket might fail first.
+        This is done at once, as the tenant that was kept from its socket might fail first.
         """
         who = described(link.peer)
         link.close()
@@ -379,7 +379,7 @@ class Launch:
             self._listen(tenant, link)
 
     def _listen(self, tenant: Tenant, link: Link) -> None:
-        """A connection belongs to no rank until its hello names one that is still free."""
+        """Read a connection's messages; its hello makes it a rank that is still free."""
         try:
             for message in link.receive():
                 if link.rank is None:
@@ -409,7 +409,7 @@ class Launch:
             self._events.on_readable(rank.life, self._rank_ended, tenant, rank)
 
     def _drop(self, tenant: Tenant, rank: Rank) -> None:
-        """Free a rank that a process holds which need not be the tenant's."""
+        """Free a rank whose connection is not proven to be the tenant's."""
         self._events.forget(rank.link)
         rank.link.close()
         if rank.life is not None:
@@ -439,9 +439,9 @@ class Launch:
             self._fails(tenant, failure(tenant, rank, message.fields["outcome"], message.fields["message"]))
 
     def _misspoken(self, tenant: Tenant, link: Link, error: ProtocolError) -> None:
-        """Nonsense costs a tenant its place; a second process that says hello as the first is refused alone.
+        """End a tenant that sends nonsense; only refuse a second process that says hello as a taken rank.
 
-        So is a connection that need not be the tenant's.
+        A connection that is not proven to be the tenant's is only closed.
         """
         if link.claim is Claim.OWN and not isinstance(error, TakenError):
             self._nonsense(tenant, error)
@@ -462,7 +462,7 @@ class Launch:
         self._stop_if_done()
 
     def _rank_ended(self, tenant: Tenant, rank: Rank) -> None:
-        """One of several processes is gone. Before its record the others would wait for it in vain."""
+        """Handle the end of one of several ranks; before its record the others would wait for it in vain."""
         assert rank.life is not None
         self._events.forget(rank.life)
         status = rank.life.status()
@@ -471,12 +471,12 @@ class Launch:
         reason = rank_death(tenant, rank, status)
         if reason is not None:
             if any(other.complains for other in tenant.ranks.values()):
-                # Of a connection that this one has left without a message.
+                # The reason so far was that this rank's connection ended; the other rank's report says more.
                 tenant.reason = None
             self._fails(tenant, reason)
 
     def _exited(self, tenant: Tenant) -> None:
-        """The direct child is gone: count, clear the rest in its slice, and read its last messages."""
+        """Handle the end of a tenant's first process: count, kill the rest in its slice, read its last messages."""
         self._events.forget(tenant.pidfd)
         for rank in tenant.ranks.values():
             if rank.life is not None and rank.life.ended:
@@ -491,7 +491,7 @@ class Launch:
         self._gone(tenant)
 
     def _are_interrupted(self) -> bool:
-        """Whether a signal comes with this death: batch systems signal all processes of a job, in any order."""
+        """Return whether a signal came to us too: batch systems signal all processes of a job, in any order."""
         until_s = time.monotonic() + (0.0 if self._has_waited else SIGNAL_WAIT_S)
         self._has_waited = True
         while not self.interruption.requested and time.monotonic() < until_s:
@@ -503,7 +503,7 @@ class Launch:
         return "interrupted", f"Stopped by {sender_of(str(self.interruption.requested))}."
 
     def _gone(self, tenant: Tenant) -> None:
-        """It has ended, or cannot be ended: the others end with it, or need not wait for it."""
+        """Before GO end the others with a tenant that has ended or cannot be ended; after GO stop waiting for it."""
         if self._phase >= Phase.LOAD:
             self._stop_if_done()
         else:
@@ -541,7 +541,7 @@ class Launch:
         tenant.end()
 
     def _verify_again(self, tenants: Sequence[Tenant]) -> None:
-        """Hold slices against their plan once more, and their processes against their slices. Nobody is timed now."""
+        """Compare slices with their plan, and processes with their slices, once more, while no tenant is timed."""
         sliced = {tenant.index: tenant for tenant in tenants if tenant.live.entry.procs_files}
         if not sliced:
             return

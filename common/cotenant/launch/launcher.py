@@ -35,7 +35,7 @@ class Launcher:
         self.suite, self.resources, self.interruption, self.observer = suite, resources, interruption, observer
 
     def measure(self, start: Start, limits: Limits, peers: Peers = NO_PEERS) -> LaunchResult:
-        """Launch a start's tenants; its meters also cover the time around them, from the input on.
+        """Launch a start's tenants; the meters also cover the time before and after, from the reading of input on.
 
         Raises IsolationError.
         """
@@ -69,7 +69,7 @@ class Launcher:
             left_behind, changes = result.left_behind, result.changes
             try:
                 orphans = end_orphans(self.resources.own_children | reaper.pids, begin_ticks)
-                # Whoever was in a slice has ended with it.
+                # Processes in a slice have ended with it.
                 if orphans and suite.backend.location():
                     changes += (f"users were planned in slices, but {listed(orphans.values(), 3)} lived outside",)
             except NotIsolatedError as error:
@@ -78,13 +78,13 @@ class Launcher:
             meters["slurm"] = given
         if cached is not None:
             meters["input"] = dataclasses.asdict(cached)
-        # Where each tenant has a /dev/shm of its own, new files in the machine's are not theirs.
+        # If each tenant has a /dev/shm of its own, new files in the machine's are not theirs.
         if not suite.isolation.own_shm and (new := new_shared_files(shared_before)):
             meters["shm_kept"] = new
         return dataclasses.replace(result, meters=meters, left_behind=left_behind, changes=changes)
 
     def _daemon(self, start: Start) -> MpsDaemon | None:
-        """Return the daemon that a launch's tenants are clients of, not yet started; None where they are of none."""
+        """Return the MPS daemon of a launch's tenants, not yet started; None if they need none."""
         slices = [spec.slice for spec in start.specs]
         if not any(slice_.device_share and slice_.device_share.mode.kind == "mps" for slice_ in slices):
             return None
@@ -94,5 +94,5 @@ class Launcher:
 
     def _counts(self) -> HostCounts:
         machine = self.suite.machine
-        # Siblings count the throttling of their core alike: the first of them stands for it.
+        # The threads of a core count the same throttling: the first of them is read.
         return host_counts({processor.core for processor in machine.processors}, machine.nvidia_places)

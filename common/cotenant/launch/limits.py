@@ -1,4 +1,4 @@
-"""The limits of a launch: how long it may take, how much it measures, and how much full memory ends."""
+"""The limits of a launch: its time, the amount that it measures, and the scope of a kill for memory."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from cotenant.stats.budget import Amount, fastest_ns, lasting, shortened, slowes
 
 STOP_LIMIT_S = 60.0
 ASKED_LIMIT_S = 10.0
-"""Time for a program that was not written for a runner to notice STOP, and then to end after SIGTERM."""
+"""Seconds after STOP before a program that was not written for a runner gets SIGTERM, and again before it is killed."""
 UNSAID_OBSERVATION_NS = 200_000_000
-"""About as long lasts an observation whose length nobody says."""
+"""The approximate length of an observation for which neither a flag nor the program gives a number of batches."""
 GRACE_S = 5.0
 RANKS_GRACE_S = 2.0
-"""The other ranks wait for the one that failed: nothing is lost when they are not waited for."""
+"""It is short because the other ranks only wait for the one that failed: no result is lost when they are killed."""
 
 OnOom = Literal["group", "process"]
-"""The scope of a kill for memory: where the kernel kills one process, the whole tenant ends, or that process alone."""
+"""The scope of a kill for memory: the whole tenant ends (`group`), or only the process that the kernel killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits that the command line sets for every launch alike.
+    """Limits that the command line sets for all launches.
 
-    `timeout_s`: seconds that all of it may take; `timeout_by` names the flag or job that set it. `ready_limit_s`:
-    seconds until GO. `budget_s`: seconds that the observations of a launch may take, where an interval needs no more.
-    `until_interval`: they end once half the width of the median's interval is at most this share of the median, for
-    every tenant. `settle_s`: unmeasured load before the first observation. `at_least_s`: there are as many observations
-    as it takes for the kept ones to last so long; `at_most_s`: only so many, where an interval needs no more.
+    `timeout_s`: the most seconds of a launch; `timeout_by` names the flag or job that set it. `ready_limit_s`: the most
+    seconds until GO. `budget_s`: seconds for the observations of a launch, more if an interval needs them.
+    `until_interval`: observations end once half the width of every tenant's interval of the median is at most this
+    share of the median. `settle_s`: seconds of unmeasured load before the first observation. `at_least_s`: the least
+    seconds of the kept observations; `at_most_s`: the most, unless an interval needs more.
     """
 
     timeout_s: float = TIMEOUT_S
@@ -55,7 +55,7 @@ class Limits:
         return dataclasses.replace(self, timeout_s=timeout_s, timeout_by="'timeout' in the job file")
 
     def policies(self) -> dict[str, str | float]:
-        """Return the part that a record names: it decides how much is measured and kept."""
+        """Return the limits that a record holds: those that decide how much is measured and kept."""
         named = {
             "on_oom": self.on_oom,
             "budget_s": self.budget_s,
@@ -67,10 +67,9 @@ class Limits:
         return {name: value for name, value in named.items() if value is not None}
 
     def given(self, ranks: Collection[Rank]) -> Amount:
-        """Return how much ranks of equal work are to measure: the same for each, under a budget never more than they
-        request.
+        """Return the amount for each of these ranks of equal work; a budget never raises it above their request.
 
-        Where none of them has timed its warm-up, no budget can be kept. Raises ProtocolError where they disagree.
+        If no rank has timed its warm-up, no budget can be kept. Raises ProtocolError if their requests differ.
         """
         requested = {rank.requested for rank in ranks if rank.requested is not None}
         if len(requested) != 1:
@@ -93,15 +92,15 @@ USUAL_LIMITS = Limits()
 def late(
     tenants: Sequence[Tenant], limits: Limits, elapsed_s: float, loaded: bool, awaited: str = ""
 ) -> tuple[list[Tenant], Reason | None]:
-    """Return who keeps a launch beyond its limits, and the reason of their end. `loaded`: between GO and STOP.
+    """Return the tenants that exceed a launch's limits, and the reason of their end. `loaded`: between GO and STOP.
 
-    Where nobody here does, it is the nodes that are `awaited`, and all here end.
+    If none does here, the `awaited` nodes exceed them, and all tenants here end.
     """
     behind = [tenant for tenant in tenants if not tenant.all_ranks("done" if loaded else "ready")]
     who = "It" if behind or not awaited else awaited
     ending = behind or (list(tenants) if awaited else [])
     if elapsed_s >= limits.timeout_s:
-        # Those that are not behind end as their neighbours' deaths have it: aborted before GO, kept after it.
+        # The other tenants end as after a neighbour's death: aborted before GO, with a kept result after it.
         longer = f"{who} was not finished after {limits.timeout_s:g} s. Give it longer with {limits.timeout_by}."
         return ending, ("timeout", longer)
     if not loaded and elapsed_s >= limits.ready_limit_s:
@@ -111,13 +110,13 @@ def late(
 
 
 def after_stop(tenant: Tenant, number: int) -> Deadline:
-    """Return until when a tenant that steps through `number` batches an observation may write its record."""
-    # It may be in the midst of a batch, and of its last one after that.
+    """Return the time until which a tenant with `number` batches in an observation may send its record."""
+    # It may be in the middle of a batch, and may make one more.
     limit_s = STOP_LIMIT_S + 3 * max(rank.longest_batch_s(number) for rank in tenant.ranks.values())
     return time.monotonic() + limit_s, ("timeout", f"It did not end within {limit_s:.0f} s after STOP.")
 
 
 def grace(tenant: Tenant, reason: Reason) -> Deadline:
-    """Return until when the rest of a failed tenant may end by itself; an earlier deadline is never put off."""
+    """Return the time until which the rest of a failed tenant may end by itself; no earlier deadline is put off."""
     until_s = time.monotonic() + (RANKS_GRACE_S if tenant.several else GRACE_S)
     return until_s if tenant.deadline is None else min(until_s, tenant.deadline[0]), reason

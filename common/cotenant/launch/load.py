@@ -1,4 +1,4 @@
-"""The load: the measured part of a launch, between GO and the last DONE, and when that is enough."""
+"""The load: the measured part of a launch, from GO to the last DONE, and the decision when it is enough."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from cotenant.stats.describe import INTERVAL_OBSERVATIONS, relative_half_width
 READING_S = 0.1
 GO_DELAY_NS = 50_000_000
 NODES_GO_DELAY_NS = 250_000_000
-"""For a GO that has to cross a network first."""
+"""The delay of a GO that has to cross a network first."""
 LOOKS = 20
-"""After a look at n observations the next is due once a twentieth more has come in: a look takes the runner's time, and
-every further one makes it more likely to find an interval that is narrow by chance."""
+"""After a look at n observations the next is due at n + n / LOOKS: each look takes the runner's time, and makes it more
+likely to find an interval that is narrow by chance."""
 PAIRED = 0.9
-"""Share of the time left to a launch, once it knows its steps, that its pairs may have."""
+"""Share of a launch's remaining time, once steps are timed, that its pairs may take."""
 SPENT = 1.25
-"""Budgets after which observations end: those that take a little longer than the warm-up had it are all made."""
+"""Observations end after so many budgets: all are made if steps are only a little slower than in the warm-up."""
 
 
 class MeasuredLoad:
-    """The counters and meters of the tenants from GO, which it makes, to the last DONE.
+    """The counters and meters of the tenants from GO to the last DONE; the constructor makes the GO.
 
-    `gos` is each tenant's GO: one moment, and in a mix amounts of their own. Of several nodes node 0 chooses them, and
-    when an audit is due.
+    `gos` holds each tenant's GO: one moment for all, and in a mix different amounts. Node 0 chooses them for all nodes,
+    and also decides when an audit is due.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class MeasuredLoad:
         left_s: float | None = None,
         crowd: Crowd | None = None,
     ) -> None:
-        """`left_s` are the seconds until the launch is ended by its time limit, by default all of it."""
+        """`left_s` are the seconds until the launch reaches its time limit, by default the whole limit."""
         self._peers, common = peers, peers.go()
         if common is not None:
             given = dict.fromkeys(given, Allowance(common.amount, common.amount))
@@ -75,27 +75,27 @@ class MeasuredLoad:
         )
         self.meters: dict[str, Any] = {}
         self.stop_ns = 0
-        """When the last tenant was done: whatever a tenant says, its load counts no longer."""
+        """The time of the last DONE, or 0: a tenant's load ends then, even if the tenant reports a later end."""
         self.work = WorkReadings(tenants)
         self.conductor: Conductor | None = None
         self._timed = schedule is None or not schedule.is_parted
-        """Whether its schedule goes by steps that had a slice to themselves, where need be by those behind GO."""
+        """Whether the schedule is planned by steps of tenants alone; with pairs or a crowd, only after the opening."""
         self._crowd = crowd
         if schedule is not None:
             self.conductor = Conductor(schedule, tenants, self.t0_ns + settle_ns, self.work.read, slots=slots)
         peers.started(self.t0_ns, next(iter(given.values())).most)
 
     def due_s(self) -> float:
-        """Return the seconds until something has to be done, whatever tenants send."""
+        """Return the seconds after which `look` has to be called, even without a message."""
         return READING_S if self.conductor is None else min(READING_S, self.conductor.due_s())
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
-        """Look at their messages, send them the answers, and see how much they work."""
+        """Act on the messages of tenants so far, and read their processor time."""
         if self.conductor is not None:
             self._conduct(self.conductor, tenants)
         else:
             self.audits.look(tenants)
-            # The time of audits is no part of the budget.
+            # The time of audits does not count for the budget.
             self.enough.look(tenants, now_ns - self.audits.cost_ns)
         self.work.look()
 
@@ -115,7 +115,7 @@ class MeasuredLoad:
             self.audits.look(tenants)
 
     def _time(self, conductor: Conductor, tenants: Collection[Tenant]) -> None:
-        """Have the schedule go by the steps that were seen in its opening."""
+        """Plan the schedule again by the steps that were timed in its opening, once that is over."""
         schedule, passed = conductor.conducted.schedule, conductor.conducted.passed
         if isinstance(schedule, (PairSchedule, CrowdSchedule)) and len(passed) >= schedule.opening:
             self._timed = True
@@ -124,7 +124,7 @@ class MeasuredLoad:
             conductor.follow(schedule.timed(seen_ns, round(PAIRED * left_ns)))
 
     def _go_on(self, conductor: Conductor, tenants: Collection[Tenant], crowd: Crowd) -> None:
-        """Tell the round that ends to who searches, and add the one that is wanted next, if there is time for it."""
+        """Give the round that ends to the searcher, and add the round that it wants next, if there is time."""
         schedule = conductor.conducted.schedule
         assert isinstance(schedule, CrowdSchedule)
         rows = {tenant.index: tenant.ranks[0].observations for tenant in tenants}
@@ -135,7 +135,7 @@ class MeasuredLoad:
                 conductor.follow(longer)
 
     def end(self, survivors: Collection[Tenant]) -> None:
-        """Read all that has been counted, at the last DONE; from now on the survivors' time to end is limited."""
+        """Read all counters at the last DONE; set the survivors' deadlines for their records."""
         self.stop_ns = time.perf_counter_ns()
         load_ns = self.stop_ns - self._start_ns
         processor_ns = time.process_time_ns() - self._processor_ns
@@ -149,17 +149,17 @@ class MeasuredLoad:
             tenant.after = tenant.live.counters()
             tenant.deadline = after_stop(tenant, self.gos[tenant.index].given.number)
         self.meters |= self._sampling.result(self.t0_ns)
-        # A border may have been drawn behind the last observation.
+        # A border for an audit may have been drawn after the last observation.
         self.audits.look(survivors)
         if not self.audits.sent and self._peers.leads:
-            # The load was over before its first border was seen.
+            # The load was over before its first border was reached.
             self.audits.send(survivors)
 
 
 class AuditRequests:
-    """Asks all tenants for an audit step at borders drawn at random: between their next two observations.
+    """Asks all tenants for an audit step at random borders: each makes it between its next two observations.
 
-    The slowest tenant's observations are counted: at that moment all have made so many.
+    A border counts the slowest tenant's observations, so that all tenants have made as many.
     """
 
     def __init__(self, given: Amount, tenants: Collection[Tenant], peers: Peers = NO_PEERS) -> None:
@@ -167,7 +167,7 @@ class AuditRequests:
         self.borders = audit_borders(given.number, given.repeat) if peers.leads else []
         self.sent = 0
         ready = [rank.ready for tenant in tenants for rank in tenant.ranks.values() if rank.ready is not None]
-        # The first step of a warm-up is watched as these are.
+        # The first step of a warm-up is watched as audit steps are.
         self._each_ns = max((step_ns for fields in ready for step_ns in fields["warm_up_ns"][:1]), default=0)
 
     @property
@@ -183,7 +183,7 @@ class AuditRequests:
         self.follow(tenants)
 
     def follow(self, tenants: Collection[Tenant]) -> None:
-        """Ask for as many as node 0 has asked for."""
+        """Send as many requests as node 0 has sent."""
         while self.sent < self._peers.audits:
             self.send(tenants)
 
@@ -195,10 +195,10 @@ class AuditRequests:
 
 
 class Enough:
-    """Looks at what tenants have observed until half of each interval is at most the requested share of its median, or
-    the budget is spent and each tenant has kept as many as an interval takes.
+    """Ends observations once half of each tenant's interval is at most the requested share of its median, or the budget
+    is spent and each tenant has kept as many observations as an interval takes.
 
-    In a mix it is until each has made its least amount.
+    In a mix they also end once each tenant has made its least amount.
     """
 
     def __init__(self, limits: Limits, gos: Mapping[int, Go], given: Mapping[int, Allowance] | None = None) -> None:
@@ -213,10 +213,10 @@ class Enough:
         self._sent = False
 
     def look(self, tenants: Collection[Tenant], now_ns: int) -> None:
-        """Say so to all of `tenants` where it is enough for each of them: each ends the observation it is in.
+        """Tell all of `tenants` if it is enough for each of them; each then finishes its current observation.
 
-        Never to one of several ranks: an observation more on some of them would hang their collectives. It keeps the
-        others at work, but for those of a mix that have made their least amounts.
+        A tenant of several ranks is never told: one more observation on some ranks would hang their collectives. Beside
+        such a tenant the others go on too, until all tenants of a mix have made their least amounts.
         """
         several = any(tenant.several for tenant in tenants)
         early = not several and (self._is_spent(tenants, now_ns) or all(map(self._is_narrow, tenants)))
@@ -224,7 +224,7 @@ class Enough:
             self.say(tenants)
 
     def say(self, tenants: Collection[Tenant]) -> None:
-        """Tell all of `tenants` that it is enough, once."""
+        """Tell all of `tenants` once that it is enough."""
         if self._sent:
             return
         self._sent = True
@@ -234,7 +234,7 @@ class Enough:
             rank.link.send("enough")
 
     def _is_reached(self, tenants: Collection[Tenant]) -> bool:
-        """Whether every tenant of a mix has made as much as it would have made among equals."""
+        """Return whether every tenant of a mix has made its least amount, as in a launch of equal tenants."""
         if not self._least or not tenants:
             return False
         return all(
@@ -263,7 +263,7 @@ class Enough:
 
 
 def _steps_alone_ns(tenant: Tenant, passed: Sequence[Passed], go: Go) -> list[float]:
-    """Return the time of steps in those observations of a tenant that were made while only it was awake."""
+    """Return the nanoseconds per step of those observations that a tenant made while it alone was awake."""
     alone = [(one.start_ns, one.end_ns) for one in passed if [*one.block.awake] == [tenant.index]]
     spans = ((row["start_ns"], row["end_ns"]) for row in tenant.ranks[0].observations)
     inside = [end - start for start, end in spans if any(begin <= start < end <= until for begin, until in alone)]
@@ -271,21 +271,21 @@ def _steps_alone_ns(tenant: Tenant, passed: Sequence[Passed], go: Go) -> list[fl
 
 
 def _is_narrow(rows: Sequence[Mapping[str, Any]], tenant: int, conductor: Conductor, share: float) -> bool:
-    """Whether half the interval of the median beside all others, or in its turns, is at most such a share of it."""
+    """Return whether half the interval of a tenant's median, beside all others or in its turns, is at most `share`."""
     conducted = conductor.conducted
     found = places([(row["start_ns"], row["end_ns"]) for row in rows], conducted.passed, tenant, conducted.schedule)
     return _has_width((row for row, place in zip(rows, found, strict=True) if place.kept and place.kind != ONLY), share)
 
 
 def _has_width(rows: Iterable[Mapping[str, Any]], share: float) -> bool:
-    """Whether half the interval of the median rate is known, and at most such a share of it."""
+    """Return whether half the interval of the median rate is known, and at most `share` of the median."""
     width = relative_half_width([row["items"] * 1e9 / (row["end_ns"] - row["start_ns"]) for row in rows])
     return width is not None and width <= share
 
 
 def expected_s(ranks: Iterable[Rank], given: Amount, settle_s: float) -> float | None:
-    """Return the seconds from t0 to the last observation's end, by the slowest rank's last warm-up batch; None where
-    nobody has timed one."""
+    """Return the seconds from t0 to the last observation's end, by the slowest rank's last warm-up batch; None if no
+    rank has timed one."""
     last_ns = [rank.ready["warm_up_ns"][-1] for rank in ranks if rank.ready and rank.ready["warm_up_ns"]]
     expected_ns = max(last_ns, default=0) * given.batches
     return settle_s + expected_ns / 1e9 if expected_ns > 0 else None

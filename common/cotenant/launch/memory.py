@@ -1,4 +1,4 @@
-"""Finds whose memory was full when the kernel killed a tenant's process: its slice's, a cgroup's above, the host's."""
+"""Finds which memory was full when the kernel killed a tenant's process: its slice's, a higher cgroup's, the host's."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ OWN, HOST = "out_of_memory", "host_out_of_memory"
 
 @dataclass(frozen=True, slots=True)
 class HostKills:
-    """The kernel's kills for memory during a launch: how many outside the slices, and of which processes, by its log.
+    """The kernel's kills for memory during a launch: the number `outside` the slices, and those in the kernel's log.
 
-    Those of a cgroup that was full itself, and holds no slice, are not among the outside: they pressed nobody else.
+    Kills in another full cgroup, which holds no slice, do not count as outside: they put no pressure on tenants.
     """
 
     outside: int = 0
@@ -31,14 +31,14 @@ class HostKills:
 
 
 class KillWatch:
-    """Sees the kernel's kills for memory from now on."""
+    """Watches the kernel's kills for memory from its construction on."""
 
     def __init__(self) -> None:
         self._log, self._logged = KernelLog(), list[MemoryKill]()
         self._before = memory_kills()
 
     def so_far(self, tenants: Collection[Tenant]) -> HostKills:
-        """Return the kills; the kernel's count holds those of the slices of `tenants`, too."""
+        """Return the kills so far; those in the slices of `tenants` are taken off the kernel's count."""
         self._logged += self._log.kills()
         own = sum(tenant.after.oom_kills or 0 for tenant in tenants)
         elsewhere = sum(_elsewhere(kill, tenants) for kill in self._logged)
@@ -49,15 +49,15 @@ class KillWatch:
 
 
 def out_of_memory(tenant: Tenant, host: HostKills) -> Reason | None:
-    """Return (outcome, message) where the kernel killed a process of the tenant for memory, else None.
+    """Return (outcome, message) if the kernel killed a process of the tenant for memory, else None.
 
-    The kernel's log says it, and for whose limit; else the slice's counter, whatever the exit status. Then the slice's
-    own count of having reached its limit decides, and where the kernel has none, its peak as far as that says anything.
-    Only where nobody counts a tenant's kills are others' on this host taken for the reason of its end.
+    The kernel's log names the process and the limit; without it the slice's counter of kills decides, whatever the exit
+    status. Then the cause is the slice if its count of reached limits or, if the kernel has none, its peak says so.
+    Only if the slice counts no kills are others on this host taken for the reason of the tenant's end.
     """
     counted = tenant.after
     for kill in host.logged:
-        # Without a cgroup its direct child is known by its number.
+        # Without a cgroup only the tenant's first process is known, by its number.
         if _inside(kill.victim, tenant) or kill.pid == tenant.process.pid:
             return _by_the_log(tenant, kill)
     if counted.oom_kills is None and tenant.reason is None and tenant.status == -9 and host.outside > 0:
@@ -80,15 +80,15 @@ def out_of_memory(tenant: Tenant, host: HostKills) -> Reason | None:
 
 
 def _inside(cgroup: str, tenant: Tenant) -> bool:
-    """Whether a cgroup, named from the kernel's root, is the tenant's slice or below it.
+    """Return whether a cgroup, whose path begins at the kernel's root, is the tenant's slice or below it.
 
-    Only the path's end is compared, `<run>/t<i>`: from inside a container our paths begin elsewhere.
+    Only the end of the slice's path is compared, `<run>/t<i>`: inside a container our paths begin elsewhere.
     """
     return any(f"/{'/'.join(file.parts[-3:-1])}/" in f"{cgroup}/" for file in tenant.live.entry.procs_files[:1])
 
 
 def _elsewhere(kill: MemoryKill, tenants: Collection[Tenant]) -> bool:
-    """Whether the limit of a cgroup was reached that holds no tenant's slice, as far as our paths tell."""
+    """Return whether a kill was for the limit of a cgroup that holds no tenant's slice, as far as our paths tell."""
     places = [f"{file.parent}/" for tenant in tenants for file in tenant.live.entry.procs_files[:1]]
     if kill.limited is None or not places or any(_inside(kill.victim, tenant) for tenant in tenants):
         return False
@@ -114,7 +114,7 @@ def _by_the_log(tenant: Tenant, kill: MemoryKill) -> Reason:
 
 
 def _may_be_full(limits: ReadBack, counted: Counters) -> bool:
-    """Whether the slice's peak admits that its limit was reached; page cache alone brings a peak there, too."""
+    """Return whether the slice may have reached its limit, by its peak; page cache alone can also raise it so far."""
     if limits.memory_bytes is None or counted.memory_peak_bytes is None:
         return True
     return counted.memory_peak_bytes >= NEAR_LIMIT * limits.memory_bytes
@@ -130,7 +130,7 @@ def _own(tenant: Tenant) -> Reason:
 def _half_batch(tenant: Tenant) -> str:
     sizes = (tenant_part(rank.work).arguments.get("batch_size") for rank in tenant.ranks.values())
     own = next((size for size in sizes if isinstance(size, int)), 0)
-    # Where there is a device most of the batch lies there, and the host holds libraries.
+    # With a device, most of the batch is there, and the host's memory holds libraries.
     if (size := number_behind(tenant.spec.command, *BATCH_FLAGS) or own) > 1 and not tenant.spec.slice.accelerators:
         return f"Try half the batch: -- --batch-size {size // 2}"
     return "Give it less to hold, or fewer users with --users."

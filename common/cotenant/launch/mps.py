@@ -1,8 +1,8 @@
 """NVIDIA's Multi-Process Service for one launch: a daemon of its own, outside all slices, that ends after its clients.
 
-NVIDIA, Multi-Process Service, "nvidia-cuda-mps-control". Daemon, servers and clients need one /dev/shm: where tenants
-have one of their own it is the daemon's. It carries the run's marker, by which the reaper ends it after the runner's
-death.
+NVIDIA, Multi-Process Service, "nvidia-cuda-mps-control". Daemon, servers and clients need one /dev/shm: if tenants do
+not use the machine's, they use the daemon's. The daemon has the run's marker, by which the reaper ends it after the
+runner's death.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cotenant.protocol.messages import DAEMON_VARIABLE, RUN_VARIABLE
 
 CONTROL = "nvidia-cuda-mps-control"
 SOCKET = "control"
-"""Where clients find the daemon, in the directory of its pipes."""
+"""The name under which clients find the daemon, in the directory of its pipes."""
 START_LIMIT_S = 15.0
 QUIT_LIMIT_S = 10.0
 POLL_S = 0.01
@@ -38,7 +38,7 @@ LOG_BYTES = 512
 
 
 def control_program() -> str:
-    """Return the path of the daemon's program. Raises CotenantError where there is none."""
+    """Return the path of the daemon's program. Raises CotenantError if it is not on PATH."""
     if (program := shutil.which(CONTROL)) is None:
         raise CotenantError(
             f"--share mps needs {CONTROL}, which is not on PATH.",
@@ -51,8 +51,8 @@ class MpsDaemon:
     """The daemon of one launch on `devices`; `shm_of` is the mount namespace whose /dev/shm its clients share."""
 
     def __init__(self, run: str, directory: Path, devices: Sequence[Accelerator], shm_bytes: int) -> None:
-        """`directory`, of its pipes, is the run's own. `shm_bytes`: the size of its /dev/shm, 0 where that is the
-        machine's."""
+        """`directory` is for its pipes and belongs to the run. `shm_bytes`: the size of its own /dev/shm, 0 if it uses
+        the machine's."""
         self._run = run
         self._directory = directory
         self._shm_bytes = shm_bytes
@@ -62,7 +62,7 @@ class MpsDaemon:
 
     @property
     def shm_of(self) -> Path | None:
-        """None where all share the machine's."""
+        """The mount namespace of the daemon; None if all use the machine's /dev/shm."""
         return None if self._namespace < 0 else Path(f"/proc/{os.getpid()}/fd/{self._namespace}")
 
     def start(self) -> None:
@@ -90,7 +90,7 @@ class MpsDaemon:
                 raise NotIsolatedError(f"{CONTROL} -d did not start: {error}") from error
 
     def stop(self) -> None:
-        """End the daemon, whose clients have ended, with all that it has started. Raises NotIsolatedError."""
+        """End the daemon and all processes that it has started; its clients have ended. Raises NotIsolatedError."""
         with contextlib.suppress(OSError, subprocess.TimeoutExpired, CotenantError):
             subprocess.run(
                 [control_program()],
@@ -112,12 +112,12 @@ class MpsDaemon:
 
     @property
     def _environment(self) -> dict[str, str]:
-        """The caller's, without settings of MPS, and with this run's marker."""
+        """The caller's environment without settings of MPS, with the daemon's own and the run's marker."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_MPS_")}
         return inherited | self._devices | self._variables | {RUN_VARIABLE: self._run}
 
     def _release(self, channel: socket.socket, pid: int) -> None:
-        """Let the process that has entered become the daemon, once we hold the mount namespace that it has made."""
+        """Let the process in the slice become the daemon, after we have opened the mount namespace that it has made."""
         word = channel.recv(4096).decode(errors="replace").strip()
         if word != "in":
             raise NotIsolatedError(f"{CONTROL} cannot be started: {word}")
@@ -141,7 +141,7 @@ class MpsDaemon:
 
 
 def _start_log(directory: Path) -> BinaryIO:
-    """Open the log of the daemon's start: no file that a tenant of an earlier launch has put there."""
+    """Open a new log of the daemon's start, in place of any file that a tenant of an earlier launch has put there."""
     with Directory(directory) as logs:
         logs.remove("start.log")
         return logs.open("start.log", "xb")

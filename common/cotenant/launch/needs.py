@@ -1,4 +1,4 @@
-"""Checks the chosen jobs' needs of this host before anything is started."""
+"""Checks before any start whether this host has the packages, data and memory that the chosen jobs need."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from cotenant.text import gib, many
 SELF_TEST = SOURCE_ROOT / "cotenant/bench/selftest.py"
 SELF_TEST_LIMIT_S = 120.0
 IMAGE_BYTES = 3 * 224 * 224 * 4
-"""One sample as most of the suite's loaders hand it over: three channels of 224 x 224 in fp32."""
+"""The size of one sample of most of the suite's loaders: three channels of 224 x 224 in fp32."""
 TORCH_BYTES = 400 << 20
-"""The memory of its own that a process has which imports torch's build for processors and makes one step: 370 MB."""
+"""A process that imports torch's build for processors and makes one step has 370 MB of memory of its own."""
 PREFETCHED = 2
-"""Batches that torch's DataLoader keeps ready per worker, by default."""
+"""torch's DataLoader keeps so many batches per worker ready by default."""
 _DECODES_IMAGES = re.compile(rb"^\s*(from|import) (torchvision|PIL|cotenant\.bench\.(images|decoders))\b", re.MULTILINE)
 _EXCUSED = {"ImportError", "ModuleNotFoundError", "Exception"}
 
@@ -59,7 +59,7 @@ def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[
             needs.append(JobNeeds(job.name, refusal))
             continue
         every += starts
-        # In a container's image there are other packages than here.
+        # A container's image has its own packages.
         packages = () if options.image else missing_packages(starts[0].command)
         read, missing = _inputs(starts, options.paths)
         made = maker_of(starts[0].command) is not None
@@ -68,23 +68,23 @@ def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[
 
 
 def isolation_of(backend: Backend, findings: tuple[Finding, ...] = ()) -> Isolation:
-    """Return the facts for checks of the backend that serves, of which `findings` are known."""
+    """Return the facts on the backend for checks, with the `findings` on it."""
     own_shm = backend.name != "none" and own_shm_can_be_had()
     return Isolation(backend.name, backend.unenforced, findings, backend.elsewhere(), own_shm)
 
 
 def _inputs(starts: Iterable[Start], paths: RunPaths) -> tuple[int, tuple[Path, ...]]:
-    """Return how many paths below the data directory the commands name, and those of them that do not exist."""
+    """Return the number of paths below the data directory in the commands, and those of them that do not exist."""
     named = sorted({path for start in starts for path in named_inputs(start, paths)})
     return len(named), tuple(path for path in named if not path.exists())
 
 
 def self_test(program: Path = SELF_TEST, limit_s: float = SELF_TEST_LIMIT_S) -> SelfTest:
-    """Ask a child whether torch works, as the runner itself never imports it.
+    """Test in a child process whether torch works, as the runner itself never imports it.
 
     It takes about 3 s on a processor; initialising accelerators takes longer.
     """
-    # -P: the program's directory must not stand on the path of its imports.
+    # -P: the program's directory must not be on the path of its imports.
     line = [sys.executable, "-P", str(program)]
     try:
         ended = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit_s, check=False)
@@ -94,18 +94,17 @@ def self_test(program: Path = SELF_TEST, limit_s: float = SELF_TEST_LIMIT_S) -> 
         last = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2][:200]
         return SelfTest(died=f"ended ({signal_name(ended.returncode)}){f': {last}' if last else ''}")
     try:
-        # Output of packages during their import comes before.
+        # Packages may have printed before, during their import.
         return msgspec.json.decode(ended.stdout.strip().rpartition(b"\n")[2], type=SelfTest)
     except msgspec.DecodeError:
         return SelfTest(died="printed no report")
 
 
 def loader_bytes(starts: Iterable[Start]) -> int:
-    """Return the bytes that the loaders of the hungriest launch may hold in /dev/shm: workers x prefetched x batch x an
-    image.
+    """Return the most bytes that the loaders of one launch may hold in /dev/shm: workers x PREFETCHED x batch x image.
 
-    An estimate by the commands' own numbers, for programs that import something that decodes images: what the others
-    hand over is small.
+    It is an estimate from the flags in the commands, and counts only programs that import a decoder of images: the
+    batches of others are small.
     """
     return max(map(_prefetched_bytes, starts), default=0)
 
@@ -127,9 +126,9 @@ def _decodes_images(folder: Path) -> bool:
 
 
 def missing_packages(command: Path) -> tuple[str, ...]:
-    """Return the packages that `command`, or the `main.py` beside it, imports and that are not installed.
+    """Return the packages that `command`, or the `main.py` beside it, imports although they are not installed.
 
-    The modules and packages beside it count, too; an import whose failure is caught does not.
+    Imports of the modules and packages beside it count too; an import whose failure is caught does not.
     """
     return tuple(sorted(name for name in _packages(_main_of(command)) if not _installed(name)))
 
@@ -139,10 +138,10 @@ def _main_of(command: Path) -> Path:
 
 
 def check_memory(options: Options, machine: Machine, backend: Backend, starts: Iterable[Start]) -> None:
-    """Raise CotenantError where a tenant that imports torch has less memory than that takes.
+    """Raise CotenantError if a tenant that imports torch has less memory than that takes.
 
-    A script without torch may need less: any memory in which a program begins is planned for it. Where no slice holds
-    memory each tenant is credited with its part of the machine's.
+    A script without torch may need less, so that only the plan's own least memory is required for it. If slices do not
+    limit memory, each tenant is taken to have an equal part of the machine's.
     """
 
     def least(plan: Plan) -> int:
@@ -186,7 +185,7 @@ def _packages(program: Path) -> frozenset[str]:
     waiting, seen = [program], {program}
     while waiting:
         file = waiting.pop()
-        # Of cotenant only imports at the top: most functions in it are of no use to this program.
+        # In cotenant only imports at the top of modules count: this program calls few of the functions.
         for name in _imports(file, everywhere=file.parent == program.parent):
             package = name.partition(".")[0]
             ours = _files_of(SOURCE_ROOT if package == "cotenant" else program.parent, name)
@@ -198,7 +197,7 @@ def _packages(program: Path) -> frozenset[str]:
 
 @cache
 def _files_of(root: Path, dotted: str) -> list[Path]:
-    """Return the files of a module below `root`, its packages included; the last word may be something in a module."""
+    """Return the files of a module below `root` and of its packages; the last word may be a name in a module."""
     paths = list(accumulate(dotted.split("."), Path.joinpath, initial=root))[1:]
     files = [file for place in paths for file in (place / "__init__.py", place.with_suffix(".py"))]
     return [file for file in files if file.is_file()]
@@ -206,9 +205,9 @@ def _files_of(root: Path, dotted: str) -> list[Path]:
 
 @cache
 def _imports(file: Path, everywhere: bool) -> tuple[str, ...]:
-    """Return the dotted names that a file imports, also within functions where `everywhere`.
+    """Return the dotted names that a file imports, with `everywhere` also within functions.
 
-    Most programs of a suite import the same files of ours: each is parsed once.
+    Each file is parsed once, as most programs of a suite import the same files of ours.
     """
     names: list[str] = []
     try:
@@ -227,7 +226,7 @@ def _imports(file: Path, everywhere: bool) -> tuple[str, ...]:
 
 
 def _optional(node: ast.AST) -> bool:
-    """Is this node's import not needed: for types only, or with a way out where it is missing?"""
+    """Return whether the imports in a node are optional: only for types, or with a handler if they fail."""
     if isinstance(node, ast.If):
         return ast.unparse(node.test).endswith("TYPE_CHECKING")
     if not isinstance(node, ast.Try):

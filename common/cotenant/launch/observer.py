@@ -1,4 +1,4 @@
-"""Observers of a suite's progress, who must not disturb it."""
+"""Observers of a suite's progress, which must not disturb it."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ if TYPE_CHECKING:
 
 
 class Observer(Protocol):
-    """Its methods are called on the runner's own thread, none of them from GO to the last DONE."""
+    """Reports progress; the runner calls it on its own thread, and never from GO to the last DONE."""
 
     def preparing(self, script: str) -> None:
-        """Data is prepared by this program, which reports on itself."""
+        """Hear that this program prepares data; it reports its own progress."""
 
     def launch(self, position: int, job: str, tenants: int) -> None:
-        """The launch of this position, from 1 on, begins: its tenants are started and enter their slices."""
+        """Hear that the launch number `position`, from 1 on, begins: its tenants start and enter their slices."""
 
     def building(self, ready: int) -> None:
-        """All tenants are in their slices; so many have built and warmed up, and wait for GO."""
+        """Hear that all tenants are in their slices, and `ready` of them have warmed up and wait for GO."""
 
     def measuring(self, about_s: float | None) -> None:
-        """GO is next, and no call comes for about so many seconds, where that can be known."""
+        """Hear that GO is next, and that no call comes for about so many seconds, if known."""
 
     def stopping(self) -> None:
-        """The last DONE has come, and STOP is sent."""
+        """Hear that the last DONE has come, and STOP is sent."""
 
     def tick(self) -> None:
-        """About a second has gone by."""
+        """Hear that about a second has passed."""
 
     def ended(self, records: Sequence[Record]) -> None:
-        """The launch has ended, and these records are written."""
+        """Hear that the launch has ended, and these records are written."""
 
 
 class Unobserved:
-    """Nobody wants to know."""
+    """Ignores all reports."""
 
     def _nothing(self, *values: Any, **named: Any) -> None:
         pass

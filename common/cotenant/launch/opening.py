@@ -1,4 +1,4 @@
-"""The first line of a suite on devices: which they are, their memory class, who shares them."""
+"""The first line of a suite on devices: their models, their memory class, and the users that share them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cotenant.text import gib, many
 
 
 def device_line(made: Plan, launches: int, class_name: str | None = None, strangers: bool = False) -> str:
-    """Return the line; "" without devices. `class_name` was asked for; `strangers`: are others on the devices?"""
+    """Return the line; "" without devices. `class_name`: the requested one; `strangers`: others use the devices."""
     devices = list(dict.fromkeys(device for slice_ in made.slices for device in slice_.accelerators))
     if not devices:
         return ""

@@ -1,4 +1,4 @@
-"""Records the start of a tenant's interpreter: variables and files that run before the benchmark, and who set them."""
+"""Records the start of a tenant's interpreter: variables and files that act before the benchmark, and their source."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from cotenant.files import open_regular
 from cotenant.suite.task_source import harness_version
 
 LOADERS = ("PYTHON", "LD_")
-"""The beginnings of the names that the interpreter and the dynamic linker heed (python(1), ld.so(8))."""
+"""Prefixes of the variables that the interpreter and the dynamic linker obey (python(1), ld.so(8))."""
 STARTUP = ("sitecustomize", "usercustomize")
-"""The modules that `site` imports before a program, wherever on its path they lie."""
+"""The modules that `site` imports before a program, from anywhere on its path."""
 OWN = HOOK / "sitecustomize.py"
-"""The start-up file that is ours."""
+"""Our own start-up file."""
 MOST_BYTES = 1 << 20
 CALLER, PROGRAM = "caller", "program"
 
 
 def origin_of(pid: int) -> dict[str, Any]:
-    """Return the variables that a process was started with and that run or replace code, and the files that ran first.
+    """Return the variables of a process's start that can run or replace code, and the files that ran first.
 
-    Each with its SHA-256 and who set it: the caller, whose environment every tenant inherits, or the program, which is
-    any script before it. Nothing is known of a process that cannot be looked into.
+    Each has its SHA-256 and its source: the caller, whose environment every tenant inherits, or the program, which is
+    any script that ran before. Both parts are empty for a process that cannot be read.
     """
     there = _variables(pid)
     variables = {
@@ -58,7 +58,7 @@ def _setter(name: str, value: str) -> str:
 
 
 def _places(path: str) -> list[str]:
-    """Return the part of a PYTHONPATH that is not ours: every tenant is given our library first, or our hook."""
+    """Return the part of a PYTHONPATH that is not ours: every tenant gets our library or our hook before it."""
     places, ours = [place for place in path.split(os.pathsep) if place], (str(SOURCE_ROOT), str(HOOK))
     return [place for place in places if not Path(place).is_absolute() or os.path.realpath(place) not in ours]
 

@@ -1,4 +1,4 @@
-"""How a tenant ended, from observations of it: every outcome of a record is decided here."""
+"""Decides every outcome of a record, from the runner's observations of a tenant's end."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from cotenant.results.build import tenant_part
 from cotenant.stats.tenants import Reading
 
 MESSAGE_LIMIT = 2000
-# Python's message on a failed import at the top of a program, before that could send anything itself.
+# Python's message on a failed import at the top of a program, which could not send a message yet.
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'$")
 
 
 @dataclass(frozen=True, slots=True)
 class TenantResult:
-    """How one tenant ended: its spec, outcome, the messages of its ranks, and the kernel's counters."""
+    """The result of one tenant: its spec, outcome, the messages of its ranks, and the kernel's counters."""
 
     spec: TenantSpec
     outcome: str
@@ -36,18 +36,17 @@ class TenantResult:
     after: Counters = field(default_factory=Counters)
     origin: dict[str, Any] = field(default_factory=dict)
     unfinished: bool = False
-    """It was measured, and ended before the end that it might have come to."""
+    """Whether it was measured, and was asked to end before its own end."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """The results of all tenants, in their order, and their common facts; `gos` is each one's GO, by its number.
+    """The results of all tenants, in order, and their common facts; `gos` holds each tenant's GO by its number.
 
-    Of several nodes the tenant is that of node 0, and `nodes` are the others.
-    `left_behind` names what could not be removed after the last of them; `changes` what was no longer as planned at
-    the last DONE, or before the tenants' end. Both are empty as a rule. `killed_outside` processes were killed for
-    memory outside of the slices. `work` are the readings of each tenant's
-    processor time until `stop_ns`, when STOP was sent: 0 where none was.
+    On several nodes the tenant is node 0's, and `nodes` are the others. `left_behind` names a slice or process that
+    could not be removed at the end; `changes` are the differences of slices from their plan at the last DONE, or before
+    the tenants' end. Both are empty as a rule. `killed_outside` counts the kernel's kills for memory outside of the
+    slices. `work` are the readings of each tenant's processor time until `stop_ns`, the time of STOP, 0 without one.
     """
 
     tenants: tuple[TenantResult, ...]
@@ -61,9 +60,9 @@ class LaunchResult:
     stop_ns: int = 0
     work: Mapping[int, Sequence[Reading]] = field(default_factory=dict)
     conducted: Conducted | None = None
-    """Its schedule of blocks as it was; None where it had none."""
+    """Its schedule of blocks as it was carried out; None if it had none."""
     unconducted: str = ""
-    """Why it had none, though one was wanted."""
+    """Why it had no blocks although they were requested."""
     killed_outside: int = 0
 
 
@@ -76,7 +75,7 @@ def result_of(tenant: Tenant, host: HostKills) -> TenantResult:
 
 
 def not_started(specs: Iterable[TenantSpec], culprit: TenantSpec, error: OSError) -> tuple[TenantResult, ...]:
-    """Return the results of a launch that could not get the slice, or start the command, of `culprit`."""
+    """Return the results of a launch in which the slice or the command of `culprit` could not be started."""
     outcome, what = ("failed", "could not be started")
     if isinstance(error, NotIsolatedError) and not isinstance(error, NotExecutableError):
         outcome, what = ("not_isolated", "could not be isolated")
@@ -89,10 +88,10 @@ def not_started(specs: Iterable[TenantSpec], culprit: TenantSpec, error: OSError
 
 
 def outcome_of(tenant: Tenant, host: HostKills) -> Reason:
-    """Return (outcome, message) of a tenant that has ended. The first that applies counts:
+    """Return (outcome, message) of a tenant that has ended, by the first of these that applies:
 
-    that the kernel killed a process of it for memory (a killed data-loader worker leaves its parent exiting with 0),
-    the first reason it gave or the runner had to kill it, its exit status, and at last its losses.
+    a kernel's kill for memory of one of its processes (after that of a data-loader worker its parent may exit with 0),
+    the first reason that it reported or for which the runner killed it, its exit status, its losses.
     """
     if (memory := out_of_memory(tenant, host)) is not None:
         return memory
@@ -102,7 +101,7 @@ def outcome_of(tenant: Tenant, host: HostKills) -> Reason:
     if tenant.status == 0 and tenant.all_ranks("record"):
         return _finished(tenant)
     if tenant.is_asked and tenant.all_ranks("done"):
-        return _finished(tenant)  # However it took it, that it was to end.
+        return _finished(tenant)  # Whatever its exit status after it was asked to end.
     return _died(tenant)
 
 
@@ -130,7 +129,7 @@ def _died(tenant: Tenant) -> Reason:
 
 
 def failure(tenant: Tenant, rank: Rank, outcome: str, message: str) -> Reason:
-    """Return one process's report of its failure; one of several is named, with its log where it has no outcome."""
+    """Return a process's report of its failure; one of several is named, with the end of its log if it just failed."""
     if rank.world == 1:
         return outcome, message
     log = f". {_quoted_tail(tenant.log_tail(rank.number))}" if outcome == "failed" else ""
@@ -138,10 +137,10 @@ def failure(tenant: Tenant, rank: Rank, outcome: str, message: str) -> Reason:
 
 
 def rank_death(tenant: Tenant, rank: Rank, status: int | None) -> Reason | None:
-    """Return why the end of one of several processes fails its tenant.
+    """Return why the end of one of several processes fails its tenant, or None.
 
-    None where it has a record and is content, where it has reported why, and where its tenant ends already. `status` is
-    None where it is not known. A launcher ends those that are left by SIGTERM: that is no cause.
+    None if it sent a record and succeeded, if it has reported a reason, or if its tenant already ends. An unknown
+    `status` is None. SIGTERM is no cause: by it a launcher ends the processes that are left.
     """
     if rank.failed or tenant.killed or not tenant.alive:
         return None

@@ -1,4 +1,4 @@
-"""Where a suite keeps its records, summary, journal and logs: one directory, held open from the suite's start."""
+"""The directory in which a suite keeps its records, summary, journal and logs, held open from the suite's start."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ LOGS = "logs"
 
 
 class Output:
-    """The files of one suite, in a directory in which its tenants may write, too.
+    """The files of one suite, in a directory in which its tenants may also write.
 
-    A file that they put in place of ours is set aside. Records that the disk refuses are written into the room that was
-    held back, and `check` says so afterwards. All other methods raise CotenantError.
+    A file that they put in place of ours is set aside. Records that the disk refuses are written into reserved room,
+    and `check` raises an error afterwards. All other methods raise CotenantError.
     """
 
     def __init__(self, path: Path) -> None:
-        """Make and open the directory. Raises CotenantError where no suite's records would have room."""
+        """Make and open the directory. Raises CotenantError if it has no room for a suite's records."""
         prepare_directory(path)
         self.directory = _open(path)
         self._known = b""
@@ -54,12 +54,12 @@ class Output:
         self.directory.close()
 
     def write(self, name: str, content: bytes) -> dict[str, str]:
-        """Write a file at once or not at all; return its SHA-256 by its name."""
+        """Write a file whole or not at all; return its SHA-256 by its name."""
         self._do(partial(write_into, self.directory, name, content))
         return {name: hashlib.sha256(content).hexdigest()}
 
     def keep(self, records: Iterable[Record], time: datetime) -> dict[str, str]:
-        """Write every record that can be; return the SHA-256 of each file by its name."""
+        """Write every record that can be written; return the SHA-256 of each file by its name."""
         kept: dict[str, str] = {}
         for record in records:
             with suppress(CotenantError):
@@ -76,7 +76,7 @@ class Output:
         self._do(partial(append_summary, self.directory, line))
 
     def logs(self) -> Directory:
-        """Return the directory of logs, made where it is missing."""
+        """Return the directory of logs; make it if it is missing."""
 
         def folder() -> Directory:
             try:
@@ -87,9 +87,9 @@ class Output:
         return self._do(folder)
 
     def put_right(self) -> tuple[Finding, ...]:
-        """Set aside foreign files in the place of our files; return a finding on that and on a directory replaced.
+        """Set aside foreign files with the names of ours; return findings on them and on a replaced directory.
 
-        A journal that no longer goes on with our entries stands there anew.
+        A journal that no longer begins with our entries is written again.
         """
         try:
             replaced = list(self._set_aside())
@@ -106,18 +106,18 @@ class Output:
         return (*found, *_replaced(self.directory))
 
     def check(self) -> None:
-        """Raise UnwrittenError where the disk has refused a file, also one that then found room."""
+        """Raise UnwrittenError if the disk has refused a file, even if the reserved room then took it."""
         if self._reserve.refused is not None:
             kept = "What was measured until then is kept where it could be; --resume goes on."
             raise UnwrittenError(self._reserve.refused.sentence, f"{self._reserve.refused.remedy} {kept}")
 
     def check_name(self) -> None:
-        """Raise UnwrittenError where the directory's name leads elsewhere by now."""
+        """Raise UnwrittenError if the directory's name now leads elsewhere."""
         for finding in _replaced(self.directory):
             raise UnwrittenError(finding.sentence, finding.remedy)
 
     def _do(self, write: Callable[[], T]) -> T:
-        """Do a write, at last into the room held back. Raises UnwrittenError as soon as the suite has begun."""
+        """Do a write, if necessary into the reserved room. Raises UnwrittenError once the suite has begun."""
         try:
             return self._reserve.write(write)
         except CotenantError as error:

@@ -1,4 +1,4 @@
-"""Pairs of many jobs in one launch: which jobs are there at once, and in which order their pairs meet. Pure."""
+"""Pairs of many jobs in one launch: the groups of jobs that fit at once, and the order in which pairs meet. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from cotenant.launch.schedule import ALL, BUDGET_NS, HOME, ONLY, WARM_UP_ROUNDS,
 
 Pair = tuple[int, int]
 PAIR_S = 2 * BUDGET_NS / 1e9
-"""Time that a pair is measured, where nobody says another budget."""
+"""Seconds for which a pair is measured, by default."""
 PART_OF_TIMEOUT = 0.5
-"""Share of a launch's time limit that its pairs may have: their least rounds may take longer than a budget."""
+"""Share of a launch's time limit that its pairs may take: their fewest rounds may take longer than a budget."""
 USUAL_BYTES = 3 << 29
-"""Memory of a job whose memory nobody knows: 1.5 GiB, four times an import of torch."""
+"""Assumed memory of a job whose memory is unknown: 1.5 GiB, four times an import of torch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """The pairs of a launch's tenants that meet, and the `slots`, a pair's two slices, which they have by turns."""
+    """The pairs of a launch's tenants that meet, and the `slots`, two slices that all pairs use in turn."""
 
     pairs: tuple[Pair, ...]
     slots: tuple[Slice, ...]
@@ -33,24 +33,24 @@ class Pairing:
 class PairSchedule(Schedule):
     """Two tenants meet at a time, on walks: `only a`, `a and b`, `only b`, `b and c`, `only c`, and so on.
 
-    In each round every pair meets once, near both of it alone, each of them on the slot that it has beside the other:
-    who goes on stays where it is, and who comes has the other slot. By chance it comes alone first: so it is thawed for
-    its turns alone as often as for its meetings.
+    In each round every pair meets once, close to blocks of each of the two alone in the same slot: the tenant that goes
+    on keeps its slot, and the next one gets the other. By chance the next one runs alone before or after the meeting,
+    so that it is thawed for either equally often.
     """
 
     pairs: tuple[Pair, ...]
     budget_ns: int = 0
-    """The time of its rounds, which are the least where that is too short."""
+    """The time for its rounds; there are never fewer than the least number."""
 
     @property
     def is_parted(self) -> bool:
         return True
 
     def timed(self, seen_ns: Mapping[int, Sequence[float]], most_ns: int) -> PairSchedule:
-        """Return the schedule by the steps of each tenant that were seen, of as many rounds as fit its budget.
+        """Return the schedule by the timed steps of each tenant alone, with as many rounds as fit its budget.
 
-        Before GO all warm up at once, on the slices of two, so that their steps took several times as long. Who is so
-        slow that the least rounds take more than `most_ns` meets nobody: it would cost the others their rounds.
+        Before GO all tenants warm up at once on the slices of two, so that steps take several times as long. A tenant
+        so slow that the fewest rounds take more than `most_ns` meets no other: it would cost the others their rounds.
         """
         steps_ns = {**self.steps_ns, **{tenant: round(median(seen)) for tenant, seen in seen_ns.items() if seen}}
         least = replace(self, steps_ns=steps_ns)
@@ -72,7 +72,7 @@ class PairSchedule(Schedule):
         return turns
 
     def _first(self) -> Sequence[Turn]:
-        # At GO everybody runs, and nobody is moved before it was frozen. Of each alone its steps are timed.
+        # At GO all run, and a tenant is frozen before it is moved. Then the steps of each alone are timed.
         return [(ALL, self.everybody), *((ONLY, {tenant: HOME}) for tenant in sorted(self.steps_ns))]
 
     def _last(self) -> Sequence[Turn]:
@@ -80,9 +80,9 @@ class PairSchedule(Schedule):
 
 
 def trails(pairs: Sequence[Pair], chance: random.Random) -> Iterator[list[int]]:
-    """Yield walks over tenants in which each of the pairs meets once, as neighbours, in an order drawn anew.
+    """Yield walks over tenants in which each pair is once next to each other, in a new random order.
 
-    They are few: one begins where an odd number of pairs is left, as long as there are such tenants.
+    There are few: a walk begins at a tenant with an odd number of pairs left, while there are such tenants.
     """
     left: dict[int, list[int]] = defaultdict(list)
     for first, second in pairs:
@@ -100,11 +100,11 @@ def trails(pairs: Sequence[Pair], chance: random.Random) -> Iterator[list[int]]:
 def groups_of(
     pairs: Sequence[Pair], needs: Sequence[int], room: int, most: int | None = None
 ) -> list[tuple[Pair, ...]]:
-    """Return the pairs in groups: the tenants of each fit `room` together, by what each of them `needs`.
+    """Return the pairs in groups, whose tenants fit into `room` bytes together; tenant `i` takes `needs[i]` bytes.
 
-    No group has more than the `most` pairs that a launch has time for. Every pair is in one group. A pair that does not
-    fit is a group by itself, as it would be a launch by itself. A group grows by the tenant that brings most pairs for
-    what it needs.
+    Every pair is in one group, and no group has more than `most` pairs, for which a launch has time. A pair that does
+    not fit is a group of its own, as it would be a launch of its own. A group grows by the tenant that brings most
+    pairs for its bytes.
     """
     left, groups = list(dict.fromkeys(pairs)), []
     while left:
@@ -118,7 +118,7 @@ def groups_of(
 
 
 def _candidates(left: Sequence[Pair], there: set[int], needs: Sequence[int], room: int) -> dict[int, int]:
-    """Return who still fits, with how many pairs it would bring; who brings none alone may with the next."""
+    """Return each tenant that still fits and the number of pairs it brings; 0 may become more with the next tenant."""
     free = room - sum(needs[tenant] for tenant in there)
     fitting = {tenant for pair in left for tenant in pair if tenant not in there and needs[tenant] <= free}
     return {tenant: sum(tenant in pair and not there.isdisjoint(pair) for pair in left) for tenant in fitting}

@@ -1,6 +1,6 @@
-"""The directories of a suite run: those of the caller, and two of the run's own that end with it.
+"""The directories of a suite run: those of the caller, and two of the run's own, which are removed at its end.
 
-The run's own directories are removed whatever its tenants have made of them. The reaper does that, too.
+The run's own directories are removed whatever its tenants have done to them. The reaper can do that too.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SOCKET_PATH_BYTES = 107
 MPS = "mps"
 """The directory of the MPS daemon's pipes, beside the tenants' sockets."""
 SOCKET_ROOM_BYTES = len("/4194304-99999999999-4294967295/mps/control_privileged")
-"""Bytes of the longest name below the sockets' root: one of the daemon's."""
+"""Bytes of the longest name below the sockets' root, which is one of the MPS daemon's."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunPaths:
-    """The directories of a suite run; all absolute. `sockets` holds those of the tenants."""
+    """The directories of a suite run, all absolute. `sockets` holds the tenants' sockets."""
 
     base: Path
     data: Path
@@ -44,7 +44,7 @@ class RunPaths:
 
     @classmethod
     def of_run(cls, base: Path, data: Path, output: Path, run: RunName) -> RunPaths:
-        """Return the paths of one run. Nothing is made."""
+        """Return the paths of one run, without making any."""
         return cls(base, data, output, base / "tmp" / f"{_prefix()}{run}", _sockets_root() / f"{_prefix()}{run}")
 
     @property
@@ -57,18 +57,18 @@ class RunPaths:
 
     @property
     def purposes(self) -> dict[str, Path]:
-        """The directories by their contents: each needs free room."""
+        """The directories that need free room, by their contents."""
         return {"records": self.output, "data": self.data, "temporary files": self.temporary}
 
     @property
     def own(self) -> tuple[Path, Path]:
-        """The directories that are this run's alone."""
+        """The directories that belong to this run alone."""
         return self.temporary, self.sockets
 
     def sweep(self) -> list[str]:
-        """Remove the own directories of runs that are dead, of this user and since this host's boot.
+        """Remove the own directories of dead runs of this user since this host's boot.
 
-        Return the rest that stays of them, in sentences.
+        Return a sentence on each one that could not be removed.
         """
         left = []
         for path in [path for own in self.own for path in own.parent.glob(f"{_prefix()}*")]:
@@ -79,31 +79,31 @@ class RunPaths:
 
 
 def _prefix() -> str:
-    """Hosts and containers may share a base: the pid of a run elsewhere, or before this boot, says nothing here."""
+    """Return a prefix of this host, boot and pid namespace: hosts may share a base, and pids mean nothing elsewhere."""
     here = f"{socket.gethostname()} {read_text(Path('/proc/sys/kernel/random/boot_id'))} {pid_namespace()}"
     return f"cotenant-{hashlib.sha256(here.encode()).hexdigest()[:16]}-"
 
 
 def _sockets_root() -> Path:
-    """Where a socket's path stays short enough for the kernel, and tenants see it."""
+    """Return a directory for sockets with paths short enough for the kernel, which tenants can see."""
     root = tempfile.gettempdir()
     fits = len(os.fsencode(root)) + len(_prefix()) + SOCKET_ROOM_BYTES <= SOCKET_PATH_BYTES
     return Path(root if fits and not is_shared_memory(Path(root)) else "/tmp")
 
 
 def is_shared_memory(path: Path) -> bool:
-    """Whether a path lies in /dev/shm, of which a tenant may have one of its own, where it would find nothing."""
+    """Return whether a path is in /dev/shm: a tenant may have one of its own, in which the path does not exist."""
     return Path(os.path.realpath(path)).is_relative_to(SHM)
 
 
 def remove_tree(top: Path) -> str:
-    """Remove a directory and all in it; return the rest as a sentence, "" where nothing does.
+    """Remove a directory and all in it; return a sentence on the rest, "" if nothing is left.
 
-    A directory of ours that is closed to us is opened first. No link is followed, and no mount is entered: it is
-    unmounted, or all of the directory stays.
+    Permissions on directories of ours are restored first. No link is followed, and no mount is entered: it is
+    unmounted, or the whole directory stays.
     """
     with contextlib.suppress(OSError):
-        top.unlink()  # A tenant may have put a link or a file in its place; a directory is none.
+        top.unlink()  # A tenant may have put a link or a file in its place; for a directory this fails.
     if points := _unmounted(top):
         return f"What is left in {top} cannot be removed: {listed([str(point) for point in points])} is mounted there."
     try:
@@ -123,13 +123,13 @@ def remove_tree(top: Path) -> str:
 
 
 def cleared(directories: Iterable[Path]) -> tuple[Finding, ...]:
-    """Remove the temporary directories of a launch; return a finding on the rest."""
+    """Remove the temporary directories of a launch; return a finding on any rest."""
     left = " ".join(filter(None, map(remove_tree, directories)))
     return (warning(f"{left} The next launch finds it there.", REMEDY, rule="files_left", effect=0.0),) if left else ()
 
 
 def _unmounted(top: Path) -> list[Path]:
-    """Unmount all mounts on a directory or below it, the innermost first; return the rest that stays mounted."""
+    """Unmount all mounts on a directory or below it, the innermost first; return those that stay mounted."""
     umount2, real = ctypes.CDLL(None).umount2, Path(os.path.realpath(top.parent), top.name)
     points: list[Path] = []
     while below := [mount.point for mount in mounted_systems() if mount.point.is_relative_to(real)]:
@@ -151,8 +151,8 @@ def _open_up(top: Path) -> None:
 
 
 def _unlock(name: Path | str, parent: int | None = None) -> None:
-    """Give its owner all rights on a directory. Raises OSError for a directory of somebody else, and for a link."""
-    # To open it so takes no right on it; and whoever puts a link in its place now, we have it by its descriptor.
+    """Give its owner all rights on a directory. Raises OSError for another user's directory, and for a link."""
+    # O_PATH needs no right on it; and the descriptor stays on it, even if a tenant now puts a link in its place.
     descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         Path(f"/proc/self/fd/{descriptor}").chmod(stat.S_IRWXU)

@@ -1,4 +1,4 @@
-"""A suite before it runs: its options resolved against this machine, its launches, and estimates of them."""
+"""A suite before it runs: its options resolved against this machine, its launches, and estimates of their time."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from cotenant.results.store import check_place
 
 
 class PreparedSuite:
-    """Resolves options against a machine. Nothing runs, and nothing is made."""
+    """Resolves options against a machine, without starting or making anything."""
 
     def __init__(self, options: Options, machine: Machine) -> None:
-        """Raises CotenantError for everything that can be known to be wrong before anything runs."""
+        """Raises CotenantError for every fault that can be found before anything runs."""
         self.options, self.machine, self.paths = options, machine, options.paths
         self._chosen = choose_backend(options.isolation, cgroup_mounts(), options.cgroup_base)
         self.backend = self._chosen.backend
@@ -40,35 +40,35 @@ class PreparedSuite:
         self.left_out = self._resolver.left_out()
 
     def check(self) -> None:
-        """Raise CotenantError where records have no place, or `--resume` would go on with other work."""
+        """Raise CotenantError if records cannot be written, or `--resume` would continue other work."""
         options = self.options
         check_place(self.paths.output)
         if options.resume and (options.cluster is None or not options.cluster.node):
             begun(options, self.expected, self.backend.name, self.machine.hostname)
 
     def settle(self) -> None:
-        """Go where the backend needs us: this program may begin anew, once, and not return. Raises IsolationError."""
+        """Go where the backend needs us, for which this program may restart itself once. Raises IsolationError."""
         self._chosen.settle()
 
     def check_room(self) -> None:
-        """Raise CotenantError where records or temporary files have no room: a lost result was measured in vain."""
+        """Raise CotenantError if records or temporary files have no room, before anything is measured in vain."""
         for finding in self.before:
             if finding.rule in ("disk_full", "not_writable") and finding.severity == "error":
                 raise CotenantError(finding.sentence, finding.remedy)
 
     @property
     def expected(self) -> tuple[Start, ...]:
-        """The launches there are where all that are to be of blocks can be."""
+        """The launches that will be made if blocks are possible in all launches for which they are planned."""
         return tuple(start for start in self.starts if not start.without_blocks)
 
     @property
     def plan(self) -> Plan:
-        """The slices of jobs that run once on each."""
+        """The slices of jobs that run once in each slice."""
         return self._resolver.plans["student"]
 
     @functools.cached_property
     def before(self) -> tuple[Finding, ...]:
-        """The findings on this host before anything runs on it: made once, and kept in every record."""
+        """The findings on this host before anything runs, made once and kept in every record."""
         facts = dataclasses.replace(
             gather(self.machine, self.paths.purposes),
             isolation=self.isolation,
@@ -79,33 +79,33 @@ class PreparedSuite:
 
     @functools.cached_property
     def isolation(self) -> Isolation:
-        """The limits that the backend holds tenants to."""
+        """The facts on the backend: the limits that it enforces on tenants."""
         return isolation_of(self.backend)
 
     @functools.cached_property
     def machine_facts(self) -> dict[str, Any]:
-        """The machine, as every record tells of it."""
-        # Not before: it asks for versions of much that takes its time to import.
+        """The facts on the machine for every record."""
+        # The import is late, as it asks many packages for their versions, which takes time.
         from cotenant.machine.facts import machine_facts
 
         return machine_facts(self.machine, self.options.checkout)
 
     def estimates_s(self) -> list[float | None]:
-        """Return how long each of the expected launches will take, None where its job counts what it measures.
+        """Return the estimated seconds of each expected launch; None if its job counts its own observations.
 
-        Seeing how slow this host is takes half a second: of short suites on their own processors nobody asks it.
+        Timing this host takes half a second, which is saved for suites on processors of their own without a time limit.
         """
         if self.pace is None and not self._crowded and not self.machine.accelerators:
             return [None] * len(self.expected)
         return estimates_s(self.expected, self.options.limits, self._slowness, self.pace)
 
     def crowd_words(self) -> str:
-        """Return how long users that share processors take until GO; "" where none does."""
+        """Return a sentence on the time until GO of users that share processors; "" if none do."""
         return crowd_words(self.expected, self._slowness) if self._crowded else ""
 
     @functools.cached_property
     def pace(self) -> Pace | None:
-        """The pace that keeps the suite within its time, from when it is asked first on; None without such a time."""
+        """The pace that keeps the suite within its time, counted from the first access; None without such a time."""
         within_s = self.options.within_s
         return None if within_s is None else Pace(within_s, self._slowness)
 

@@ -1,11 +1,11 @@
 """The reaper: one small process per suite that outlives a killed runner and leaves nothing of its run behind.
 
-Run as `python -I -S reaper.py PARTS`, where PARTS is the descriptor of a file that names in JSON the parts of
-the run: it is whole before the reaper starts, so that a runner may die at any moment. Standard input is a pipe from the
-runner: silence, then `done`, or the end of the pipe, which means the runner died. PR_SET_PDEATHSIG is not enough: it
-reaches the runner's direct children, while torchrun's ranks and the data loader's workers live on.
+Run as `python -I -S reaper.py PARTS`, where PARTS is the descriptor of a file with the parts of the run in JSON. The
+file is complete before the reaper starts, so that a runner may die at any moment. Standard input is a pipe from the
+runner, which writes `done` at its end; the end of the pipe without it means that the runner died. PR_SET_PDEATHSIG is
+not enough: it reaches the runner's direct children, while torchrun's ranks and the data loader's workers live on.
 
-A runner that is stopped may have left tenants frozen: after STOPPED_S they go on without it.
+A runner that is stopped by a signal may have left tenants frozen: after STOPPED_S the reaper thaws them.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ SOURCE_ROOT = Path(__file__).resolve().parents[2]
 GRACE_S = 5.0
 STOPPED_S, LOOK_S = 30.0, 5.0
 HALF_WRITTEN = r"\.{}-[0-9a-f]{{16}}\.tmp"
-"""The name that a file of files.Directory has until it is whole, by the number of its writer."""
+"""The temporary name of a file that files.Directory writes; it contains the writer's process id."""
 
 
 class Reaper:
-    """The runner's end: starts the process, starts it anew if somebody killed it, and dismisses it."""
+    """The runner's side: starts the reaper's process, starts a new one if it was killed, and ends it."""
 
     def __init__(self, run: str, slices: dict[str, Any], directories: tuple[Path, ...], output: Directory) -> None:
-        """`slices` is where the backend keeps them: its `location`."""
+        """`slices` is the backend's `location` of its slices."""
         self._output = output.fileno()
         self._parts = {
             "run": run,
@@ -47,7 +47,7 @@ class Reaper:
         self._process: subprocess.Popen[bytes] | None = None
 
     def ensure(self) -> None:
-        """Have a living reaper. One that dies at once is met again by the next call."""
+        """Start a reaper if none lives. If it dies at once, the next call starts another."""
         from cotenant.protocol.messages import REAPER_VARIABLE
 
         if self._process is not None:
@@ -71,7 +71,7 @@ class Reaper:
         return set() if self._process is None else {self._process.pid}
 
     def dismiss(self) -> str:
-        """End the reaper: the runner has cleaned up by itself. Return a warning, "" as a rule."""
+        """End the reaper, since the runner has cleaned up by itself. Return a warning, "" as a rule."""
         if self._process is None or self._process.poll() is not None:
             return ""
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -92,7 +92,7 @@ def reap(parts: dict[str, Any]) -> None:
     from cotenant.launch.paths import remove_tree
 
     run, slices = parts["run"], parts["slices"]
-    # Slices first: a fork bomb would outrun the search for its marker.
+    # Slices come first, since a fork bomb would outrun the search for its marker.
     with contextlib.suppress(OSError):
         clear(slices, run)
     with contextlib.suppress(OSError):
@@ -107,7 +107,7 @@ def reap(parts: dict[str, Any]) -> None:
 
 
 def await_end(parts: dict[str, Any]) -> bool:
-    """Wait for the runner's word or its end, and thaw its tenants while it is stopped; return whether it has died."""
+    """Wait for the runner's `done` or its death, and thaw its tenants while it is stopped; return whether it died."""
     from cotenant.isolation.leftovers import thaw
     from cotenant.procfs import process_of
 
@@ -126,7 +126,7 @@ def main(argv: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.path.insert(0, str(SOURCE_ROOT))
-    # Now, not when they are needed: the checkout may change while a suite runs.
+    # Import them now, as the checkout may change while a suite runs.
     for name in ("files", "isolation.leftovers", "isolation.processes", "launch.paths", "procfs"):
         importlib.import_module(f"cotenant.{name}")
     with os.fdopen(int(argv[0])) as file:

@@ -1,4 +1,4 @@
-"""Keeps a suite's records: makes them of launches, asks all rules, writes them down, and says so in the journal."""
+"""Keeps a suite's records: makes them from launches, applies all rules, writes them, and notes them in the journal."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Adds a launch's records to `records`, those of all launches so far, also of one that could not be written."""
+    """Adds each launch's records to `records`, even if they could not be written."""
 
     def __init__(self, suite: PreparedSuite, output: Output, records: list[Record]) -> None:
         self._suite, self._output, self._records = suite, output, records
         self._started, self._conceal = datetime.now(UTC), by_new_key()
 
     def begin(self, tell: Callable[[str], None]) -> Sequence[Start]:
-        """Write the plan, and the start into the journal; return the launches to come, fewer after `--resume`.
+        """Write the plan, and the start into the journal; return the launches to come, fewer with `--resume`.
 
         Raises CotenantError.
         """
@@ -42,15 +42,15 @@ class Recorder:
         progress = begin(options, suite.expected, suite.backend.name, suite.machine.hostname, self._output)
         self._records += progress.records
         if progress.records:
-            # It is still the run that launched these.
+            # A resumed run has the start time of the earlier one.
             self._started = datetime.fromisoformat(progress.records[0].suite_start_time)
         for sentence in progress.sentences:
             tell(sentence)
         return [start for start in suite.starts if start.key not in progress.finished]
 
     def keep(self, start: Start, result: LaunchResult, limits: Limits) -> list[Record]:
-        """Make a launch's records, write and return them. Raises CotenantError."""
-        # Not before: the modules for numbers take their time to import, and until now nothing needed any.
+        """Make, write and return a launch's records. Raises CotenantError."""
+        # The imports are late, as modules for numbers take time to import, and none was needed before.
         from cotenant.findings.rules import with_findings
         from cotenant.launch.records import SuiteFacts, parts_of, records_of
 
@@ -71,7 +71,7 @@ class Recorder:
         return records
 
     def keep_transcript(self, start: Start, buyer: Buyer, launch: str, interrupted: Callable[[], str | None]) -> str:
-        """Take the buyer's report of a launch, replays included, which takes a while; return the line to tell."""
+        """Get and keep the buyer's transcript of a launch, which waits for its replays; return a line to print."""
         try:
             content, line = buyer.transcript(launch, interrupted)
         except CotenantError as error:
@@ -82,11 +82,11 @@ class Recorder:
         return line
 
     def end(self, interrupted: str | None) -> None:
-        """Write the suite's end into the journal."""
+        """Write an entry on the suite's end into the journal."""
         self._journal(Ended, interrupted=interrupted)
 
     def lacks_blocks(self, start: Start) -> bool:
-        """Whether a launch that a baseline belongs to could not be one of blocks."""
+        """Return whether the launch to which a baseline belongs could not have blocks."""
         return any(
             cell_of(record.name, record.solo, record.mix) == start.cell.label
             and why_no_blocks(record.findings) is not None
@@ -98,7 +98,7 @@ class Recorder:
         self._output.journal(entry(suite=options.suite.name, uid=options.uid, time=now(), **fields))
 
     def _resolved(self) -> bytes:
-        """Return the suite as it runs: every cell with the command of each tenant."""
+        """Return the suite as it runs, in JSON: every cell with the command of each tenant."""
         cells = [
             {
                 "name": start.mix or start.cell.job.name,

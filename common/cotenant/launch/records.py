@@ -1,4 +1,4 @@
-"""From a launch's result to its records."""
+"""Makes records from a launch's result."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from cotenant.stats.tenants import common_load, work_beside
 
 @dataclass(frozen=True, slots=True)
 class SuiteFacts:
-    """Facts that all launches of a suite run share."""
+    """Facts common to all launches of a suite run."""
 
     suite: str
     started: datetime
@@ -59,8 +59,8 @@ class SuiteFacts:
 
 
 def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult, Start]]:
-    """Yield a launch; of one in which pairs met each of them as a launch of two, and of crowds each as one of its
-    users."""
+    """Yield the launches for which a launch has records: itself; or one of two tenants for each pair that met; or one
+    for each number of users in a crowd."""
     conducted = result.conducted
     if conducted is not None and isinstance(conducted.schedule, CrowdSchedule):
         for users in dict.fromkeys(conducted.schedule.crowds):
@@ -80,7 +80,7 @@ def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult,
 
 
 def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a launch's meters without those of tenants outside `members`, numbered by their places in it."""
+    """Return a launch's meters without those of tenants outside `members`, who are numbered by their places there."""
     slots = {str(tenant): str(slot) for slot, tenant in enumerate(members)}
 
     def own(of: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, A
 
 
 def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
-    """Return a tenant as it is in one of its slots: the kernel was asked for these processors at each move."""
+    """Return a tenant with the processors of one of its slots, which the kernel confirmed at each move."""
     bound = tenant.read_back.processors is not None
     processors = format_list(spec.slice.processors) if bound else None
     return dataclasses.replace(
@@ -100,14 +100,14 @@ def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
 
 
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
-    """Return a record per tenant of the launch."""
+    """Return a record for each tenant of the launch."""
     gos = [result.gos.get(tenant.spec.slice.tenant) for tenant in result.tenants]
     statements = [_statement(tenant, go, result) for tenant, go in zip(result.tenants, gos, strict=True)]
     loads = [statement.load() for statement in statements if statement.observations]
     loads += [load for node in result.nodes if (load := load_of(node)) is not None]
     beside = _work_beside(result, statements, gos[0], start)
-    # Those that share processors compete from t0 on, whoever gets the first turn. Those that settle step from t0 on: in
-    # whole observations, so that the first that counts begins up to one of them later than its neighbours'.
+    # Tenants that share processors compete from t0 on, whichever gets the first turn. Tenants that settle step from t0
+    # on in whole observations, so that the first one that counts may begin one observation later than a neighbour's.
     together = common_load(loads, _loaded_since(gos[0], start.sharers)) if loads else (0, 0)
     common = Common(
         started=result.started,
@@ -148,10 +148,7 @@ def _loaded_since(go: Go | None, sharers: int) -> int | None:
 def _work_beside(
     result: LaunchResult, statements: Sequence[Statement], go: Go | None, start: Start
 ) -> list[dict[str, Any]]:
-    """Return how much each tenant worked in its own observations, and while others were observed.
-
-    Of those that have finished.
-    """
+    """Return the work of each tenant that completed, in its own observations and while others were observed."""
     spans = [[(row.start_ns, row.end_ns) for row in statement.kept_observations] for statement in statements]
     seen = []
     for place, (tenant, statement) in enumerate(zip(result.tenants, statements, strict=True)):
@@ -169,13 +166,13 @@ def _work_beside(
 
 
 def _run_together(result: LaunchResult, place: int, other: int) -> bool:
-    """Whether two tenants of a launch are to run at the same time: of a duet, those of one turn."""
+    """Return whether two tenants of a launch run at the same time; in a duet, whether they have one turn."""
     duets = [result.tenants[number].spec.duet for number in (place, other)]
     return place != other and len({duet and duet.turn for duet in duets}) == 1
 
 
 def _slice_changed(change: str) -> Finding:
-    """Return the error of a whole launch whose slices changed: one tenant's excess may be its neighbours' lack."""
+    """Return the error for all tenants of a launch in which a slice changed: one's gain may be its neighbours' loss."""
     remedy = "Find what writes to cgroups there: root and the owner of a slice can, another user cannot."
     return error(f"The slices did not stay as planned: {change}.", remedy, rule="slice_changed")
 
@@ -191,7 +188,7 @@ def _unconducted(reason: str) -> Iterator[Finding]:
 
 
 def _unmet(conducted: Conducted | None) -> Iterator[Finding]:
-    """The pair of a launch for which there was no time."""
+    """Yield the error for a pair that had no time to meet."""
     if conducted is None or not isinstance(conducted.schedule, PairSchedule):
         return
     if conducted.members not in map(frozenset, conducted.schedule.pairs):
@@ -221,7 +218,7 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
 
 
 def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int) -> list[Observed]:
-    """Return the observations with the block that each lies in."""
+    """Return the observations, each with its block."""
     spans = [(made.start_ns, made.end_ns) for made in observations]
     found = places(spans, conducted.passed, tenant, conducted.schedule, conducted.members)
     return [
@@ -231,7 +228,7 @@ def _placed(observations: Sequence[Observed], conducted: Conducted, tenant: int)
 
 
 def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Statement:
-    """Rank 0 speaks for its tenant, and its clock counts; the items are those of all ranks, whose rows are kept too.
+    """Return a tenant's statement: rank 0's part and times, the items of all ranks, and each rank's observations.
 
     Ranks on other nodes are of the same tenant.
     """
@@ -271,7 +268,7 @@ def _statement(tenant: TenantResult, go: Go | None, result: LaunchResult) -> Sta
 
 
 def _part_of(part: dict[str, Any], own: Sequence[bool]) -> dict[str, Any]:
-    """Return a tenant's statement with only those of its observations that `own` marks."""
+    """Return a tenant's part of the record, with the values of only those observations that `own` marks."""
 
     def shorter(of: Mapping[str, Any], name: str) -> dict[str, Any]:
         rows = list_of(of.get(name))
@@ -290,7 +287,7 @@ def _place(
     meters: dict[str, Any],
     ratio: DuetRatio | None,
 ) -> Placement:
-    """Return where the `number`-th tenant of a launch ran."""
+    """Return the placement of the `number`-th tenant of a launch."""
     slice_, place, program = tenant.spec.slice, tenant.spec.duet, start.programs[number]
     if start.of_pair:
         slice_ = dataclasses.replace(slice_, tenant=number)
@@ -344,7 +341,7 @@ def _place(
 
 
 def _duet_ratio(result: LaunchResult, statements: Sequence[Statement]) -> DuetRatio | None:
-    """Return the ratio of a launch's duet; None where it was none, or a block has impossible observations."""
+    """Return the ratio of a launch's duet; None if it is no duet, or if a block has impossible observations."""
     if result.conducted is None:
         return None
     slices: dict[int, dict[Side, list[list[BlockSum]]]] = defaultdict(lambda: {"A": [], "B": []})

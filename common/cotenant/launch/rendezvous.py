@@ -22,7 +22,7 @@ _CREDENTIALS = struct.Struct("3i")
 CONNECTIONS_A_TURN = 128
 HELLO_BYTES = 4096
 SPOKEN_BYTES = 64 << 20
-"""Most bytes that a process says beside its observations; each message is a line of limited length."""
+"""The most bytes that a process may send beside its observations; each message is a line of limited length."""
 OBSERVATION_BYTES = 1024
 OWN_OUTCOMES = frozenset(
     (
@@ -36,34 +36,34 @@ OWN_OUTCOMES = frozenset(
         "unsupported",
     )
 )
-"""The outcomes a tenant knows itself, as memory that was refused; all others are the runner's to see."""
+"""The outcomes that a tenant may report itself, like memory that was refused; the runner finds all others."""
 
 
 class Claim(Enum):
-    """How sure it is that a connection is its tenant's own."""
+    """How certain it is that a connection comes from the tenant's own process."""
 
     OWN = "own"
     UNPROVEN = "unproven"
-    """It may be: a wrong message of it costs itself alone, and a process that is the tenant's own takes its place."""
+    """Possibly: a wrong message only closes this connection, and a process that is the tenant's own takes its place."""
     STRANGER = "stranger"
 
 
 def peer_of(connection: socket.socket) -> tuple[int, int]:
-    """Return process and user that connected (unix(7)); the process is 0 where it lives where we cannot see it."""
+    """Return the ids of the process and user that connected (unix(7)); the process is 0 if we cannot see it."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     pid, user, _ = _CREDENTIALS.unpack(credentials)
     return pid, user
 
 
 class TakenError(ProtocolError):
-    """A hello as a rank that another process is already."""
+    """A hello for a rank that another process already has."""
 
 
 class Link:
-    """One connection of one process of a tenant; `open` until the other end has left, or we have.
+    """One connection of one process of a tenant; `open` until either end closes it.
 
-    `peer` is the process that connected, 0 where we cannot see it, and `user` its user; `rank` its rank from its
-    hello on. `claim` says how sure it is that it is its tenant's own.
+    `peer` is the id of the process that connected, 0 if we cannot see it, and `user` its user's; `rank` is its rank
+    after its hello. `claim` says how certain it is that the process is the tenant's own.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -75,8 +75,8 @@ class Link:
         self._looks_ns = (0, 0)
         self._most_bytes = SPOKEN_BYTES
         self.awaited_ns = 0
-        """Bytes that are received now had not been sent by then: nothing was left here at that look, and at the next,
-        which may have freed a sender of a full buffer."""
+        """A time before which the bytes received now had not been sent: the buffer was empty then. It is the look
+        before the last one, since the last one may have freed a sender that waited for room in a full buffer."""
         connection.setblocking(False)
 
     @property
@@ -87,9 +87,9 @@ class Link:
         return self._connection.fileno()
 
     def receive(self) -> list[Message]:
-        """Return the messages that can be read now, within limits. Raises ProtocolError, and then the link is closed.
+        """Return the messages that can be read now, within limits. Closes the link before it raises ProtocolError.
 
-        So much may be said in all: a first line, and behind it as much as a whole launch takes.
+        The total is limited: to HELLO_BYTES for a first line, and after it to the bytes of a whole launch.
         """
         self.awaited_ns = self._looks_ns[0]
         try:
@@ -104,11 +104,11 @@ class Link:
         return messages
 
     def expect(self, observations: int) -> None:
-        """Have room for so many observations more."""
+        """Raise the limit of bytes for so many more observations."""
         self._most_bytes += observations * OBSERVATION_BYTES
 
     def send(self, kind: str, **fields: Any) -> None:
-        """Send one message; a tenant that is gone is seen on its pidfd, not here."""
+        """Send one message; the end of a tenant is noticed on its pidfd, not here."""
         with contextlib.suppress(OSError):
             self._connection.sendall(encode(kind, **fields))
 
@@ -118,7 +118,7 @@ class Link:
 
 
 class Listener:
-    """The socket whose path stands in one tenant's environment. Who connects here need not be of that tenant."""
+    """The socket whose path is in one tenant's environment; processes of others may also connect to it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -136,7 +136,7 @@ class Listener:
         return self._socket.fileno()
 
     def accept(self) -> list[Link]:
-        """Return the connections that wait, within limits; none once it is closed."""
+        """Return waiting connections, within limits; none after `close`."""
         links = []
         with contextlib.suppress(OSError):
             for _ in range(CONNECTIONS_A_TURN):
@@ -151,17 +151,17 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """The message that starts a load: when, and how much of it is measured."""
+    """The message that starts a load: its time `t0_ns`, and the `given` amount to measure."""
 
     t0_ns: int
     given: Amount
     settle_ns: int = 0
-    """So much unmeasured load comes before the first observation."""
+    """Nanoseconds of unmeasured load before the first observation."""
 
 
 @dataclass(slots=True)
 class Rank:
-    """One process of a tenant, of `world`, of which so many are on other hosts: its messages so far."""
+    """One of a tenant's `world` processes, `elsewhere` of which are on other hosts, and its messages so far."""
 
     link: Link
     number: int
@@ -172,17 +172,17 @@ class Rank:
     ready_ns: int = 0
     observations: list[dict[str, Any]] = field(default_factory=list)
     enough: bool = False
-    """It may end its observations before the last one."""
+    """Whether it may end its observations before the last one."""
     done: bool = False
     record: dict[str, Any] | None = None
     failed: bool = False
     elsewhere: int = 0
     rests: list[tuple[int, int]] = field(default_factory=list)
-    """From when until when it was held still."""
+    """The times from which until which it was held still."""
     late_ns: int = 0
-    """How long after its end an observation had not been sent, of that which was the latest; rests aside."""
+    """The longest time from an observation's end during which it had not been sent, without rests."""
     _sent_ns: int = 0
-    """The end of the last observation that had to be sent at its end."""
+    """The end of the last observation that had to be sent immediately."""
 
     @property
     def name(self) -> str:
@@ -190,12 +190,12 @@ class Rank:
 
     @property
     def complains(self) -> bool:
-        """It has reported that it fails, and still lives."""
+        """Whether it has reported a failure and still lives."""
         return self.failed and self.life is not None and not self.life.ended
 
     @property
     def requested(self) -> Amount | None:
-        """How much it is ready to measure; None before READY."""
+        """The amount that it is ready to measure; None before READY."""
         if self.ready is None:
             return None
         return Amount(self.ready["number"], self.ready["repeat"], self.ready["skip"])
@@ -206,19 +206,19 @@ class Rank:
         return max(times_ns, default=0) / number / 1e9
 
     def take(self, message: Message, go: Go | None) -> None:
-        """Keep its messages after its hello. Raises ProtocolError for one that has no meaning at this point."""
+        """Keep a message after its hello. Raises ProtocolError for one that is not allowed at this point."""
         kind, fields = message.kind, message.fields
         if kind == "begin" and not self.work and self.ready is None:
             self.work = fields["work"]
         elif kind in ("turn", "turned") and self.ready is None:
-            pass  # The launch gives them.
+            pass  # The launch handles turns.
         elif kind == "ready" and self.ready is None:
             _check_ready(fields)
             self.ready, self.ready_ns = fields, time.perf_counter_ns()
         elif kind == "observation" and go is not None and not self.done:
             self._check_observation(fields, go)
             self.observations.append(fields)
-            # One that ends sooner behind the last that was sent is sent with the next, which may be a long one.
+            # One that ends sooner after the last that was sent is sent with the next one, which may be long.
             if fields["end_ns"] - self._sent_ns >= SEND_EVERY_NS:
                 self._sent_ns = fields["end_ns"]
                 self.late_ns = max(self.late_ns, self._awake_ns(self._sent_ns, self.link.awaited_ns))
@@ -236,7 +236,7 @@ class Rank:
             raise ProtocolError(f"'{kind}' is not what may be sent at this point")
 
     def _awake_ns(self, since_ns: int, until_ns: int) -> int:
-        """Return how long it was awake between two moments, of which the first is not long ago; below 0 backwards."""
+        """Return the nanoseconds that it was awake between two recent moments; negative if the second is earlier."""
         rests = itertools.takewhile(lambda rest: rest[1] > since_ns, reversed(self.rests))
         rested_ns = sum(max(0, min(end_ns, until_ns) - max(start_ns, since_ns)) for start_ns, end_ns in rests)
         return until_ns - since_ns - rested_ns

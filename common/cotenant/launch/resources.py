@@ -1,4 +1,4 @@
-"""A running suite's output, reaper, cgroups and folders: made before its first launch, undone after its last."""
+"""A running suite's output, reaper, cgroups and folders: made before its first launch, removed after its last."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cotenant.results.store import prepare_directory
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Things that a suite holds while it runs; `own_children` are the processes that this one had before."""
+    """Things that a suite holds while it runs; `own_children` are the children that this process had before."""
 
     output: Output
     reaper: Reaper
@@ -27,15 +27,15 @@ class Resources:
 
 
 def acquire(suite: PreparedSuite, stack: contextlib.ExitStack, tell: Callable[[str], None]) -> Resources:
-    """Make them, and clear leftovers of dead runs away; they are undone when `stack` closes. Raises CotenantError."""
+    """Make the resources, which `stack` undoes when it closes; remove leftovers of dead runs. Raises CotenantError."""
     run, paths, backend = suite.options.run, suite.paths, suite.backend
     suite.check_room()
     output = Output(paths.output)
     stack.callback(output.close)
     reaper = Reaper(str(run), backend.location(), paths.own, output.directory)
-    # First, and dismissed last: from here on nothing is made that it does not know of.
+    # The reaper comes first and is dismissed last, so that it knows of everything that is made.
     stack.callback(_warn, tell, reaper.dismiss)
-    # Where our parent ignores it, so would we, and nobody could say how a child of ours has ended.
+    # If our parent ignored SIGCHLD, so would we, and the exit status of our children would be lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     reaper.ensure()
     for finding in output.put_right():
@@ -47,7 +47,7 @@ def acquire(suite: PreparedSuite, stack: contextlib.ExitStack, tell: Callable[[s
     own_children = adopt_orphans()
     with isolation_errors():
         await_reapers()
-        # Cgroups first: a dead run's fork bomb ends with its slice, while a search by marker would be outrun.
+        # Cgroups come first: a dead run's fork bomb ends with its slice, but would outrun a search by marker.
         backend.sweep()
         sweep_marked()
         for left in paths.sweep():
@@ -58,6 +58,6 @@ def acquire(suite: PreparedSuite, stack: contextlib.ExitStack, tell: Callable[[s
 
 
 def _warn(tell: Callable[[str], None], step: Callable[[], str], remedy: str = "") -> None:
-    """Do the last step of something, and tell the sentence it returns."""
+    """Do a step of the cleaning up, and tell the sentence that it returns, if any."""
     if sentence := step():
         tell(f"warning: {sentence} {remedy}".rstrip())

@@ -1,4 +1,4 @@
-"""Going on with a suite that ended early: which of its launches are finished, and the records they left."""
+"""Resumes a suite that ended early: finds its finished launches and their records."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from cotenant.suite.task_source import task_of, version_of
 from cotenant.text import listed, many
 
 SET_ASIDE = ".unfinished"
-"""Behind the name of a record whose launch did not end: no reader takes it for a record."""
+"""The suffix of a record whose launch did not end, so that no reader takes it for a record."""
 SHOWN = 24
-"""Letters of a condition's value that is named where it is another."""
+"""The most letters of a condition's values for which a difference is shown with them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeState:
-    """The finished part of a suite that goes on: the keys of its finished launches, and their records in order."""
+    """The finished part of a resumed suite: the keys of its finished launches, and their records in order."""
 
     finished: frozenset[str] = frozenset()
     records: list[Record] = field(default_factory=list)
@@ -40,9 +40,9 @@ class ResumeState:
 
 
 def begin(options: Options, starts: Sequence[Start], backend: str, host: str, kept: Output) -> ResumeState:
-    """Write the start of a suite into the journal of its directory; with `--resume` return the state to go on from.
+    """Write the start of a suite into its directory's journal; with `--resume` return the state to continue from.
 
-    Raises CotenantError where the run that began there had other conditions, or the journal is damaged.
+    Raises CotenantError if the run that began there had other conditions, or the journal is damaged.
     """
     conditions, output = conditions_of(options, starts, backend), options.paths.output
     before = earlier(options, starts, backend, host) if options.resume else None
@@ -63,7 +63,7 @@ def begin(options: Options, starts: Sequence[Start], backend: str, host: str, ke
 
 
 def earlier(options: Options, starts: Sequence[Start], backend: str, host: str) -> ResumeState | None:
-    """Return the finished part of a repetition that has begun in its directory; None where it has not.
+    """Return the finished part of a repetition that has begun in its directory; None if it has not begun.
 
     Records of a launch that did not end are set aside. Raises CotenantError as `begin` does.
     """
@@ -82,7 +82,7 @@ def begun(options: Options, starts: Sequence[Start], backend: str, host: str) ->
 
 
 def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> dict[str, str]:
-    """Return the conditions that decide how a launch runs, by the words that a person knows it by."""
+    """Return the conditions that decide how a launch runs, by the words for them that people know."""
     work = [
         [start.key, *(part for program in programs for part in _work_of(program))]
         for start in starts
@@ -108,13 +108,13 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
 
 
 def _typed(options: Options) -> Sequence[str]:
-    """Return the words behind `--`: a duet has them in its sides."""
+    """Return the words behind `--`; in a duet its sides have them."""
     return options.extra if options.duet is None else (*options.duet.sides[0], BETWEEN, *options.duet.sides[1])
 
 
 def _work_of(program: Program) -> list[object]:
-    """Return a program's command, its arguments and variables without the confidential ones, which change no work, the
-    batch size that no argument says, and how a program of `exec` is counted."""
+    """Return a program's command, its arguments and variables without confidential ones, which do not change the work,
+    the batch size from the table of sizes, and the counting of a program of `exec`."""
     job, size = program.cell.job, program.size
     given = [[*arguments_without(dict(pairs)).items()] for pairs in (program.cell.args, job.env)]
     counted = [] if job.foreign is None else [[*job.foreign.counting.values()]]
@@ -123,7 +123,7 @@ def _work_of(program: Program) -> list[object]:
 
 def _check_alike(before: dict[str, str], today: dict[str, str], uid: int) -> None:
     other = [
-        # With its values where these are short.
+        # Short values are shown.
         name if old is None or max(len(old), len(value)) > SHOWN else f"{name} ({old}, now {value})"
         for name, value in today.items()
         if (old := before.get(name)) != value
@@ -137,7 +137,7 @@ def _check_alike(before: dict[str, str], today: dict[str, str], uid: int) -> Non
 
 def _progress(journal: Journal, start: Started, starts: Sequence[Start], output: Path) -> ResumeState:
     finished = {launch.label: launch for launch in journal.launches_since(start) if launch.finished}
-    # Also those of other hosts, which may run the same repetition into the same directory.
+    # These include other hosts' launches: they may run the same repetition into the same directory.
     ended = [entry for entry in journal.entries if isinstance(entry, Launched) and entry.finished]
     aside = _set_aside({name for launch in ended for name in launch.records}, start, output)
     to_come = sum(launch.key not in finished for launch in starts)
@@ -150,7 +150,7 @@ def _progress(journal: Journal, start: Started, starts: Sequence[Start], output:
 
 
 def _set_aside(kept: Collection[str], start: Started, output: Path) -> list[Path]:
-    """Rename the records that this repetition has written since its start, but those that are `kept`."""
+    """Rename the records that this repetition has written since its start, except those that are `kept`."""
     aside = []
     for path in sorted(output.glob(f"*.R{start.uid}.D*.json")):
         record = None if path.name in kept else _record(path)

@@ -1,7 +1,7 @@
-"""One launch as a schedule of blocks: in each some tenants run, and the kernel holds the others still.
+"""Schedules of blocks for a launch: in each block some tenants run, and the kernel holds the others still.
 
-Blocks of `all` lie between blocks in which one tenant is awake, so that its rate alone is compared with its rates
-beside the others before and after. Everything here is pure: who freezes and thaws is the conductor.
+Blocks in which one tenant is awake are between blocks of `all`, so that its rate alone is compared with its rates
+beside the others before and after. Everything here is pure: the conductor freezes and thaws.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from cotenant.stats.kept import MOST_APART, warmed_up
 
 WANTED_ROUNDS, LEAST_ROUNDS = 20, 8
 WARM_UP_ROUNDS = 1
-"""Rounds more than are wanted: so many may be of the warm-up."""
+"""Additional rounds, which may belong to the warm-up."""
 MEASURED_NS = 200_000_000
 STEPS_IN_A_BLOCK = 10
 OBSERVATIONS_IN_A_BLOCK = 10
 AFTER_THAW_NS, AFTER_BORDER_NS, AFTER_THAW_ON_DEVICES_NS = 150_000_000, 50_000_000, 300_000_000
-"""The time that is left out behind a border: after a thaw (the first 20 ms run 5 to 15 % slow), for tenants that went
-on, and on devices, where the queue of a frozen tenant still runs."""
+"""The times that are left out after a border: after a thaw (the first 20 ms run 5 to 15 % slow), for tenants that went
+on, and after a thaw on devices, where the queue of a frozen tenant still runs."""
 OPENING_NS = 500_000_000
-"""Beside a step, how long a block lasts at most that only times steps."""
+"""The most time, beside a step, of a block that only times steps."""
 BUDGET_NS = 7_500_000_000
-"""A launch's time for each of its tenants, where nobody says another."""
+"""A launch's default time for each of its tenants."""
 LATEST_NS = 1_000_000_000
-"""A block that lasted so much longer than planned was disturbed: the runner was stopped, or starved."""
+"""A block that lasted so much longer than planned was disturbed: the runner was stopped, or got no processor."""
 
 
 Kind = Literal["all", "only", "turn"]
@@ -38,12 +38,12 @@ ALL: Kind = "all"
 ONLY: Kind = "only"
 TURN: Kind = "turn"
 HOME = -1
-"""The slice that a tenant was planned for; others are the slots of a pair."""
+"""The slot number of a tenant's own slice; other numbers are the slots of a pair."""
 Turn = tuple[Kind, Mapping[int, int]]
-"""The tenants that are awake in a block, and the slot of each: all that are beside each other, one only, or the half of
-a duet whose turn it is."""
+"""A block's kind, and the slot of each tenant that is awake in it: all that run beside each other, a single one, or the
+half of a duet whose turn it is."""
 _ANY = random.Random(0)
-"""For choices that are about the same in any order."""
+"""For estimates that hardly depend on the order of turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A block as it was: from the moment its last tenant was thawed to the moment before the next was frozen.
+    """A block as it was carried out: from the thaw of its last tenant to the moment before the next one was frozen.
 
-    Nothing that was observed in a `void` one is kept.
+    No observation in a `void` block is kept.
     """
 
     block: Block
@@ -72,7 +72,7 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of an observation: its block and the block's kind; none across a border."""
+    """The place of an observation: its block and the block's kind, None and "" if it crosses a border."""
 
     block: int | None
     kind: Kind | Literal[""]
@@ -84,11 +84,11 @@ NOWHERE = Place(None, "", False)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The rounds of a launch; `steps_ns` is the time of a step, by tenant, and `rounds` those behind the warm-up.
+    """The rounds of a launch; `steps_ns` is the time of a step by tenant, `rounds` their number after the warm-up.
 
-    In each round every tenant is alone once, in an order drawn anew, a few of them between two blocks of all. Whoever
-    ran just before a block goes on into it, which is faster than to be thawed for it: with up to four tenants that is
-    as often so of its turns alone as of the blocks of all. The last block is of all.
+    In each round every tenant is alone once, in a new random order, with a few such blocks between two blocks of all.
+    A tenant that ran just before a block goes on into it, which is faster than a thaw: with up to four tenants that
+    happens as often before its blocks alone as before blocks of all. The last block is one of all.
     """
 
     steps_ns: Mapping[int, int]
@@ -97,38 +97,38 @@ class Schedule:
 
     @property
     def round_ns(self) -> int:
-        """How long a round takes, about that where it is drawn."""
+        """Nanoseconds of a round, on average if they are random."""
         return self._needed_ns()
 
     @property
     def total_ns(self) -> int:
-        """How long all blocks take, those of the warm-up included."""
+        """Nanoseconds of all blocks, those of the warm-up included."""
         ends = (*self._first(), *self._last())
         ends_ns = sum(self._lasting_ns(turn, None) for turn in ends)
         return (self.rounds + WARM_UP_ROUNDS) * self.round_ns + ends_ns
 
     @property
     def awake_ns(self) -> int:
-        """How long of that a tenant is awake at the most."""
+        """The most nanoseconds of the total that a tenant is awake."""
         return self.total_ns
 
     @property
     def opening(self) -> int:
-        """How many blocks come before the first round: nothing is kept of them."""
+        """The number of blocks before the first round, of which no observation is kept."""
         return len(self._first())
 
     @property
     def is_parted(self) -> bool:
-        """Whether some tenants meet in some blocks, and others in others: each meeting has records of its own."""
+        """Whether different tenants meet in different blocks, so that each meeting has its own records."""
         return False
 
     @property
     def most_rounds(self) -> int:
-        """How many rounds are worth their time."""
+        """The number beyond which further rounds are not worth their time."""
         return WANTED_ROUNDS
 
     def blocks(self, chance: random.Random) -> Iterator[Block]:
-        """Yield all blocks, in their order."""
+        """Yield all blocks, in order."""
         middle = ((number, self._round(number, chance)) for number in range(self.rounds + WARM_UP_ROUNDS))
         rounds = itertools.chain([(0, self._first())], middle, [(self.rounds, self._last())])
         turns = ((number, turn) for number, of_round in rounds for turn in of_round)
@@ -143,58 +143,58 @@ class Schedule:
             before = turn
 
     def number(self, tenants: Sequence[int], requested: int) -> int:
-        """Return how many steps make an observation of these tenants, so that enough of them lie in a block."""
+        """Return the number of steps in an observation of these tenants, so that a block holds enough observations."""
         step_ns = max(self.steps_ns[tenant] for tenant in tenants)
         return max(1, min(requested, MEASURED_NS // (OBSERVATIONS_IN_A_BLOCK * step_ns)))
 
     def left_out_ns(self, tenant: int, thawed: bool) -> int:
-        """Return how long after a border a tenant's observations do not count."""
+        """Return the nanoseconds after a border in which a tenant's observations do not count."""
         if not thawed:
             return AFTER_BORDER_NS
         return (AFTER_THAW_ON_DEVICES_NS if self.on_devices else AFTER_THAW_NS) + self.steps_ns[tenant]
 
     @property
     def everybody(self) -> Mapping[int, int]:
-        """All tenants, at home."""
+        """All tenants, in their own slices."""
         return dict.fromkeys(sorted(self.steps_ns), HOME)
 
     def _round(self, number: int, chance: random.Random) -> Sequence[Turn]:
-        """Return who is awake in the blocks of the round of this number."""
+        """Return the turns of the round of this number, one for each block."""
         return self._turns(chance)
 
     def _turns(self, chance: random.Random) -> Sequence[Turn]:
-        """Return who is awake in the blocks of any round."""
+        """Return the turns of any round, one for each block."""
         return cycles(self.everybody, chance)
 
     def _first(self) -> Sequence[Turn]:
-        """Return who is awake before the first round."""
+        """Return the turns before the first round."""
         return []
 
     def _last(self) -> Sequence[Turn]:
-        """Return who is awake behind the last round."""
+        """Return the turns after the last round."""
         return [(ALL, self.everybody)]
 
     def _needed_ns(self) -> int:
-        """Return how long the turns of a round need, behind a round like it."""
+        """Return the nanoseconds that the turns of a round need after a similar round."""
         turns = self._turns(_ANY)
         return sum(self._lasting_ns(turn, before) for before, turn in zip([turns[-1], *turns], turns, strict=False))
 
     def _lasting_ns(self, turn: Turn, before: Turn | None) -> int:
-        """Return the time that a turn needs behind another one: its longest leave-out, and then its measured part.
+        """Return the nanoseconds that a turn needs after another: the longest time left out, then the measured part.
 
-        Behind none all are as if they had rested.
+        If there is none before it, all its tenants are taken to have rested.
         """
         awake, ran = turn[1], {} if before is None else before[1]
         left_out_ns = max(self.left_out_ns(tenant, ran.get(tenant) != awake[tenant]) for tenant in awake)
         return left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * self._step_ns(awake))
 
     def _step_ns(self, awake: Mapping[int, int]) -> int:
-        """Return how long a step takes that each of these tenants makes beside the others."""
+        """Return the nanoseconds in which each of these tenants can make a step beside the others."""
         return max(self.steps_ns[tenant] for tenant in awake)
 
 
 def cycles(there: Mapping[int, int], chance: random.Random) -> list[Turn]:
-    """Return turns of a round: each of those `there` alone once, behind blocks of them all, in an order drawn anew."""
+    """Return the turns of a round: each tenant of `there` alone once, in random order, after blocks of them all."""
     order = chance.sample([*there], len(there))
     parts = math.ceil(len(order) / MOST_APART)
     alone = [[(ONLY, {tenant: there[tenant]}) for tenant in order[part::parts]] for part in range(parts)]
@@ -205,8 +205,7 @@ Made = TypeVar("Made", bound=Schedule)
 
 
 def within(least: Made, budget_ns: int) -> Made | None:
-    """Return a schedule of as many rounds as fit a budget, and at least its own; None where these take twice as
-    long."""
+    """Return a schedule of as many rounds as fit a budget, at least its own; None if they take over twice as long."""
     if least.total_ns > 2 * budget_ns:
         return None
     more = max(0, budget_ns - least.total_ns) // least.round_ns
@@ -220,11 +219,11 @@ def places(
     schedule: Schedule,
     members: Collection[int] = (),
 ) -> list[Place]:
-    """Return where each observation of a tenant lies, in the order of time: `spans` are their first and last moment.
+    """Return the place of each observation of a tenant, in order of time; `spans` are their starts and ends.
 
-    Those wholly behind a block's leave-out and before its end are kept, but for those of void blocks, and of rounds in
-    which the tenant was still warming up (`warmed_up`). `members` are those whose meeting counts, by default all: no
-    other block of theirs is a place but those of one of them beside it.
+    Observations between the time left out and a block's end are kept, except in void blocks, and in rounds in which
+    the tenant was still warming up (`warmed_up`). `members` are the tenants whose meeting counts, by default all: only
+    their common blocks, and for each the nearest block of the tenant alone, are places.
     """
     windows = list(_windows(passed, tenant, schedule, {*members} or schedule.steps_ns.keys()))
     found: list[Place] = []
@@ -252,7 +251,7 @@ def places(
 def _windows(
     passed: Sequence[Passed], tenant: int, schedule: Schedule, members: Collection[int]
 ) -> Iterator[tuple[Passed, int]]:
-    """Yield the blocks that count in which a tenant ran, with the moment from which its observations do."""
+    """Yield the counting blocks in which a tenant ran, each with the time from which its observations count."""
     counting = {*_beside(passed, tenant, members)}
     before = schedule.everybody
     for at, one in enumerate(passed):
@@ -264,7 +263,7 @@ def _windows(
 
 
 def _beside(passed: Sequence[Passed], tenant: int, members: Collection[int]) -> Iterator[int]:
-    """Yield where members meet, and where a tenant is alone nearest to it in the same round, by the blocks it is in."""
+    """Yield the indices of blocks in which members meet, and for each the tenant's nearest one alone in its round."""
     own = [at for at, one in enumerate(passed) if tenant in one.block.awake]
     alone: dict[int, list[int]] = defaultdict(list)
     for place, at in enumerate(own):

@@ -1,6 +1,6 @@
-"""Which batch size a launch's tenants have: the class of the memory that each has of a device, looked up in the table.
+"""The batch size of a launch's tenants, from the table, by the class of the device memory that each tenant has.
 
-All tenants of a launch, and each of them alone as a baseline, have one class: that of the smallest part.
+All tenants of a launch, and each of them alone as a baseline, have one class: that of the smallest device memory.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from cotenant.text import gib
 
 
 class Sizing:
-    """Batch sizes of one suite on one machine's plans, in the class that is `asked` for, else in the memory's own.
+    """Batch sizes of one suite for one machine's plans, in the class `class_name`, else in the memory's own class.
 
-    The table stands beside the job file, else among the profiles of the checkout.
+    The table is read from the first of `folders` that has one: beside the job file, else the checkout's profiles.
     """
 
     def __init__(
@@ -34,11 +34,11 @@ class Sizing:
         return load_sizes(next((path for path in paths if path.exists()), paths[-1]))
 
     def class_of(self, job: Job) -> str | None:
-        """Return the class of a job's tenants; None where their part of a device is smaller than every class."""
+        """Return the class of a job's tenants; None if their part of a device is smaller than every class."""
         return self._class or memory_class(self._plans[job.group].device_share_bytes)
 
     def size_of(self, cell: JobCell) -> Size | None:
-        """Return the table's size for a cell; None where the cell does not ask for it, or the memory is too small.
+        """Return the table's size for a cell; None if the cell does not ask for it, or the memory is too small.
 
         Raises CotenantError for a job or a precision that the table does not know.
         """
@@ -50,16 +50,16 @@ class Sizing:
         return self._table.size_of(family, precision_of(cell, self._extra), name, device)
 
     def is_too_large(self, cell: JobCell) -> bool:
-        """Tell whether a cell asks for a batch size, and its tenants' memory has none."""
+        """Return whether a cell asks for a batch size and the table has none for its tenants' memory."""
         return asks_for_sizes(cell) and self.size_of(cell) is None
 
     def sized(self, cell: JobCell) -> tuple[JobCell, Size | None]:
-        """Return the cell with the further arguments of its class, and its size."""
+        """Return the cell with the table's additional arguments, and its size."""
         size = self.size_of(cell)
         return (cell, None) if size is None else (with_arguments(cell, size.args), size)
 
     def variables(self, job: Job, size: Size | None) -> dict[str, str]:
-        """Return MEMORY_CLASS, where it is known, and BATCH_SIZE of a job that asks for it."""
+        """Return MEMORY_CLASS, if it is known, and BATCH_SIZE for a job that asks for it."""
         name = self.class_of(job)
         known = {"MEMORY_CLASS": name} if name else {}
         return known | ({BATCH_SIZE: str(size.batch_size)} if size else {})
@@ -77,7 +77,7 @@ class Sizing:
 
 
 def check_axis(job: Job, extra: Sequence[str]) -> None:
-    """Raise CotenantError where arguments after -- name another precision than the cell's name does."""
+    """Raise CotenantError if arguments after -- name another precision than the cell's name."""
     for cell in expand(job):
         named, requested = precision_of(cell), precision_of(cell, extra)
         if job.family and requested != named:

@@ -1,4 +1,4 @@
-"""From options and a machine to the starts: everything that can be wrong is found before anything runs."""
+"""Turns options and a machine into starts, and finds every fault that can be found before anything runs."""
 
 from __future__ import annotations
 
@@ -85,25 +85,25 @@ class Options:
     limits: Limits = USUAL_LIMITS
     mixes: tuple[Mix, ...] = ()
     duet: Duet | None = None
-    """The duet, if one is asked for: nothing else is launched then, and `users` are two in each slice, or merged."""
+    """The duet, if one is requested: it is the only launch, and its `users` are two in each slice, or merged."""
     crowd: Crowd | None = None
-    """The searcher that chooses, in each launch, how many of its users are beside each other."""
+    """The searcher that chooses how many users of a launch run beside each other."""
     neighbours: tuple[Job, ...] = ()
-    """Jobs of ours that stand in mixes only: a user's arguments for benchmarks are not for them."""
+    """Our own jobs of known pressure, which are in mixes only, and do not get a user's arguments for benchmarks."""
     memory_class: str | None = None
     image: Image | None = None
     cache: CachePolicy = "none"
     baseline: BaselineKind = "none"
     within_s: float | None = None
-    """How long all may take, where nobody says how much a launch measures."""
+    """The seconds of the whole suite, if no flag says how much a launch measures."""
     counted_by: str = ""
-    """The flag that says how many observations there are, where the baseline is no longer one of blocks for that."""
+    """The flag that sets the number of observations, so that a baseline by blocks is not possible."""
     challenge: Buyer | None = None
-    """Where a buyer listens: each job is launched once more, deterministic, in front of it."""
+    """The buyer's address: each job is launched once more, deterministic, and answers the buyer."""
     raise_error: bool = False
     resume: bool = False
     cluster: Cluster | None = None
-    """This host's place among several, on which every launch of the group `all` is one."""
+    """This host's place among several, over which every launch of the group `all` extends."""
     extra: tuple[str, ...] = ()
 
     def plan(self, machine: Machine) -> Plan:
@@ -121,9 +121,9 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A tenant's program: a cell, its command, and its size from the table of batch sizes, where it leaves it to that.
+    """A tenant's program: a cell, its command, and its size from the table of batch sizes, if it asks for that.
 
-    `variables` are the variables that the cell's texts may name, by tenant.
+    `variables` are the variables that the cell's texts may name, for each tenant.
     """
 
     cell: JobCell
@@ -131,15 +131,15 @@ class Program:
     size: Size | None
     variables: tuple[dict[str, str], ...] = field(compare=False)
     extra: tuple[str, ...] = ()
-    """Words behind those of the cell; of a command in a duet its own."""
+    """Words after those of the cell; in a duet, those of its side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A launch to come: a program and a spec per tenant. The programs are one and the same, but in a `mix`.
+    """A planned launch: a program and a spec for each tenant. All programs are the same, except in a `mix`.
 
-    One of a `baseline` has a single spec: one tenant as it is beside others; `stands_for` names the tenants whose
-    baseline that is: those of equal slices.
+    A launch for a `baseline` has one spec, that of a tenant as it is beside others; `stands_for` names the tenants with
+    equal slices, whose baseline it is.
     """
 
     label: str
@@ -152,31 +152,31 @@ class Start:
     baseline: Baseline | None = None
     stands_for: tuple[int, ...] = ()
     challenged: bool = False
-    """Its tenants answer the buyer in `Options.challenge`, who knows it by a random name: `in_front_of`."""
+    """Whether its tenants answer the buyer in `Options.challenge`, who knows it by a random name (`in_front_of`)."""
     takes_turns: bool = False
-    """Its tenants are measured by blocks, alone and beside each other in one launch, if that can be had."""
+    """Whether its tenants are measured by blocks, alone and beside each other in one launch, if that is possible."""
     without_blocks: bool = False
-    """It is launched only where its tenants could not be measured by blocks."""
+    """Whether it is only launched if its tenants could not be measured by blocks."""
     pairing: Pairing | None = None
-    """Which of its tenants meet, two at a time, each pair as a mix of its own; None where all are beside each other."""
+    """The pairs of its tenants that meet, each as a mix of its own; None if all run beside each other."""
     crowd: Crowd | None = None
-    """The searcher that chooses how many of its users are beside each other; None where all are."""
+    """The searcher that chooses how many of its users run beside each other; None if all do."""
     of_pair: bool = False
-    """It is one of the `met`: its records number both by their slots, as other launches with the same pair do."""
+    """Whether it is one of the `met` pairs, whose records number both tenants by their slots, as other launches do."""
 
     @property
     def cell(self) -> JobCell:
-        """The cell of all tenants; of a mix that of the first."""
+        """The cell of all tenants; in a mix that of the first."""
         return self.programs[0].cell
 
     @property
     def command(self) -> Path:
-        """The command of all tenants; of a mix that of the first."""
+        """The command of all tenants; in a mix that of the first."""
         return self.programs[0].command
 
     @property
     def commands(self) -> str:
-        """The command of the job file; of a mix those of its cells."""
+        """The command in the job file; for a mix those of its cells."""
         return " + ".join(dict.fromkeys(program.cell.job.cmd for program in self.programs))
 
     @property
@@ -186,21 +186,21 @@ class Start:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of each record: that of a tenant's cell, and of its mix or that it is alone."""
+        """The name of each record: that of the tenant's cell, with that of its mix or a mark of a tenant alone."""
         if self.pairing is not None:
             return tuple(name for pair in self.met for name in pair.names)
         return tuple(name_of(program.cell.label, self.solo, self.mix) for program in self.programs)
 
     @property
     def met(self) -> tuple[Start, ...]:
-        """Its pairs, as the launches that they would be by themselves: each of two tenants, one in each slot."""
+        """A launch for each of its pairs, as if launched separately: two tenants, one in each slot."""
         if self.pairing is None:
             return (self,)
         return tuple(self._of_pair(pair, self.pairing.slots) for pair in self.pairing.pairs)
 
     def _of_pair(self, pair: Pair, slots: Sequence[Slice]) -> Start:
         programs = tuple(self.programs[tenant] for tenant in pair)
-        # Memory is where a tenant was planned, in either slot.
+        # A tenant's memory stays on the nodes of its own slice, in either slot.
         there = [
             replace(slot, tenant=tenant, nodes=self.specs[tenant].slice.nodes)
             for tenant, slot in zip(pair, slots, strict=True)
@@ -210,7 +210,7 @@ class Start:
         return replace(self, label=name, mix=name, programs=programs, specs=specs, pairing=None, of_pair=True)
 
     def of_users(self, users: int) -> Start:
-        """Return the launch of its first users that those who were beside each other are: by itself a mix of them."""
+        """Return a launch of its first `users` users, those beside each other in a round, under a mix's name."""
         if users == len(self.specs):
             return self
         name = f"{self.label}.x{users}"
@@ -223,11 +223,11 @@ class Start:
 
     @property
     def key(self) -> str:
-        """Its key among the launches of its suite: tenants alone have one label."""
+        """The key of the launch in its suite: label, and for tenants alone, who share one, the tenant's number."""
         return f"{self.label} T{self.specs[0].slice.tenant}" if self.solo else self.label
 
     def in_front_of(self, buyer: Buyer, launch: str) -> Start:
-        """Return it with the buyer's address, its token and the launch's random name in its tenants' environment."""
+        """Return a copy with the buyer's address, token and name of the launch in its tenants' environment."""
         variables = buyer.variables(launch)
         return replace(
             self, specs=tuple(replace(spec, environment=spec.environment | variables) for spec in self.specs)
@@ -235,7 +235,7 @@ class Start:
 
     @property
     def sharers(self) -> int:
-        """How many that run at once have the same processors: as many everywhere, and alone it is one."""
+        """The most tenants with the same processors that run at once: 1 if each has its own."""
         return max(Counter(spec.slice.processors for spec in self.met[0].specs).values())
 
 
@@ -253,20 +253,20 @@ class Resolver:
         self.tenants = len(self.plans["student"].slices)
         self.ranks = ranks_of_all(machine, self.plans["student"])
         most = max((len(mix.labels) for mix in options.mixes if mix.pairs), default=0)
-        # One tenant more than there are users where these are merged.
+        # A merged duet has one tenant more than there are users.
         self._port = free_ports(max(self.tenants + 1, most))
         for job in options.jobs:
             check_axis(job, options.extra)
         tables = (options.suite.path.parent, options.checkout / "profiles")
         self._sizing = Sizing(options.memory_class, tables, self.plans, options.extra)
         supported = without_unsupported(options.jobs, has_devices=bool(machine.accelerators))
-        # Tenants of one host have no part on another.
+        # Over several hosts only jobs of the group `all` can run.
         here = (job for job in supported if options.cluster is None or job.group == "all")
         self._jobs = tuple(swept(job, self.ranks) for job in here)
 
     def starts(self) -> tuple[Start, ...]:
-        """Return every cell that fits of the chosen jobs and every mix, in the file's order, each followed by its
-        baselines: a cell alone in a slice is measured once, also where a job and several mixes need it."""
+        """Return every cell of the chosen jobs that fits, and every mix, in the file's order, each followed by its
+        baselines: a cell alone in a slice is measured once, even if a job and several mixes need it."""
         together = chain(
             (
                 self._of_equals(cell)
@@ -289,7 +289,7 @@ class Resolver:
         return tuple(starts.values())
 
     def left_out(self) -> tuple[str, ...]:
-        """Return a sentence for what of the chosen jobs this machine has no precision, devices or memory for."""
+        """Return sentences on the jobs, cells and mixes that this machine has no precision, devices or memory for."""
         of_hosts = self._options.cluster is not None
         alone = [job.stem for job in self._options.jobs if of_hosts and job.group != "all"]
         sentences = (
@@ -321,7 +321,7 @@ class Resolver:
         return self._options.cluster.nodes if self._options.cluster else 1
 
     def _why_not(self, mix: Mix) -> str:
-        """Return why a mix does not fit this machine; "" where it does."""
+        """Return why a mix does not fit this machine; "" if it does."""
         if self._options.cluster is not None:
             return "over several nodes only jobs of the group all run."
         if len(mix.labels) > self.tenants and not mix.pairs:
@@ -334,12 +334,12 @@ class Resolver:
 
     @functools.cached_property
     def _in_memory(self) -> bool:
-        """Whether temporary files lie in memory: asked once, since every mix of many needs it."""
+        """Whether temporary files are in memory; computed once, since every mix needs it."""
         return is_in_memory(self._options.paths.temporary)
 
     @functools.cached_property
     def _devices(self) -> list[set[tuple[str, int]]]:
-        """The devices of each tenant. Instances of one (MIG) have its number: one may take from another what it has."""
+        """The devices of each tenant; instances of a device (MIG) have its number, as they may disturb each other."""
         return [{(each.vendor, each.index) for each in of.accelerators} for of in self.plans["student"].slices]
 
     @functools.cached_property
@@ -350,7 +350,7 @@ class Resolver:
 
     @functools.cached_property
     def _mixes(self) -> tuple[Mix, ...]:
-        """The mixes; of pairs that cannot meet in one launch each by itself."""
+        """The mixes; a mix of pairs that cannot meet in one launch is split into its pairs."""
         all_apart = self._options.baseline != "blocks" or self._why_apart
         mixes = (
             mix.apart if len(mix.pairs) == 1 or (mix.pairs and all_apart) else (mix,) for mix in self._options.mixes
@@ -359,7 +359,7 @@ class Resolver:
 
     @functools.cached_property
     def _why_apart(self) -> str:
-        """Why pairs that are to be measured by blocks are launches of their own; "" where they meet in one."""
+        """Why pairs that should be measured by blocks are separate launches; "" if they meet in one."""
         options = self._options
         if options.baseline != "blocks":
             return ""
@@ -372,7 +372,7 @@ class Resolver:
         return self._together(cell.label, (self._program(cell, slices),) * len(slices), slices, cell.job.timeout_s)
 
     def _of_mix(self, mix: Mix) -> Iterator[Start]:
-        """Yield the launch of a mix; of pairs that memory cannot hold at once those of their groups."""
+        """Yield the launch of a mix, or those of groups of its pairs, if memory cannot hold all jobs at once."""
         groups = self._groups(mix) if mix.pairs else [()]
         for number, pairs in enumerate(groups, start=1):
             there = sorted({*chain.from_iterable(pairs)})
@@ -386,8 +386,8 @@ class Resolver:
             yield self._together(name, of_tenants, slices, self._timeout_s(mix, labels), name, pairing)
 
     def _groups(self, mix: Mix) -> list[tuple[Pair, ...]]:
-        """Return the pairs that meet in one launch, by what each job had of memory last time here: where a repetition
-        goes on, as it began."""
+        """Return a mix's pairs in groups, one for each launch, by the peak memory of each job in the newest launches
+        here; a resumed repetition keeps the groups with which it began."""
         slots, options, began = self.plans["student"].slices, self._options, None
         if options.resume:
             journal = read_journal(options.paths.output)
@@ -400,7 +400,7 @@ class Resolver:
         return groups_of(mix.pairs, needs, sum(slot.memory_bytes for slot in slots), most)
 
     def _timeout_s(self, mix: Mix, labels: Iterable[str]) -> float | None:
-        """Return the timeout of a mix, else the longest of its jobs; None where the file has none."""
+        """Return the timeout of a mix, else the longest one of its jobs; None if the file has none."""
         return mix.timeout_s or max((self._cells[label].job.timeout_s or 0.0 for label in labels), default=0.0) or None
 
     def _of_duet(self, duet: Duet) -> Start:
@@ -441,7 +441,7 @@ class Resolver:
         mix: str = "",
         pairing: Pairing | None = None,
     ) -> Start:
-        """Return the launch of all tenants, by blocks where none of several takes as much at rest."""
+        """Return the launch of all tenants: by blocks, unless one is a neighbour that presses even when frozen."""
         options = self._options
         known = (level_of(program.cell.label) for program in programs)
         at_rest_too = any(of is not None and of[0] in LAUNCHED for of in known)
@@ -459,13 +459,13 @@ class Resolver:
         timeout_s: float | None,
         in_parts: bool = False,
     ) -> Start:
-        """Return a launch; `in_parts` where its tenants do not all run at once."""
+        """Return a launch; `in_parts` says that its tenants do not all run at once."""
         findings = (*self._chosen.findings, *self.plans[programs[0].cell.job.group].findings)
         specs = (self._spec(program, label, slice_, in_parts) for program, slice_ in zip(programs, slices, strict=True))
         return Start(label, programs, tuple(specs), findings, timeout_s=timeout_s)
 
     def _with_others(self, start: Start) -> Iterator[Start]:
-        """Yield a launch, then whom the baseline has alone: both rates are of one state of the machine."""
+        """Yield a launch, then those of tenants alone for its baseline, so that the machine's state is the same."""
         yield start
         if start.pairing is not None:
             return
@@ -474,7 +474,7 @@ class Resolver:
         for tenant, stands_for in alone_of(options.baseline, slices, self._machine, cells):
             program = start.programs[tenant]
             if program.cell.job in options.neighbours:
-                continue  # It is there for the other.
+                continue  # A neighbour of ours needs no baseline.
             label = program.cell.label + SOLO
             alone = self._start(label, (program,), (slices[tenant].alone,), program.cell.job.timeout_s)
             kind: Baseline = "whole" if options.baseline == "whole" else "quick"
@@ -483,10 +483,10 @@ class Resolver:
             yield self._challenged(start, options.challenge)
 
     def _challenged(self, start: Start, buyer: Buyer) -> Start:
-        """Return the same launch once more, deterministic, in front of the buyer."""
+        """Return the same launch again, deterministic, for the buyer."""
         whole = start.programs[0]
         cell = challenged(whole.cell)
-        # An image's engine hands on the variables that it is told of: their values come with the launch.
+        # An image's engine passes on only variables that it is told of; their values come with the launch.
         own = {"BENCH_NAME": cell.job.name} | dict.fromkeys(buyer.variables(""), "")
         named = tuple(variables | own for variables in whole.variables)
         programs = (replace(whole, cell=cell, variables=named),) * len(start.specs)
@@ -497,7 +497,7 @@ class Resolver:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
         options, paths, group = self._options, self._options.paths, cell.job.group
         place = None if options.duet is None else duet_place(slice_.tenant, options.duet.merged)
-        # Both sides of a slice do the work of one seed.
+        # Both sides of a duet's slice have one seed, so that they do the same work.
         of_slice = 100 * (1 + (slice_.tenant if place is None else place.slice))
         seed = options.uid + (self.ranks if group == "all" else of_slice)
         foreign = cell.job.foreign
@@ -506,12 +506,12 @@ class Resolver:
         else:
             words = supervised(foreign, command, slice_.tenant)
         socket = paths.sockets / f"t{slice_.tenant}"
-        # On a shared file system nodes keep their logs in one place.
+        # On a shared file system the logs of all nodes are in one directory.
         node = f".node{options.cluster.node}" if options.cluster and options.cluster.node else ""
         log = paths.logs / f"{label}.R{options.uid}.T{slice_.tenant}{node}.log"
         ranks: Sequence[Sequence[int]] = ()
         threads = None
-        # Without isolation nobody is bound, and threads are as many as the caller has them.
+        # Without isolation no tenant is bound, and the number of threads is the caller's.
         if self._chosen.backend.name != "none":
             ranks = split_ranks(self._machine, slice_, self.ranks) if group == "all" else ()
             threads = len(ranks[0] if ranks else slice_.processors)
@@ -520,12 +520,12 @@ class Resolver:
         environment |= {WARM_UP_VARIABLE: "alone"} if in_parts else {}
         temporary = Path(variables["TEMP_DIRECTORY"])
         if foreign is not None:
-            # Below it a socket of multiprocessing has a path that is short enough for the kernel.
+            # Sockets of multiprocessing below this directory have paths short enough for the kernel.
             temporary = socket.with_name(f"d{socket.name}")
             environment = environment_without_jobs(environment, foreign, temporary)
         if options.image is not None:
             places = {paths.base, paths.output, paths.sockets, options.checkout, command.parent}
-            # A directory that is not there cannot be bound; the default is below the base.
+            # A missing directory cannot be bound; the default one is below the base.
             places |= {paths.data} if paths.data.is_dir() else set()
             words = options.image.around(words, slice_.accelerators, places, environment)
         words = [*nocache_prefix(options.cache, options.image is not None), *words]
@@ -533,8 +533,8 @@ class Resolver:
 
 
 def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:
-    """Return the slices of so many tenants of which two meet at a time: each is planned as one of a pair, and has
-    memory where either slot has it."""
+    """Return the slices of `count` tenants, of which two meet at a time: each is like one of a pair's, with memory on
+    the nodes of both slots."""
     nodes = tuple(sorted({node for slot in slots for node in slot.nodes}))
     return tuple(
         replace(slots[number % len(slots)], tenant=number, nodes=nodes, slices=count) for number in range(count)
@@ -542,8 +542,8 @@ def _residents(slots: Sequence[Slice], count: int) -> tuple[Slice, ...]:
 
 
 def _with_all(slices: Sequence[Slice]) -> tuple[Slice, ...]:
-    """Return slices with half of their memory, and behind them one of all that they have together, with the other
-    half."""
+    """Return the slices with half of their memory, and after them one slice with all their processors and devices and
+    the other half of the memory."""
     halves = [replace(slice_, memory_bytes=slice_.memory_bytes // 2) for slice_ in slices]
     whole = replace(
         halves[0].alone,
@@ -570,7 +570,7 @@ def _without_device(unsupported: Iterable[Job]) -> Iterator[str]:
 
 
 def _check_labels(starts: Collection[Start]) -> None:
-    """Refuse a job that is called like a tenant of another alone, or in a mix: both would write the same files."""
+    """Refuse a job with the name of another job's tenant alone or in a mix: both would write the same files."""
     jobs = {start.label for start in starts if not start.solo and not start.mix}
     for start in chain.from_iterable(start.met for start in starts):
         for name, program in zip(start.names, start.programs, strict=True):

@@ -1,4 +1,4 @@
-"""A suite run: launch after launch, each one's records kept, nothing left behind."""
+"""A suite run: makes launch after launch, keeps the records of each, and leaves no process or cgroup behind."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class SuiteResult:
 
 
 class SuiteRun:
-    """Runs a prepared suite once. Whoever runs it holds the machine's lock (`isolation.lock`).
+    """Runs a prepared suite once. The caller holds the machine's lock (`isolation.lock`).
 
-    `records` are those of all launches so far, also of one that could not be written. `tell` is given warnings.
+    `records` are those of all launches so far, even if they could not be written. `tell` gets warnings.
     """
 
     def __init__(self, suite: PreparedSuite, tell: Callable[[str], None], observer: Observer | None = None) -> None:
@@ -56,7 +56,7 @@ class SuiteRun:
         self._suite, self._tell, self._observer = suite, tell, observer or Unobserved()
 
     def run(self) -> SuiteResult:
-        """Launch every cell. Raises CotenantError; leaves nothing behind."""
+        """Launch every cell. Raises CotenantError; leaves no process or cgroup behind."""
         begin_s = time.monotonic()
         with self._running() as (resources, interruption, stack):
             coordinator = self._gather(stack, interruption)
@@ -68,11 +68,11 @@ class SuiteRun:
             resources.output.summary(total_line(time.monotonic() - begin_s))
             resources.output.check()
             resources.output.check_name()
-        # Whoever launches more after this one has to hear of a signal that came while slices were taken down.
+        # A caller that launches more after this has to know of a signal that came while slices were removed.
         return SuiteResult(self.records, interruption.requested)
 
     def follow(self) -> SuiteResult:
-        """Launch the tenants that node 0 names, on another node; the records are kept there. Raises CotenantError."""
+        """Make the launches that node 0 names, on another node; node 0 keeps the records. Raises CotenantError."""
         suite, options = self._suite, self._suite.options
         assert options.cluster is not None
         starts = {start.key: start for start in suite.starts}
@@ -102,7 +102,7 @@ class SuiteRun:
             yield acquire(self._suite, stack, self._tell), interruption, stack
 
     def _gather(self, stack: contextlib.ExitStack, interruption: Interruption) -> Coordinator | None:
-        """Wait for all other nodes; None where there are none. Raises CotenantError."""
+        """Wait for all other nodes; return None if there are none. Raises CotenantError."""
         options = self._suite.options
         if options.cluster is None:
             return None
@@ -113,7 +113,7 @@ class SuiteRun:
 
     @property
     def _identity(self) -> str:
-        """The conditions that must be equal on all nodes: those of --resume, without the ones that are a host's own."""
+        """A hash of the conditions that must be equal on all nodes: those of --resume without each host's own."""
         options = self._suite.options
         conditions = conditions_of(options, self._suite.starts, "") | {"the slices": "", "uid": str(options.uid)}
         return hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()
@@ -128,14 +128,14 @@ class _Launches:
         self._launcher, self._recorder, self._coordinator, self._tell = launcher, recorder, coordinator, tell
 
     def run(self, starts: Sequence[Start]) -> None:
-        """Launch these, until one fails where `--raise` ends all, a node is lost, or a signal comes. Raises."""
+        """Make these launches until one fails under `--raise`, a node is lost, or a signal comes. Raises."""
         suite, interruption = self._launcher.suite, self._launcher.interruption
         options = suite.options
-        # The launches that follow one that could not be of blocks have its place.
+        # Launches that replace the blocks of an earlier one have its position.
         places = itertools.accumulate(int(not start.without_blocks) for start in suite.starts)
         positions = {start.key: place for start, place in zip(suite.starts, places, strict=True)}
         ready = data.prepare_data(options, starts, interruption, self._launcher.observer)
-        # A launch behind the first that a baseline belongs to may have lacked blocks as well.
+        # A baseline may belong to several launches, and a later one may lack blocks too: baselines are tried again.
         again = [(start, missing) for start, missing in ready if start.without_blocks]
         launched: set[str] = set()
         for start, missing in (*ready, *again):
@@ -156,7 +156,7 @@ class _Launches:
                 return
 
     def _launch(self, position: int, start: Start, missing: str | None, limits: Limits) -> list[Record]:
-        """Launch one; keep its records and say how it went. Raises CotenantError."""
+        """Make one launch; keep its records and report its result. Raises CotenantError."""
         suite, resources, observer = self._launcher.suite, self._launcher.resources, self._launcher.observer
         output, begin_s = resources.output, time.monotonic()
         observer.launch(position, start.label, len(start.specs))
@@ -185,13 +185,13 @@ class _Launches:
             )
         output.check()
         if result.left_behind:
-            # Not before its records are kept: the next launch would not be alone.
+            # The records are kept first. The suite ends, as the next launch would not be alone.
             with isolation_errors():
                 raise NotIsolatedError(result.left_behind)
         return records
 
     def _result(self, start: Start, missing: str | None, limits: Limits) -> LaunchResult:
-        """Return how the launch of one ended, on all its nodes."""
+        """Return the result of a launch on all its nodes."""
         if missing is not None:
             return _without_data(start, missing)
         if self._coordinator is None:

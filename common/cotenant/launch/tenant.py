@@ -1,4 +1,4 @@
-"""One tenant of one launch as the runner sees it: its process, who of it joined, how it ended."""
+"""One tenant of one launch as the runner sees it: its process, the ranks that joined, its end."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ LOG_TAIL_BYTES = 8192
 Reason = tuple[str, str]
 """An outcome, and the sentence that explains it."""
 Deadline = tuple[float, Reason | None]
-"""Until when a tenant is waited for, by the monotonic clock in seconds, and why it ends then; None of one that has been
-asked to end, and is measured."""
+"""The time, in seconds of the monotonic clock, until which a tenant is waited for, and the reason of its end then; None
+for a tenant that has been asked to end after it was measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class DuetPlace:
-    """A tenant's place in a duet: its side, and which slice it has together with one of the other side."""
+    """A tenant's place in a duet: its side, and the number of the slice that it shares with one of the other side."""
 
     side: Side
     slice: int
 
     @property
     def turn(self) -> int:
-        """In which of two turns it is awake: in every other slice B is where elsewhere A is."""
+        """The turn, 0 or 1, in which it is awake: in slices with odd numbers B has the turn of A in the others."""
         return (self.side == "B") ^ (self.slice % 2)
 
 
 def duet_place(tenant: int, merged: int) -> DuetPlace:
-    """Return the place of a tenant where two that follow each other have one slice: A, and B; or where B, behind so
-    many of A that are merged, has all of it."""
+    """Return the place of a tenant: two consecutive ones share a slice as A and B; or, if `merged` tenants of A stand
+    against one process, the tenant after them is B, and has all of their slices."""
     if merged:
         return DuetPlace("B" if tenant == merged else "A", 0)
     return DuetPlace("B" if tenant % 2 else "A", tenant // 2)
@@ -59,8 +59,8 @@ def duet_place(tenant: int, merged: int) -> DuetPlace:
 class TenantSpec:
     """A tenant's specification: its slice, command, and its own log, directory and socket.
 
-    `environment` is added to the caller's. Tenants of one `cell` do equal work, and measure as much. Those
-    of a `duet` take turns.
+    `environment` is added to the caller's. Tenants of one `cell` do equal work, and measure equal amounts. Those of a
+    `duet` take turns.
     """
 
     slice: Slice
@@ -71,15 +71,15 @@ class TenantSpec:
     socket: Path
     cell: str = ""
     foreign: Foreign | None = None
-    """The program of `exec`, which knows nothing of STOP."""
+    """The program of `exec`, which does not know STOP."""
     duet: DuetPlace | None = None
 
 
 @dataclass(slots=True)
 class Tenant:
-    """The state of one tenant; only the launch changes it. `reason` is why it failed: the first that was known.
+    """The state of one tenant, which only the launch changes. `reason` is the first known reason of its failure.
 
-    `stuck` is why it, or something in its slice, could not be killed: nobody waits for it any more.
+    `stuck` is why a process in its slice could not be killed; the launch then waits for it no longer.
     """
 
     spec: TenantSpec
@@ -98,13 +98,13 @@ class Tenant:
     stuck: str = ""
     deadline: Deadline | None = None
     asked_at_s: float | None = None
-    """When a program that knows nothing of STOP is asked to end; None where it is not, or has been."""
+    """When a program that does not know STOP gets SIGTERM; None if it does not, or has got it."""
     is_asked: bool = False
     status: int | None = None
     before: Counters = field(default_factory=Counters)
     after: Counters = field(default_factory=Counters)
     origin: dict[str, Any] = field(default_factory=dict)
-    """The files and variables that its interpreter started with (`origin_of`)."""
+    """The files and variables with which its interpreter started (`origin_of`)."""
 
     @property
     def index(self) -> int:
@@ -116,7 +116,7 @@ class Tenant:
 
     @property
     def lost(self) -> bool:
-        """It will not finish: it has ended, it fails, or it is being killed."""
+        """Whether it will not finish: it has ended, it fails, or it is being killed."""
         return not self.alive or self.killed or self.reason is not None
 
     @property
@@ -125,16 +125,16 @@ class Tenant:
 
     @property
     def finishes(self) -> bool:
-        """It may go on to its own end behind STOP."""
+        """Whether it may run on to its own end after STOP."""
         return self.spec.foreign is not None and self.spec.foreign.finish
 
     @property
     def several(self) -> bool:
-        """It is of several processes, which wait for each other."""
+        """Whether it has several processes, which wait for each other."""
         return any(rank.world > 1 for rank in self.ranks.values())
 
     def all_ranks(self, what: str) -> bool:
-        """Have all ranks of its world on this host sent `what` (ready, done, record)?"""
+        """Return whether all its ranks on this host have sent this message (ready, done, record)."""
         if not self.ranks:
             return False
         first = next(iter(self.ranks.values()))
@@ -142,7 +142,7 @@ class Tenant:
         return len(self.ranks) == here and all(getattr(rank, what) not in (None, False) for rank in self.ranks.values())
 
     def join(self, link: Link, hello: Message) -> Rank:
-        """Return the rank that this connection's first message makes it. Raises ProtocolError."""
+        """Return the rank that a connection gets by its first message. Raises ProtocolError."""
         if hello.kind != "hello":
             raise ProtocolError(f"'{hello.kind}' before hello")
         index, number, world = (hello.fields[name] for name in ("tenant", "rank", "world"))
@@ -154,31 +154,31 @@ class Tenant:
             raise ProtocolError(f"hello as rank {number} of {world}, which does not fit its other ranks")
         if number in self.ranks:
             raise TakenError(f"a second hello as rank {number}: RANK and WORLD_SIZE tell processes apart")
-        # A tenant of one process ends with it, which is seen on our own child.
+        # A tenant of one process ends with it, which the pidfd of our own child shows.
         life = Life.of(link.peer) if world > 1 else None
         rank = link.rank = self.ranks[number] = Rank(link, number, world, life, elsewhere=elsewhere)
         return rank
 
     def entry_report(self) -> str:
-        """Return its report while it enters its slice: `in`, or why it cannot; "" without any news."""
+        """Return its report while it enters its slice: `in`, or why it cannot; "" if there is none."""
         try:
             return self.channel.recv(4096).decode(errors="replace").strip()
         except OSError:
             return ""
 
     def release(self) -> None:
-        """Let it become the benchmark; one that is gone is seen on its pidfd."""
+        """Let it become the benchmark; if it has ended, its pidfd shows that."""
         with contextlib.suppress(OSError):
             self.channel.send(b"1")
 
     def ask_to_end(self) -> None:
-        """Send SIGTERM to its first process, which passes it on; who is gone is seen on its pidfd."""
+        """Send SIGTERM to its first process, which passes it on; if it has ended, its pidfd shows that."""
         self.asked_at_s, self.is_asked = None, True
         with contextlib.suppress(OSError):
             signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill all of it, one that is not in its slice yet and a child without our marker included.
+        """Kill all its processes, also one that is not in its slice yet, and a child without our marker.
 
         Raises NotIsolatedError.
         """
@@ -191,7 +191,7 @@ class Tenant:
     def end(self) -> None:
         """Read the peaks of its processes, and kill them; running counters were read at the last DONE, if it came.
 
-        Where some cannot be killed its neighbours' numbers are as good as any: `leave` raises once those are kept.
+        If one cannot be killed, the neighbours' numbers still count: `leave` raises after they are kept.
         """
         self.after = self.live.counters().at_end(self.after)
         self.killed = True
@@ -201,7 +201,7 @@ class Tenant:
             self.stuck = str(error)
 
     def leave(self) -> None:
-        """Kill the rest of it and close every descriptor. Raises NotIsolatedError."""
+        """Kill the rest of its processes and close every descriptor. Raises NotIsolatedError."""
         self.listener.close()
         for link in self.links:
             link.close()
@@ -214,7 +214,7 @@ class Tenant:
         self.status = self.process.wait()
 
     def log_tail(self, rank: int = 0) -> str:
-        """Return the last lines of its log, or of the log of one of its ranks that writes its own, in one line."""
+        """Return the last lines of its log, or of the rank's own log if there is one, as one line."""
         own = rank_log(self.spec.log, rank).name
         log = own if self.logs.kind_of(own) else self.spec.log.name
         text = log_end(self.logs, log, LOG_TAIL_BYTES)
@@ -226,9 +226,9 @@ def start_tenant(
 ) -> Tenant:
     """Start one tenant; it enters the slice and waits for a byte on the channel. Raises NotIsolatedError, OSError.
 
-    Its log is made in `logs`. `shm_of`: a mount namespace whose /dev/shm it shares.
+    Its log is made in `logs`. `shm_of`: the mount namespace whose /dev/shm it uses.
     """
-    # A tenant of an earlier launch may have removed them.
+    # A tenant of an earlier launch may have removed these directories.
     spec.socket.parent.mkdir(mode=0o700, exist_ok=True)
     spec.temporary.mkdir(parents=True, exist_ok=True)
     for old in (spec.log.name, *_rank_logs(spec.log, logs)):
@@ -250,13 +250,13 @@ def start_tenant(
 
 
 def _rank_logs(log: Path, logs: Directory) -> list[str]:
-    """Return the logs that the ranks of an earlier repetition of the same number have left."""
+    """Return the logs that ranks have left in an earlier repetition with the same number."""
     beginning, _, end = rank_log(log, 1).name.rpartition("1")
     return [name for name in logs.names() if name.startswith(beginning) and name.endswith(end)]
 
 
 def signal_name(status: int) -> str:
-    """Return an exit status as a person would put it."""
+    """Return an exit status in words."""
     if status >= 0:
         return f"exit status {status}"
     try:
@@ -266,7 +266,7 @@ def signal_name(status: int) -> str:
 
 
 def log_end(logs: Directory, name: str, limit_bytes: int) -> str:
-    """Return at most so many of the last bytes as text, nothing where the log cannot be read."""
+    """Return at most `limit_bytes` of the end of a log as text; "" if it cannot be read."""
     try:
         with logs.open(name) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - limit_bytes))

@@ -1,4 +1,4 @@
-"""The job file that a search leaves: each job in its best setting, and below `tuned` how that was found."""
+"""Writes the job file of a search: each job in its best setting, and under `tuned` the history of the search."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ INDENT = 1
 
 
 def write_tuned(path: Path, results: Sequence[Tuner], checkout: Path) -> None:
-    """Write the jobs that have a rate. Raises CotenantError where there is no place for the file."""
+    """Write the jobs that have a rate. Raises CotenantError if the file cannot be written."""
     entries = [_entry(path, tuned, checkout) for tuned in results]
     write_named(path, json.dumps(entries, indent=INDENT).encode() + b"\n", OTHER_FILE)
 
 
 def check_target(path: Path, source: Path) -> None:
-    """Raise CotenantError where no file can be made, or one stands in the way that no search has left or is tuned."""
+    """Raise CotenantError if no file can be made, or an existing one was not made by a search, or is the `source`."""
     if path.resolve() == source.resolve():
         sentence = f"{path} is the job file that is to be tuned: started again, the search would not know it."
         raise CotenantError(sentence, OTHER_FILE)
@@ -41,7 +41,7 @@ def check_target(path: Path, source: Path) -> None:
 
 
 def changes(tuned: Tuner) -> dict[str, list[Value | None]]:
-    """Return the changes of the search: each flag with the job's own value, None where it has none, and the new one."""
+    """Return the changes of the search: for each flag the job's own value (None if it has none) and the new one."""
     before = dict(tuned.base.args)
     after = {flag: values[0] for flag, values in tuned.job.args}
     return {flag: [before.get(flag), value] for flag, value in after.items() if before.get(flag) != value}
@@ -65,7 +65,7 @@ def _entry(path: Path, tuned: Tuner, checkout: Path) -> dict[str, Any]:
 
 
 def _command(path: Path, tuned: Tuner, checkout: Path) -> str:
-    """Return the job's command as it is, where it names the same program beside the new file; else its whole path."""
+    """Return the job's command as it is, if it means the same program in the new file's place; else its whole path."""
     try:
         same = resolve_command(tuned.base.job.cmd, tuned.base.job.name, path.absolute(), checkout) == tuned.command
     except CotenantError:

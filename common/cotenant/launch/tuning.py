@@ -1,7 +1,7 @@
-"""Launches of the settings of one job: `tune` measures as everything else is measured, by suite runs.
+"""Launches the settings of one job: `tune` measures by suite runs, like every other command.
 
-Each launch is a repetition of its own in the journal of the search's directory. So a search that is started again
-finds those that have ended there, and only launches new ones.
+Each launch is a repetition in the journal of the search's directory, so that a search that is started again finds the
+launches that have ended, and makes only new ones.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ from cotenant.tuning.trial import Setting, Trial
 NUMBER = "--number"
 BATCH, WORKERS, FORMAT, GRAPH, COMPILE = "batch-size", "workers", "channels-last", "graph", "compile"
 KNOBS = (BATCH, WORKERS, FORMAT, GRAPH, COMPILE)
-"""The settings that may be tuned, in the order in which they are: none of them changes the work of an item."""
+"""The settings that may be tuned, in this order; none of them changes the work of an item."""
 OTHER_WORK, OTHER_ITEMS = "other_work", 0.1
-"""Outcome of a trial whose rows hold other items than the job's own, and from which part on that is so."""
+"""The outcome of a trial whose rows hold more or fewer items than the job's own, and the relative difference for it."""
 LONGEST_STEP_S = 3.0
-"""A batch of which a step takes longer is not tried: a launch makes some twelve steps."""
+"""Batch sizes with longer steps are not tried, as a launch makes some twelve steps."""
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 
 
 class TuningObserver(Observer, Protocol):
-    """An observer of a search: it learns of the launches, and of the outcome of each."""
+    """An observer of a search, which hears of the launches and of their outcomes."""
 
     def settings(self, search: Search, unit: str) -> None:
-        """The search has one trial more."""
+        """Hear that the search has one more trial."""
 
     def tell(self, line: str) -> None:
-        """A warning."""
+        """Hear a warning."""
 
 
 class Tuner:
-    """Searches one job in a directory of its own, `options.paths.output`, on the slices that `options` ask for.
+    """Searches the settings of one job in its own directory, `options.paths.output`, on the slices of `options`.
 
-    `base` is the job's own cell, `command` its program, `suite` the job file's name, `tenancy` the slices in words;
-    `ended` says why the search did.
+    `base` is the job's own cell, `command` its program, `suite` the job file's name, `tenancy` the slices in words,
+    `ended` the reason why the search has ended.
     """
 
     def __init__(self, options: Options, machine: Machine, job: Job, knobs: Sequence[str]) -> None:
@@ -88,17 +88,17 @@ class Tuner:
         return with_setting(self.base, self.search.best, self.search.space.base)
 
     def run(self, observer: TuningObserver, until_s: float) -> None:
-        """Search until it ends, somebody interrupts it, or so many seconds were spent, breaks not counted.
+        """Search until all is tried, an interruption, or launches have taken `until_s` seconds.
 
-        Raises CotenantError where the job itself has no rate, for whatever reason but its memory.
+        Raises CotenantError if the job itself has no rate, for any reason other than memory.
         """
         try:
             self.ended = self._search(observer, until_s)
-        except KeyboardInterrupt:  # between two launches; in one its runner sees the signal
+        except KeyboardInterrupt:  # Between two launches; within a launch its runner sees the signal.
             self.ended = "interrupted"
 
     def _search(self, observer: TuningObserver, until_s: float) -> str:
-        """Launch setting after setting; return why that ended."""
+        """Launch setting after setting; return why the search ended."""
         spent_s = 0.0
         for uid, setting in enumerate(self.search.settings()):
             if spent_s >= until_s:
@@ -112,7 +112,7 @@ class Tuner:
         return "complete"
 
     def _launched(self, uid: int, setting: Setting, observer: TuningObserver) -> tuple[list[Record], str | None]:
-        """Return the records of a launch, from an earlier start of this search where it ended then."""
+        """Return the records of a launch, and the signal that ended it; a launch that has ended is not repeated."""
         job = with_setting(self.base, setting, self.search.space.base)
         options = replace(self._options, jobs=(job,), uid=uid)
         suite = PreparedSuite(options, self._machine)
@@ -150,7 +150,7 @@ def trial_of(setting: Setting, records: Sequence[Record], first: Record, base: S
     changed = {flag for flag, _ in setting.flags}
     if setting.batch_size != base.batch_size:
         changed |= {*BATCH_FLAGS}
-    # A vain argument of the job's own is no answer to a change of others.
+    # Only arguments that the setting has changed are checked: one of the job's own may always have been ignored.
     if rate is not None and (unheeded := changed.intersection(records[0].ignored)):
         outcome, message, rate = NO_EFFECT, f"{min(unheeded)} does nothing here.", None
     items, usual = (each.observed.get("items_per_row") for each in (records[0], first))
@@ -184,13 +184,13 @@ def with_setting(cell: JobCell, setting: Setting, base: Setting) -> Job:
 
 
 def _applicable(knobs: Collection[str], start: Start, paths: RunPaths, machine: Machine) -> set[str]:
-    """Return the knobs that can mean anything: workers where files are read, graphs where there is a device."""
+    """Return the knobs that can have an effect: workers only if files are read, graphs only with a device."""
     reads, has_devices = bool(named_inputs(start, paths)), bool(machine.accelerators)
     return {knob for knob in knobs if {WORKERS: reads, GRAPH: has_devices}.get(knob, True)}
 
 
 def _knobs(names: Collection[str], command: Sequence[str], processors: int) -> Iterator[Knob]:
-    """Yield the knobs beside the batch size, in their order. One that a benchmark does not heed costs a launch."""
+    """Yield the knobs beside the batch size, in order. One that a benchmark ignores costs a launch."""
     if WORKERS in names:
         own = number_behind(command, *WORKERS_FLAGS)
         powers = [0, *(1 << octave for octave in range((2 * processors).bit_length()))]
@@ -201,7 +201,7 @@ def _knobs(names: Collection[str], command: Sequence[str], processors: int) -> I
 
 
 def _items_of_a_step(records: Sequence[Record]) -> float | None:
-    """Return the items of all tenants together in a step; None where one does not say how many steps it made."""
+    """Return the items of a step of all tenants together; None if one does not report its number of steps."""
     total = 0.0
     for record in records:
         number = record.given.number if record.given is not None else record.arguments.get("number")
@@ -212,7 +212,7 @@ def _items_of_a_step(records: Sequence[Record]) -> float | None:
 
 
 def _seconds(records: Sequence[Record]) -> float:
-    """Return how long a launch took, from its begin to its last tenant's end."""
+    """Return the seconds of a launch from its beginning to the end of its last tenant."""
     with suppress(ValueError):
         begin = min(datetime.fromisoformat(record.start_time) for record in records)
         return (max(datetime.fromisoformat(record.end_time) for record in records) - begin).total_seconds()

@@ -1,7 +1,7 @@
-"""Turns of the tenants of one place, a device or processors, in which each does something while the others are idle.
+"""Turns of the tenants on one device or the same processors, in which one works while the others are idle.
 
-On a device each tries its algorithms, as it would alone. Tenants that will not all run at once warm up: threads of
-several that wait for each other on the same processors take a hundred times as long as those of one.
+On a device each tenant tries its algorithms, as it would alone. Tenants that will not all run at once also warm up by
+turns: threads that wait for each other are a hundred times slower if several tenants share the processors.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Literal
 from cotenant.launch.tenant import Tenant
 
 TURN_S = 60.0
-"""A tenant that has not ended its turn by then has lost it: the next one begins."""
+"""A tenant that has not ended its turn after so many seconds loses it, and the next tenant's begins."""
 
 
 @dataclass(slots=True)
 class _Turn:
-    """`waits` for its turn, `has` it since a moment, is `over`; and is `released` when all are."""
+    """The state of a tenant's turn: it `waits`, `has` it since `since_s`, it is `over`, or it is `released`."""
 
     state: Literal["waits", "has", "over", "released"] = "waits"
     since_s: float = 0.0
 
 
 class Turns:
-    """Gives turns to those that ask, in their tenants' order, once all tenants of their place have asked or are ready.
+    """Gives turns to tenants that ask, in order, once all tenants in their place have asked or are ready.
 
-    A tenant goes on from its own turn when all of its place have had theirs.
+    A tenant goes on after its own turn when all tenants in its place have had theirs.
     """
 
     def __init__(self, tenants: Sequence[Tenant], now_s: Callable[[], float] = time.monotonic) -> None:
@@ -42,17 +42,17 @@ class Turns:
         self.look()
 
     def over(self, tenant: Tenant) -> None:
-        """Its turn is over, or was lost before."""
+        """Note that a tenant's turn is over, even if it was lost before."""
         self._turns[tenant.index] = _Turn("over")
         self.look()
 
     def look(self) -> None:
-        """Pass on turns that have ended, also by death or dawdling."""
+        """Pass on turns that have ended, also by the tenant's death or by TURN_S."""
         for tenants in self._by_place():
             self._look(tenants)
 
     def _by_place(self) -> list[list[Tenant]]:
-        """Return the tenants that share a device, and of those without one the ones that share processors."""
+        """Return groups of tenants that share a device or, without devices, processors."""
         groups: list[tuple[set[object], list[Tenant]]] = []
         for tenant in self._tenants:
             devices = tenant.spec.slice.accelerators
@@ -67,7 +67,7 @@ class Turns:
         asked = [(tenant, self._turns[tenant.index]) for tenant in expected if tenant.index in self._turns]
         for _, turn in asked:
             if turn.state == "has" and self._now_s() >= turn.since_s + TURN_S:
-                # It goes on by itself, as it does when it says that its turn is over.
+                # It goes on later, when it says itself that its turn is over.
                 turn.state = "released"
         if len(asked) < len(expected) or any(turn.state == "has" for _, turn in asked):
             return

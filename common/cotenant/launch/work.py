@@ -1,4 +1,4 @@
-"""Processor time of every tenant over a load, read in passing: who works while others are observed."""
+"""Reads every tenant's processor time during a load, to see which tenants work while others are observed."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from cotenant.stats.tenants import Reading
 
 LEAST_GAP_NS = 100_000_000
 MOST_SHARE = 0.001
-"""Share of one processor: a tenth of the runner's limit. Readings become rarer where one costs more than 0.1 ms."""
+"""Share of one processor: a tenth of the runner's limit. If a reading costs more than 0.1 ms, they become rarer."""
 
 
 class WorkReadings:
     """Reads the processor time of tenants at most ten times a second, from before t0 to the last DONE.
 
-    A slice's own counter says it; of a slice that does not count, the clocks of the processes that it had before t0.
+    It reads a slice's own counter or, if the slice does not count, the clocks of the processes that it had before t0.
     """
 
     def __init__(self, tenants: Collection[Tenant]) -> None:
         self._counters = _counters(tenants)
         self._due_ns = 0
         self.of_tenants: Mapping[int, list[Reading]] = {tenant: [] for tenant in self._counters}
-        """For each tenant: the time of each reading, and the nanoseconds of processor time that it had used by then."""
+        """For each tenant the time of each reading, and the nanoseconds of processor time used by then."""
         self.read()
 
     def look(self) -> None:
-        """Read once, unless that would take the runner too much."""
+        """Read once, unless the last reading was too recent for its cost."""
         if time.perf_counter_ns() >= self._due_ns:
             self.read()
 
     def read(self) -> dict[int, int]:
-        """Read now; return the time that each tenant had used, of those that are counted."""
+        """Read now; return the nanoseconds used by each tenant that is counted."""
         begin_ns = time.perf_counter_ns()
         used = {tenant: used_ns for tenant, counter in self._counters.items() if (used_ns := counter()) is not None}
         for tenant, used_ns in used.items():
@@ -46,7 +46,7 @@ class WorkReadings:
 
 
 def _counters(tenants: Collection[Tenant]) -> dict[int, Callable[[], int | None]]:
-    """Return the reader of the processor time of each tenant; none of a single one, which is beside nobody."""
+    """Return a function for each tenant that reads its processor time; none for a single one without neighbours."""
     if len(tenants) < 2:
         return {}
     uncounted = {tenant.index: tenant for tenant in tenants if tenant.live.processor_ns() is None}
@@ -67,7 +67,7 @@ class ProcessClocks:
         self._used_ns = dict.fromkeys(pids, 0)
 
     def processor_ns(self) -> int:
-        """Return the sum; one that has ended counts as it was seen last."""
+        """Return the sum in ns; a process that has ended counts with its last reading."""
         for pid in self._used_ns:
             with contextlib.suppress(OSError):
                 # clock_getcpuclockid(3): the clock of another process, CPUCLOCK_SCHED of include/linux/posix-timers.h.

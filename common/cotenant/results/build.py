@@ -1,4 +1,4 @@
-"""From a tenant's statement and its runner's knowledge to a Record; also of a benchmark that ran alone.
+"""Builds a Record from a tenant's statement and its runner's facts; also that of a benchmark that ran alone.
 
 Any program may speak the rendezvous, so its own part of the record is checked first.
 """
@@ -51,7 +51,7 @@ LOSSES_KEPT = 100
 STEP_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 VENDOR_WORDS = {"nvidia", "amd", "intel", "r", "corporation", "tm"}
 LIKE = 1.01
-"""A device's clock and the host's go by so much alike (`clocks`)."""
+"""The largest ratio between a device's clock and the host's (`clocks`)."""
 
 
 class TenantPart(msgspec.Struct, frozen=True):
@@ -77,10 +77,10 @@ class TenantPart(msgspec.Struct, frozen=True):
     findings: list[Finding] = []
 
     def given_arguments(self, seen: Amount | None) -> dict[str, Any]:
-        """Return the arguments as they were carried out: `number` and `repeat` as this program says.
+        """Return the arguments as they were carried out, with the `number` and `repeat` that this program reports.
 
-        Where it only names them among its arguments, they are those that its runner has `seen`. Of several ranks, and
-        of several replicas, `batch_size` is that of all, and `batch_size_per_device` stands beside it.
+        If it only has them among its arguments, they are those that its runner has `seen`. With several ranks or
+        replicas, `batch_size` is that of all together, and `batch_size_per_device` is added.
         """
         by_runner = {"number": seen.number, "repeat": seen.repeat} if seen else {}
         by_itself = {"number": self.number, "repeat": self.repeat}
@@ -96,8 +96,8 @@ class TenantPart(msgspec.Struct, frozen=True):
 
 
 def tenant_part(part: dict[str, Any]) -> TenantPart:
-    """Return the content of `part`, its findings as the program's own; of a malformed one an error finding that names
-    the wrong field, and no more."""
+    """Return the content of `part`, with its findings marked as the program's own; if it is malformed, only an error
+    finding that names the wrong field."""
     try:
         stated = msgspec.convert(part, TenantPart)
         return msgspec.structs.replace(stated, findings=by_benchmark(stated.findings))
@@ -114,10 +114,10 @@ def tenant_part(part: dict[str, Any]) -> TenantPart:
 def observed_by_ranks(
     messages: Mapping[int, Sequence[dict[str, Any]]],
 ) -> tuple[list[Observed], dict[str, list[Observed]]]:
-    """Return a tenant's observations, and those of each rank where there are several.
+    """Return a tenant's observations, and if there are several ranks, those of each rank by its number.
 
-    `messages` holds the fields of every rank's observations, by its number. The lowest rank's clock counts, and the
-    items are those of all ranks: as many observations as every rank has made.
+    `messages` holds the fields of every rank's observations, by its number. The tenant's have the lowest rank's times
+    and the items of all ranks, and are as many as every rank has made.
     """
     seen = {number: [Observed.of_message(fields) for fields in rows] for number, rows in sorted(messages.items())}
     ranks = list(seen.values())
@@ -130,7 +130,7 @@ def observed_by_ranks(
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The place and role of a tenant: everything known without asking it. `vcd`, `devices`: of its slice."""
+    """The place and role of a tenant, as its runner knows them. `vcd` and `devices` are those of its slice."""
 
     suite: str
     name: str
@@ -173,7 +173,7 @@ class Statement:
     rank_observations: dict[str, list[Observed]] = field(default_factory=dict)
     part: dict[str, Any] = field(default_factory=dict)
     stop_ns: int = 0
-    """When its runner sent STOP; 0 without one, or where it sent none."""
+    """When its runner sent STOP; 0 without a runner or a STOP."""
     blocks: Blocks | None = None
     kept: Kept | None = None
 
@@ -183,17 +183,17 @@ class Statement:
 
     @property
     def kept_observations(self) -> list[Observed]:
-        """Those that are measured: none where one of them is impossible."""
+        """The observations that count; none if one of them is impossible."""
         rows = counted(self.observations, self.skip)
         return rows if all(observed.possible for observed in rows) else []
 
     @property
     def done(self) -> Amount | None:
-        """The amount that was given, with the observations made of it: they may have been enough before the last."""
+        """The amount that was given, with the number of observations made: they may have ended early."""
         return self.given and replace(self.given, repeat=len(self.observations))
 
     def load(self) -> Span:
-        """Return when this tenant's load began and ended, as far as it is known: not after STOP, as it may say."""
+        """Return when this tenant's load began and ended; never after STOP, even if the tenant reports a later end."""
         if not self.observations:
             return (0, 0)
         said_ns = self.checked.load_end_ns
@@ -213,13 +213,13 @@ class Common:
     meters: dict[str, Any]
     findings: tuple[Finding, ...] = ()
     conceal: Conceal = field(default_factory=by_new_key)
-    """Makes of a confidential argument a value that a record may hold: the same for all launches of a suite."""
+    """Turns a confidential argument into a value that a record may hold, the same for all launches of a suite."""
 
 
 def build_record(
     place: Placement, statement: Statement, common: Common, outcome: str, message: str, comparable: bool
 ) -> Record:
-    """Return the record, before any rule. One that did not complete has observations, and no numbers of them."""
+    """Return the record, before any rule. A tenant that did not complete has observations, but no rates."""
     part, measured = statement.checked, statement.kept_observations
     ended, message = known_outcome(outcome, message)
     completed = ended == "completed"
@@ -298,7 +298,7 @@ def build_record(
 
 
 def _trained(place: Placement, part: TenantPart) -> tuple[str, int]:
-    """Return `vcd` and `devices` of the training: of the slice's devices the first, one for each rank or replica."""
+    """Return `vcd` and `devices` of the training: the first devices of the slice, one for each rank or replica."""
     ranks, replicas = part.observed.get("world_size"), part.observed.get("replicas", 1)
     if part.observed.get("device", "cpu") == "cpu" or not isinstance(ranks, int) or not isinstance(replicas, int):
         return place.vcd, place.devices
@@ -307,10 +307,10 @@ def _trained(place: Placement, part: TenantPart) -> tuple[str, int]:
 
 
 def _gpu(place: Placement, part: TenantPart) -> tuple[str, list[Finding]]:
-    """Return the device that it ran on; of a tenant that cannot say, its slice's accelerator, else the host's
+    """Return the name of the device that a tenant ran on; if it reports none, its slice's accelerator, else the host's
     processor.
 
-    One that names a device which its slice has not is not believed, which is a finding. A benchmark alone has no slice.
+    A tenant that reports a device which its slice lacks gets a finding. A benchmark alone has no slice.
     """
     planned, processor = place.isolation.planned.get("accelerators"), str(place.machine.get("model_name", ""))
     if planned is None:
@@ -329,7 +329,7 @@ def _gpu(place: Placement, part: TenantPart) -> tuple[str, list[Finding]]:
 
 
 def _alike(said: str, known: str) -> bool:
-    """Whether torch's name of a device may be the driver's: the vendor may be left out, an instance's size added."""
+    """Return whether torch and the driver may mean one device: only vendor words or an instance's size may differ."""
     words = [{*re.split(r"[\W_]+", name.casefold())} - VENDOR_WORDS for name in (said, known)]
     return words[0] <= words[1] or words[1] <= words[0]
 
@@ -352,7 +352,7 @@ def _meeting(statement: Statement, common: Common) -> Meeting | None:
 
 
 def numbers_of(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Description] | tuple[None, None, None]:
-    """Return train, train_item and statistics of kept observations; none of them without any."""
+    """Return train, train_item and statistics of kept observations; None three times without any."""
     if not measured:
         return None, None, None
     seconds = [(observed.end_ns - observed.start_ns) / 1e9 for observed in measured]
@@ -365,14 +365,14 @@ def numbers_of(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Descript
 
 
 def kept_by_blocks(observations: Sequence[Observed]) -> Kept | None:
-    """Return the share of its rate alone that a tenant keeps, by the blocks of its observations; None of impossible
-    ones, and without blocks."""
+    """Return the share of its rate alone that a tenant keeps, by the blocks of its observations; None without blocks,
+    or if an observation is impossible."""
     sums = block_sums(observations)
     return None if sums is None else kept(sums)
 
 
 def block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
-    """Return the sums of the kept observations of each block, in the order of time; None of impossible ones."""
+    """Return the sums of the kept observations of each block, in order of time; None if one is impossible."""
     rows = [made for made in observations if made.kept and made.block is not None]
     if not all(made.possible for made in rows):
         return None
@@ -384,12 +384,10 @@ def block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
 def meters_of(
     observed: dict[str, Any], number: object, observations: Sequence[Observed], flags: Sequence[bool], device: str
 ) -> dict[str, dict[str, Any]]:
-    """Return `compute`, `steps` and `steps_alone` for a record's meters: numbers of kept observations and of the facts
-    that
-    were observed.
+    """Return `compute`, `steps` and `steps_alone` for a record's meters, from kept observations and `observed` facts.
 
-    `flags` say of each observation whether it counts. None of them stands in it where there is nothing to compute it
-    of; the last one is of blocks in which the tenant was alone.
+    `flags` say for each observation whether it counts. A part without any data is left out; `steps_alone` is of blocks
+    in which the tenant was alone.
     """
     measured = [*itertools.compress(observations, flags)]
     measured = measured if all(made.possible for made in measured) else []
@@ -403,9 +401,9 @@ def meters_of(
 
 
 def _steps(observed: dict[str, Any], observations: Sequence[Observed], flags: Sequence[bool]) -> dict[str, Any]:
-    """Return quantiles of the times of all steps of those observations whose flag is set, with intervals.
+    """Return quantiles, with intervals, of the times of all steps in observations whose flag is set.
 
-    It is empty where a benchmark serves nobody, or where its steps do not fit into the observations that were made.
+    It is empty if a benchmark times no steps, or if the steps do not fit into their observations.
     """
     try:
         steps_ns = msgspec.convert(observed.get("steps_ns"), list[list[Nanoseconds]])
@@ -426,14 +424,14 @@ def _steps(observed: dict[str, Any], observations: Sequence[Observed], flags: Se
 
 
 def _utilisation(observed: dict[str, Any], number: object, measured: Sequence[Observed], device: str) -> dict[str, Any]:
-    """Return `compute` for a record's meters, of one device: MFU (Chowdhery et al. 2022, PaLM, appendix B).
+    """Return `compute` for a record's meters: the MFU of one device (Chowdhery et al. 2022, PaLM, appendix B).
 
-    It is empty where operations were not counted, or no time was.
+    It is empty if operations or time were not counted.
 
-    `number` is how many steps each observation made, as the record says it; without such a number there is nothing.
-    `mfu` is null for a device without a known peak in the precision that was observed. Of several ranks it is the
-    first one's operations on its own device. `mfu_least` is its remainder where convolutions that can be done with
-    fewer products than are counted were done with a quarter of them.
+    `number` is the number of steps in an observation by the record; without it the result is empty too. `mfu` is null
+    for a device without a known peak in the observed precision. With several ranks it is that of the first rank on its
+    own device. `mfu_least` is its value if convolutions that can be computed with fewer products took a quarter of
+    them.
     """
     flops = observed.get("flops_per_step")
     if not measured or not isinstance(flops, (int, float)) or not isinstance(number, int) or flops <= 0 or number <= 0:

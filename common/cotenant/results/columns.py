@@ -1,8 +1,8 @@
 """THE table: every column of a record's row, declared once.
 
-From a declaration follow how records and exports are read and checked, what an export writes, what has to be equal
-where rates are compared, and the page docs/records.md. Reports compute with rows: raw observations, samples of
-meters and sentences of findings stand in the records only.
+The declarations decide how records and exports are read and checked, which values an export writes, which values must
+be equal where rates are compared, and the page docs/records.md. Reports compute with rows: raw observations, samples of
+meters and sentences of findings are in the records only.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ KINDS: dict[type, tuple[pl.DataType, Callable[[Any], Any]]] = {
     float: (pl.Float64(), lambda value: part_of(value, Number)),
     bool: (pl.Boolean(), lambda value: None if value is None else bool(value)),
 }
-"""The column type of each Python type, and the function that takes a decoded value of that type, or None."""
+"""For each Python type, the column's type, and a function that returns a decoded value in that type, or None."""
 
 
 def positive(value: pl.Expr) -> pl.Expr:
-    """Return whether values are possible, in items or seconds: others would overflow in sums and ratios."""
+    """Return whether values in items or seconds are possible: others would overflow in sums and ratios."""
     return value.is_between(1 / MOST, MOST, closed="none")
 
 
@@ -59,22 +59,22 @@ class RecordColumn:
     kind: type
     meaning: str
     at: str = ""
-    """Where it stands in a record: keys joined by dots, places by `|`, of which the first with a value counts. Empty:
-    under the column's own name."""
+    """The places of the value in a record: keys joined by dots, places joined by `|`, of which the first with a value
+    counts; if empty, the key with the column's name."""
     of: Callable[[Decoded], Any] | None = None
-    """Takes it from a record, where it neither stands there as it is nor is a property of `Decoded`."""
+    """Computes the value from a record, if it is neither in the record nor a property of `Decoded`."""
     check: Check | None = None
-    """Says which values are possible; any other is not known."""
+    """Returns whether values are possible; impossible ones become unknown."""
     measured: bool = False
-    """Whether it is known only of a tenant that completed, and has a rate."""
+    """Whether it is known only for tenants that completed and have a rate."""
     default: Any = None
-    """The value where it is not known; for a text that is the empty one."""
+    """The value if it is unknown; for texts the empty one."""
     needed: bool = False
-    """Whether an exported row without it is none."""
+    """Whether an exported row without it is invalid."""
     equal: bool = False
-    """Whether it has to be equal where rates are compared."""
+    """Whether it must be equal in records whose rates are compared."""
     word: str = ""
-    """Its name in comparisons, where that is another one."""
+    """Its name in comparisons, if that differs."""
 
 
 def text(name: str, meaning: str, at: str = "", **more: Any) -> RecordColumn:
@@ -94,26 +94,26 @@ def flag(name: str, meaning: str, default: bool | None = None, **more: Any) -> R
 
 
 def measured(name: str, meaning: str, at: str = "", **more: Any) -> RecordColumn:
-    """Return a number that is known only of a tenant that completed, and has a rate."""
+    """Return a column of numbers that are known only for tenants that completed and have a rate."""
     return number(name, meaning, at, measured=True, **more)
 
 
 def ends(low: str, high: str, at: str, meaning: str, upper: str = "upper end", **more: Any) -> Iterator[RecordColumn]:
-    """Yield the columns of both ends of the interval that stands there."""
+    """Yield the columns of both ends of the interval at this place."""
     keys = at.split(".")
     for end, (name, said) in enumerate(((low, meaning), (high, upper))):
         yield number(name, said, of=lambda record, end=end: next(iter(list_of(record.at(*keys))[end:]), None), **more)
 
 
 def _rules(*severities: Severity) -> Callable[[Decoded], str]:
-    """Take the rules of findings as one text; a comma in a foreign rule's name would make two of it."""
+    """Return a function that joins the rules of findings by commas; commas in foreign rules' names are replaced."""
     return lambda record: ",".join(
         finding.rule.replace(",", ";") for finding in record.findings if finding.severity in severities
     )
 
 
 def _kernels(record: Decoded) -> str:
-    """Return the choices for the speed of equal work: `torch.Adam fused, convolutions tried, channels_last`."""
+    """Return choices that change only the speed of work: `torch.Adam fused, convolutions tried, channels_last`."""
     optimizers = [
         optimizer for optimizer in list_of(record.at("observed", "optimizers")) if isinstance(optimizer, dict)
     ]
@@ -133,7 +133,7 @@ def _stands_for(record: Decoded) -> str:
 
 
 def _observed_s(record: Decoded) -> float | None:
-    """Return the seconds of all observations but those across a border, in which its tenant may have rested."""
+    """Return the seconds of all observations except those across a border, in which the tenant may have rested."""
     rows = (row for row in map(mapping_of, list_of(record.at("observations"))) if row.get("kind") != "")
     spans = [(row.get("start_ns"), row.get("end_ns")) for row in rows]
     known = [(start, end) for start, end in spans if isinstance(start, int) and isinstance(end, int)]
@@ -401,14 +401,14 @@ TRUST = (
 )
 GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
 OF_LEVELS = (pl.col("pressure") != "").fill_null(False)
-"""Whether an older record is of a launch whose neighbour changed its level: its rate is over all of them, and none."""
+"""Whether an older record is of a launch whose neighbour changed its level: a rate over all levels does not count."""
 _BESIDE_LEVEL = pl.col("mix").str.contains(r"\+pressure_[a-z0-9]+_[0-9]+$").fill_null(False)
 SENSED = (GOOD & pl.col("comparable") & (OF_LEVELS | _BESIDE_LEVEL)).fill_null(False)
 """Whether a record is of a launch beside a neighbour of known pressure."""
 IN_DUET = (pl.col("duet_side") != "").fill_null(False)
-"""Whether a record is of a duet: it took turns with another program, and is no launch of its job."""
+"""Whether a record is of a duet: its tenant took turns with another program, so that it is no launch of its job."""
 COUNTS = GOOD & pl.col("rate_items_s").is_not_null()
-"""Whether a record has anything to be summed, averaged or compared."""
+"""Whether a record has a rate that may be summed, averaged or compared."""
 CELL = (
     pl.when("solo")
     .then(pl.col("name").str.strip_suffix(SOLO))
@@ -416,13 +416,13 @@ CELL = (
     .then(pl.col("name").str.strip_suffix(pl.concat_str(pl.lit(IN_MIX), pl.col("mix"))))
     .otherwise("name")
 )
-"""The name as of a launch of its job, also of a tenant alone or in a mix."""
+"""The name without the marks of a tenant alone or in a mix."""
 JOB = pl.when("solo").then(pl.col("name").str.strip_suffix(SOLO)).otherwise("name")
-"""The name of the job: of a solo launch that of the launch beside which it stands."""
+"""The name of the job: for a solo launch that of the launch to which it belongs."""
 LAUNCH = pl.when(pl.col("mix") == "").then("name").otherwise("mix")
-"""Tells the launches of one repetition apart: the tenants of a mix have several names."""
+"""The name that tells the launches of one repetition apart: the tenants of a mix have several names."""
 TENANT = pl.coalesce(pl.col("tenant").cast(pl.String), "vcd")
-"""How a tenant is called: by its number, in the original's records by its device."""
+"""The label of a tenant: its number, or in the original's records its device."""
 
 
 def schema(columns: Iterable[RecordColumn] | None = None) -> pl.Schema:
@@ -431,17 +431,17 @@ def schema(columns: Iterable[RecordColumn] | None = None) -> pl.Schema:
 
 
 def equal_columns() -> dict[str, RecordColumn]:
-    """Return the columns that have to be equal where rates are compared, by the word for it."""
+    """Return the columns that must be equal where rates are compared, by their words in comparisons."""
     return {column.word or column.name: column for column in COLUMNS if column.equal}
 
 
 def values_of(record: Decoded, columns: tuple[RecordColumn, ...]) -> list[Any]:
-    """Return a record's values of these columns, each of its kind, not yet checked."""
+    """Return a record's values in these columns, each in its column's type, not yet checked."""
     return [take(record) for take in _takers(columns)]
 
 
 def observation_values(record: Decoded) -> list[tuple[Any, ...]]:
-    """Return the values of OBSERVATION_COLUMNS of each observation, kept or not."""
+    """Return the values of OBSERVATION_COLUMNS for each observation, kept or not."""
     shared = tuple(column for column in COLUMNS if column.name in _OF_RECORD)
     place, skip = values_of(record, shared), part_of(record.at("skip"), Whole) or 0
     rows = []
@@ -474,7 +474,7 @@ def _taker(column: RecordColumn) -> Callable[[Decoded], Any]:
 
 
 def checked(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return a table of values of the columns' kinds with what cannot be taken for not known, and defaults for that."""
+    """Return a table, whose values have their columns' types, with impossible values made unknown, and defaults."""
     possible = [
         pl.when(column.check(pl.col(column.name))).then(column.name) for column in COLUMNS if column.check is not None
     ]

@@ -1,6 +1,6 @@
-"""Values of decoded JSON, checked: a record may be another program's, cut off or damaged anywhere.
+"""Checks values of decoded JSON: a record may be another program's, cut off, or damaged anywhere.
 
-A malformed value is absent; the record counts without it.
+A malformed value counts as missing, and the record is used without it.
 """
 
 from __future__ import annotations
@@ -26,48 +26,48 @@ T = TypeVar("T")
 Fields = Mapping[str, Any]
 
 NAMED = 20
-"""How many damaged parts of one file are named; the others are counted."""
+"""The most damaged parts of one file that are named; the others are counted."""
 DIGESTED = 5
-"""The losses of so many observations, from the first, are compared between nodes: more of them than any budget leaves
-would make every length a work of its own."""
+"""Nodes are compared by the losses of so many first observations: if a digest took all of them, launches of different
+lengths could not be compared."""
 EDITED = "it is not what its launch wrote: the journal beside it has another SHA-256"
 UNNAMED = "(unnamed)"
-"""The job of a failure whose record names none, as the original wrote them."""
+"""The job's name for a failure whose record has none, as in the original's records."""
 _UID = re.compile(r"\.R(\d+)\.D")
 _JOB = re.compile(r"(?:[^.]*)\.(.+)\.R\d+\.D")
 _TIME = re.compile(r"\.(\d{8}-\d{6})-\d+\.json$")
 _OF_DEVICE = re.compile(r"(.+)_([^_.]+)\.json")
 _FAILURE = frozenset({"suite", "name", "run_id", "vcd"})
-"""All that the original's record of a failure holds, beside `completed`; its name is often null."""
+"""The only fields of the original's record of a failure, beside `completed`; its name is often null."""
 _FAILED = re.compile(r"\.FAIL(\.\d{8}-\d{6}-\d+)?\.json$")
 _OWN_FIELDS = frozenset(Record.__struct_fields__)
 _NO_SHAPE = frozenset({"precision", "cuda", "data", "nodes", "parallel", "gradient_compression", "deterministic"})
-"""Arguments on precision, input, ranks and determinism: the same work is trained."""
+"""Arguments on precision, input, ranks and determinism, which leave the shape of the work equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file, or a part of it, that could not be read, and why: a clause, or a noun where a `remedy` follows."""
+    """A file, or a part of one, that could not be read. `reason` is a clause, or a noun if there is a `remedy`."""
 
     path: str
     reason: str
     remedy: str = ""
 
     def __str__(self) -> str:
-        """The sentence that says so."""
+        """Return the sentence that says so."""
         if self.remedy:
             return f"{self.path}: {self.reason} skipped; {self.remedy}."
         return f"{self.path}: {self.reason}; skipped."
 
 
 def skipped_sentences(skipped: Sequence[Skipped]) -> list[str]:
-    """Return a sentence each, and where there are several how many they are."""
+    """Return a sentence for each, and one with their number if there are several."""
     lines = list(map(str, skipped))
     return [*lines, f"{len(lines)} files or parts of files are skipped."] if len(lines) > 1 else lines
 
 
 class ForeignError(ValueError):
-    """This is no record of ours, nor of the original suite. The text names the missing part."""
+    """The object is neither a record of ours nor of the original suite. The message names the missing part."""
 
 
 def mapping_of(value: Any) -> Fields:
@@ -81,14 +81,14 @@ def list_of(value: Any) -> list[Any]:
 
 
 def text_of(value: Any) -> str:
-    """Return the text, or the whole number as text; characters that UTF-8 cannot hold become escapes."""
+    """Return a text, or a whole number as text; characters that UTF-8 cannot hold become escapes."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode(errors="backslashreplace").decode()
     return str(value) if isinstance(value, int) else ""
 
 
 def part_of(value: Any, kind: type[T]) -> T | None:
-    """Return the value in its type, or None where it has another."""
+    """Return the value as this type, or None if it does not fit."""
     try:
         return None if value is None else msgspec.convert(value, kind)
     except (msgspec.ValidationError, UnicodeEncodeError, RecursionError):
@@ -96,7 +96,7 @@ def part_of(value: Any, kind: type[T]) -> T | None:
 
 
 def time_of(text: str) -> str:
-    """Return a time as ISO 8601: the original's older files hold texts of C's `ctime`."""
+    """Return a time in ISO 8601; the original's older files have the form of C's `ctime`."""
     if text[:1].isalpha():
         with suppress(ValueError):
             return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").isoformat()
@@ -104,31 +104,31 @@ def time_of(text: str) -> str:
 
 
 def suite_and_device(path: str) -> tuple[str, str]:
-    """Return the parts of the name of the original's older file, `SUITE_DEVICE.json`; empty texts of another file."""
+    """Return the parts of an older file name of the original, `SUITE_DEVICE.json`; empty texts for other names."""
     match = _OF_DEVICE.fullmatch(Path(path).name)
     return (match[1], match[2]) if match else ("", "")
 
 
 def whole_of(value: Any) -> int | None:
-    """Return the whole number, also one that stands there as a text."""
+    """Return the value if it is a whole number, or a text of one; else None."""
     return part_of(int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else value, Whole)
 
 
 def number_in(fields: Fields, path: str) -> int | None:
-    """Return which repetition of the suite a record is of, as it says itself or its file's name; None where neither."""
+    """Return the number of a record's repetition, by its fields or its file's name; None if neither has one."""
     uid = _UID.search(path)
     numbers = (fields.get("run_id"), fields.get("uid"), uid and uid[1])
     return next((number for value in numbers if (number := whole_of(value)) is not None), None)
 
 
 class Decoded:
-    """One JSON object that is a record, the `number`-th of its file, and the parts that several columns share.
+    """A record's JSON object, the `number`-th of its file, with the values that several columns share.
 
-    `edited`: its file is not the one that its launch wrote, by the journal.
+    `edited` says that by the journal its file is not the one that its launch wrote.
     """
 
     def __init__(self, fields: Any, path: str = "", number: int | None = None, edited: bool = False) -> None:
-        """Raises ForeignError where the object is no record."""
+        """Raises ForeignError if the object is no record."""
         if not isinstance(fields, Mapping):
             raise ForeignError("it is no JSON object")
         failure = fields.get("completed") is False and fields.keys() >= _FAILURE
@@ -142,7 +142,7 @@ class Decoded:
         self.edited = edited
 
     def at(self, *keys: str) -> Any:
-        """Return the value below these keys, None where nothing does."""
+        """Return the value under these keys; None if there is none."""
         value: Any = self.fields
         for key in keys:
             if not isinstance(value, Mapping) or key not in value:
@@ -152,7 +152,7 @@ class Decoded:
 
     @functools.cached_property
     def completed(self) -> bool:
-        """Three say so, and the worst is believed: a crashed job must not be reported as done."""
+        """Whether flag, outcome and file name all say that it completed: a crashed job must not be reported as done."""
         completed = bool(self.fields.get("completed", part_of(self.at("train_item", "avg"), Positive)))
         return completed and text_of(self.at("outcome")) in ("", "completed") and not _FAILED.search(self.path)
 
@@ -167,7 +167,7 @@ class Decoded:
 
     @functools.cached_property
     def name(self) -> str:
-        """The job's; of a failure that names none, the name in its file's name."""
+        """The job's name; for a failure without one, the name in its file's name."""
         if name := text_of(self.at("name")):
             return name
         in_path = _JOB.match(Path(self.path).name)
@@ -175,7 +175,7 @@ class Decoded:
 
     @property
     def cell(self) -> str:
-        """The name as of a launch of its job, also of a tenant alone or in a mix."""
+        """The name without the marks of a tenant alone or in a mix."""
         return cell_of(self.name, self.at("solo") is True, text_of(self.at("mix")))
 
     @property
@@ -184,13 +184,13 @@ class Decoded:
 
     @property
     def alike(self) -> int | None:
-        """How many tenants of the launch ran its cell: in a mix itself, and its neighbours of that name."""
+        """The number of tenants of the launch that ran its cell, itself included."""
         tenants = whole_of(self.at("tenants"))
         return list_of(self.at("neighbours")).count(self.cell) + 1 if text_of(self.at("mix")) else tenants
 
     @property
     def audited(self) -> bool:
-        """As `Record.audited`; of other programs' records nobody asks."""
+        """Like `Record.audited`; always true for other suites' records."""
         return not self.ours or bool(self.at("harness")) or isinstance(self.at("observed", "audit"), Mapping)
 
     @property
@@ -210,11 +210,11 @@ class Decoded:
 
     @property
     def start_time(self) -> str:
-        """The launch's; of the original's records that have none, the time in the file's name."""
+        """The launch's start; for records of the original without one, the time in the file's name."""
         time = time_of(text_of(self.at("start_time")) or text_of(self.at("date")))
         if time or self.ours or (in_path := _TIME.search(self.path)) is None:
             return time
-        with suppress(ValueError):  # digits that are no time
+        with suppress(ValueError):  # The digits may be no time.
             return datetime.strptime(in_path[1], "%Y%m%d-%H%M%S").isoformat()
         return ""
 
@@ -224,7 +224,7 @@ class Decoded:
 
     @property
     def unique_id(self) -> str:
-        """The original's own is a hash of the start time as well: no two launches share it."""
+        """The work's hash; empty for the original's records, whose hash includes the start time."""
         return text_of(self.at("unique_id")) if self.ours else ""
 
     @property
@@ -237,12 +237,12 @@ class Decoded:
 
     @property
     def meeting(self) -> Meeting | None:
-        """How the tenant met the others, where that is possible."""
+        """The tenant's meeting with the others; None if it is missing or impossible."""
         return part_of(self.at("rendezvous"), Meeting)
 
     @functools.cached_property
     def findings(self) -> list[Finding]:
-        """All of the record's, and whether it was edited; one of an unknown severity is information."""
+        """All findings of the record, and one if it was edited; an unknown severity becomes information."""
         own = [_finding(mapping_of(finding)) for finding in list_of(self.at("findings"))]
         if not self.edited:
             return own
@@ -252,13 +252,14 @@ class Decoded:
 
     @property
     def losses_non_finite(self) -> int:
-        """As the record counts them, else of the losses it kept; NaN is null in JSON."""
+        """The number by the record, else the number among its kept losses, where NaN is null."""
         counted, losses = part_of(self.at("losses_non_finite"), Whole), list_of(self.at("batch_loss"))
         return sum(part_of(loss, Number) is None for loss in losses) if counted is None else counted
 
     @property
     def loss_digest(self) -> str:
-        """`seed.number.hash`, of deterministic work equal wherever it ran; empty with fewer than DIGESTED means."""
+        """`seed.number.hash`, which is equal on all machines for deterministic work; empty with fewer than DIGESTED
+        mean losses."""
         losses = [part_of(loss, Number) for loss in list_of(self.at("epoch_loss"))[:DIGESTED]]
         seed, number = whole_of(self.at("seed")), whole_of(self.at("number"))
         if len(losses) < DIGESTED or None in losses or seed is None or number is None:
@@ -272,30 +273,30 @@ class Decoded:
 
     @property
     def work(self) -> str:
-        """As `unique_id`, without a number of workers that nobody asked for: it follows from the processors."""
+        """Like `unique_id`, without a default number of workers, which follows from the processors."""
         given = any(str(word).startswith(("--workers", "-j")) for word in list_of(self.at("command")))
         return self._work(self.cell, frozenset() if given else frozenset({"workers"}))
 
     @property
     def item_work(self) -> str:
-        """As `unique_id`, without arguments that tuning may change: equal where the work of an item is."""
+        """Like `unique_id`, without arguments that tuning may change: equal for equal work of an item."""
         return self._work(self.cell, TUNABLE)
 
     @property
     def work_but_precision(self) -> str:
-        """As `item_work`, without name and precision: equal where the precision of an item's work alone may differ."""
+        """Like `item_work`, without name and precision: equal if at most the precision of an item's work differs."""
         return self._work("", TUNABLE | {"precision"})
 
     @property
     def shape(self) -> str:
-        """As `work_but_precision` in words, whatever its source, and its form over devices: its arguments as JSON."""
+        """The work's arguments as JSON: like `work_but_precision`, but for any source and form over devices."""
         if not self.unique_id:
             return ""
         files = {"data": "files"} if self.at("data") else {}
         return json.dumps(self._arguments(NOT_WORK | TUNABLE | _NO_SHAPE) | files, sort_keys=True)
 
     def _work(self, name: str, without: frozenset[str]) -> str:
-        """Return a hash as `unique_id`, of this name, without these arguments; empty where that is empty."""
+        """Return a hash like `unique_id`, with this name and without these arguments; empty if `unique_id` is."""
         if not self.unique_id:
             return ""
         return unique_id(name, text_of(self.at("version")), self._arguments(without))
@@ -306,7 +307,7 @@ class Decoded:
 
     @property
     def run_class(self) -> str:
-        """The class of the run: `base` in records from before there were classes, and of other programs."""
+        """The class of the run: `base` in older records without classes, and in those of other programs."""
         return text_of(self.at("run_class")) or "base"
 
 

@@ -1,6 +1,6 @@
-"""Takes the parts of a record that pictures draw: observations, samples of meters, the machine, without malformed ones.
+"""Reads the parts of a record that pictures draw: observations, samples of meters, the machine; skips malformed ones.
 
-It stands in no table: it is taken from the record's decoded file where it is asked for (`read.again`).
+No table has them: they are read again from the record's file when they are needed (`read.again`).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ DRAWN: Mapping[Kind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Observations in the order they were made: `start_ns`, `end_ns`, `items`, and whether each was `kept`.
+    """Observations in order of time: `start_ns`, `end_ns`, `items`, and whether each was `kept`.
 
-    `alone`: of a block in which this tenant alone ran. `held`: it was held still in the middle of it, for blocks of
-    others. `audits`: begin and end of each audit, which lies between two observations.
+    `alone`: in a block in which only this tenant ran. `held`: the tenant was held still in the middle of it, for other
+    tenants' blocks. `audits`: beginning and end of each audit, which is between two observations.
     """
 
     start_ns: npt.NDArray[np.int64]
@@ -51,7 +51,7 @@ class Spans:
 
     @property
     def rates(self) -> npt.NDArray[np.float64]:
-        """Items per second of the kept ones."""
+        """Items per second of the kept observations."""
         rates: npt.NDArray[np.float64] = self.items / (self.end_ns - self.start_ns) * 1e9
         return rates[self.kept]
 
@@ -79,7 +79,7 @@ class _Energy(msgspec.Struct, frozen=True):
 class Course:
     """One quantity over time; `of` is a device's index, a tenant's number or `host`.
 
-    `at_s`: seconds after t0, ascending. `values`: as many, NaN where a look did not see it; at least one did.
+    `at_s`: seconds after t0, ascending. `values`: one for each, NaN if a reading lacked it; at least one is a number.
     """
 
     quantity: str
@@ -91,7 +91,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """The drawn parts of one tenant of one launch; `meters` are of its host and of the devices that it trained on."""
+    """The drawn parts of one tenant of one launch; `meters` are those of its host and its training devices."""
 
     tenant: str
     run_id: int
@@ -101,7 +101,7 @@ class Drawn:
 
 
 def spans_of(fields: Fields) -> Spans:
-    """Return the observations that are possible, kept or not."""
+    """Return the possible observations, kept or not."""
     skip = fields.get("skip")
     made_in_order = observations_of(fields)
     flags = counts(made_in_order, skip if isinstance(skip, int) else 0)
@@ -121,7 +121,7 @@ def spans_of(fields: Fields) -> Spans:
 
 
 def _held(observations: Sequence[Observed]) -> list[bool]:
-    """Return of each observation whether blocks of others lie inside it: the next one's block is not the next block."""
+    """Return for each observation whether it contains other tenants' blocks: its neighbours' are not adjacent."""
     known = [made.block for made in observations]
     before = itertools.accumulate(known, _newest)
     after = list(itertools.accumulate(reversed(known), _newest))[::-1]
@@ -136,12 +136,12 @@ def _newest(last: int | None, block: int | None) -> int | None:
 
 
 def observations_of(fields: Fields) -> list[Observed]:
-    """Return every observation; none where one is malformed."""
+    """Return every observation; none if one is malformed."""
     return part_of(fields.get("observations"), list[Observed]) or []
 
 
 def own_meters(fields: Fields, vcd: str) -> list[Meter]:
-    """Return the samples, while tenants were timed, of the host and of the devices that the record trained on."""
+    """Return the samples of the host and of the record's training devices while tenants were timed."""
     meters = mapping_of(fields.get("meters"))
     places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in _own_devices(meters, vcd)]
     sampled = [
@@ -153,15 +153,15 @@ def own_meters(fields: Fields, vcd: str) -> list[Meter]:
 
 
 def _own_devices(meters: Fields, vcd: str) -> list[Fields]:
-    """Return the meters of the devices that the record trained on."""
+    """Return the meters of the record's training devices."""
     devices = map(mapping_of, mapping_of(meters.get("devices")).values())
     return [device for device in devices if str(device.get("index")) in vcd.split(",")]
 
 
 def own_power_w(fields: Fields, vcd: str) -> float | None:
-    """Return the mean power of all devices that the record trained on, by the increase of their energy counters.
+    """Return the mean power in watts of all training devices together, by their energy counters.
 
-    None where one of them has counted none, or for too short a time, and of a record of the processor.
+    None if one of them counted no energy, or for too short a time, and for training on a processor.
     """
     if mapping_of(fields.get("observed")).get("device") == "cpu":
         return None
@@ -171,13 +171,13 @@ def own_power_w(fields: Fields, vcd: str) -> float | None:
 
 
 def courses_of(fields: Fields) -> list[Course]:
-    """Return the series that the record's meters hold."""
+    """Return the series in the record's meters."""
     meters = mapping_of(fields.get("meters"))
     series = mapping_of(meters.get("series"))
     at_s = _numbers(series.get("at_s"), -float(MOST))
     if not len(at_s) or np.isnan(at_s).any() or (np.diff(at_s) < 0).any():
         return []
-    # Of looks at one time, as older records round it, the last.
+    # Older records round times: of several readings at one time the last one counts.
     last = np.append(np.diff(at_s) > 0, True)
     return [
         Course(quantity, kind, of, at_s[last], values[last])
@@ -188,7 +188,7 @@ def courses_of(fields: Fields) -> list[Course]:
 
 
 def _looked_at(series: Fields, devices: Fields) -> Iterator[tuple[Kind, str, Fields]]:
-    """Devices stand by their uuid: who they are to a reader is recorded beside their spreads."""
+    """Yield kind, label and quantities of each series; devices are stored by uuid, with their index beside spreads."""
     for uuid, quantities in mapping_of(series.get("devices")).items():
         if (index := part_of(mapping_of(devices.get(uuid)).get("index"), Whole)) is not None:
             yield "device", str(index), mapping_of(quantities)
@@ -198,13 +198,13 @@ def _looked_at(series: Fields, devices: Fields) -> Iterator[tuple[Kind, str, Fie
 
 
 def _numbers(value: Any, least: float) -> Numbers:
-    """Return a list's numbers, NaN for each that is none or could not be."""
+    """Return a list's numbers, with NaN for values that are no number or less than `least`."""
     numbers = [part_of(number, Number) for number in list_of(value)]
     return np.array([np.nan if number is None or number < least else number for number in numbers], np.float64)
 
 
 def setting_of(machine: Fields) -> dict[str, str]:
-    """Return the versions that a record's `machine` knows, by component; unknown ones are left out.
+    """Return the known versions in a record's `machine`, by component.
 
     These may change between launches: versions of software, of drivers, of the checkout.
     """
@@ -221,13 +221,13 @@ def setting_of(machine: Fields) -> dict[str, str]:
         "ROCm": torch.get("hip"),
         CHECKOUT: f"{commit[:12]}{' and changes' if git.get('dirty') else ''}" if isinstance(commit, str) else "",
     }
-    # The tenant's imports say more than the installed versions.
+    # The torch that the tenant imported counts more than the installed one.
     known |= {"torch": torch["version"]} if torch.get("version") else {}
     return {name: value for name, value in known.items() if isinstance(value, str) and value}
 
 
 def joint_setting(machines: Iterable[Fields]) -> dict[str, str]:
-    """Return the versions that these `machine` parts of records know; several of one thing are one text."""
+    """Return the known versions in these `machine` parts; several versions of a component are joined to one text."""
     seen: dict[str, set[str]] = defaultdict(set)
     for machine in machines:
         for name, version in setting_of(machine).items():
@@ -236,7 +236,7 @@ def joint_setting(machines: Iterable[Fields]) -> dict[str, str]:
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return `torch 2.14.0 -> 2.14.1` per version that both know and that is not the same."""
+    """Return `torch 2.14.0 -> 2.14.1` for each component of both whose version differs."""
     return [
         f"{name} {before[name]} -> {after[name]}"
         for name in sorted(before.keys() & after.keys())

@@ -1,11 +1,11 @@
 """Exported rows: Parquet, CSV or JSON lines written whole or not at all, and Parquet and JSON lines read again.
 
-A Parquet file carries a digest of itself, so that damage is known before anything decodes it. Parquet has checksums of
-pages, which polars does not write; of a file with wrong bytes its decoder makes other values, columns that break
-whatever reads them, or the end of the process. The digest is one more entry of the file's key-value metadata, so that
-any reader of Parquet reads the file: SHA-256 of the file with zeros in the digest's place.
+A Parquet file has a digest of itself, so that damage is found before anything decodes it. polars does not write
+Parquet's checksums of pages; from a file with wrong bytes its decoder may make wrong values or columns that break their
+readers, or end the process. The digest is another entry of the file's key-value metadata, so that any reader of Parquet
+can read the file: it is the SHA-256 of the file with zeros in the digest's place.
 
-Lines are decoded by themselves: a damaged one is named and the others are kept; a Parquet file is whole or none.
+Lines are decoded one by one: a damaged one is named and the others are kept. A damaged Parquet file is not read at all.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ OTHER_FILE = "--out names another file."
 _FORMULA = f"^[{re.escape(FORMULA_BEGINNINGS)}]"
 _ESCAPE = r"\x1b\[[0-?]*[ -/]*[@-~]"
 _CONTROL = r"[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]--[\t\n\r]]"
-"""Characters that a terminal obeys, or that turn the order of letters, but for tabs and ends of lines."""
+"""Characters that control a terminal, or reverse the order of letters, except tabs and ends of lines."""
 
 _MARK = b"cotenant.sha256:"
 _ZEROS = b"0" * 64
 METADATA = {"cotenant.seal": (_MARK + _ZEROS).decode()}
-"""The metadata that a file has to be written with, to be sealed afterwards."""
+"""The metadata with which a file must be written so that it can be sealed."""
 UNSEALED = (
     "it has no seal: it is cut off, or not of the command `export` (rows of other programs are read as JSON lines)"
 )
@@ -57,13 +57,13 @@ NOT_ROWS = "it holds observations; export again without --observations"
 
 
 def write_parquet(rows: pl.LazyFrame, path: Path) -> None:
-    """Write sealed Parquet: reports read no other."""
+    """Write sealed Parquet, the only Parquet that reports read."""
     rows.sink_parquet(path, row_group_size=ROW_GROUP, metadata=METADATA)
     seal(path)
 
 
 def write_csv(rows: pl.LazyFrame, path: Path) -> None:
-    """Write CSV without control sequences; a text that a spreadsheet would compute gets an apostrophe before it."""
+    """Write CSV without control sequences, and with an apostrophe before texts that a spreadsheet would compute."""
     texts = pl.col(pl.String).str.replace_all(_ESCAPE, "").str.replace_all(_CONTROL, "?")
     rows.with_columns(texts.str.replace(_FORMULA, "'$0")).sink_csv(path)
 
@@ -77,13 +77,13 @@ WRITERS: dict[str, Callable[[pl.LazyFrame, Path], None]] = {
 
 
 def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: str) -> None:
-    """Write batches of rows to `path`, which is there when all are written. Unknown values are null.
+    """Write batches of rows to `path`, which exists once all are written. Unknown values are null.
 
-    polars takes the batches one by one while it writes (its streaming engine), so no more than a few are in memory.
-    Raises CotenantError where the file cannot be kept.
+    polars takes the batches one by one while it writes (its streaming engine), so that only a few are in memory. Raises
+    CotenantError if the file cannot be written.
     """
     rest = iter(batches)
-    # Taken before polars begins: where this raises, polars might make its file after ours was taken away.
+    # It is taken before polars begins: if it raised later, polars might make its file after ours was removed.
     first = list(itertools.islice(rest, 1))
 
     broken: list[Exception] = []
@@ -93,7 +93,7 @@ def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: s
             for batch in itertools.chain(first, rest):
                 yield batch.select(list(types)).with_columns(pl.col(pl.String).replace("", None))
         except Exception as error:
-            # The rows end here, and polars is done with its file before that is taken away.
+            # The rows end here, so that polars closes its file before that is removed.
             broken.append(error)
 
     if form == "parquet" and path.exists() and not path.is_file():
@@ -111,7 +111,7 @@ def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: s
 
 
 def read_export(path: Path) -> Iterator[Table | Skipped]:
-    """Yield the rows of an exported file, in tables of some ten thousand, and its damaged parts."""
+    """Yield the rows of an exported file in tables of some ten thousand rows, and its damaged parts."""
     form = export_form(path)
     if form == "observations":
         yield Skipped(str(path), NOT_ROWS)
@@ -182,7 +182,7 @@ def _parquet(path: Path) -> Iterator[Table | Skipped]:
 
 
 def seal(path: Path) -> None:
-    """Write the digest of a file with METADATA into it. Raises OSError, and ValueError where it has none."""
+    """Write a file's digest into its METADATA. Raises OSError, and ValueError if it has no METADATA."""
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
         at = content.rfind(_MARK + _ZEROS) + len(_MARK)
         if at < len(_MARK):
@@ -191,7 +191,7 @@ def seal(path: Path) -> None:
 
 
 def broken_seal(path: Path) -> str | None:
-    """Return the fault of a Parquet file's seal, or None where it is whole. Raises OSError."""
+    """Return the fault of a Parquet file's seal, or None if it is intact. Raises OSError."""
     if not path.stat().st_size:
         return UNSEALED
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:

@@ -1,4 +1,4 @@
-"""The history: a file of launches that is only ever appended to, line by line, by any number of writers at once."""
+"""The history: a file of launches, to which any number of writers append lines at once, and which only grows."""
 
 from __future__ import annotations
 
@@ -28,19 +28,18 @@ from cotenant.results.table import AT, Rows, Table
 
 COMPLETED = "completed"
 FIRST_WORDS = ("benchmark", "batch_size", "precision", "devices", "tenants", "isolation", "software")
-"""Words that lines of every version have of their work, where it is known; older lines have none of the later words."""
+"""Words on the work in lines of every version, if they are known; older lines lack the later words."""
 DEVICE = "device"
-"""The word that an entry has beside its work."""
+"""The word on the device, which an entry has beside its work."""
 
 Identity = tuple[str, str, str, int, datetime]
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the history: a launch, its rate, and its device.
+    """A line of the history, on one launch.
 
-    `rate` is of the node, in `unit` per second; of a launch without one `outcome` says why. `device` is the name
-    of its device, `work` all else that has to be equal where rates are compared, `setting` the versions its record
-    knew.
+    `rate` is that of the node, in `unit` per second; without one `outcome` says why. `device` is its device's name,
+    `work` all other values that must be equal where rates are compared, `setting` the versions in its record.
     """
 
     schema: Literal["cotenant-history-1"] = "cotenant-history-1"
@@ -58,28 +57,28 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     setting: dict[str, str]
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a rate of a launch that did not complete, and for none of one that did."""
+        """Raises ValueError for a launch that has a rate and did not complete, or completed without a rate."""
         if (self.rate is None) == (self.outcome == COMPLETED):
             raise ValueError(f"{self.outcome} with a rate of {self.rate}")
 
     @property
     def identity(self) -> Identity:
-        """The values that no two launches share."""
+        """The values that tell launches apart."""
         return (self.host, self.suite, self.job, self.run_id, self.start.astimezone(UTC))
 
 
 _DECODER = msgspec.json.Decoder(HistoryEntry)
 _BEGAN = pl.when("ours").then("start_time").otherwise(pl.lit(""))
-"""The original's tenants have each a start of their own."""
+"""The start, by which launches of ours are told apart; each of the original's tenants has its own start."""
 
 
 def entries_of(table: Table) -> tuple[list[HistoryEntry], list[str]]:
-    """Return an entry per launch, in the order of their starts, and a sentence on each launch that cannot be kept.
+    """Return an entry for each launch, in order of their starts, and a sentence on each launch that cannot be kept.
 
-    A launch that runs, or whose runner died, has fewer records than tenants: the first line of a launch is its only
-    one, so such a launch waits for its records. A copy of a launch under another number is none.
+    A launch that still runs, or whose runner died, has fewer records than tenants. It gets no line yet, since a launch
+    has only one. A copy of a launch under another number gets none.
     """
-    # A tenant alone is no launch of the job.
+    # Launches of a tenant alone do not count as launches of the job.
     shared = table.frame.with_row_index(AT).filter(~pl.col("solo")).with_columns(began=_BEGAN)
     once, copies = without_copies(with_lone(shared))
     newest, _ = newest_of_tenants(once, launch_key("began"))
@@ -94,7 +93,7 @@ def entries_of(table: Table) -> tuple[list[HistoryEntry], list[str]]:
 def _entry(
     launch: LaunchRecords, frame: pl.DataFrame, settings: dict[tuple[str, int], dict[str, str]]
 ) -> HistoryEntry | str:
-    """Return a launch's entry, or the sentence on why there is none."""
+    """Return a launch's entry, or a sentence on why it has none."""
     name, work = f"{launch.job}, repetition {launch.run_id}", dict(launch.work)
     first = frame.row(launch.at[0], named=True)
     start = _start(frame["start_time"].gather(launch.at).to_list())
@@ -103,7 +102,7 @@ def _entry(
         return f"{name}: its records do not say when it started."
     if outcome is None:
         return f"{name}: {launch.flaw}"
-    # Of a launch without a rate the tenants that were lost only know their slices' names for the device.
+    # In a launch without a rate, lost tenants have only their slices' names for the device.
     device = work.pop(DEVICE)
     fields = {
         "suite": launch.suite,
@@ -126,7 +125,7 @@ def _entry(
 
 
 def _start(texts: Sequence[str]) -> datetime | None:
-    """Return when the first tenant started; a time without a zone is taken for UTC."""
+    """Return the start of the first tenant; a time without a zone is taken as UTC."""
     try:
         times = [datetime.fromisoformat(text) for text in texts]
     except ValueError:
@@ -135,30 +134,30 @@ def _start(texts: Sequence[str]) -> datetime | None:
 
 
 def entry_of(line: bytes) -> HistoryEntry:
-    """Return the entry of a line. Raises ValueError that names its fault."""
+    """Return the entry in a line. Raises ValueError, which names the line's fault."""
     return decoded(_DECODER, line)
 
 
 @dataclass(slots=True)
 class History:
-    """Every launch once, in the order of the file, and the lines of it that are no entries, counted from 1."""
+    """Every launch once, in the order of the file, and its damaged lines, numbered from 1."""
 
     entries: list[HistoryEntry] = field(default_factory=list)
     damaged: list[Skipped] = field(default_factory=list)
 
 
 def read_history(path: Path) -> History:
-    """Read a history. Raises CotenantError where there is no such file, or it cannot be read."""
+    """Read a history. Raises CotenantError if there is no such file, or it cannot be read."""
     with _opened(path, "rb", fcntl.LOCK_SH) as file:
         return _read(file, path)
 
 
 def add_to_history(path: Path, entries: Sequence[HistoryEntry]) -> tuple[int, History]:
-    """Append the entries the history does not hold yet; return how many, and the history before.
+    """Append the entries that are not yet in the history; return their number, and the history before.
 
-    The file is made where there is none. Lines are written whole, under a lock, and synced; where they cannot be, as on
-    a full disk, the part of them that was written is taken back. A last line that its writer left unfinished is closed,
-    so that it spoils nothing but itself. Raises CotenantError.
+    A missing file is made. Lines are written under a lock and synced; if that fails, as on a full disk, the written
+    part is removed. A last line that its writer left unfinished is ended, so that it does not damage the next one.
+    Raises CotenantError.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -191,7 +190,7 @@ def _read(file: BinaryIO, path: Path) -> History:
 
 
 def _append(descriptor: int, lines: Sequence[bytes]) -> None:
-    """Raises OSError, and then nothing is appended."""
+    """Append all lines and sync them. Raises OSError, and then appends none."""
     before = os.fstat(descriptor).st_size
     torn = before > 0 and os.pread(descriptor, 1, before - 1) != b"\n"
     content = memoryview((b"\n" if torn else b"") + b"".join(line + b"\n" for line in lines))
@@ -206,7 +205,7 @@ def _append(descriptor: int, lines: Sequence[bytes]) -> None:
 
 @contextlib.contextmanager
 def _opened(path: Path, mode: Literal["rb", "a+b"], lock: int) -> Iterator[BinaryIO]:
-    """Open a history and lock it; the kernel drops the lock with the file. Raises CotenantError."""
+    """Open a history and lock it; closing the file ends the lock. Raises CotenantError."""
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise OSError(errno.EINVAL, "it is no regular file")

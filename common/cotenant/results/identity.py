@@ -1,4 +1,4 @@
-"""Decides whether records are of equal work: alike, or over several numbers of devices."""
+"""Decides whether records are of equal work, also on different numbers of devices."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import msgspec
 from cotenant.confidential import arguments_without
 from cotenant.results.record import Record
 
-# How often, how observed and where reported do not change the work of one batch.
+# Repetition, seed, observations and the place of the report do not change the work of one batch.
 NOT_WORK = frozenset({"report", "seed", "repeat", "number", "skip"})
-# Values that tuning may change: not the work of an item (docs/run-rules.md).
+# Values that tuning may change, as they do not change the work of an item (docs/run-rules.md).
 TUNABLE = frozenset({"batch_size", "batch_size_per_device", "workers", "graph", "compile", "channels_last"})
 # Values that follow from the number of devices.
 _GROWS = ("devices", "batch_size", "batch_size_per_device")
@@ -28,9 +28,9 @@ _CELL = re.compile(r"(.*)\.c(\d{1,9})", re.DOTALL)
 def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
     """Return a sha256 over the benchmark's name, its source's version and the arguments that change its work.
 
-    Confidential values change none. Of `data` only counts whether the input is read from files: its path differs
-    between machines.
-    Empty where no argument is known (a tenant that failed early, a foreign program): such work is equal to none.
+    Confidential values are left out. Of `data` it only counts whether input is read from files, since paths differ
+    between machines. It is empty if no argument is known (a tenant that failed early, a foreign program): such work
+    equals no other.
     """
     if not arguments:
         return ""
@@ -38,29 +38,29 @@ def unique_id(name: str, version: str, arguments: Mapping[str, Any]) -> str:
     if "data" in work:
         work["data"] = work["data"] is not None
     for flag in ("cached_batch", "graph", "deterministic"):
-        # Unsaid in records of before there were such flags, and by programs that have none.
+        # Older records, and programs without these flags, have no value for them.
         if not work.get(flag):
             work.pop(flag, None)
     if "channels_last" in work:
-        # A device's defaults stand in `kernels`.
+        # A device's default layout is in `kernels`.
         work["channels_last"] = bool(work["channels_last"])
     text = json.dumps([name, version, work], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def job_and_cell(name: str) -> tuple[str, int]:
-    """Return a record's name without its cell, and the cell's number from 1; 0 of a job that has no cells."""
+    """Return a record's name without its cell, and the cell's number from 1; 0 for a job without cells."""
     cell = _CELL.fullmatch(name)
     return (cell[1], int(cell[2])) if cell else (name, 0)
 
 
 def natural(label: str) -> tuple[int, str]:
-    """Return the key by which tenants and devices are sorted: numbers by their value, before all others."""
+    """Return a key that sorts tenants and devices: numbers by value, before all other labels."""
     return (int(label), "") if label.isdecimal() and len(label) <= _DIGITS else (10**_DIGITS, label)
 
 
 def _point(record: Record) -> tuple[int, float]:
-    """Return the number of devices and the rate of a launch of the whole machine; no device for one without a rate."""
+    """Return the number of devices and the rate of a launch of the whole machine; 0 and 0 without a rate."""
     devices = record.observed.get("replicas", record.observed.get("world_size"))
     if record.group != "all" or record.statistics is None or record.invalid or not isinstance(devices, int):
         return 0, 0.0
@@ -68,7 +68,7 @@ def _point(record: Record) -> tuple[int, float]:
 
 
 def _work_per_device(record: Record) -> list[Any]:
-    """Return the values that are equal in records that differ in their number of devices and their cell alone."""
+    """Return the values that are equal in records which differ only in their cell and number of devices."""
     arguments = {name: value for name, value in record.arguments.items() if name not in NOT_WORK and name not in _GROWS}
     each = record.arguments.get("batch_size_per_device", record.arguments.get("batch_size"))
     return [job_and_cell(record.name)[0], record.suite, record.hostname, record.version, each, arguments]
@@ -77,7 +77,7 @@ def _work_per_device(record: Record) -> list[Any]:
 def with_efficiency(record: Record, earlier: Sequence[Record]) -> Record:
     """Return the record with its efficiency among its meters.
 
-    The record itself where nothing earlier ran the same work on one device.
+    The record is unchanged if no earlier record has the same work on one device.
     """
     devices, rate = _point(record)
     work = _work_per_device(record)

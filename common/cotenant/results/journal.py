@@ -1,7 +1,7 @@
-"""The journal of a directory of records: which suites were started there, which launches ended, which files they left.
+"""The journal of a directory of records: the suites started there, the launches that ended, and their files.
 
-A line of JSON for each start, launch and end, appended and synced. Each carries the hash of the line before it, so that
-a line that was changed, taken out or put in is seen. `--resume` goes on after the last launch that stands here.
+It has a line of JSON for each start, launch and end, appended and synced. Each line has the hash of the line before it,
+so that changed, removed or inserted lines are found. `--resume` goes on after the last launch in the journal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOCK_LIMIT_S, LOCK_POLL_S = 10.0, 0.05
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="start"):
-    """A suite began, or went on. `conditions` have to be equal for another start to go on with it."""
+    """The start of a suite, or of its resumption, for which the `conditions` must be equal."""
 
     suite: str
     uid: int
@@ -41,9 +41,9 @@ class Started(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag=
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="launch"):
-    """A launch ended, and its records lie there: the name of each file and its SHA-256.
+    """The end of a launch, with the names of its records' files and their SHA-256.
 
-    Several hosts may write into one directory: `host` is which of them, empty in lines of before they had one.
+    Several hosts may write into one directory: `host` names one of them, and is empty in older lines.
     """
 
     suite: str
@@ -56,12 +56,12 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag
 
     @property
     def finished(self) -> bool:
-        """Whether it came to its end, be that a failure; one that was interrupted, or lost a node, did not."""
+        """Whether it came to its end, even by a failure, and was neither interrupted nor lost a node."""
         return not {"interrupted", "node_lost"}.intersection(self.outcomes)
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="end"):
-    """A suite ended by itself: all of it was launched, or why not."""
+    """The end of a suite, with the signal that interrupted it, if one did."""
 
     suite: str
     uid: int
@@ -70,7 +70,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="e
 
 
 class Challenged(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="challenge"):
-    """A buyer's transcript of a launch came back: the name of its file and its SHA-256."""
+    """The arrival of a buyer's transcript of a launch, with the name of its file and its SHA-256."""
 
     suite: str
     uid: int
@@ -92,34 +92,34 @@ _DECODER = msgspec.json.Decoder(_Line)
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """The entries of one file, in order, and the hash that the next line has to carry."""
+    """The entries of one file, in order, and the hash that the next line must have."""
 
     entries: tuple[Entry, ...] = ()
     head: str = FIRST
 
     def last_start(self, suite: str, uid: int, host: str) -> Started | None:
-        """Return the newest start of a repetition that did not go on with an older one: on this host, else on any."""
+        """Return the newest start of a repetition that was no resumption: on this host, else on any."""
         starts = [entry for entry in self.entries if isinstance(entry, Started) and not entry.resumed]
         same = [start for start in starts if (start.suite, start.uid) == (suite, uid)]
         return next(reversed([start for start in same if start.host == host] or same), None)
 
     def launches_since(self, start: Started) -> list[Launched]:
-        """Return the launches of the same repetition on the same host that stand behind a start."""
+        """Return the launches after a start, of the same repetition on the same host."""
         behind = self.entries[self.entries.index(start) :]
         launches = [entry for entry in behind if isinstance(entry, Launched) and entry.host in ("", start.host)]
         return [launch for launch in launches if (launch.suite, launch.uid) == (start.suite, start.uid)]
 
 
 class Written:
-    """The SHA-256 of every record by the journals beside them, each read once."""
+    """The SHA-256 of every record by the journals beside them; each journal is read once."""
 
     def __init__(self) -> None:
         self.unread: dict[str, str] = {}
-        """Why a journal says nothing of the records beside it, by its path."""
+        """Why a journal cannot be used for the records beside it, by its path."""
         self._hashes: dict[Path, dict[str, str]] = {}
 
     def differs(self, path: Path, content: bytes) -> bool:
-        """Whether a journal beside this file knows its name with another content."""
+        """Return whether a journal beside this file has its name with another content."""
         if path.parent not in self._hashes:
             self._hashes[path.parent] = self._read(path.parent)
         known = self._hashes[path.parent].get(path.name)
@@ -138,14 +138,14 @@ class Written:
 
 
 def now() -> str:
-    """Return the time as entries have it."""
+    """Return the time in the form of entries."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def read_journal(directory: Path | Directory) -> Journal:
-    """Read the journal of a directory; one that is not there has no entries. A torn last line is none: its writer died.
+    """Read the journal of a directory; a missing one has no entries. A torn last line, whose writer died, is ignored.
 
-    Raises CotenantError, with the line's number, where a line is not the one that was written there.
+    Raises CotenantError, with the line's number, if a line is not the one that was written there.
     """
     try:
         with opened(directory) as place, place.open(FILE) as file:
@@ -157,7 +157,7 @@ def read_journal(directory: Path | Directory) -> Journal:
 
 
 def append(directory: Path | Directory, entry: Entry) -> bytes:
-    """Append an entry and sync it; the rest of a line by a killed writer is cut off. Return all that stands there now.
+    """Append an entry and sync it; cut off a killed writer's torn line. Return the whole content.
 
     Raises CotenantError.
     """
@@ -181,7 +181,7 @@ def append(directory: Path | Directory, entry: Entry) -> bytes:
 
 
 def goes_on(place: Directory, known: bytes) -> bool:
-    """Whether a journal still begins with the `known` bytes, and all behind them is entries."""
+    """Return whether a journal still begins with the `known` bytes, and all lines after them are entries."""
     try:
         with place.open(FILE) as file:
             content = file.read()
@@ -192,7 +192,7 @@ def goes_on(place: Directory, known: bytes) -> bool:
 
 
 def _lock(file: BinaryIO, path: str) -> None:
-    """Wait for others that append, for a moment: whoever may read a file may hold its lock for ever."""
+    """Wait for other writers, but not for ever, since any process that may read a file can hold its lock."""
     deadline = time.monotonic() + LOCK_LIMIT_S
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Reads the newest launch of each cell, to tell how long a suite will take before it is run again."""
+"""Reads the newest launch of each cell, to estimate the time of a suite before it is run again."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from cotenant.results.store import TIME
 
 @dataclass(frozen=True, slots=True)
 class LastLaunch:
-    """A launch that completed: its `seconds` from its begin to its last tenant's end, the number of its
-    optimizers' weights, and the most memory that its slice had, page cache included.
+    """A completed launch: its `seconds` from its beginning to its last tenant's end, the number of its optimizers'
+    weights, and the peak memory of its slice, page cache included.
 
-    `parameters` is None where that was not counted: nothing is trained, or the program is no benchmark of ours.
-    `memory_peak_bytes` is None where no slice counts it.
+    `parameters` is None if they were not counted: nothing is trained, or the program is no benchmark of ours.
+    `memory_peak_bytes` is None if the slice does not count it.
     """
 
     start: str
@@ -30,18 +30,18 @@ class LastLaunch:
     parameters: int | None
     memory_peak_bytes: int | None = None
     by_blocks: bool = False
-    """Whether it was to be one of blocks, which takes longer."""
+    """Whether it was planned by blocks, which takes longer."""
 
 
 def last_launches(records: Iterable[Decoded], suite: str) -> dict[str, LastLaunch]:
-    """Return the newest launch of each cell of a suite, by its label; that of a tenant alone has a label of its own."""
+    """Return the newest launch of each cell of a suite, by its label; a tenant alone has its own label."""
     newest: dict[str, LastLaunch] = {}
     for record in records:
         if record.suite != suite or not record.completed:
             continue
         try:
             lasted = datetime.fromisoformat(record.end_time) - datetime.fromisoformat(record.start_time)
-        except (ValueError, TypeError):  # TypeError: one has a time zone, the other has none
+        except (ValueError, TypeError):  # TypeError: only one has a time zone
             continue
         peak_bytes = part_of(record.at("isolation", "counters", "memory_peak_bytes"), Whole)
         by_blocks = record.at("blocks") is not None or why_no_blocks(record.findings) is not None
@@ -52,9 +52,9 @@ def last_launches(records: Iterable[Decoded], suite: str) -> dict[str, LastLaunc
 
 
 def last_peaks(output: Path, suite: str, before: datetime | None) -> dict[str, int]:
-    """Return the most memory that a tenant of each cell had in the newest launches there, by the cell's label.
+    """Return the peak memory in bytes of a tenant of each cell in the newest launches there, by the cell's label.
 
-    `before`: only of those that had ended by then.
+    With `before`, only launches that had ended by then count.
     """
     peaks: dict[str, int] = {}
     for name, launch in last_in(output, suite, before).items():
@@ -65,9 +65,9 @@ def last_peaks(output: Path, suite: str, before: datetime | None) -> dict[str, i
 
 
 def last_in(output: Path, suite: str, before: datetime | None = None) -> dict[str, LastLaunch]:
-    """Return the newest launch of each label whose records lie in a directory.
+    """Return the newest launch of each label with records in a directory.
 
-    One file is read for each: a suite that is about to start does not wait for a report's reading of all.
+    It reads one file for each, since a suite that is about to start cannot wait until all are read.
     """
     newest: dict[str, tuple[str, Path]] = {}
     end = "" if before is None else before.strftime(TIME)

@@ -1,4 +1,4 @@
-"""From rows to launches, the unit of repetition: a node's rate is the sum over the tenants of one launch."""
+"""Groups rows to launches, the unit of repetition: a node's rate is the sum over the tenants of one launch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ T = TypeVar("T")
 K = TypeVar("K")
 ABORTED = "aborted"
 HASH_SHOWN = 12
-"""How much of a hash a person is shown."""
+"""The number of a hash's characters that people are shown."""
 _SAME = ("unit", "version", "batch_size", "precision")
-"""Values in which the tenants of a launch must not differ, or its sum were one of different works."""
+"""Values that must be equal in the tenants of a launch: otherwise its rate would be a sum over different works."""
 _FIELDS = (
     "suite",
     "job",
@@ -40,19 +40,19 @@ _FIELDS = (
 _COUNTED = ("error_findings", "warning_findings", "findings")
 
 Work = tuple[tuple[str, Any], ...]
-"""The values that have to be equal where rates are compared, by the words of `equal_columns`; empty or None if unknown.
+"""The values that must be equal where rates are compared, by the words of `equal_columns`; empty or None if unknown.
 
-`device` is the model that a launch ran on; one of two models has both.
+`device` is the model of a launch's devices; a launch on two models has both names.
 """
 
 
 class LaunchRecords(msgspec.Struct, frozen=True):
-    """The records of one launch of a job on a host: `tenants` and their `rates`, and `at`, the rows they are.
+    """The records of one launch of a job on a host: `tenants`, their `rates`, and the numbers `at` of their rows.
 
-    `rate` is the items per second of all tenants together; `flaw` is the reason why there is none, `failure` what
-    became of a launch with a failed tenant or an invalid record. A `solo` launch is of one tenant alone, beside
-    launches of the job. Of a `mix` it is those of one `cell`. `overlap` is the least of its tenants'. `findings` counts
-    errors, warnings and all.
+    `rate` is the items per second of all tenants together; `flaw` is the reason if there is none, `failure` the outcome
+    of a failed tenant, or INVALID for an invalid record. A `solo` launch has one tenant alone, as a baseline for
+    launches of the job. For a `mix` the records are those of one `cell`. `overlap` is the smallest of its tenants'.
+    `findings` counts errors, warnings and all.
     """
 
     suite: str
@@ -79,7 +79,7 @@ class LaunchRecords(msgspec.Struct, frozen=True):
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return the items by their key, in the order of first sight."""
+    """Return the items in lists by their key, in the order in which keys first occur."""
     groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -87,9 +87,9 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def failure_of(launches: Iterable[LaunchRecords]) -> str | None:
-    """Return the failure of launches that have no rate; None where no tenant failed and no record is invalid.
+    """Return the failure of launches that have no rate; None if no tenant failed and no record is invalid.
 
-    An aborted tenant was ended by another's fault, which says more; an outcome says more than INVALID.
+    Another outcome goes before `aborted`, which follows from another tenant's fault, and any outcome before INVALID.
     """
     failures = [launch.failure for launch in launches if launch.failure is not None]
     return min(failures, key=lambda failure: (failure == INVALID, failure == ABORTED), default=None)
@@ -101,9 +101,10 @@ def rates_of(launches: Iterable[LaunchRecords]) -> list[float]:
 
 
 def launches_of(frame: pl.DataFrame) -> tuple[dict[str, list[LaunchRecords]], list[str]]:
-    """Return the launches with a rate, per job in the order of first sight; and sentences on those that have none.
+    """Return the launches with a rate by job, in the order in which jobs first occur, and sentences on the others.
 
-    One with a failed, invalid or missing tenant has none. Solo launches are left out: a tenant alone is not the node.
+    A launch with a failed, invalid or missing tenant has no rate. Solo launches are left out: a tenant alone is not
+    the node.
     """
     newest, left_out = newest_in(frame.filter(~pl.col("solo")))
     launches = launches_in(newest)
@@ -113,19 +114,19 @@ def launches_of(frame: pl.DataFrame) -> tuple[dict[str, list[LaunchRecords]], li
 
 
 def why_left_out(launch: LaunchRecords) -> str:
-    """Return the sentence on a launch without a rate."""
+    """Return a sentence on a launch without a rate."""
     return f"{launch.job}{' alone' if launch.solo else ''}, repetition {launch.run_id}: {launch.flaw}"
 
 
 def work_of(row: Mapping[str, Any]) -> Work:
-    """Return the values that have to be equal where this row's rate is compared."""
+    """Return the values of a row that must be equal where its rate is compared."""
     return tuple((word, row[column.name]) for word, column in equal_columns().items())
 
 
 def difference_of(works: Collection[Work], beside: Collection[str] = ()) -> tuple[str, str] | None:
-    """Return the first word in which works differ, none of those `beside`, and its values: empty for `benchmark`.
+    """Return the first word, except those in `beside`, in which works differ, and its values (empty for `benchmark`).
 
-    A fact that a record does not know differs from nothing.
+    An unknown value differs from no other.
     """
     seen: dict[str, set[str]] = {word: set() for word in equal_columns() if word not in beside}
     for work in works:
@@ -139,13 +140,13 @@ def difference_of(works: Collection[Work], beside: Collection[str] = ()) -> tupl
 
 
 def difference_words(name: str, values: str) -> str:
-    """Return a difference as a person reads it: `different batch size: 32 and 64`."""
+    """Return a difference in words: `different batch size: 32 and 64`."""
     what = "source or arguments of the benchmark" if name == "benchmark" else name.replace("_", " ")
     return f"different {what}{f': {values}' if values else ''}"
 
 
 def changed_arguments(launches: Iterable[LaunchRecords]) -> str:
-    """Name the arguments of an item's work in which launches differ, each with its values: `dropout 0.0 and 0.5`."""
+    """Return the arguments of an item's work in which launches differ, with their values: `dropout 0.0 and 0.5`."""
     shapes = [json.loads(shape) for shape in dict.fromkeys(launch.shape for launch in launches) if shape]
     values = {
         name: list(dict.fromkeys(json.dumps(shape[name]) if name in shape else "unsaid" for shape in shapes))
@@ -155,7 +156,7 @@ def changed_arguments(launches: Iterable[LaunchRecords]) -> str:
 
 
 def distinguishing_values(work: Work, works: Collection[Work]) -> str:
-    """Name the values of a work that others of its job do not share: `batch size 32, device unknown`."""
+    """Return the values of a work that differ from other works of its job: `batch size 32, device unknown`."""
     differing = [word for word, _ in work if len({dict(other).get(word) for other in works}) > 1]
     named = {word: "users" if word == "tenants" else word.replace("_", " ") for word in differing}
     return ", ".join(f"{name} {_shown(word, dict(work)[word])}" for word, name in named.items())
@@ -166,9 +167,9 @@ def _shown(word: str, value: Any) -> str:
 
 
 def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
-    """Return the launches of the newest rows, numbered `at`, in the order of their first rows.
+    """Return the launches of the newest rows, which are numbered `at`, in the order of their first rows.
 
-    `apart` are columns that keep launches apart beside those of `launch_key`.
+    `apart` are further columns, beside those of `launch_key`, by which launches are told apart.
     """
     key, equal = launch_key(*apart), {word: column.name for word, column in equal_columns().items()}
     keyed = with_lone(frame).with_columns(job=JOB, cell=CELL)
@@ -214,7 +215,7 @@ def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
 
 
 def _launches(launches: pl.DataFrame, equal: Mapping[str, str]) -> Iterator[LaunchRecords]:
-    # Of lists in a table one flat list is taken: a million small ones from polars take longer than all the rest.
+    # Columns of lists are read as one flat list: a million small lists from polars take longer than all the rest.
     tenants, rates, at = (launches[name].explode().to_list() for name in ("label", "rate_items_s", AT))
     fields = launches.select(*_FIELDS, host="hostname", unit="last_unit").iter_rows(named=True)
     works: dict[Work, Work] = {}
@@ -234,8 +235,8 @@ def _launches(launches: pl.DataFrame, equal: Mapping[str, str]) -> Iterator[Laun
 
 
 def _flaw() -> pl.Expr:
-    """Why a row has no rate to add to its launch's; one that has any never asks."""
-    tenant = pl.lit("user ") + pl.col("vcd")  # pl.format panics where a column's first chunk is empty (polars 2.1)
+    """Return an expression for the reason why a row's rate does not count, for rows without a counting rate."""
+    tenant = pl.lit("user ") + pl.col("vcd")  # pl.format panics if a column's first chunk is empty (polars 2.1)
     rules = pl.col("findings").str.replace_all(",", ", ", literal=True)
     return (
         pl.when(~pl.col("completed"))
@@ -249,7 +250,7 @@ def _flaw() -> pl.Expr:
 
 
 def _mixed(frame: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
-    """Return the launches whose tenants did different work, and as `mixed` the first difference and its values."""
+    """Return the launches whose tenants did different work, with a sentence on the first difference as `mixed`."""
     works = frame.select(*key, *_SAME).unique(maintain_order=True).filter(pl.struct(key).is_duplicated())
     values = works.group_by(key).agg(pl.col(*_SAME).cast(pl.String).fill_null("None").unique(maintain_order=True))
     differences = [

@@ -1,4 +1,4 @@
-"""Which rows of a table count: of a repetition that was run several times the newest, no copy of another, one work."""
+"""Selects the rows of a table that count: the newest run of a repetition, no copy of another one, one work."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from cotenant.results.table import AT
 from cotenant.text import listed
 
 LONE = "lone"
-"""The column that keeps solo launches apart: their baseline and tenant, as each is of one tenant; else null."""
+"""The column that tells solo launches apart: their baseline and tenant, since each has one tenant; else null."""
 NAMED = 5
-"""How many jobs or repetitions a sentence names; more are counted."""
+"""The most jobs or repetitions that a sentence names; the others are counted."""
 TOGETHER_DAYS = 7
-"""Within how many days the repetitions of a suite are taken for one measurement."""
+"""The repetitions of a suite within so many days are taken as one measurement."""
 
 _MOMENT = ("suite", "hostname", "name", "start_time")
 _JOB = ("hostname", "name")
 _OF_ANY_HOST = ("unique_id", "batch_size", "precision", "gpu")
-"""Columns that hosts beside each other must have in common; tenants, isolation and software are each host's own."""
+"""Columns that must be equal on all hosts of a job; tenants, isolation and software may differ between hosts."""
 
 
 def with_lone(frame: pl.DataFrame) -> pl.DataFrame:
@@ -34,24 +34,24 @@ def with_lone(frame: pl.DataFrame) -> pl.DataFrame:
 def launch_key(*more: str) -> list[str]:
     """Return the columns that are equal in the rows of one repetition on one host, and `more`.
 
-    With and without isolation are two things, whatever their uid.
+    Launches with and without isolation differ, even with the same uid.
     """
     return ["suite", "hostname", *more, "name", "isolation", "run_id", "solo", LONE]
 
 
 def as_numbers(frame: pl.DataFrame) -> list[pl.Expr]:
-    """Return the columns of a table, texts as categories: groups of these take a tenth of the memory."""
+    """Return the columns of a table, with texts as categories: grouping by these takes a tenth of the memory."""
     return [
         pl.col(name).cast(pl.Categorical) if kind == pl.String else pl.col(name) for name, kind in frame.schema.items()
     ]
 
 
 def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return the newest row of each tenant of each repetition of a job, and sentences on copies and where were several.
+    """Return the newest row of each tenant of each repetition of a job, and sentences on copies and repeated runs.
 
-    A tenant is known by its number, in the original's records by its device and host. Of our own records those of the
-    newest launch count alone: what is left of an earlier one with more tenants was not measured beside these. A column
-    `at` numbers the rows, as they were where it is not there yet.
+    A tenant is known by its number, in the original's records by its device and host. Of our own records only those of
+    the newest launch count: further tenants of an earlier launch were not measured beside these. The column `at`
+    numbers the rows of the given table; it is added if it is missing.
     """
     key = launch_key()
     rows, copies = without_copies(frame if AT in frame.columns else frame.with_row_index(AT))
@@ -70,12 +70,12 @@ def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _without_failed_reruns(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
-    """Return the rows without launches of ours that failed after one of the same repetition had completed.
+    """Return the rows without launches of ours that failed after another of the same repetition had completed.
 
-    Also returns a sentence on each: a mistake in the second run of a job is no reason to lose its first.
+    Also returns a sentence on each. So a failed second run of a job does not hide its first.
     """
     failed = pl.col("ours") & ~pl.col("completed")
-    # As a rule there is none, and a look at two columns is cheap.
+    # As a rule there is none, which two columns show at little cost.
     if not frame.select(failed.any()).item():
         return frame, []
     of_failures = frame.join(frame.filter(failed).select(key).unique(), on=key, how="semi", nulls_equal=True)
@@ -90,13 +90,13 @@ def _without_failed_reruns(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.
 
 
 def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, set[tuple[str, int]]]:
-    """Return the newest row of each tenant where its first row was, and name and uid of those that have several.
+    """Return the newest row of each tenant in the place of its first row, and name and uid of tenants with several.
 
     The rows are numbered `at` and have the columns of the launch's `key`.
     """
     unnumbered = pl.col("tenant").is_null()
     tenant = [pl.when(unnumbered).then(name).alias(f"of_{name}") for name in ("hostname", "vcd")]
-    # Of the original's failures those without a name are of nobody knows which job, and without a time of which run.
+    # The original's failures may lack a name or a time, so that their job or their run is unknown.
     lone = ~pl.col("ours") & ~pl.col("completed") & ((pl.col("name") == UNNAMED) | (pl.col("start_time") == ""))
     failure = pl.when(lone).then(AT).alias("of_failure")
     of = pl.struct(*as_numbers(frame.select(key)), pl.col("tenant").alias("of_tenant"), *tenant, failure)
@@ -111,13 +111,13 @@ def newest_of_tenants(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataF
 
 
 def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return the rows without copies of a launch under another repetition's number, and a sentence on each such launch.
+    """Return the rows without copies of a launch under another repetition's number, and a sentence on each copy.
 
-    No two launches of a host begin at the same microsecond: equal numbers would look like many that agree. Only a row
-    with a rate can be such a copy: a failure is never left out.
+    No two launches of a host begin at the same microsecond, and copies would look like several launches that agree.
+    Only a row with a rate can be a copy: a failure is never left out.
     """
     has_rate = pl.col("ours") & (pl.col("start_time") != "") & pl.col("rate_items_s").is_not_null()
-    # A look at two columns, which finds nothing as a rule: all of the moment's take ten times as long.
+    # As a rule there are none, which these columns show in a tenth of the time that all of _MOMENT would take.
     moments = frame.select("start_time", "run_id", has_rate.alias("rated")).filter("rated").unique()
     if not moments["start_time"].is_duplicated().any():
         return frame, []
@@ -132,10 +132,10 @@ def without_copies(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _of_other_runs(frame: pl.DataFrame) -> list[str]:
-    """Return sentences on launches older than a suite's newest run on a host.
+    """Return sentences on launches that are older than a suite's newest run on a host.
 
-    One on each repetition with jobs that its newest suite run never launched, and one on the repetitions that ran long
-    before the newest: much may differ. A quick baseline beside a whole one counts nowhere.
+    There is one on each repetition with jobs that its newest suite run never launched, and one on repetitions that ran
+    long before the newest, since much may differ. A quick baseline is ignored if there is also a whole one.
     """
     suite, began = ["suite", "hostname", "isolation"], pl.col("suite_start_time")
     replaced = (pl.col("baseline") == "quick") & (pl.col("baseline") == "whole").any().over(*suite, "run_id", "name")
@@ -159,14 +159,14 @@ def _of_other_runs(frame: pl.DataFrame) -> list[str]:
 
 
 def newest_work(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return the rows without rates of other work than a job's newest, and a sentence on each such job.
+    """Return the rows without rates of work other than a job's newest, and a sentence on each such job.
 
-    For readers that average all records of one name: two configurations under one name, left by an earlier run or
-    merged by hand, have no average. On one host the newest is the newest there; a host whose newest is another
-    benchmark, batch size, precision or device than the newest of all has no rate of that job. The device is a launch's:
-    its tenants may have different ones.
+    This is for readers that average all records of one name: two configurations under one name, left by an earlier run
+    or merged by hand, have no average. Each host has its own newest work; a host whose newest differs in benchmark,
+    batch size, precision or device from the newest of all has no rate of that job. The device is that of the whole
+    launch, whose tenants may have different ones.
     """
-    # A record without a number decides nothing: an INVALID record would else drive out the good ones.
+    # A record without a counting rate decides nothing: otherwise an INVALID record would exclude the good ones.
     counts, words = pl.col("ours") & COUNTS, [column.name for column in equal_columns().values()]
     job_and_work = [*_JOB, *words]
     rows = _with_devices(frame, counts).select(*job_and_work, "start_time", counts=counts)
@@ -192,9 +192,10 @@ def newest_work(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _with_devices(frame: pl.DataFrame, counts: pl.Expr) -> pl.DataFrame:
-    """Return the table with the models of all tenants of its launch as each row's device.
+    """Return the table with the models of all tenants of a launch as the device in each of its rows.
 
-    A tenant that was lost before it could tell has its slice's name for a model, which counts where a rate has it too.
+    A tenant that was lost before it could report its model has its slice's name for it, which counts only if a row
+    with a rate has the same name.
     """
     models = frame.filter(counts)["gpu"].unique()
     if len(models) < 2:
@@ -209,13 +210,13 @@ def _with_devices(frame: pl.DataFrame, counts: pl.Expr) -> pl.DataFrame:
 
 
 def joined_models(first: str, last: str) -> pl.Expr:
-    """Return the device of a launch by the columns of its first and last model: one name, or both where they differ."""
+    """Return the device of a launch from the columns of its first and last model: one name, or both if they differ."""
     one_model = (pl.col(first) == "") | (pl.col(first) == pl.col(last))
     return pl.when(one_model).then(last).otherwise(pl.col(first) + " + " + pl.col(last))
 
 
 def _differing(work: Sequence[Any], others: Sequence[Sequence[Any]]) -> str:
-    """Name the values in which other works differ from `work`, with both values where a person can read them."""
+    """Return the words in which other works differ from `work`, with the values if people can read them."""
     parts = []
     for word, value, *values in zip(equal_columns(), work, *others, strict=True):
         if differing := sorted({str(other) for other in values} - {str(value)}):

@@ -1,4 +1,4 @@
-"""Records as OpenMetrics text, for Prometheus: the newest of each job, tenant and host, a gauge per quantity."""
+"""Writes records as OpenMetrics text, for Prometheus: the newest of each job, tenant and host, a gauge per quantity."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 
 LABELS = ("suite", "name", "group", "tenant", "hostname", "gpu", "precision", "isolation", "share", "mix", "unit")
-"""Columns that tell series apart."""
+"""Columns by which series are told apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """A quantity: its name behind `cotenant_`, which ends in its unit, the column that holds it, and its meaning."""
+    """A quantity: its name after `cotenant_`, which ends in its unit, its column, and its meaning."""
 
     name: str
     column: str
@@ -46,7 +46,7 @@ ENDED = "ended_timestamp_seconds"
 
 
 def write_openmetrics(rows: pl.LazyFrame, path: Path) -> None:
-    """Write the newest record of each series; a quantity that is not known has no sample."""
+    """Write the newest record of each series; an unknown quantity has no sample."""
     newest = (
         rows.select(*LABELS, "start_time", "end_time", *(gauge.column for gauge in GAUGES))
         .group_by(LABELS)
@@ -81,7 +81,7 @@ def _labels(row: dict[str, Any]) -> str:
 
 
 def _label(column: str) -> str:
-    """Return a column's label: a job's name is `job` elsewhere, which Prometheus gives its own meaning."""
+    """Return a column's label: a job's name is not called `job`, as that has another meaning in Prometheus."""
     return "benchmark" if column == "name" else column
 
 

@@ -1,4 +1,4 @@
-"""Reads the curves of older records: of one launch whose neighbour changed its level, `meters.pressure`."""
+"""Reads `meters.pressure` of older records, of launches in which a neighbour changed its level."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cotenant.stats.sensitivity import LevelBlock
 
 @dataclass(frozen=True, slots=True)
 class NeighbourPressure:
-    """The neighbour's `resource`, the `unit` that it counts, and the blocks of its levels; it has none itself."""
+    """The neighbour's `resource`, the `unit` that it counts, and the `blocks` of its levels."""
 
     resource: str
     unit: str
@@ -18,5 +18,5 @@ class NeighbourPressure:
 
 
 def pressure_in(fields: Fields) -> NeighbourPressure | None:
-    """Return the pressure in a record's fields; None where they have none, or an impossible one."""
+    """Return the pressure in a record's fields; None if it is missing or impossible."""
     return part_of(mapping_of(fields.get("meters")).get("pressure"), NeighbourPressure)

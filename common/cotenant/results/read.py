@@ -1,4 +1,4 @@
-"""Records and exports as tables, and once more for values that stand in no table."""
+"""Reads records and exports into tables, and reads records again for values that no table has."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from cotenant.results.record_files import records_in, values_in
 from cotenant.results.table import IN_FILE, Rows, Table, joined, tables
 
 BATCH_FILES = 100
-"""The observations of so many records are one frame."""
+"""A frame of observations holds those of so many records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The records found, in the order of the paths; the files that were skipped; and the paths of exports."""
+    """The records in the order of their paths, the skipped files, and the paths of exports."""
 
     table: Table
     skipped: tuple[Skipped, ...]
@@ -38,8 +38,8 @@ class Records:
 def read_records(places: list[Path]) -> Records:
     """Read every record in the given files, and in the given directories and those below them.
 
-    An exported file is read where it is named itself; its rows come last. Raises CotenantError where a place does not
-    exist; whatever else is wrong is skipped, and named.
+    An exported file is read only if it is named itself; its rows come last. Raises CotenantError if a place does not
+    exist; all other faults are skipped, and named.
     """
     parts: list[Table] = []
     skipped: list[Skipped] = []
@@ -58,7 +58,7 @@ def read_tables(places: list[Path]) -> Iterator[Table | Skipped]:
 
 
 def observation_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
-    """Yield a row per observation of all records in batches; nobody has made those of an edited record.
+    """Yield frames with a row for each observation of all records, without edited records.
 
     Raises CotenantError for a missing place.
     """
@@ -74,15 +74,15 @@ def observation_frames(places: list[Path]) -> Iterator[pl.DataFrame | Skipped]:
 
 
 def exports_among(places: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Return those of the places that are exported files, each once, and the others."""
+    """Return the places that are exported files, each once, and the other places."""
     exports = {place.resolve(): place for place in places if export_form(place)}
     return list(exports.values()), [place for place in places if place.resolve() not in exports]
 
 
 def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Decoded]]:
-    """Read the files of these rows again, for values in no table: yield each row and its record.
+    """Read the files of these rows again, for values that no table has: yield each row and its record.
 
-    Exported rows are left out, and so is a record whose file is gone or is another one now.
+    Exported rows are left out, and so are records whose files are missing or changed.
     """
     path, values = "", list[Any]()
     for row in rows.where(pl.col(IN_FILE).is_not_null()).frame.iter_rows(named=True):
@@ -96,7 +96,7 @@ def again(rows: Rows) -> Iterator[tuple[dict[str, Any], Decoded]]:
 
 
 def drawn(rows: Rows) -> list[Drawn]:
-    """Read again the drawn parts of these records."""
+    """Read the drawn parts of these records again."""
     return [
         Drawn(
             tenant=row["vcd"] if row["tenant"] is None else str(row["tenant"]),

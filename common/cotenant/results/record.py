@@ -43,37 +43,37 @@ Outcome = Literal[
 INTERRUPTED: Outcome = "interrupted"
 """The outcome of a tenant that a signal to the runner ended: nothing has failed."""
 CLEAN, SUSPECT, INVALID = "clean", "suspect", "INVALID"
-"""Verdicts on completed tenants: without a warning, with one, and with an error, which takes its number."""
+"""Verdicts on completed tenants: without a warning, with one, and with an error, so that the number does not count."""
 UNAUDITED = "unaudited"
-"""Stands beside a number that is its program's own word."""
-MOST = 1 << 63  # no clock and no count gets there
+"""Marks a number that only its program reports."""
+MOST = 1 << 63  # no clock and no count reaches it
 Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=MOST - 1)]
 Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST - 1)]
 Number = Annotated[float, msgspec.Meta(gt=-MOST, lt=MOST)]
-"""A number that a machine could have, in items or seconds: others would overflow in sums and ratios. NaN is none."""
+"""A possible number of items or seconds: larger ones would overflow in sums and ratios. NaN is not allowed."""
 Positive = Annotated[float, msgspec.Meta(gt=0, lt=MOST)]
 Baseline = Literal["quick", "whole"]
 Side = Literal["A", "B"]
 NO_BLOCKS = "no_blocks"
-"""The rule of a launch that was to be one of blocks, and could not."""
+"""The rule of a launch that was planned by blocks, which were not possible."""
 SOLO = ".solo"
-"""Follows a job's name in that of its solo launches."""
+"""The suffix of a job's name in its solo launches."""
 IN_MIX = ".in."
-"""Follows a job's name in that of its tenants of a mix, before the name of the mix."""
+"""The part between a job's name and that of its mix, in the names of a mix's tenants."""
 
 
 def name_of(cell: str, solo: bool, mix: str) -> str:
-    """Return the name of a record: of a tenant alone, or in a mix, no reader takes it for a launch of its job."""
+    """Return a record's name: a tenant alone or in a mix has a mark, so that it is no launch of its job."""
     return cell + SOLO if solo else f"{cell}{IN_MIX}{mix}" if mix else cell
 
 
 def why_no_blocks(findings: Iterable[Finding]) -> Finding | None:
-    """Return the finding that says why a launch could not be one of blocks; None where it was, or was not to be."""
+    """Return the finding on why a launch could not have blocks; None if it had them, or was not planned by blocks."""
     return next((finding for finding in findings if finding.rule == NO_BLOCKS), None)
 
 
 def cell_of(name: str, solo: bool, mix: str) -> str:
-    """Return the cell's label of a record's name."""
+    """Return the cell's label in a record's name."""
     return name.removesuffix(SOLO) if solo else name.removesuffix(f"{IN_MIX}{mix}") if mix else name
 
 
@@ -134,7 +134,7 @@ class Observed(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_message(cls, fields: dict[str, Any]) -> Observed:
-        """Return the content of an `observation` message; its further fields are nothing to a record."""
+        """Return the content of an `observation` message, without fields that a record does not have."""
         items, event_ns, issued_ns = fields["items"], fields.get("event_ns"), fields.get("issued_ns")
         return cls(
             start_ns=fields["start_ns"],
@@ -149,12 +149,12 @@ class Observed(msgspec.Struct, frozen=True):
 
     @property
     def possible(self) -> bool:
-        """It took time and counted something: only of such observations a rate is a number."""
+        """Whether it took time and counted items, so that it has a rate."""
         return 0 <= self.start_ns < self.end_ns < MOST and self.items is not None and 1 / MOST < self.items < MOST
 
 
 def counts(observations: Sequence[Observed], skip: int) -> list[bool]:
-    """Return of each observation whether a record's numbers are of it: it is kept, and was not made alone."""
+    """Return for each observation whether it counts for a record's numbers: it is kept, and was not made alone."""
     return [
         index >= skip if made.kept is None else made.kept and made.kind != "only"
         for index, made in enumerate(observations)
@@ -162,7 +162,7 @@ def counts(observations: Sequence[Observed], skip: int) -> list[bool]:
 
 
 def counted(observations: Sequence[Observed], skip: int) -> list[Observed]:
-    """Return the observations that a record's numbers are of."""
+    """Return the observations that count for a record's numbers."""
     return [*itertools.compress(observations, counts(observations, skip))]
 
 
@@ -270,9 +270,9 @@ class SharedDevice(msgspec.Struct, frozen=True):
 class Record(msgspec.Struct, kw_only=True, frozen=True):
     """One tenant of one launch. The benchmark's arguments stand flat, before everything else.
 
-    Its `number` and `repeat` are what it did, whatever was `asked` and `given`. The `name` of a `solo` launch ends in
-    `.solo`, that of a tenant of a mix in `.in.MIX`, so that no reader takes it for a launch of its job; its `tenant` is
-    the number beside the others.
+    Its `number` and `repeat` are those that it carried out, whatever was `asked` and `given`. The `name` of a `solo`
+    launch ends in `.solo`, that of a tenant of a mix in `.in.MIX`, so that no reader takes it for a launch of its job;
+    its `tenant` is the number beside the others.
     """
 
     arguments: dict[str, Any]
@@ -398,17 +398,17 @@ class Record(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def audited(self) -> bool:
-        """Whether it ran on cotenant.bench, whose loop audits it; of older records their audit says so."""
+        """Whether it ran on cotenant.bench, whose loop audits it; older records show that by their audit."""
         return bool(self.harness) or isinstance(self.observed.get("audit"), dict)
 
     @property
     def invalid(self) -> bool:
-        """Completed, but an error finding says that its number is none."""
+        """Whether it completed, but an error finding says that its number does not count."""
         return self.completed and any(finding.severity == "error" for finding in self.findings)
 
     @property
     def suspect(self) -> bool:
-        """Completed, but a warning says that something may have disturbed its number."""
+        """Whether it completed, but a warning says that its number may be disturbed."""
         return self.completed and any(finding.severity == "warning" for finding in self.findings)
 
 
@@ -416,7 +416,7 @@ _FIELDS = msgspec.json.Decoder(dict[str, Any])
 
 
 def known_outcome(outcome: str, message: str) -> tuple[Outcome, str]:
-    """Return an outcome of the contract and its message: a foreign program's own word is a failure of that name."""
+    """Return an outcome of the contract and its message; another outcome becomes a failure that names it."""
     for known in get_args(Outcome):
         if outcome == known:
             return known, message
@@ -426,8 +426,8 @@ def known_outcome(outcome: str, message: str) -> tuple[Outcome, str]:
 def plain(record: Record) -> dict[str, Any]:
     """Return the record as it is written: flat arguments first, and only values that JSON can hold.
 
-    Where an argument has the name of a field, the field's observed value stands there. A number that is not finite
-    becomes null; what no UTF-8 can hold, as undecodable bytes of a file's name, becomes an escape.
+    If an argument has the name of a field, the field's observed value is written. A number that is not finite becomes
+    null; characters that UTF-8 cannot hold, like undecodable bytes of a file's name, become escapes.
     """
     fields: dict[str, Any] = portable(msgspec.to_builtins(record))
     return {**fields.pop("arguments"), **fields}
@@ -449,7 +449,7 @@ def restored(content: bytes) -> Record:
 
 
 def portable(value: Any) -> Any:
-    """Return plain values as JSON and UTF-8 can hold them: null for a number that is not finite, escapes in texts."""
+    """Return plain values that JSON and UTF-8 can hold: null for a number that is not finite, escapes in texts."""
     if isinstance(value, dict):
         return {portable(key): portable(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

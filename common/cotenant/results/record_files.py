@@ -1,7 +1,7 @@
 """Reads files of records: ours, and both formats of the original suite. Unreadable files are named and skipped.
 
-The older of the original's formats is a file per device to which `{...},` was appended after a first `[`, and which was
-never closed; the newer is one object a file.
+The original's older format is a file for each device, a `[` to which `{...},` was appended, and which was never closed;
+its newer format is one object in a file.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from cotenant.results.journal import Written
 
 SUFFIXES = (".json", ".jsonl", ".parquet", ".report")
 RESOLVED = (".resolved", ".resolved.json")
-"""The ends of a resolved suite's name; the second was taken for a record by readers of `*.json`."""
+"""The suffixes of a resolved suite; the second is an older one, which readers of `*.json` took for a record."""
 MOST_BYTES = 1 << 30
-"""A single file beyond this is no record; exported rows have a reader of their own."""
+"""A larger file is no record; exported rows have their own reader."""
 IS_EXPORT = "it is an export, which report, compare and mlbench-report read where it is named itself"
 
 
 def records_in(places: list[Path]) -> Iterator[Decoded | Skipped]:
-    """Yield every record, file by file. Raises CotenantError where a place does not exist."""
+    """Yield every record, file by file. Raises CotenantError if a place does not exist."""
     repetitions, written = Repetitions(), Written()
     for path in _files(places):
         if isinstance(path, Skipped):
@@ -52,10 +52,10 @@ def records_in(places: list[Path]) -> Iterator[Decoded | Skipped]:
 
 
 class Repetitions:
-    """The numbers of the original's records that name no repetition.
+    """Numbers the original's records that name no repetition.
 
-    It appended a record to the file of a device in each repetition (`SUITE_DEVICE.json`), or began such files anew in
-    a directory for each: repetitions of a directory follow those of the directories that were read before it.
+    The original appended a record to a device's file in each repetition (`SUITE_DEVICE.json`), or began new files in a
+    new directory for each: the repetitions of a directory follow those of directories that were read before.
     """
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Repetitions:
 
 
 def read_file(path: Path, repetitions: Repetitions, written: Written) -> Iterator[Decoded | Skipped]:
-    """Yield the contents of one file, record by record; `written` says whether it is as its launch wrote it."""
+    """Yield the contents of one file, record by record; `written` tells whether its launch wrote this content."""
     lost, content = 0, _content(path)
     edited = isinstance(content, bytes) and written.differs(path, content)
     for number, value in enumerate(repetitions.numbered(_values(content), path)):
@@ -93,9 +93,9 @@ def read_file(path: Path, repetitions: Repetitions, written: Written) -> Iterato
 
 
 def planned_jobs(place: Path) -> set[str]:
-    """Return the jobs of the resolved suites, which suites leave beside their records, in a directory and below it.
+    """Return the jobs in the resolved suites, which are beside records, in a directory and below it.
 
-    None of a file, or of a damaged part.
+    Files instead of directories, and damaged parts, give none.
     """
     jobs: set[str] = set()
     paths = [path for ending in RESOLVED for path in place.rglob(f"*{ending}")] if place.is_dir() else []
@@ -107,7 +107,7 @@ def planned_jobs(place: Path) -> set[str]:
 
 
 def _files(places: list[Path]) -> Iterator[Path | Skipped]:
-    """Yield the records in these places, each file once: they may lie within each other, as `out out/*` do."""
+    """Yield the files in these places, each once: places may be within each other, like `out out/*`."""
     seen: set[tuple[str, str]] = set()
     home = functools.cache(os.path.realpath)
     for place in places:
@@ -122,10 +122,9 @@ def _files(places: list[Path]) -> Iterator[Path | Skipped]:
 
 
 def _below(place: Path) -> Iterator[Path | Skipped]:
-    """Yield the files below a directory that may be records, a directory's own first, both in order of their names.
+    """Yield the possible records below a directory, in order of names, a directory's own files first.
 
-    Links to directories could lead in a circle: they are not followed, and named, as are directories that cannot be
-    read.
+    Links to directories are not followed, as they could lead in a circle; they are named, like unreadable directories.
     """
     refused: list[OSError] = []
     for directory, below, names in os.walk(place, onerror=refused.append):
@@ -146,12 +145,12 @@ def _below(place: Path) -> Iterator[Path | Skipped]:
 
 
 def values_in(path: Path) -> Iterator[Any]:
-    """Yield the JSON values of a file, and a sentence where no more can be read."""
+    """Yield the JSON values of a file, and a sentence if the rest cannot be read."""
     return _values(_content(path))
 
 
 def _content(path: Path) -> bytes | str:
-    """Return the contents of a file, or the sentence that says why it cannot be read."""
+    """Return the contents of a file, or a sentence on why it cannot be read."""
     try:
         with open_regular(path, follow=True) as file:
             if os.fstat(file.fileno()).st_size > MOST_BYTES:
@@ -162,9 +161,9 @@ def _content(path: Path) -> bytes | str:
 
 
 def _values(content: bytes | str) -> Iterator[Any]:
-    """Yield the JSON objects of a file, a closed or unclosed list of them, or lines of them; a sentence where it ends.
+    """Yield the JSON objects of a file (a closed or unclosed list, or lines), and a sentence if the rest is damaged.
 
-    Records before a damaged place are kept: an appended file is whole up to the moment its writer died.
+    Records before the damage are kept: a file that is appended to is intact up to its writer's death.
     """
     if isinstance(content, str):
         yield content
@@ -186,7 +185,7 @@ def _values(content: bytes | str) -> Iterator[Any]:
         except (json.JSONDecodeError, RecursionError):
             yield f"it is cut off or damaged after {count} records" if count else "it is not JSON, or cut off"
             return
-        except ValueError:  # A number of more digits than Python reads.
+        except ValueError:  # A number with more digits than Python reads.
             yield "it holds a number that is none"
             return
         count += 1

@@ -69,7 +69,7 @@ def record_schema() -> dict[str, Any]:
 
 
 def meanings(of: type) -> dict[str, str]:
-    """Return the text below each field of a type."""
+    """Return the docstring below each field of a type, by the field's name."""
     (body,) = ast.parse(inspect.getsource(of)).body
     assert isinstance(body, ast.ClassDef)
     meanings_of = {}
@@ -81,12 +81,12 @@ def meanings(of: type) -> dict[str, str]:
 
 
 def schema_text() -> str:
-    """Return the schema as the committed file has it."""
+    """Return the content of the committed schema file."""
     return json.dumps(record_schema(), indent=2) + "\n"
 
 
 def page_text() -> str:
-    """Return docs/records.md as it is committed: the words of its template with the tables."""
+    """Return the content of docs/records.md: its template with the tables."""
     schema = record_schema()
     of_types = []
     for of in TYPES:

@@ -1,6 +1,6 @@
-"""Files of results: written to a temporary name, synced, then named, so that a record is whole or not there.
+"""Writes files of results under a temporary name, syncs and then renames them, so that no record is partly written.
 
-Beside the records lies summary.txt: a line per launch, appended while the suite runs, and a last one with the total.
+summary.txt, beside the records, gets a line for each launch while the suite runs, and a last one with the total time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROBE_BYTES = 65536
 RESERVE_BYTES = 16 << 20
 """The records of a launch of a hundred tenants, each with a hundred observations, take an eighth of it."""
 TIME = "%Y%m%d-%H%M%S-%f"
-"""The form of a record's end in its file's name."""
+"""The form of the time in the name of a record's file."""
 OTHER_DIRECTORY = "--outdir names another directory; for a benchmark alone, --report does."
 
 
@@ -41,9 +41,9 @@ def file_name(record: Record, time: datetime) -> str:
 
 
 def write_record(directory: Path | Directory, record: Record, time: datetime) -> Path:
-    """Write one record into `directory` and return its path. Raises CotenantError where it cannot be kept.
+    """Write one record into `directory` and return its path. Raises CotenantError if it cannot be written.
 
-    Tenants that share a device end at the same time under the same name: the later one's time is a microsecond later.
+    Tenants that share a device may end at the same time with the same name: the next one's time is a microsecond later.
     """
     content = encode(record)
     while True:
@@ -59,7 +59,7 @@ def write_record(directory: Path | Directory, record: Record, time: datetime) ->
 
 
 def keep_record(report: Path, record: Record, time: datetime) -> Path:
-    """Write one record where `--report` says: to that very file if it ends in `.json`, else into that directory."""
+    """Write one record to the path of `--report`: a file if it ends in `.json`, else a directory."""
     if report.suffix != ".json":
         prepare_directory(report)
         return write_record(report, record, time)
@@ -69,12 +69,12 @@ def keep_record(report: Path, record: Record, time: datetime) -> Path:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Give a file of ours this content at once or not at all. Raises CotenantError, with a remedy for a full disk."""
+    """Write one of our files whole or not at all. Raises CotenantError, with a remedy for a full disk."""
     write_into(path.parent, path.name, content)
 
 
 def write_into(directory: Path | Directory, name: str, content: bytes) -> None:
-    """Do as `write_whole` in a directory."""
+    """Write a file in a directory as `write_whole` does."""
     try:
         with opened(directory) as place:
             place.write(name, content)
@@ -83,17 +83,17 @@ def write_into(directory: Path | Directory, name: str, content: bytes) -> None:
 
 
 def write_named(path: Path, content: bytes, elsewhere: str) -> None:
-    """Give a file that a person has named this content, as `whole` does. Raises CotenantError."""
+    """Write this content to a file that a person has named, by `whole`. Raises CotenantError."""
     with whole(path, elsewhere) as place:
         place.write_bytes(content)
 
 
 @contextmanager
 def whole(path: Path, elsewhere: str) -> Iterator[Path]:
-    """Give the temporary path of a file that a person has named, and name it when it is whole.
+    """Yield a temporary path for a file that a person has named, and rename it when it is complete.
 
-    A device or a pipe is given itself, as root could put a file in its place; a link stays, and leads to the file.
-    Raises CotenantError where nothing can be kept, with `elsewhere`, the remedy that names another file.
+    For a device or a pipe it yields the path itself, which root could otherwise replace by a file; a link stays, and
+    leads to the new file. Raises CotenantError if the file cannot be written, with the remedy `elsewhere`.
     """
     place = path
     try:
@@ -110,7 +110,7 @@ def whole(path: Path, elsewhere: str) -> Iterator[Path]:
 
 
 def prepare_directory(directory: Path, elsewhere: str = OTHER_DIRECTORY) -> None:
-    """Make `directory` and prove that a file can be kept there. Raises CotenantError."""
+    """Make `directory` and test that a file can be written there. Raises CotenantError."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory) as probe:
@@ -122,7 +122,7 @@ def prepare_directory(directory: Path, elsewhere: str = OTHER_DIRECTORY) -> None
 
 
 def check_place(directory: Path, elsewhere: str = OTHER_DIRECTORY) -> None:
-    """Raise CotenantError where `directory` can neither be written to nor made; make nothing."""
+    """Raise CotenantError if `directory` can neither be written to nor made; make no directory."""
     there = directory
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -132,16 +132,16 @@ def check_place(directory: Path, elsewhere: str = OTHER_DIRECTORY) -> None:
 
 
 def cannot_write(directory: Path | Directory, error: OSError, elsewhere: str = OTHER_DIRECTORY) -> CotenantError:
-    """Return the sentence for a directory in which nothing can be kept."""
+    """Return the error for a directory in which no file can be written."""
     reason = os.strerror(error.errno) if error.errno else str(error)
     full = "Free some space there. " if error.errno in FULL else ""
     return CotenantError(f"Nothing can be written to {directory}: {reason}.", full + elsewhere)
 
 
 def launch_line(position: int, launches: int, outcomes: Sequence[str], minutes: float, command: str) -> str:
-    """Return the line of one launch by its tenants' outcomes, in the original's exact form.
+    """Return the summary's line on a launch by its tenants' outcomes, in the original's exact form.
 
-    One that was interrupted has not failed, and is called so.
+    An interrupted launch is called that, not failed.
     """
     failed = sum(outcome not in ("completed", INTERRUPTED) for outcome in outcomes)
     count = f"{failed:2d}/{len(outcomes):2d}" if failed else "  /  "
@@ -150,12 +150,12 @@ def launch_line(position: int, launches: int, outcomes: Sequence[str], minutes: 
 
 
 def total_line(seconds: float) -> str:
-    """Return the suite's last line."""
+    """Return the last line of the summary."""
     return f"Total Time {seconds:8.2f} s"
 
 
 def append_summary(directory: Path | Directory, line: str) -> None:
-    """Append a line to the directory's `summary.txt`. Raises CotenantError where that cannot be written."""
+    """Append a line to the directory's `summary.txt`. Raises CotenantError if that fails."""
     try:
         with opened(directory) as place, place.open(SUMMARY, "ab") as file:
             file.write(line.encode(errors="backslashreplace") + b"\n")
@@ -164,14 +164,14 @@ def append_summary(directory: Path | Directory, line: str) -> None:
 
 
 class Reserve:
-    """Room on the records' disk, held back: one that fills up while tenants run costs no record of theirs.
+    """Reserved room on the records' disk, so that no record is lost if the disk fills up while tenants run.
 
-    It is a file without a name, which ends with its process, however that ends. A file that the disk refuses is written
-    once more into this room, and `refused` is why.
+    It is a file without a name, which disappears with its process. When the disk refuses a file, the room is freed and
+    the file written again; `refused` is the first such error.
     """
 
     def __init__(self, directory: Path) -> None:
-        """Raises CotenantError where there is no such room, or not even an empty file can be made."""
+        """Raises CotenantError if there is too little room, or not even an empty file can be made."""
         self.refused: CotenantError | None = None
         try:
             self._held = tempfile.TemporaryFile(dir=directory)
@@ -180,13 +180,13 @@ class Reserve:
         try:
             os.posix_fallocate(self._held.fileno(), 0, RESERVE_BYTES)
         except OSError as error:
-            # A limit on a file's size forbids no record, which is smaller.
+            # A limit on the size of files is no reason to fail: records are smaller.
             if error.errno in FULL:
                 self.close()
                 raise _no_room(directory) from error
 
     def write(self, write: Callable[[], T]) -> T:
-        """Return the result of `write`. Raises CotenantError where it cannot write into the room held back, either."""
+        """Return the result of `write`. Raises CotenantError if it fails even in the reserved room."""
         try:
             return write()
         except CotenantError as error:
@@ -195,7 +195,7 @@ class Reserve:
             return write()
 
     def give_back(self) -> None:
-        """Let others have the room."""
+        """Free the reserved room."""
         self._held.truncate(0)
 
     def close(self) -> None:
@@ -211,6 +211,6 @@ def _no_room(directory: Path) -> CotenantError:
 
 
 def _safe(text: str, limit_bytes: int) -> str:
-    """Return `text` for a part of a file's name: no separators, no control characters, not hidden, not too long."""
+    """Return `text` as a part of a file's name: without separators and control characters, not hidden, not too long."""
     safe = "".join(char if char.isalnum() or char in "-_.+=@" else "_" for char in text)
     return ("_" + safe[1:] if safe.startswith(".") else safe).encode()[:limit_bytes].decode(errors="ignore")

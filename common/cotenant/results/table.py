@@ -1,4 +1,4 @@
-"""Records as one table: a row a record, by the columns of `columns.py`, and beside it a row a finding.
+"""Records as one table with a row for each record, by the columns of `columns.py`, and one with a row for each finding.
 
 A million records are a table of some hundred megabytes; as objects they would be many times that.
 """
@@ -19,9 +19,9 @@ from cotenant.results.record import Record, plain
 
 BATCH_RECORDS = 500
 AT = "at"
-"""The column with the number of a row in the table that others were taken from."""
+"""The column with a row's number in the original table."""
 IN_FILE = "in_file"
-"""The column with the number of a record in its file; null in an exported row, whose record nobody looks for."""
+"""The column with a record's number in its file; null in an exported row, which has no such file."""
 FINDINGS = pl.Schema(
     {
         AT: pl.UInt32,
@@ -37,9 +37,9 @@ FINDINGS = pl.Schema(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Records: `frame` has a row a record, `findings` a row a finding, `at` the row of its record.
+    """Records: `frame` has a row for each record, `findings` one for each finding, with the record's row in `at`.
 
-    A text that is not known is empty. Exported records keep a finding's rule and severity alone.
+    Unknown texts are empty. Findings of exported records have only a rule and a severity.
     """
 
     frame: pl.DataFrame
@@ -51,7 +51,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Some records of a table, by the numbers of their rows: nobody who looks at a million copies them."""
+    """Some records of a table, by their row numbers, so that a million records are not copied."""
 
     table: Table
     at: Sequence[int]
@@ -65,39 +65,39 @@ class Rows:
 
     @property
     def whole(self) -> bool:
-        """Whether they are all of the table's, in its order."""
+        """Whether these are all rows of the table, in its order."""
         return self.at == range(len(self.table))
 
     @property
     def frame(self) -> pl.DataFrame:
-        """All columns of theirs."""
+        """All columns of these rows."""
         return self.table.frame if self.whole else self.table.frame[self.at]
 
     @property
     def numbered(self) -> pl.DataFrame:
-        """All columns of theirs, and `at`."""
+        """All columns of these rows, and `at`."""
         if self.whole:
-            return self.table.frame.with_row_index(AT)  # beside a column in one piece all others would be copied to one
+            return self.table.frame.with_row_index(AT)  # a column in one chunk would make polars copy all others to one
         return self.frame.with_columns(pl.Series(AT, self.at, pl.UInt32))
 
     def columns(self, *names: str | pl.Expr, **more: pl.Expr) -> pl.DataFrame:
-        """Return columns of theirs, or expressions of these."""
+        """Return columns of these rows, or expressions of them."""
         made = [pl.col(name) if isinstance(name, str) else name for name in (*names, *more.values())]
         needed = dict.fromkeys(root for expression in made for root in expression.meta.root_names())
         return self.table.frame.select(list(needed))[self.at].select(*names, **more)
 
     def where(self, chosen: pl.Expr) -> Rows:
-        """Return those of which this is true."""
+        """Return the rows for which this is true."""
         mask = self.columns(chosen.alias("chosen"))["chosen"]
         return Rows(self.table, pl.Series(self.at, dtype=pl.UInt32).filter(mask).to_list())
 
     def by(self, column: str, descending: bool = False) -> Rows:
-        """Return them in the order of a column."""
+        """Return the rows in the order of a column."""
         values = self.columns(column).with_columns(pl.Series(AT, self.at, pl.UInt32))
         return Rows(self.table, values.sort(column, descending=descending, maintain_order=True)[AT].to_list())
 
     def findings(self) -> pl.DataFrame:
-        """Return their findings, each with `name` and `suite` of the record's job, in the order of the table."""
+        """Return the findings of these rows with `name` and `suite` of their records, in the order of the table."""
         findings = self.table.findings
         if not self.whole:
             findings = findings.filter(pl.col(AT).is_in(pl.Series(self.at, dtype=pl.UInt32).implode()))
@@ -105,7 +105,7 @@ class Rows:
 
 
 def tables(records: Iterable[Decoded | Skipped], size: int = BATCH_RECORDS) -> Iterator[Table | Skipped]:
-    """Yield the records in tables of so many, and skipped files or parts; no more than one record's JSON is held."""
+    """Yield records in tables of `size` rows, and skipped files or parts; only one record's JSON is in memory."""
     values: list[list[Any]] = []
     findings: list[tuple[Any, ...]] = []
     for record in records:
@@ -138,12 +138,12 @@ def table_of(records: Iterable[Decoded]) -> Table:
 
 
 def table_of_records(records: Iterable[Record]) -> Table:
-    """Return the table of records that were just made, as it would be read back of their files."""
+    """Return the table of new records, as if they were read from their files."""
     return table_of(Decoded(msgspec.to_builtins(plain(record))) for record in records)
 
 
 def table_of_rows(rows: pl.LazyFrame) -> Table:
-    """Return the table of exported rows: of their findings rule and severity are known."""
+    """Return the table of exported rows, whose findings have only a rule and a severity."""
     unknown = pl.lit(None, pl.UInt32()).alias(IN_FILE)
     whole = checked(rows).with_columns(unknown).collect(engine="streaming")
     rules = whole.select("findings", "error_findings", "warning_findings").with_row_index(AT)
@@ -158,7 +158,7 @@ def table_of_rows(rows: pl.LazyFrame) -> Table:
 
 
 def joined(parts: Sequence[Table]) -> Table:
-    """Return the records of several tables as one; that of none is empty."""
+    """Return one table of the records of several; an empty one if there are none."""
     parts = parts or [_table([], [])]
     findings, before = [], 0
     for table in parts:

@@ -1,6 +1,6 @@
-"""References for rates, in files of `targets/` or anybody's own: targets of a device model, and systems.
+"""References for rates, in files of `targets/` or a person's own: targets of a device model, and systems.
 
-Targets are a CSV file of a rate per job; the systems of cross-device tables are described in one JSON file.
+Targets are a CSV file with a rate for each job; one JSON file describes the systems of cross-device tables.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REFERENCE = ("V100", "MI50", "RTX", "RTX_2019")
 COLUMNS = ("job", "target", "perf_target", "sd_target")
 COMMENT = "#"
 ORIGINAL = ("bench", *COLUMNS[1:])
-"""How the reference suite's own target files begin."""
+"""The header of the reference suite's own target files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def targets_named(name: str, directory: Path) -> dict[str, Target]:
 
 
 def save_targets(path: Path, targets: Mapping[str, Target]) -> None:
-    """Write a target file whole. Raises CotenantError where it cannot be kept."""
+    """Write a target file whole or not at all. Raises CotenantError if it cannot be written."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -85,9 +85,9 @@ def _read(path: Path) -> dict[str, Target]:
 
 
 class System(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A machine as it is bought. `gpu` is a glob over the name that records have of the device, `devices` how many.
+    """A machine as it is sold. `gpu` is a glob for the device's name in records, `devices` their number.
 
-    `watt` is the constant power of all devices together, `price` that of the system; None where nobody says.
+    `watt` is the constant power of all devices together, `price` that of the system; None if unknown.
     """
 
     name: str
@@ -101,7 +101,7 @@ _SYSTEMS = msgspec.json.Decoder(list[System])
 
 
 def read_systems(path: Path) -> list[System]:
-    """Return the systems a JSON file describes. Raises CotenantError for a file that is none, with its place."""
+    """Return the systems in a JSON file. Raises CotenantError for an invalid file, with the place of the fault."""
     try:
         with open_regular(path, follow=True) as file:
             return decoded(_SYSTEMS, file.read())
@@ -112,5 +112,5 @@ def read_systems(path: Path) -> list[System]:
 
 
 def system_of(systems: Sequence[System], gpu: str, devices: int) -> System | None:
-    """Return the first system with so many such devices."""
+    """Return the first system with `devices` devices of this name; None if there is none."""
     return next((system for system in systems if system.devices == devices and fnmatch.fnmatch(gpu, system.gpu)), None)
