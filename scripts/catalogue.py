@@ -5,6 +5,7 @@ python scripts/catalogue.py > docs/catalogue.md
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -60,7 +61,10 @@ def page_of(task: Path, families: Sequence[str]) -> str:
     of_field = (page for page in pages if page.stem == task.parts[-4])
     by_row = (page for page, text in pages.items() if any(f"`{family}`" in text for family in families))
     by_path = (page for page, text in pages.items() if "/".join(task.parts[-4:-2]) in text)
-    return str(next(chain(by_path, of_field, by_row)).relative_to(ROOT / "docs"))
+    page = next(chain(by_path, of_field, by_row), None)
+    if page is None:
+        sys.exit(f"No page or row below docs/tasks is on {'/'.join(task.parts[-4:-2])}: write one.")
+    return str(page.relative_to(ROOT / "docs"))
 
 
 if __name__ == "__main__":
