@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cotenant.stats.duet import MOST_S, DuetRatio, Sides, ratio_of, together
+from cotenant.stats.duet import BETWEEN, MOST_S, DuetRatio, Sides, ratio_of, together
 from cotenant.stats.kept import BlockSum, block_sums
 from cotenant.stats.verdict import Verdict
 
@@ -29,8 +29,8 @@ def simulated(chance: np.random.Generator, slower: float, rounds: int = 40, slic
     """Return the ratio of a duet in which B is `slower` by a share, with every disturbance that was seen on real hosts.
 
     A neighbour takes up to a third for seconds, and leaves again; clocks drift; bursts double the time of a block now
-    and then; blocks differ by 5 %, half of whose variance is common to both slices; and the host stops one observation
-    of ten for a while.
+    and then; blocks differ by 5 %, half of whose variance is common to both slices; the host stops one observation of
+    ten for a while; and two processes of one program differ by their places in memory.
     """
     blocks = 4 * rounds
     seconds = np.arange(blocks) * ROUND_S / 4
@@ -40,10 +40,11 @@ def simulated(chance: np.random.Generator, slower: float, rounds: int = 40, slic
     made: list[tuple[list[BlockSum], list[BlockSum]]] = []
     for place in range(slices):
         own = common + chance.normal(0, 0.035, blocks)
+        quicker = math.exp(chance.normal(0, BETWEEN))
         sides: tuple[list[BlockSum], list[BlockSum]] = ([], [])
         for index in range(blocks):
             is_b = (index % 4 in (1, 2)) ^ (place % 2 == 1)
-            rate = 1000 * math.exp(-own[index]) * (1 - slower if is_b else 1)
+            rate = 1000 * math.exp(-own[index]) * ((1 - slower) * quicker if is_b else 1)
             stops = chance.exponential(0.5, OBSERVATIONS) * (chance.random(OBSERVATIONS) < 0.1)
             sides[is_b].extend(observed(index, rate * np.exp(chance.normal(0, 0.02, OBSERVATIONS) - stops)))
         made.append(sides)
@@ -53,7 +54,7 @@ def simulated(chance: np.random.Generator, slower: float, rounds: int = 40, slic
     return found
 
 
-@pytest.mark.parametrize("runs", [20, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [20, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("slower", "said", "least"),
     [
@@ -81,9 +82,9 @@ def test_tenants_that_run_together_are_one_with_the_sum_of_their_rates() -> None
 @pytest.mark.slow
 def test_the_interval_holds_the_true_ratio() -> None:
     chance = np.random.default_rng(4)
-    intervals = [simulated(chance, 0.05).interval for _ in range(1000)]
+    intervals = [simulated(chance, 0.05).interval for _ in range(400)]
     held = sum(ends is not None and ends[0] <= 0.95 <= ends[1] for ends in intervals)
-    assert 900 <= held <= 985
+    assert 360 <= held <= 394
 
 
 def duet(ratios: list[float]) -> Sides:

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from cotenant.stats.correlation import lag_correlation, variance_inflation
-from cotenant.stats.kept import LEAST_FOR_LAG, LEAST_ROUNDS, BlockSum, over_rounds, repeats_needed, t_975
+from cotenant.stats.kept import LEAST_FOR_LAG, LEAST_ROUNDS, NORMAL, BlockSum, over_rounds, repeats_needed, t_975
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
 TRIMMED = 0.2
 """The part of the rounds that is left out at each end."""
+BETWEEN = 0.01
+"""The standard deviation of the ratio of two processes of one program, whose places in memory differ: that of a plain
+loop of Python over ten launches. Of programs that live on their caches it is several times as much."""
 
 MOST_S = 3600.0
 """A difference that needs longer is smaller than the difference of two launches."""
@@ -29,8 +32,8 @@ class DuetRatio:
     value: float
     """Geometric mean over the rounds, without a fifth of them at each end, of the ratio of the median rates."""
     interval: tuple[float, float] | None
-    """95 % interval over the rounds of this launch, which also holds the ratio of all items over all time; null below
-    three."""
+    """95 % interval over the rounds of this launch, wider by 1 % between processes of one program, which also holds the
+    ratio of all items over all time; null below three rounds."""
     rounds: int
     """How many rounds it goes over."""
     verdict: str
@@ -53,22 +56,24 @@ def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRa
     time. A busy host stops a process for milliseconds, here and there, which moves items over time far and medians
     little: so it is the trimmed mean of the medians (`trimmed_over_rounds`). But a side's own rare pauses are in no
     median. So the interval also reaches to the mean of items over time; and where the medians lie outside that mean's
-    own interval (`over_rounds`), it stands in their place.
+    own interval (`over_rounds`), it stands in their place. Both intervals are widened by BETWEEN, which no number of
+    rounds takes away, but several slices do, each with processes of its own.
     """
     logs = list(_logs(slices, rounds))
     if not logs:
         return None
     medians, sums = zip(*logs, strict=True)
-    mean, half = over_rounds(sums)
-    if half is None:
+    mean, half_of_mean = over_rounds(sums)
+    if half_of_mean is None:
         return DuetRatio(math.exp(mean), None, len(logs), Verdict.UNCLEAR)
-    center, low, high = mean, mean - half, mean + half
-    trimmed, half_of_trimmed = trimmed_over_rounds(medians)
-    if low <= trimmed <= high:
-        center, low, high = trimmed, min(mean, trimmed - half_of_trimmed), max(mean, trimmed + half_of_trimmed)
+    center, half = trimmed_over_rounds(medians)
+    if abs(center - mean) > half_of_mean:
+        center, half = mean, half_of_mean
+    between = NORMAL * BETWEEN / math.sqrt(len(slices))
+    reach = math.hypot(half, between)
+    low, high = min(mean, center - reach), max(mean, center + reach)
     verdict = verdict_of(low, high, LEAST_MARGIN)
-    half = max(high - center, center - low)
-    settled_s = _settled_s(center, half, len(logs), round_s) if verdict is Verdict.UNCLEAR else None
+    settled_s = _settled_s(center, half, between, len(logs), round_s) if verdict is Verdict.UNCLEAR else None
     return DuetRatio(math.exp(center), (math.exp(low), math.exp(high)), len(logs), verdict, settled_s)
 
 
@@ -99,9 +104,11 @@ def _joined(index: int, blocks: Sequence[BlockSum]) -> BlockSum:
     return BlockSum(index, False, rate, 1.0, median_rate)
 
 
-def _settled_s(center: float, half: float, rounds: int, round_s: float) -> float | None:
-    """Return how long as many rounds take as bring the half-width below the distance to the nearer border."""
-    room = abs(math.log1p(LEAST_MARGIN) - abs(center))
+def _settled_s(center: float, half: float, between: float, rounds: int, round_s: float) -> float | None:
+    """Return how long as many rounds take as bring the half-width below the distance to the nearer border; None where
+    an hour would not, or the difference `between` processes is as large."""
+    distance = abs(math.log1p(LEAST_MARGIN) - abs(center))
+    room = math.sqrt(max(0.0, distance**2 - between**2))
     spread = half * math.sqrt(rounds) / t_975(rounds - 1)
     needed = repeats_needed(spread, room, max(rounds + 1, LEAST_ROUNDS), int(MOST_S / round_s))
     return None if needed is None else needed * round_s
