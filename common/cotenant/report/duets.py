@@ -30,8 +30,9 @@ from cotenant.stats.launches import across_launches
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict
 
 LEGEND = (
-    "B / A: the rate of B over that of A, of items over time in the turns of each, with its 95 % interval over the "
-    "rounds of this launch. SLOWER, FASTER and SAME: the whole interval lies beyond 2 %, or within."
+    "B / A: the rate of B over that of A, by the medians of their turns. The 95 % interval is over the rounds of this "
+    "launch, and has 1 % by which two processes of one program differ; some differ by more: launch again before you "
+    "act. SLOWER, FASTER and SAME: the whole interval lies beyond 2 %, or within."
 )
 STYLES: Mapping[str, str] = {
     Verdict.SLOWER: "red",
