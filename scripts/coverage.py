@@ -131,9 +131,10 @@ def kept_interval(draw: Draw, s: float, r: float) -> bool:
     speeds = zip(made, rates(draw, len(made), s, r), strict=True)
     found = kept(
         [
-            BlockSum(block.index, block.kind == ONLY, speed * (1.0 if block.kind == ONLY else 0.8), 1.0)
+            BlockSum(block.index, block.kind == ONLY, rate, 1.0, rate)
             for block, speed in speeds
             if 0 in block.awake
+            for rate in [speed * (1.0 if block.kind == ONLY else 0.8)]
         ]
     )
     return found is not None and found.interval is not None and found.interval[0] <= 0.8 <= found.interval[1]
