@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotenant.report.duets import DuetLine, duet_lines, duet_sentence, duets_grid
+from cotenant.report.duets import DuetLine, duet_lines, duet_sentence, duets_grid, over_launches
 from cotenant.report.renderers import as_csv
 from cotenant.results.record import DuetPart, Record, Side
 from cotenant.stats.duet import DuetRatio
@@ -62,6 +62,28 @@ def test_each_verdict_is_a_sentence(verdict: Verdict, settled_s: float | None, b
     said = duet_sentence(line(duet(DuetRatio(0.99, (0.95, 1.03), 20, verdict, settled_s))))
     assert said.startswith(begins)
     assert said.endswith(ends)
+
+
+def launches(*ratios: float) -> list[Record]:
+    """Launches of one duet, a minute apart, each with a ratio of its own."""
+    return [
+        msgspec.structs.replace(record, run_id=uid, start_time=f"2026-11-28T10:{uid:02}:00+00:00")
+        for uid, ratio in enumerate(ratios)
+        for record in duet(DuetRatio(ratio, (0.99 * ratio, 1.01 * ratio), 40, Verdict.SLOWER))
+    ]
+
+
+def test_several_launches_have_a_verdict_of_their_own_since_processes_differ() -> None:
+    found = over_launches(duet_lines(summary_of(launches(0.916, 1.024, 1.036, 1.216, 0.991)).in_duets))
+    assert [(one.launches, one.verdict) for one in found] == [(5, Verdict.UNCLEAR)]
+    found = over_launches(duet_lines(summary_of(launches(0.94, 0.93, 0.95, 0.94, 0.935)).in_duets))
+    assert [(one.launches, one.verdict) for one in found] == [(5, Verdict.SLOWER)]
+    assert found[0].ratio == pytest.approx(0.939, abs=1e-4)
+    said = text_of(duets_grid(summary_of(launches(0.94, 0.93, 0.95)).in_duets))
+    assert "vae.duet: B is slower than A: it has 94.0 % (91.5 to 96.5 %) of the rate of A, over 3 launches." in said
+    said = text_of(duets_grid(summary_of(launches(0.9, 0.91)).in_duets))
+    assert "over 2 launches; from three launches on there is an interval." in said
+    assert over_launches(duet_lines(summary_of(duet()).in_duets)) == []
 
 
 def test_users_beside_one_process_with_all_their_work_are_another_question() -> None:

@@ -27,7 +27,7 @@ from cotenant.results.launches import ABORTED, grouped
 from cotenant.results.record import INVALID
 from cotenant.results.table import Rows
 from cotenant.stats.launches import across_launches
-from cotenant.stats.verdict import LEAST_MARGIN, Verdict
+from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
 LEGEND = (
     "B / A: the rate of B over that of A, by the medians of their turns. The 95 % interval is over the rounds of this "
@@ -90,6 +90,45 @@ def duet_lines(records: Rows) -> list[DuetLine]:
     rows = records.frame.iter_rows(named=True)
     launches = grouped(rows, lambda one: (one["suite"], one["hostname"], _name(one), one["run_id"], one["start_time"]))
     return [_line(of_launch) for of_launch in launches.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class DuetOverLaunches:
+    """A duet's launches, each with processes of its own: the geometric mean of B over A, its t interval over three
+    launches and more, and the verdict."""
+
+    suite: str
+    host: str
+    duet: str
+    isolation: str
+    ratio: float
+    interval: tuple[float, float] | None
+    launches: int
+    verdict: Verdict
+
+
+def over_launches(lines: Sequence[DuetLine]) -> list[DuetOverLaunches]:
+    """Return a line for each duet with two launches or more that have a ratio and are not INVALID.
+
+    Their interval holds the difference of two processes of one program, of which no single launch knows.
+    """
+    known = [line for line in lines if line.ratio is not None and line.verdict in _DUET]
+    found = []
+    for (suite, host, duet, isolation, *_), of_duet in grouped(known, _work).items():
+        across = across_launches([line.ratio for line in of_duet if line.ratio is not None])
+        if across.n > 1:
+            verdict = Verdict.UNCLEAR
+            if across.interval is not None:
+                low, high = map(math.log, across.interval)
+                verdict = verdict_of(low, high, LEAST_MARGIN)
+            found.append(
+                DuetOverLaunches(suite, host, duet, isolation, across.rate, across.interval, across.n, verdict)
+            )
+    return found
+
+
+def _work(line: DuetLine) -> tuple[str, ...]:
+    return line.suite, line.host, line.duet, line.isolation, line.a_arguments, line.b_arguments
 
 
 def _name(one: Mapping[str, Any]) -> str:
@@ -169,10 +208,20 @@ def duets_grid(records: Rows) -> Grid:
     """Return a row for each launch, with its sentence below, and at the end failures and the worst findings."""
     lines = duet_lines(records)
     rows = [row(COLUMNS, line, _words(line)) for line in lines]
-    document = {"schema": "cotenant-duet-1", "duets": [asdict(line) for line in lines]}
+    several = over_launches(lines)
+    document = {
+        "schema": "cotenant-duet-1",
+        "duets": [asdict(line) for line in lines],
+        "over_launches": [asdict(line) for line in several],
+    }
+    said: list[Words] = [((f"{line.duet}: {sentence_over_launches(line)}", "bold"),) for line in several]
     below = lines_below(losses(records), (), reported_findings(records))
     return Grid(
-        COLUMNS, [RowGroup(rows)] if rows else [], notes=[((LEGEND, "dim"),), *below], fields=FIELDS, document=document
+        COLUMNS,
+        [RowGroup(rows)] if rows else [],
+        notes=[*said, ((LEGEND, "dim"),), *below],
+        fields=FIELDS,
+        document=document,
     )
 
 
@@ -185,11 +234,8 @@ def duet_sentence(line: DuetLine) -> str:
     """Return the verdict as a sentence: how B compares with A, and the time that would settle an unclear one."""
     if line.ratio is None:
         return f"There is no ratio of B over A: {line.verdict}."
-    percents = f"{100 * line.ratio:.1f} %"
-    if line.interval is not None:
-        percents += f" ({100 * line.interval[0]:.1f} to {100 * line.interval[1]:.1f} %)"
     words = _MERGED if _is_merged(line.duet) else _DUET
-    has = f"{words['has'].format(percents)}, over {line.rounds} rounds of one launch"
+    has = f"{words['has'].format(_percents(line.ratio, line.interval))}, over {line.rounds} rounds of one launch"
     margin = f"{100 * LEAST_MARGIN:g} %"
     if line.verdict not in words:
         return f"{has[0].upper()}{has[1:]}, and a record of it is {line.verdict}: its number is none."
@@ -200,3 +246,16 @@ def duet_sentence(line: DuetLine) -> str:
         return f"{said} The difference is near {margin}, or the noise is great: an hour would not settle it."
     settled_s = 10 * math.ceil(line.settled_s / 10)
     return f"{said} About {settled_s} s would settle it: --budget {settled_s}."
+
+
+def sentence_over_launches(line: DuetOverLaunches) -> str:
+    """Return the verdict of several launches as a sentence."""
+    words = _MERGED if _is_merged(line.duet) else _DUET
+    has = words["has"].format(_percents(line.ratio, line.interval))
+    more = "" if line.interval is not None else "; from three launches on there is an interval"
+    return f"{words[line.verdict].format(f'{100 * LEAST_MARGIN:g} %')}: {has}, over {line.launches} launches{more}."
+
+
+def _percents(ratio: float, interval: tuple[float, float] | None) -> str:
+    span = "" if interval is None else f" ({100 * interval[0]:.1f} to {100 * interval[1]:.1f} %)"
+    return f"{100 * ratio:.1f} %{span}"
