@@ -15,7 +15,7 @@ from typing import Literal
 from cotenant.launch.tenant import Tenant
 
 TURN_S = 60.0
-"""A tenant that has not ended its turn after so many seconds loses it, and the next tenant's begins."""
+"""Seconds after which a turn ends, also without the tenant's word, and the next tenant's begins."""
 
 
 @dataclass(slots=True)

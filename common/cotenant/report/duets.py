@@ -112,7 +112,7 @@ def over_launches(lines: Sequence[DuetLine]) -> list[DuetOverLaunches]:
 
     Their interval holds the difference of two processes of one program, of which no single launch knows.
     """
-    known = [line for line in lines if line.ratio is not None and line.verdict in _DUET]
+    known = [line for line in lines if line.ratio is not None and line.verdict in set(Verdict) - {Verdict.INVALID}]
     found = []
     for (suite, host, duet, isolation, *_), of_duet in grouped(known, _work).items():
         across = across_launches([line.ratio for line in of_duet if line.ratio is not None])

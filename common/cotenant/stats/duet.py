@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from cotenant.stats.correlation import lag_correlation, variance_inflation
-from cotenant.stats.kept import LEAST_FOR_LAG, LEAST_ROUNDS, NORMAL, BlockSum, over_rounds, repeats_needed, t_975
+from cotenant.stats.kept import LEAST_ROUNDS, NORMAL, BlockSum, over_rounds, repeats_needed, t_975, widening
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
 TRIMMED = 0.2
@@ -84,9 +83,7 @@ def trimmed_over_rounds(values: Sequence[float]) -> tuple[float, float]:
     ordered, kept = sorted(values), len(values) - 2 * cut
     low, high = ordered[cut], ordered[cut + kept - 1]
     error = stdev(min(max(value, low), high) for value in values) * math.sqrt(len(values)) / kept
-    if len(values) >= LEAST_FOR_LAG:
-        error *= math.sqrt(variance_inflation(lag_correlation(values)))
-    return fmean(ordered[cut : cut + kept]), t_975(kept - 1) * error
+    return fmean(ordered[cut : cut + kept]), t_975(kept - 1) * error * widening(values)
 
 
 def together(tenants: Sequence[Sequence[BlockSum]]) -> Sequence[BlockSum]:
