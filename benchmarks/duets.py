@@ -1,6 +1,7 @@
 """Duets beside a neighbour that comes and goes: equal sides, and a B that does 5 % more work for an item.
 
-python benchmarks/run.py duets [--runs 10] [--seconds 60] [--users 1] [--neighbours 1] [--name vae|sums]
+python benchmarks/run.py duets [--runs 10] [--repetitions 5] [--seconds 12] [--users 1] [--neighbours 1]
+                               [--name vae|sums]
 
 Equal sides run the vae. The side with 5 % more work is a program whose steps compute 210 sums and count 200.
 """
@@ -61,53 +62,61 @@ def neighbours(number: int) -> Iterator[None]:
             process.wait()
 
 
-def ratio(case: str, seconds: int, users: int) -> dict[str, Any]:
-    """Launch one duet; return its ratio. Raises RuntimeError if it has none."""
+def ratio(case: str, flags: Sequence[str]) -> dict[str, Any]:
+    """Run one duet; return its ratio over launches. Raises RuntimeError if it has none."""
     entry, words = CASES[case]
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         (place / "jobs.json").write_text(json.dumps([entry]))
         environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
-        flags = ["--jobs", "jobs.json", "--duet", entry["name"], "--users", str(users), "--budget", str(seconds)]
-        line = [sys.executable, str(ROOT / "run.py"), *flags, "--", *words]
+        duet = ["--jobs", "jobs.json", "--duet", entry["name"], "--json"]
+        line = [sys.executable, str(ROOT / "run.py"), *duet, *flags, "--", *words]
         ended = subprocess.run(
             line, cwd=place, env=environment | {"BASE": scratch}, capture_output=True, text=True, check=False
         )
-        records = [json.loads(path.read_text()) for path in place.glob("output/*.json")]
-        if ended.returncode not in (EXIT_PASSED, EXIT_SLOWER) or not records:
+        if ended.returncode not in (EXIT_PASSED, EXIT_SLOWER):
             raise RuntimeError(ended.stdout + ended.stderr)
-    found: dict[str, Any] = records[0]["duet"]["ratio"]
+    (found,) = json.loads(ended.stdout)["over_launches"]
+    assert isinstance(found, dict)
     return found
 
 
 def share(case: str, verdicts: Sequence[str]) -> float:
-    """Return the share of launches whose verdict the promise counts."""
+    """Return the share of runs whose verdict the promise counts."""
     counted = {"SLOWER", "FASTER"} if case == EQUAL else {"SLOWER"}
     return sum(verdict in counted for verdict in verdicts) / len(verdicts)
+
+
+def _span(interval: Sequence[float] | None) -> str:
+    return "" if interval is None else f"({interval[0]:.3f}-{interval[1]:.3f})"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="run.py duets", description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--repetitions", type=int, default=5, help="launches of a run, two at least")
+    parser.add_argument("--seconds", type=int, default=12, help="of a launch")
     parser.add_argument("--users", type=int, default=1)
     parser.add_argument("--neighbours", type=int, default=1, help="each takes a processor for seconds, then leaves it")
     parser.add_argument("--name", choices=[entry["name"] for entry, _ in CASES.values()], help="of one program")
     given = parser.parse_args()
-    title = f"Duets of {given.seconds} s, {given.users} a side, beside {given.neighbours} that come and go"
-    table = Table("case", "B / A of each launch", "rounds", "verdicts", "promise", title=title)
+    lasting = f"{given.repetitions} launches of {given.seconds} s"
+    title = f"Duets of {lasting}, {given.users} a side, beside {given.neighbours} that come and go"
+    table = Table("case", "B / A of each run", "verdicts", "promise", title=title)
+    asked = {"--users": given.users, "--repetitions": given.repetitions, "--budget": given.seconds}
+    flags = [str(word) for pair in asked.items() for word in pair]
     kept = True
     with neighbours(given.neighbours):
         for case, (entry, _) in CASES.items():
             if given.name not in (None, entry["name"]):
                 continue
-            ratios = [ratio(case, given.seconds, given.users) for _ in range(given.runs)]
+            ratios = [ratio(case, flags) for _ in range(given.runs)]
             verdicts = [str(one["verdict"]) for one in ratios]
-            spans = [f"{one['value']:.3f} ({one['interval'][0]:.3f}-{one['interval'][1]:.3f})" for one in ratios]
+            spans = [f"{one['value']:.3f} {_span(one['interval'])}" for one in ratios]
             counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(verdicts))
             found = share(case, verdicts)
             kept &= PROMISES[case].kept(found)
-            table.add_row(case, "\n".join(spans), str(ratios[0]["rounds"]), counts, PROMISES[case].verdict(found))
+            table.add_row(case, "\n".join(spans), counts, PROMISES[case].verdict(found))
     Console(width=140).print(table)
     return 0 if kept else 1
 

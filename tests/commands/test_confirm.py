@@ -178,7 +178,7 @@ def test_what_is_the_same_or_cannot_confirm_is_not_run(here: Suites, measured: P
         said = refused(a, changed(measured, here.folder / f"elsewhere{number}", machine=machine | other))
         assert text in said
         assert "Confirm where B was measured." in said
-    assert "Leave out --name, --exclude and --uid." in refused(a, measured, "--name", "job")
+    assert "Leave out --name, --exclude, --uid and --repetitions." in refused(a, measured, "--name", "job")
     as_b = ["---", "--users", 1, "--isolation", "none", "--jobs", here.jobs([JOB])]
     far = changed(measured, here.folder / "far", times=10, machine=machine | {"hostname": "node7"})
     assert "This is not what A ran on: host node7 -> " in refused(far, measured, *as_b)

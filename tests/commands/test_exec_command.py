@@ -16,6 +16,7 @@ REFUSED = {
     "--count-line '(' -- true": "'(' is no regular expression: ",
     "--items none -- true": "'none' is no number of items",
     "--uid -1 -- true": "--uid -1 is negative.",
+    "--repetitions 0 -- true": "--repetitions 0 is no number of repetitions.",
     "--as a/b -- true": "It becomes part of file names",
     "true": "'true' is no flag",
     "-- true --- false": "--- stands between two commands, and there is no --duet.",

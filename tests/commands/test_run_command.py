@@ -1,5 +1,6 @@
 """The effects of the flags and variables of `run`."""
 
+import dataclasses
 import json
 import os
 import sys
@@ -15,6 +16,9 @@ from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock
 from cotenant.launch.start import Start
 from cotenant.machine.topology import Machine, discover
+from cotenant.results.record import DuetPart, Record
+from cotenant.stats.duet import DuetRatio
+from cotenant.stats.verdict import Verdict
 from results.made import a_record
 from tenants.suites import ROOT, TENANTS, Suites, job
 
@@ -281,3 +285,18 @@ def test_who_is_strict_with_suspects_takes_no_warning() -> None:
         for severity, finding in findings.items():
             record = replace(a_record(), findings=[Finding("x", "info", "."), *([finding] if finding else [])])
             assert suite_run._is_doubtful(record, strict) == (severity in severities), (strict, severity)
+
+
+def test_b_is_slower_over_the_launches_that_count_or_by_the_single_one() -> None:
+    slower = DuetRatio(0.9, (0.88, 0.92), 9, Verdict.SLOWER)
+
+    def launched(uid: int, value: float, invalid: bool = False) -> Record:
+        findings = [Finding("overlap", "error", ".")] if invalid else []
+        part = DuetPart("A", 0, [], dataclasses.replace(slower, value=value))
+        return replace(a_record(), run_id=uid, duet=part, findings=findings)
+
+    assert suite_run.is_slower([launched(0, 0.9)])
+    assert not suite_run.is_slower([launched(0, 0.9, invalid=True)])
+    assert suite_run.is_slower([launched(uid, value) for uid, value in enumerate((0.9, 0.91, 0.92))])
+    assert not suite_run.is_slower([launched(uid, value) for uid, value in enumerate((0.8, 1.1, 0.9))])
+    assert suite_run.is_slower([launched(uid, value, value > 1) for uid, value in enumerate((0.9, 1.5, 0.91, 0.92))])

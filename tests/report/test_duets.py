@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cotenant.report.duets import DuetLine, duet_lines, duet_sentence, duets_grid, over_launches
+from cotenant.report.duets import DuetLine, duet_lines, duets_grid, over_launches, sentences_of
 from cotenant.report.renderers import as_csv
 from cotenant.results.record import DuetPart, Record, Side
 from cotenant.stats.duet import DuetRatio
@@ -59,7 +59,7 @@ def line(records: list[Record]) -> DuetLine:
     ],
 )
 def test_each_verdict_is_a_sentence(verdict: Verdict, settled_s: float | None, begins: str, ends: str) -> None:
-    said = duet_sentence(line(duet(DuetRatio(0.99, (0.95, 1.03), 20, verdict, settled_s))))
+    (said,) = sentences_of([line(duet(DuetRatio(0.99, (0.95, 1.03), 20, verdict, settled_s)))])
     assert said.startswith(begins)
     assert said.endswith(ends)
 
@@ -73,17 +73,28 @@ def launches(*ratios: float) -> list[Record]:
     ]
 
 
-def test_several_launches_have_a_verdict_of_their_own_since_processes_differ() -> None:
-    found = over_launches(duet_lines(summary_of(launches(0.916, 1.024, 1.036, 1.216, 0.991)).in_duets))
-    assert [(one.launches, one.verdict) for one in found] == [(5, Verdict.UNCLEAR)]
-    found = over_launches(duet_lines(summary_of(launches(0.94, 0.93, 0.95, 0.94, 0.935)).in_duets))
-    assert [(one.launches, one.verdict) for one in found] == [(5, Verdict.SLOWER)]
-    assert found[0].ratio == pytest.approx(0.939, abs=1e-4)
-    said = text_of(duets_grid(summary_of(launches(0.94, 0.93, 0.95)).in_duets))
-    assert "vae.duet: B is slower than A: it has 94.0 % (91.5 to 96.5 %) of the rate of A, over 3 launches." in said
-    said = text_of(duets_grid(summary_of(launches(0.9, 0.91)).in_duets))
-    assert "over 2 launches; from three launches on there is an interval." in said
-    assert over_launches(duet_lines(summary_of(duet()).in_duets)) == []
+def test_several_launches_have_one_verdict_since_processes_differ() -> None:
+    unclear, slower = (0.916, 1.024, 1.036, 1.216, 0.991), (0.94, 0.93, 0.95)
+    summary = summary_of(launches(*slower))
+    said = text_of(duets_grid(summary.in_duets))
+    assert said.count("A: --batch-size 64; B: --batch-size 128") == 1
+    assert "B is slower than A: it has 94.0 % (91.5 to 96.5 %) of the rate of A, over 3 launches." in said
+    assert "rounds of one launch" not in said
+    (over,) = duets_grid(summary.in_duets).document["over_launches"]
+    assert (over["duet"], over["launches"], over["verdict"]) == ("vae.duet", 3, "SLOWER")
+    (said,) = sentences_of(duet_lines(summary_of(launches(*unclear)).in_duets))
+    assert said.startswith("It is not clear whether B is slower than A: it has 103.2 % (")
+    assert said.endswith("The difference is near 2 %, or launches differ much: 50 would not settle it.")
+    (said,) = sentences_of(duet_lines(summary_of(launches(0.9, 0.91)).in_duets))
+    assert said.endswith("over 2 launches; from three launches on there is an interval.")
+    assert over_launches(duet_lines(summary_of(duet()).in_duets)) is None
+
+
+def test_launches_that_settle_it_are_counted_and_a_lost_one_is_named() -> None:
+    records = [*launches(0.94, 0.95, 0.98), *(msgspec.structs.replace(one, run_id=3) for one in duet(None, lost=3))]
+    lost, said = sentences_of(duet_lines(summary_of(records).in_duets))
+    assert lost == "There is no ratio of B over A: failed."
+    assert said.endswith("over 3 launches. About 6 launches would settle it: --repetitions 6.")
 
 
 def test_users_beside_one_process_with_all_their_work_are_another_question() -> None:
@@ -95,14 +106,15 @@ def test_users_beside_one_process_with_all_their_work_are_another_question() -> 
     found = line(records)
     assert found.a == pytest.approx(2 * (line(duet()).a or 0.0), rel=0.01)
     said = "one process in all slices does 92.4 % (87.6 to 97.4 %) of what the users do together, over 41 rounds"
-    assert duet_sentence(found) == f"Sharing wins: {said} of one launch."
+    assert sentences_of([found]) == [f"Sharing wins: {said} of one launch."]
 
 
 def test_what_died_is_invalid_or_counts_in_another_unit_has_no_verdict() -> None:
     died = line(duet(None, lost=3))
     assert (died.verdict, died.ratio) == ("failed", None)
-    assert duet_sentence(died) == "There is no ratio of B over A: failed."
+    assert sentences_of([died]) == ["There is no ratio of B over A: failed."]
     records = duet()
     other = [msgspec.structs.replace(record, unit="token" if record.tenant % 2 else "image") for record in records]
     assert line(other).verdict == "INVALID"
-    assert "is INVALID: its number is none." in duet_sentence(line(other))
+    (said,) = sentences_of([line(other)])
+    assert said.endswith("is INVALID: its number is none.")

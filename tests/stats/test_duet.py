@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cotenant.stats.duet import BETWEEN, MOST_S, DuetRatio, Sides, ratio_of, together
+from cotenant.stats.duet import BETWEEN_PROCESSES, MOST_S, DuetRatio, Sides, ratio_of, ratio_over_launches, together
 from cotenant.stats.kept import BlockSum, block_sums
 from cotenant.stats.verdict import Verdict
 
@@ -40,7 +40,7 @@ def simulated(chance: np.random.Generator, slower: float, rounds: int = 40, slic
     made: list[tuple[list[BlockSum], list[BlockSum]]] = []
     for place in range(slices):
         own = common + chance.normal(0, 0.035, blocks)
-        quicker = math.exp(chance.normal(0, BETWEEN))
+        quicker = math.exp(chance.normal(0, BETWEEN_PROCESSES))
         sides: tuple[list[BlockSum], list[BlockSum]] = ([], [])
         for index in range(blocks):
             is_b = (index % 4 in (1, 2)) ^ (place % 2 == 1)
@@ -175,3 +175,32 @@ def test_a_few_rounds_of_a_neighbour_do_not_widen_the_interval() -> None:
     logs[[4, 13]] += 0.4
     logs[[22, 31]] -= 0.4
     assert found(np.exp(logs).tolist()).verdict is Verdict.SLOWER
+
+
+@pytest.mark.parametrize(
+    ("slower", "spread", "said", "least"),
+    [
+        (0.0, 0.1, {Verdict.UNCLEAR, Verdict.SAME}, 0.95),
+        (0.0, 0.01, {Verdict.UNCLEAR, Verdict.SAME}, 0.99),
+        (0.05, 0.01, {Verdict.SLOWER}, 0.95),
+        (0.02, 0.005, {Verdict.UNCLEAR, Verdict.SAME}, 0.95),
+    ],
+)
+def test_five_launches_know_how_processes_differ(
+    slower: float, spread: float, said: set[Verdict], least: float
+) -> None:
+    chance = np.random.default_rng(1)
+    drawn = (1 - slower) * np.exp(chance.normal(0, spread, (1000, 5)))
+    verdicts = [ratio_over_launches(ratios).verdict for ratios in drawn.tolist()]
+    assert sum(verdict in said for verdict in verdicts) / len(verdicts) >= least
+
+
+def test_two_launches_have_no_interval_and_more_settle_what_is_unclear() -> None:
+    two = ratio_over_launches([0.9, 0.91])
+    assert (two.interval, two.verdict, two.settled) == (None, Verdict.UNCLEAR, None)
+    unclear = ratio_over_launches([0.94, 0.95, 0.98])
+    assert unclear.verdict is Verdict.UNCLEAR
+    assert unclear.settled is not None
+    again = ratio_over_launches([0.94, 0.95, 0.98] * (unclear.settled // 3 + 1))
+    assert again.verdict is Verdict.SLOWER
+    assert ratio_over_launches([0.9, 1.1, 1.0]).settled is None

@@ -110,8 +110,9 @@ def _options(name: str, place: Path, words: Sequence[str], machine: Machine) -> 
     ours, others = at_dashes(words)
     description = f"Flags of the runs that confirm: those {name} was run with."
     given = suite_parser("compare A B --confirm --", description).parse_words(ours)
-    if given.name or given.exclude or given.uid:
-        raise CotenantError("--confirm runs again what was flagged.", "Leave out --name, --exclude and --uid.")
+    if given.name or given.exclude or given.uid or given.repetitions:
+        remedy = "Leave out --name, --exclude, --uid and --repetitions."
+        raise CotenantError("--confirm runs again what was flagged.", remedy)
     if not place.is_dir():
         remedy = f"--confirm needs all records of {name}, where a suite wrote them."
         raise CotenantError(f"{place} is no directory.", remedy)

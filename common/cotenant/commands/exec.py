@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING
 
 from cotenant.checkout import PROGRAM
 from cotenant.choices import BASELINES, MERGED, READY_LIMIT_S, TIMEOUT_S, BaselineKind
-from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dashes, duration, place, positive, share
+from cotenant.commands.flags import (
+    Parser,
+    add_format,
+    add_repetitions,
+    add_slice_flags,
+    at_dashes,
+    duration,
+    place,
+    positive,
+    share,
+)
 from cotenant.errors import CotenantError
 from cotenant.suite.duets import BETWEEN, Duet, words_of_sides
 
@@ -110,7 +120,7 @@ def _add_kept(parser: Parser) -> None:
     add = kept.add_argument
     add("--as", dest="name", default="", metavar="NAME", help="name of its records (default: the script's)")
     add("--outdir", type=place, metavar="DIR", help="where records go (default $BASE/output)")
-    add("--uid", type=int, default=0, help="number of this repetition (default 0)")
+    add_repetitions(add)
     add("--resume", action="store_true", help="go on after the last finished launch of this --uid")
     add("--dry", action="store_true", help="every launch with its command; nothing runs")
     add("--verbose", action="store_true", help="every finding; with --dry each copy's slice, too")

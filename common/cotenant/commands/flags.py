@@ -14,6 +14,7 @@ from cotenant.checkout import PROGRAM
 from cotenant.choices import ISOLATIONS
 from cotenant.commands.output import tell
 from cotenant.errors import CotenantError, did_you_mean, usage_error
+from cotenant.suite.duets import REPETITIONS
 
 if TYPE_CHECKING:
     from cotenant.isolation.device_modes import ShareMode
@@ -177,6 +178,13 @@ def positive(noun: str) -> Callable[[str], float]:
         return value
 
     return number
+
+
+def add_repetitions(add: Callable[..., object], of: str = "") -> None:
+    """Add the flags for the number of a repetition, and for how many there are."""
+    add("--uid", type=int, default=0, help=f"number of this repetition{of} (default 0)")
+    many = f"so many repetitions, from --uid on (default 1, of a duet {REPETITIONS})"
+    add("--repetitions", type=int, metavar="N", help=many)
 
 
 def duration_or_none(text: str) -> float:

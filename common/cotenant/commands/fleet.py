@@ -159,9 +159,11 @@ def _check_flags(flags: Sequence[str]) -> None:
     from cotenant.commands.run import parser
 
     try:
-        parser().parse_words(flags)
+        given = parser().parse_words(flags)
     except CotenantError as error:
         raise CotenantError(error.sentence, BEHIND if error.remedy == HINT else error.remedy) from error
+    if given.repetitions is not None:
+        raise CotenantError("--repetitions are the tier's.", "Leave it out.")
 
 
 def _judged(places: Sequence[Path], given: argparse.Namespace) -> Judged:

@@ -20,7 +20,7 @@ from cotenant.choices import (
     TIMEOUT_S,
     TOKEN_VARIABLE,
 )
-from cotenant.commands.flags import Parser, add_slice_flags, duration, duration_or_none, place, share
+from cotenant.commands.flags import Parser, add_repetitions, add_slice_flags, duration, duration_or_none, place, share
 from cotenant.suite.duets import BETWEEN, USAGE
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _add_jobs_further(parser: Parser) -> None:
     add("--devices", type=int, metavar="N", help=over)
     small = "batch sizes of this class, where a job names $BATCH_SIZE (default: the class of a user's device memory)"
     add("--memory-class", choices=CLASSES, help=small)
-    add("--uid", type=int, default=0, help="number of this repetition of the suite (default 0)")
+    add_repetitions(add, " of the suite")
     add("--raise-error", action="store_true", help="stop after the first launch that fails")
 
 

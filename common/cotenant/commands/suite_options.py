@@ -25,7 +25,7 @@ from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import ClusterFlags, cluster_of
 from cotenant.suite.cells import Job, labels_of, over_devices
 from cotenant.suite.decode import at
-from cotenant.suite.duets import BETWEEN, USAGE, Duet, duet_of
+from cotenant.suite.duets import BETWEEN, REPETITIONS, USAGE, Duet, duet_of
 from cotenant.suite.jobfile import Suite, check_one_class, load, select
 from cotenant.suite.mixes import Mix, check_mixes, mix_named, pairs_named
 from cotenant.suite.pressure import level_of, pressable, pressed, sense_named
@@ -68,7 +68,9 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     baseline = "none" if duet else _baseline(given, mixes)
     by_words = _first_of((*REPEATS, "--skip"), extra) or ("--at-least" if given.at_least else "")
     counted_by = by_words if baseline == "blocks" else ""  # blocks have a number of observations of their own
-    usual = usual_options(given, machine, suite, jobs, duet)
+    usual, cluster = usual_options(given, machine, suite, jobs, duet), cluster_of(cluster_flags(given))
+    if cluster is not None and usual.repetitions > 1:
+        raise CotenantError("--repetitions runs on one host.", "Give each repetition its --uid, on every host.")
     settle_s = usual.limits.settle_s if given.settle is None else given.settle
     at_least_s = _at_least_s(given, extra, usual.limits.at_least_s)
     return replace(
@@ -85,7 +87,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         within_s=MOST_S if baseline == "blocks" and not counted_by and _is_bare(given, machine) else None,
         challenge=_buyer(given),
         raise_error=given.raise_error,
-        cluster=cluster_of(cluster_flags(given)),
+        cluster=cluster,
         extra=() if duet else extra,
     )
 
@@ -96,6 +98,9 @@ def usual_options(
     """Return the options of the flags that a suite and `exec` have in common. Raises CotenantError."""
     if given.uid < 0:
         raise CotenantError(f"--uid {given.uid} is negative.", "Use --uid 0 or more.")
+    repetitions = given.repetitions if given.repetitions is not None else REPETITIONS if duet else 1
+    if repetitions < 1:
+        raise CotenantError(f"--repetitions {repetitions} is no number of repetitions.", "Count from 1.")
     users, slices, run = given.users, given.slices, RunName()
     if duet is not None and not duet.merged:
         # Two tenants share each slice.
@@ -109,6 +114,7 @@ def usual_options(
         run=run,
         paths=paths_of(given.outdir, run),
         uid=given.uid,
+        repetitions=repetitions,
         users=users,
         slices=slices,
         share=given.share,

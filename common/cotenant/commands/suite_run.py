@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cotenant.checkout import PROGRAM, output_directory
 from cotenant.commands.on_ray import as_node_0, run_on_ray
@@ -21,6 +22,7 @@ from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED, EXIT_SLO
 from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock, lock_path
 from cotenant.isolation.plan import ranks_of_all
+from cotenant.launch.events import Interruption
 from cotenant.launch.heading import heading
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.start import Options
@@ -31,8 +33,12 @@ from cotenant.nodes.slurm import begin_on_all_nodes
 from cotenant.report.progress import PlainView, Planned, Progress, duration_words
 from cotenant.results.last import last_in
 from cotenant.results.record import Record
+from cotenant.stats.duet import ratio_over_launches
 from cotenant.stats.verdict import Verdict
 from cotenant.text import sender_of
+
+if TYPE_CHECKING:
+    from cotenant.report.live import LiveView
 
 
 def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str, ...]) -> int:
@@ -121,28 +127,46 @@ def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
         tell_folded(heading(suite))
     if options.cluster is not None and options.cluster.node:
         return _follow(suite, options.cluster)
-    planned = _planned(suite)
+    planned = _planned(suite) * options.repetitions
     if not options.resume:
         for sentence in _expected(suite, planned):
             say(sentence)
     records: list[Record] = []
     try:
         with contextlib.nullcontext(PlainView(planned, note)) if whole else shown(planned) as view:
-            run = SuiteRun(suite, view.tell, view)
-            records = run.records
-            report = run.run()
+            interrupted = _repeated(suite, view, records)
     finally:
         # Also if a full disk has ended it halfway.
         if records:
             _print_results(records, suite.before, given)
             say(f"As a page, with pictures: {_report_command(options.paths.output)} --html page.html")
-    if report.interrupted:
+    if interrupted:
         where = f"the records so far are in {options.paths.output}"
-        note(f"Stopped by {sender_of(report.interrupted)}; {where}, and the same command with --resume goes on.")
+        note(f"Stopped by {sender_of(interrupted)}; {where}, and the same command with --resume goes on.")
         return EXIT_INTERRUPTED
-    failed = any(not record.completed or _is_doubtful(record, given.strict) for record in report.records)
-    slower = options.duet is not None and not options.duet.merged and _is_slower(report.records)
+    failed = any(not record.completed or _is_doubtful(record, given.strict) for record in records)
+    slower = options.duet is not None and not options.duet.merged and is_slower(records)
     return EXIT_FAILED if failed else EXIT_SLOWER if slower else EXIT_PASSED
+
+
+def _repeated(suite: PreparedSuite, view: LiveView | PlainView, records: list[Record]) -> str | None:
+    """Run the suite as often as its options say, and add its records, also after an error; return the reason for an
+    early end. A repetition in which nothing completes is the last one."""
+    options = suite.options
+    with Interruption() as between:
+        for number in range(options.repetitions):
+            if number:
+                suite = PreparedSuite(replace(options, uid=options.uid + number), suite.machine)
+                suite.check()
+            run = SuiteRun(suite, view.tell, view, number * len(suite.expected))
+            try:
+                interrupted = run.run().interrupted or between.requested
+            finally:
+                records += run.records
+            completed = [record.completed for record in run.records]
+            if interrupted or not any(completed) or (options.raise_error and not all(completed)):
+                return interrupted
+    return None
 
 
 def _follow(suite: PreparedSuite, cluster: Cluster) -> int:
@@ -187,11 +211,14 @@ def _is_doubtful(record: Record, strict: str | None) -> bool:
     return any(finding.severity in severities for finding in record.findings)
 
 
-def _is_slower(records: Sequence[Record]) -> bool:
-    """Whether B of a duet is slower than A, by a launch that counts."""
-    ratios = [record.duet.ratio for record in records if record.duet is not None]
-    slower = any(ratio is not None and ratio.verdict == Verdict.SLOWER for ratio in ratios)
-    return slower and not any(record.invalid for record in records)
+def is_slower(records: Sequence[Record]) -> bool:
+    """Return whether B of a duet is slower than A, over the launches that count, or by the single one."""
+    lost = {record.run_id for record in records if not record.completed or record.invalid}
+    launches = {record.run_id: record.duet for record in records if record.run_id not in lost}
+    ratios = [duet.ratio for duet in launches.values() if duet is not None and duet.ratio is not None]
+    if len(ratios) == 1:
+        return ratios[0].verdict == Verdict.SLOWER
+    return bool(ratios) and ratio_over_launches([ratio.value for ratio in ratios]).verdict is Verdict.SLOWER
 
 
 def _print_results(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:

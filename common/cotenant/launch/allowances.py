@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cotenant.launch.crowd import Crowd, CrowdSchedule
-from cotenant.launch.duet import DUET_BUDGET_NS, DuetSchedule
+from cotenant.launch.duet import DUET_BUDGET_NS, MOST_DUET_NS, DuetSchedule
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import Pair, PairSchedule
 from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, Schedule, within
@@ -115,8 +115,10 @@ def _schedule(
     if duets:
         first, second = (frozenset(index for index, turn in duets.items() if turn == of) for of in (0, 1))
         duet = DuetSchedule(*shape, (first, second))
-        shorter = {tenant: step_ns // TOO_LONG for tenant, step_ns in steps_ns.items()}
-        return within(duet, budget_ns) or within(replace(duet, steps_ns=shorter), budget_ns)
+        shorter = replace(duet, steps_ns={tenant: step_ns // TOO_LONG for tenant, step_ns in steps_ns.items()})
+        budgets_ns = (budget_ns,) if budget_s is not None else (budget_ns, MOST_DUET_NS)
+        tried = (within(of, within_ns) for of in (duet, shorter) for within_ns in budgets_ns)
+        return next(filter(None, tried), None)
     if crowd is not None:
         users = crowd.searcher.next_users() or len(tenants)
         return CrowdSchedule(*shape[:2], 1, (users,), crowd.slices, budget_ns)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from cotenant.launch.schedule import ALL, HOME, TURN, WARM_UP_ROUNDS, Block, Schedule, Turn
 
-DUET_BUDGET_NS = 60_000_000_000
-"""The default time of a launch."""
+DUET_BUDGET_NS, MOST_DUET_NS = 12_000_000_000, 60_000_000_000
+"""The default time of a launch, and of one whose steps leave no time for the fewest rounds within it."""
 MOST_DUET_ROUNDS = 2000
 """Some forty minutes: a difference that needs more rounds is smaller than the noise between two launches."""
 MOST_STRETCH = 1.5

@@ -40,6 +40,8 @@ def tenancy(suite: PreparedSuite) -> str:
 def _launches(suite: PreparedSuite) -> str:
     alone = sum(start.solo for start in suite.expected)
     launches, kind = many(len(suite.expected), "launch", "es"), suite.options.baseline
+    if suite.options.repetitions > 1:
+        launches = f"{many(suite.options.repetitions, 'repetition')} of {launches}"
     if kind == "none":
         return launches
     if any(start.takes_turns for start in suite.starts):

@@ -74,6 +74,8 @@ class Options:
     run: RunName
     paths: RunPaths
     uid: int = 0
+    repetitions: int = 1
+    """How many times the suite runs, from `uid` on."""
     users: int | None = None
     slices: int | None = None
     share: ShareMode | None = None

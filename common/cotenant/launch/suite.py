@@ -48,12 +48,15 @@ class SuiteResult:
 class SuiteRun:
     """Runs a prepared suite once. The caller holds the machine's lock (`isolation.lock`).
 
-    `records` are those of all launches so far, even if they could not be written. `tell` gets warnings.
+    `records` are those of all launches so far, even if they could not be written. `tell` gets warnings. The observer
+    numbers the launches after those of the `earlier` repetitions.
     """
 
-    def __init__(self, suite: PreparedSuite, tell: Callable[[str], None], observer: Observer | None = None) -> None:
+    def __init__(
+        self, suite: PreparedSuite, tell: Callable[[str], None], observer: Observer | None = None, earlier: int = 0
+    ) -> None:
         self.records: list[Record] = []
-        self._suite, self._tell, self._observer = suite, tell, observer or Unobserved()
+        self._suite, self._tell, self._observer, self._earlier = suite, tell, observer or Unobserved(), earlier
 
     def run(self) -> SuiteResult:
         """Launch every cell. Raises CotenantError; leaves no process or cgroup behind."""
@@ -63,7 +66,7 @@ class SuiteRun:
             recorder = Recorder(self._suite, resources.output, self.records)
             starts = recorder.begin(self._tell)
             launcher = Launcher(self._suite, resources, interruption, self._observer)
-            _Launches(launcher, recorder, coordinator, self._tell).run(starts)
+            _Launches(launcher, recorder, coordinator, self._tell, self._earlier).run(starts)
             recorder.end(interruption.requested)
             resources.output.summary(total_line(time.monotonic() - begin_s))
             resources.output.check()
@@ -123,9 +126,15 @@ class _Launches:
     """The launches of a run, one after the other."""
 
     def __init__(
-        self, launcher: Launcher, recorder: Recorder, coordinator: Coordinator | None, tell: Callable[[str], None]
+        self,
+        launcher: Launcher,
+        recorder: Recorder,
+        coordinator: Coordinator | None,
+        tell: Callable[[str], None],
+        earlier: int,
     ) -> None:
         self._launcher, self._recorder, self._coordinator, self._tell = launcher, recorder, coordinator, tell
+        self._earlier = earlier
 
     def run(self, starts: Sequence[Start]) -> None:
         """Make these launches until one fails under `--raise`, a node is lost, or a signal comes. Raises."""
@@ -159,7 +168,7 @@ class _Launches:
         """Make one launch; keep its records and report its result. Raises CotenantError."""
         suite, resources, observer = self._launcher.suite, self._launcher.resources, self._launcher.observer
         output, begin_s = resources.output, time.monotonic()
-        observer.launch(position, start.label, len(start.specs))
+        observer.launch(self._earlier + position, start.label, len(start.specs))
         resources.reaper.ensure()
         buyer, name = suite.options.challenge if start.challenged else None, secrets.token_hex(16)
         if buyer is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,14 +26,17 @@ from cotenant.report.problems import lines_below, losses, reported_findings
 from cotenant.results.launches import ABORTED, grouped
 from cotenant.results.record import INVALID
 from cotenant.results.table import Rows
+from cotenant.stats.duet import MOST_LAUNCHES, DuetOverLaunches, ratio_over_launches
 from cotenant.stats.launches import across_launches
-from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
+from cotenant.stats.verdict import LEAST_MARGIN, Verdict
 
 LEGEND = (
-    "B / A: the rate of B over that of A, by the medians of their turns. The 95 % interval is over the rounds of this "
-    "launch, and has 1 % by which two processes of one program differ; some differ by more: launch again before you "
-    "act. SLOWER, FASTER and SAME: the whole interval lies beyond 2 %, or within."
+    "B / A: the rate of B over that of A, by the medians of their turns. The 95 % interval of a row is over the rounds "
+    "of its launch, and has 1 % by which two processes of one program differ; some differ by more, as several launches "
+    "show. SLOWER, FASTER and SAME: the whole interval lies beyond 2 %, or within."
 )
+MARGIN = f"{100 * LEAST_MARGIN:g} %"
+_COUNT = frozenset(Verdict) - {Verdict.INVALID}
 STYLES: Mapping[str, str] = {
     Verdict.SLOWER: "red",
     Verdict.FASTER: "green",
@@ -92,42 +95,13 @@ def duet_lines(records: Rows) -> list[DuetLine]:
     return [_line(of_launch) for of_launch in launches.values()]
 
 
-@dataclass(frozen=True, slots=True)
-class DuetOverLaunches:
-    """A duet's launches, each with processes of its own: the geometric mean of B over A, its t interval over three
-    launches and more, and the verdict."""
-
-    suite: str
-    host: str
-    duet: str
-    isolation: str
-    ratio: float
-    interval: tuple[float, float] | None
-    launches: int
-    verdict: Verdict
+def over_launches(lines: Iterable[DuetLine]) -> DuetOverLaunches | None:
+    """Return the ratio over those launches that have one and are not INVALID; None of fewer than two."""
+    ratios = [line.ratio for line in lines if line.ratio is not None and line.verdict in _COUNT]
+    return ratio_over_launches(ratios) if len(ratios) > 1 else None
 
 
-def over_launches(lines: Sequence[DuetLine]) -> list[DuetOverLaunches]:
-    """Return a line for each duet with two launches or more that have a ratio and are not INVALID.
-
-    Their interval holds the difference of two processes of one program, of which no single launch knows.
-    """
-    known = [line for line in lines if line.ratio is not None and line.verdict in set(Verdict) - {Verdict.INVALID}]
-    found = []
-    for (suite, host, duet, isolation, *_), of_duet in grouped(known, _work).items():
-        across = across_launches([line.ratio for line in of_duet if line.ratio is not None])
-        if across.n > 1:
-            verdict = Verdict.UNCLEAR
-            if across.interval is not None:
-                low, high = map(math.log, across.interval)
-                verdict = verdict_of(low, high, LEAST_MARGIN)
-            found.append(
-                DuetOverLaunches(suite, host, duet, isolation, across.rate, across.interval, across.n, verdict)
-            )
-    return found
-
-
-def _work(line: DuetLine) -> tuple[str, ...]:
+def _duet_of(line: DuetLine) -> tuple[str, ...]:
     return line.suite, line.host, line.duet, line.isolation, line.a_arguments, line.b_arguments
 
 
@@ -189,6 +163,7 @@ def _ratio(line: DuetLine) -> Measurement | None:
 COLUMNS: Sequence[Column[DuetLine]] = (
     *place_columns(lambda line: line, "suite", "host", "isolation"),
     Column("duet", lambda line: word(line.duet, "duet"), left=True),
+    Column("uid", lambda line: Cell(str(line.run_id), {"run_id": line.run_id})),
     *measured_columns(
         "B / A",
         _ratio,
@@ -205,57 +180,77 @@ COLUMNS: Sequence[Column[DuetLine]] = (
 
 
 def duets_grid(records: Rows) -> Grid:
-    """Return a row for each launch, with its sentence below, and at the end failures and the worst findings."""
-    lines = duet_lines(records)
-    rows = [row(COLUMNS, line, _words(line)) for line in lines]
-    several = over_launches(lines)
+    """Return a row for each launch, a group with its sentences for each duet, and below failures and the worst
+    findings."""
+    duets = grouped(duet_lines(records), _duet_of).values()
+    groups = [RowGroup([row(COLUMNS, line) for line in lines], notes=_words(lines)) for lines in duets]
     document = {
         "schema": "cotenant-duet-1",
-        "duets": [asdict(line) for line in lines],
-        "over_launches": [asdict(line) for line in several],
+        "duets": [asdict(line) for lines in duets for line in lines],
+        "over_launches": [
+            {"suite": lines[0].suite, "host": lines[0].host, "duet": lines[0].duet, **asdict(found)}
+            for lines in duets
+            if (found := over_launches(lines)) is not None
+        ],
     }
-    said: list[Words] = [((f"{line.duet}: {sentence_over_launches(line)}", "bold"),) for line in several]
     below = lines_below(losses(records), (), reported_findings(records))
-    return Grid(
-        COLUMNS,
-        [RowGroup(rows)] if rows else [],
-        notes=[*said, ((LEGEND, "dim"),), *below],
-        fields=FIELDS,
-        document=document,
-    )
+    return Grid(COLUMNS, groups, notes=[((LEGEND, "dim"),), *below], fields=FIELDS, document=document)
 
 
-def _words(line: DuetLine) -> list[Words]:
-    a, b = (arguments or "the job as it is" for arguments in (line.a_arguments, line.b_arguments))
-    return [((f"A: {a}; B: {b}", "dim"),), ((duet_sentence(line), "bold"),)]
+def _words(lines: Sequence[DuetLine]) -> list[Words]:
+    sides = (lines[0].a_arguments, lines[0].b_arguments)
+    a, b = (arguments or "the job as it is" for arguments in sides)
+    return [((f"A: {a}; B: {b}", "dim"),), *(((said, "bold"),) for said in sentences_of(lines))]
 
 
-def duet_sentence(line: DuetLine) -> str:
-    """Return the verdict as a sentence: how B compares with A, and the time that would settle an unclear one."""
+def duet_sentences(records: Rows) -> list[str]:
+    """Return the sentences on each duet."""
+    duets = grouped(duet_lines(records), _duet_of).values()
+    return [said for lines in duets for said in sentences_of(lines)]
+
+
+def sentences_of(lines: Sequence[DuetLine]) -> list[str]:
+    """Return the verdict on one duet as a sentence: over its launches, or of a single one; and why others do not count.
+
+    They say how B compares with A, and how much more would settle an unclear verdict.
+    """
+    found = over_launches(lines)
+    if found is None:
+        return list(map(_sentence, lines))
+    lost = [_sentence(line) for line in lines if line.ratio is None or line.verdict not in _COUNT]
+    more = "; from three launches on there is an interval" if found.interval is None else ""
+    has = f"{_ratio_words(lines[0].duet, found.value, found.interval)}, over {found.launches} launches{more}"
+    return [*lost, f"{_verdict_words(lines[0].duet, found.verdict)}: {has}.{_settled_by(found)}"]
+
+
+def _settled_by(found: DuetOverLaunches) -> str:
+    if found.verdict != Verdict.UNCLEAR or found.interval is None:
+        return ""
+    if found.settled is None:
+        return f" The difference is near {MARGIN}, or launches differ much: {MOST_LAUNCHES} would not settle it."
+    return f" About {found.settled} launches would settle it: --repetitions {found.settled}."
+
+
+def _sentence(line: DuetLine) -> str:
     if line.ratio is None:
         return f"There is no ratio of B over A: {line.verdict}."
-    words = _MERGED if _is_merged(line.duet) else _DUET
-    has = f"{words['has'].format(_percents(line.ratio, line.interval))}, over {line.rounds} rounds of one launch"
-    margin = f"{100 * LEAST_MARGIN:g} %"
-    if line.verdict not in words:
+    has = f"{_ratio_words(line.duet, line.ratio, line.interval)}, over {line.rounds} rounds of one launch"
+    if line.verdict not in _COUNT:
         return f"{has[0].upper()}{has[1:]}, and a record of it is {line.verdict}: its number is none."
-    said = f"{words[line.verdict].format(margin)}: {has}."
+    said = f"{_verdict_words(line.duet, line.verdict)}: {has}."
     if line.verdict != Verdict.UNCLEAR:
         return said
     if line.settled_s is None:
-        return f"{said} The difference is near {margin}, or the noise is great: an hour would not settle it."
+        return f"{said} The difference is near {MARGIN}, or the noise is great: an hour would not settle it."
     settled_s = 10 * math.ceil(line.settled_s / 10)
     return f"{said} About {settled_s} s would settle it: --budget {settled_s}."
 
 
-def sentence_over_launches(line: DuetOverLaunches) -> str:
-    """Return the verdict of several launches as a sentence."""
-    words = _MERGED if _is_merged(line.duet) else _DUET
-    has = words["has"].format(_percents(line.ratio, line.interval))
-    more = "" if line.interval is not None else "; from three launches on there is an interval"
-    return f"{words[line.verdict].format(f'{100 * LEAST_MARGIN:g} %')}: {has}, over {line.launches} launches{more}."
+def _verdict_words(duet: str, verdict: str) -> str:
+    return (_MERGED if _is_merged(duet) else _DUET)[verdict].format(MARGIN)
 
 
-def _percents(ratio: float, interval: tuple[float, float] | None) -> str:
+def _ratio_words(duet: str, ratio: float, interval: tuple[float, float] | None) -> str:
+    """Return `it has 92.4 % (87.6 to 97.4 %) of the rate of A`."""
     span = "" if interval is None else f" ({100 * interval[0]:.1f} to {100 * interval[1]:.1f} %)"
-    return f"{100 * ratio:.1f} %{span}"
+    return (_MERGED if _is_merged(duet) else _DUET)["has"].format(f"{100 * ratio:.1f} %{span}")

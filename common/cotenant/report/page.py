@@ -14,7 +14,7 @@ from cotenant.report import mlbench
 from cotenant.report.answer import MOST_HOSTS, UNNAMED, JobShares, answers, sentences, shares_of
 from cotenant.report.beside import mix_blocks
 from cotenant.report.duets import LEGEND as OF_DUETS
-from cotenant.report.duets import duet_lines, duet_sentence, duets_grid
+from cotenant.report.duets import duet_sentences, duets_grid
 from cotenant.report.interference import interference_blocks, interference_grid
 from cotenant.report.jobs import explanations, facts, hosts_grid, jobs_grid
 from cotenant.report.kept import QUICK
@@ -84,7 +84,7 @@ def page(
     findings = [*summary.findings, *reported_findings(summary.in_duets)]
     lost = [*summary.losses, *losses(summary.in_duets)]
     scores = against.scores.values() if against else ()
-    said, duets = _answer(summary), [duet_sentence(line) for line in duet_lines(summary.in_duets)]
+    said, duets = _answer(summary), duet_sentences(summary.in_duets)
     return template("report.html.j2").render(
         title=title,
         answer=[*said, *((sentence, True) for sentence in duets[: 0 if said else DUETS_ON_TOP])],

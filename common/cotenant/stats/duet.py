@@ -11,17 +11,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from cotenant.stats.kept import LEAST_ROUNDS, NORMAL, BlockSum, over_rounds, repeats_needed, t_975, widening
+from cotenant.stats.kept import (
+    LEAST_ROUNDS,
+    NORMAL,
+    BlockSum,
+    ends_around,
+    over_rounds,
+    repeats_needed,
+    t_975,
+    widening,
+)
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
 TRIMMED = 0.2
 """The part of the rounds that is left out at each end."""
-BETWEEN = 0.01
+BETWEEN_PROCESSES = 0.01
 """The standard deviation of the ratio of two processes of one program, whose places in memory differ: that of a plain
 loop of Python over ten launches. Of programs that live on their caches it is several times as much."""
 
 MOST_S = 3600.0
 """A difference that needs longer is smaller than the difference of two launches."""
+LEAST_LAUNCHES, MOST_LAUNCHES = 3, 50
+"""The fewest launches with an interval, and the most that anybody would make for a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,40 @@ class DuetRatio:
     """Up to such a relative difference both are the same."""
 
 
+@dataclass(frozen=True, slots=True)
+class DuetOverLaunches:
+    """The rate of B over that of A, over launches, each with processes of its own."""
+
+    value: float
+    """Geometric mean of the launches' ratios."""
+    interval: tuple[float, float] | None
+    """95 % t interval (Student, 1908) over the launches; None below three."""
+    launches: int
+    verdict: Verdict
+    settled: int | None = None
+    """For an UNCLEAR one: about how many launches would settle it at this spread; None where fifty would not."""
+
+
+def ratio_over_launches(ratios: Sequence[float]) -> DuetOverLaunches:
+    """Return B over A over launches, of which there is one at least.
+
+    Processes of one program differ by their places in memory, as long as they live, and chance draws these anew in each
+    launch (Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009; Kalibera and
+    Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
+    """
+    logs = list(map(math.log, ratios))
+    center, count = fmean(logs), len(logs)
+    if count < LEAST_LAUNCHES:
+        return DuetOverLaunches(math.exp(center), None, count, Verdict.UNCLEAR)
+    spread = stdev(logs)
+    half = t_975(count - 1) * spread / math.sqrt(count)
+    verdict = verdict_of(center - half, center + half, LEAST_MARGIN)
+    settled = None
+    if verdict is Verdict.UNCLEAR:
+        settled = repeats_needed(spread, _distance(center), count + 1, MOST_LAUNCHES)
+    return DuetOverLaunches(math.exp(center), ends_around(center, half), count, verdict, settled)
+
+
 Sides = Sequence[tuple[Sequence[BlockSum], Sequence[BlockSum]]]
 """For each slice the blocks of A and those of B."""
 
@@ -55,8 +100,8 @@ def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRa
     time. A busy host stops a process for milliseconds, here and there, which moves items over time far and medians
     little: so it is the trimmed mean of the medians (`trimmed_over_rounds`). But a side's own rare pauses are in no
     median. So the interval also reaches to the mean of items over time; and where the medians lie outside that mean's
-    own interval (`over_rounds`), it stands in their place. Both intervals are widened by BETWEEN, which no number of
-    rounds takes away, but several slices do, each with processes of its own.
+    own interval (`over_rounds`), it stands in their place. Both intervals are widened by BETWEEN_PROCESSES, which no
+    number of rounds takes away, but several slices do, each with processes of its own.
     """
     logs = list(_logs(slices, rounds))
     if not logs:
@@ -68,7 +113,7 @@ def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRa
     center, half = trimmed_over_rounds(medians)
     if abs(center - mean) > half_of_mean:
         center, half = mean, half_of_mean
-    between = NORMAL * BETWEEN / math.sqrt(len(slices))
+    between = NORMAL * BETWEEN_PROCESSES / math.sqrt(len(slices))
     reach = math.hypot(half, between)
     low, high = min(mean, center - reach), max(mean, center + reach)
     verdict = verdict_of(low, high, LEAST_MARGIN)
@@ -104,11 +149,15 @@ def _joined(index: int, blocks: Sequence[BlockSum]) -> BlockSum:
 def _settled_s(center: float, half: float, between: float, rounds: int, round_s: float) -> float | None:
     """Return how long as many rounds take as bring the half-width below the distance to the nearer border; None where
     an hour would not, or the difference `between` processes is as large."""
-    distance = abs(math.log1p(LEAST_MARGIN) - abs(center))
-    room = math.sqrt(max(0.0, distance**2 - between**2))
+    room = math.sqrt(max(0.0, _distance(center) ** 2 - between**2))
     spread = half * math.sqrt(rounds) / t_975(rounds - 1)
     needed = repeats_needed(spread, room, max(rounds + 1, LEAST_ROUNDS), int(MOST_S / round_s))
     return None if needed is None else needed * round_s
+
+
+def _distance(center: float) -> float:
+    """Return how far a logarithm lies from the nearer end of the margin."""
+    return abs(math.log1p(LEAST_MARGIN) - abs(center))
 
 
 def _logs(slices: Sides, rounds: Mapping[int, int]) -> Iterator[tuple[float, float]]:

@@ -1,0 +1,39 @@
+"""Repetitions of a suite by one command: their numbers and records, what ends them early, and --resume."""
+
+from __future__ import annotations
+
+import signal
+
+from launch.test_interruption import ENDLESS, interrupt
+from tenants.suites import Suites, job, until
+
+SHORT = ("--number", 1, "--repeat", 8)
+
+
+def test_each_repetition_has_a_number_of_its_own_and_one_table_has_all(loose: Suites) -> None:
+    ended = loose.run([job("sums.py", *SHORT)], "--users", 1, "--uid", 2, "--repetitions", 3, status=0)
+    assert [record["run_id"] for record in loose.records()] == [2, 3, 4]
+    lines = [line for line in ended.stdout.splitlines() if "/3 job" in line]
+    assert [line.split()[0] for line in lines] == ["1/3", "2/3", "3/3"]
+    assert "3 repetitions of 1 launch" in ended.stdout
+    assert ended.stdout.count("verdict") == 1
+    assert " 3L " in ended.stdout
+
+
+def test_a_signal_ends_all_of_them_and_resume_goes_on_with_those_to_come(loose: Suites) -> None:
+    jobs, flags = [job("sums.py", *ENDLESS)], ("--users", 1, "--repetitions", 2, "--budget", 2)
+    runner = loose.start(jobs, *flags)
+    until(lambda: any(loose.output.glob("logs/*")), "the first repetition has begun")
+    interrupt(runner, signal.SIGTERM)
+    assert {record["run_id"] for record in loose.records()} <= {0}
+    ended = loose.run(jobs, *flags, "--resume", status=0)
+    assert [(record["run_id"], record["outcome"]) for record in loose.records()] == [(0, "completed"), (1, "completed")]
+    assert "Repetition 1 has not begun" in ended.stdout
+    again = loose.run(jobs, *flags, "--resume", status=0)
+    assert "/2 job" not in again.stdout
+    assert not loose.leftovers()
+
+
+def test_a_repetition_in_which_nothing_completes_is_the_last(loose: Suites) -> None:
+    ended = loose.run([job("rogue.py", "--at", "hello", "--do", "exit", 3)], "--users", 1, "--repetitions", 3, status=1)
+    assert [record["run_id"] for record in loose.records()] == [0], ended.stdout
