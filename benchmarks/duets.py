@@ -76,9 +76,10 @@ def ratio(case: str, flags: Sequence[str]) -> dict[str, Any]:
         )
         if ended.returncode not in (EXIT_PASSED, EXIT_SLOWER):
             raise RuntimeError(ended.stdout + ended.stderr)
-    (found,) = json.loads(ended.stdout)["over_launches"]
-    assert isinstance(found, dict)
-    return found
+    found: list[dict[str, Any]] = json.loads(ended.stdout)["over_launches"]
+    if len(found) != 1:
+        raise RuntimeError("--repetitions of two or more have a ratio over launches")
+    return found[0]
 
 
 def share(case: str, verdicts: Sequence[str]) -> float:

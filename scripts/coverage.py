@@ -131,7 +131,7 @@ def kept_interval(draw: Draw, s: float, r: float) -> bool:
     speeds = zip(made, rates(draw, len(made), s, r), strict=True)
     found = kept(
         [
-            BlockSum(block.index, block.kind == ONLY, rate, 1.0, rate)
+            BlockSum(block.index, block.kind == ONLY, rate, 1.0, (rate,))
             for block, speed in speeds
             if 0 in block.awake
             for rate in [speed * (1.0 if block.kind == ONLY else 0.8)]

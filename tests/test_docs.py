@@ -179,7 +179,7 @@ def runner_of(folder: Path) -> dict[str, str]:
     ("flags", "status", "said"),
     [
         ("--users 1 --dry", 0, "train.duet: 2 users"),
-        pytest.param("--users 1", 3, "B is slower than A: it has", marks=pytest.mark.slow),
+        pytest.param("--users 1", 3, "\nB is slower than A: it has", marks=pytest.mark.slow),
     ],
     ids=["dry", "run"],
 )

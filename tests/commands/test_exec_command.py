@@ -28,7 +28,7 @@ REFUSED = {
     '--merged "\'" -- true': "''' are no words of a shell: No closing quotation",
     "--merged '-b 2' -- true": "--baseline merged and --merged say one thing together.",
     "--users 1 --baseline merged --merged '-b 2' -- true": "Use --users 2 or more.",
-    "--duet --slices 1 -- a --- b": "--duet is one launch of two, and --slices asks for ",
+    "--duet --slices 1 -- a --- b": "--duet is of two that take turns, and --slices asks for others.",
 }
 
 

@@ -299,4 +299,5 @@ def test_b_is_slower_over_the_launches_that_count_or_by_the_single_one() -> None
     assert not suite_run.is_slower([launched(0, 0.9, invalid=True)])
     assert suite_run.is_slower([launched(uid, value) for uid, value in enumerate((0.9, 0.91, 0.92))])
     assert not suite_run.is_slower([launched(uid, value) for uid, value in enumerate((0.8, 1.1, 0.9))])
+    assert not suite_run.is_slower([launched(0, 0.9), launched(1, 0.9, invalid=True)])
     assert suite_run.is_slower([launched(uid, value, value > 1) for uid, value in enumerate((0.9, 1.5, 0.91, 0.92))])

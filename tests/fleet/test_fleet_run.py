@@ -171,7 +171,7 @@ def test_refusals_are_sentences(monkeypatch: pytest.MonkeyPatch, capsys: Capture
         "--jobs none": "is neither a file nor a profile",
         "--jobs cpu --name none": "none",
         "--jobs cpu -- --repeat 5": "There is no flag '--repeat'. Flags of a run stand behind --, those of benchmarks",
-        "--jobs cpu -- --repetitions 2": "--repetitions are the tier's.",
+        "--jobs cpu -- --repetitions 2": "How often a fleet repeats a run is its tier's. Leave out --repetitions.",
         "--jobs cpu -- --isolatoin v2": "There is no flag '--isolatoin'. Did you mean '--isolation'?",
     }
     check_refusals(capsys, "fleet run", refused)

@@ -192,7 +192,7 @@ def test_two_versions_of_a_script_are_judged_beside_a_neighbour_that_comes_and_g
     records = loose.records()
     assert [record["name"] for record in records] == ["old.duet.A", "old.duet.B"] * 5
     assert [record["run_id"] for record in records[::2]] == list(range(5))
-    assert any(f"{words}: it has" in ended.stdout for words in verdicts)
+    assert any(f"\n{words}: it has" in ended.stdout for words in verdicts)
     assert "over 5 launches" in ended.stdout
     assert f"B: {sys.executable} {versions[1]}" in ended.stdout
     loose.gone(2)

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+from cotenant.commands import suite_run
+from cotenant.isolation.runs import RunName
+from cotenant.launch.start import Options
+from cotenant.launch.suite import SuiteResult, SuiteRun
+from cotenant.report.progress import PlainView
+from cotenant.suite.jobfile import Suite
 from launch.test_interruption import ENDLESS, interrupt
 from tenants.suites import Suites, job, until
 
@@ -28,10 +39,42 @@ def test_a_signal_ends_all_of_them_and_resume_goes_on_with_those_to_come(loose: 
     assert {record["run_id"] for record in loose.records()} <= {0}
     ended = loose.run(jobs, *flags, "--resume", status=0)
     assert [(record["run_id"], record["outcome"]) for record in loose.records()] == [(0, "completed"), (1, "completed")]
-    assert "Repetition 1 has not begun" in ended.stdout
+    assert "2/2 job" in ended.stdout
     again = loose.run(jobs, *flags, "--resume", status=0)
     assert "/2 job" not in again.stdout
     assert not loose.leftovers()
+
+
+def test_resume_begins_repetitions_anew_that_belong_to_an_earlier_run(loose: Suites) -> None:
+    """The second run was ended in its first repetition, and the second one there is of the first run."""
+    jobs, flags = [job("sums.py", *ENDLESS)], ("--users", 1, "--budget", 2)
+    loose.run(jobs, *flags, "--repetitions", 2, status=0)
+    loose.run(jobs, *flags, status=0)
+    before = {record["run_id"]: record["start_time"] for record in loose.records()}
+    loose.run(jobs, *flags, "--repetitions", 2, "--resume", status=0)
+    after = {record["run_id"]: record["start_time"] for record in loose.records()}
+    assert after[0] == before[0]
+    assert after[1] > before[1]
+
+
+def test_a_signal_between_two_repetitions_ends_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes while the second one is prepared."""
+    made: list[int] = []
+
+    def run(of: SuiteRun) -> SuiteResult:
+        made.append(of._suite.options.uid)
+        return SuiteResult()
+
+    def prepare(options: Options, machine: object) -> SimpleNamespace:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return SimpleNamespace(options=options, check=lambda: None, expected=())
+
+    monkeypatch.setattr(suite_run.SuiteRun, "run", run)
+    monkeypatch.setattr(suite_run, "PreparedSuite", prepare)
+    options = Options(Suite("s", Path(), ()), (), Path(), RunName(), None, repetitions=3)  # type: ignore[arg-type]
+    first = SimpleNamespace(options=options, machine=SimpleNamespace(hostname=""), expected=())
+    assert suite_run._repeated(first, PlainView([], print), []) == "SIGTERM"  # type: ignore[arg-type]
+    assert made == [0]
 
 
 def test_a_repetition_in_which_nothing_completes_is_the_last(loose: Suites) -> None:

@@ -78,7 +78,7 @@ def test_several_launches_have_one_verdict_since_processes_differ() -> None:
     summary = summary_of(launches(*slower))
     said = text_of(duets_grid(summary.in_duets))
     assert said.count("A: --batch-size 64; B: --batch-size 128") == 1
-    assert "B is slower than A: it has 94.0 % (91.5 to 96.5 %) of the rate of A, over 3 launches." in said
+    assert "\nB is slower than A: it has 94.0 % (91.5 to 96.5 %) of the rate of A, over 3 launches." in said
     assert "rounds of one launch" not in said
     (over,) = duets_grid(summary.in_duets).document["over_launches"]
     assert (over["duet"], over["launches"], over["verdict"]) == ("vae.duet", 3, "SLOWER")
@@ -88,12 +88,15 @@ def test_several_launches_have_one_verdict_since_processes_differ() -> None:
     (said,) = sentences_of(duet_lines(summary_of(launches(0.9, 0.91)).in_duets))
     assert said.endswith("over 2 launches; from three launches on there is an interval.")
     assert over_launches(duet_lines(summary_of(duet()).in_duets)) is None
+    one = [*launches(0.9), *(msgspec.structs.replace(one, run_id=1) for one in duet(None, lost=3))]
+    said, _ = sentences_of(duet_lines(summary_of(one).in_duets))
+    assert said.startswith("It is not clear whether B is slower than A: it has 90.0 % of the rate of A, over 1 launch;")
 
 
 def test_launches_that_settle_it_are_counted_and_a_lost_one_is_named() -> None:
     records = [*launches(0.94, 0.95, 0.98), *(msgspec.structs.replace(one, run_id=3) for one in duet(None, lost=3))]
-    lost, said = sentences_of(duet_lines(summary_of(records).in_duets))
-    assert lost == "There is no ratio of B over A: failed."
+    said, lost = sentences_of(duet_lines(summary_of(records).in_duets))
+    assert lost == "The launch of uid 3 does not count: failed."
     assert said.endswith("over 3 launches. About 6 launches would settle it: --repetitions 6.")
 
 

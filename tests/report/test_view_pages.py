@@ -61,6 +61,7 @@ def test_failures_stand_on_top_with_their_reason_and_launches_alone_count_as_lau
 def test_a_duet_alone_is_a_page_with_its_verdict_and_without_users() -> None:
     text = Reader(page_of(summary_of(duet()))).text
     assert text.index("B is slower than A: it has 92.4 %") < text.index("Is B slower than A?")
+    assert text.count("B is slower than A: it has 92.4 %") == 2
     assert "0 users" not in text
     assert "Show jobs with" not in text
 

@@ -17,7 +17,7 @@ TRUE = 0.9
 
 
 def block_of(index: int, alone: bool, items: float, seconds: float) -> BlockSum:
-    return BlockSum(index, alone, items, seconds, items / seconds)
+    return BlockSum(index, alone, items, seconds, (items / seconds,))
 
 
 def blocks(*rates: float) -> list[BlockSum]:

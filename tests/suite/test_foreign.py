@@ -24,9 +24,9 @@ def test_a_job_is_called_like_its_script(words: str, stem: str) -> None:
 
 
 def test_each_copy_has_its_number_and_all_have_one_identity_without_secrets() -> None:
-    foreign = Foreign(("python", "train.py", "--out", "runs/{user}", "--hf-token", "abc"), items=64)
-    assert foreign.words_of(1) == ["python", "train.py", "--out", "runs/1", "--hf-token", "abc"]
+    foreign = Foreign(("python", "train.py", "--out", "runs/{uid}/{user}", "--hf-token", "abc"), items=64)
+    assert foreign.words_of(1, 4) == ["python", "train.py", "--out", "runs/4/1", "--hf-token", "abc"]
     assert foreign.arguments == {
-        "program": "python train.py --out 'runs/{user}' --hf-token '(hidden)'",
+        "program": "python train.py --out 'runs/{uid}/{user}' --hf-token '(hidden)'",
         "items_a_step": 64,
     }

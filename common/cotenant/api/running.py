@@ -45,6 +45,7 @@ def run(
     baseline: BaselineKind | None = None,
     budget_s: float | None = None,
     uid: int | None = None,
+    repetitions: int | None = None,
     outdir: str | Path | None = None,
     arguments: Sequence[object] = (),
     flags: Sequence[str] = (),
@@ -78,6 +79,7 @@ def run(
         "baseline": baseline,
         "budget": budget_s,
         "uid": uid,
+        "repetitions": repetitions,
         "outdir": outdir,
     }
     words = [f"--{flag}={value}" for flag, value in given.items() if value not in (None, "")]

@@ -37,8 +37,8 @@ NOT_OF_DUETS = ("baseline", "slices", "share")
 """Flags for the number of tenants, and for those alone, which a duet already sets."""
 
 COPIES = (
-    "Each copy is a real run that writes: {user} in a word is its number, from 0, and COTENANT_TENANT, TMPDIR and "
-    "MASTER_PORT differ for each, so that every copy can have paths of its own."
+    "Each copy is a real run that writes: {user} in a word is its number, from 0, {uid} that of the repetition, and "
+    "COTENANT_TENANT, TMPDIR and MASTER_PORT differ for each, so that every copy can have paths of its own."
 )
 COUNTED = (
     "Counted are the steps of the first optimizer of torch that steps; else lines (--count-line); else each run of the "

@@ -163,7 +163,7 @@ def _check_flags(flags: Sequence[str]) -> None:
     except CotenantError as error:
         raise CotenantError(error.sentence, BEHIND if error.remedy == HINT else error.remedy) from error
     if given.repetitions is not None:
-        raise CotenantError("--repetitions are the tier's.", "Leave it out.")
+        raise CotenantError("How often a fleet repeats a run is its tier's.", "Leave out --repetitions.")
 
 
 def _judged(places: Sequence[Path], given: argparse.Namespace) -> Judged:

@@ -69,6 +69,8 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
     by_words = _first_of((*REPEATS, "--skip"), extra) or ("--at-least" if given.at_least else "")
     counted_by = by_words if baseline == "blocks" else ""  # blocks have a number of observations of their own
     usual, cluster = usual_options(given, machine, suite, jobs, duet), cluster_of(cluster_flags(given))
+    if cluster is not None and duet:
+        raise CotenantError("A duet runs on one host.", "Start it outside of srun and torchrun, or on one node.")
     if cluster is not None and usual.repetitions > 1:
         raise CotenantError("--repetitions runs on one host.", "Give each repetition its --uid, on every host.")
     settle_s = usual.limits.settle_s if given.settle is None else given.settle
@@ -221,9 +223,8 @@ def check_alone(given: argparse.Namespace, others: Sequence[str], usage: str) ->
     """Raise CotenantError for one of the `others` beside `--duet`."""
     asked = (name for name in others if getattr(given, name) not in (None, False, [], "none"))
     if flag := next(asked, None):
-        raise CotenantError(
-            f"--duet is one launch of two, and --{flag.replace('_', '-')} asks for another.", f"Leave it out. {usage}"
-        )
+        sentence = f"--duet is of two that take turns, and --{flag.replace('_', '-')} asks for others."
+        raise CotenantError(sentence, f"Leave it out. {usage}")
 
 
 def _over_devices(devices: int, suite: Suite, jobs: Sequence[Job]) -> tuple[Job, ...]:

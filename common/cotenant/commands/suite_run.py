@@ -25,6 +25,7 @@ from cotenant.isolation.plan import ranks_of_all
 from cotenant.launch.events import Interruption
 from cotenant.launch.heading import heading
 from cotenant.launch.prepared import PreparedSuite
+from cotenant.launch.resume import repetitions_begun
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine, discover
@@ -105,7 +106,8 @@ def _print_dry(suite: PreparedSuite, refusals: Sequence[str], given: argparse.Na
     """Print the launches that would run, and the refusals of tasks; return the status."""
     backend = suite.backend.name
     if given.format == "json":
-        tell_document(dry_document(suite.expected, backend, suite.left_out, refusals))
+        document = dry_document(suite.expected, backend, suite.left_out, refusals)
+        tell_document(document | {"repetitions": suite.options.repetitions})
     elif given.verbose:
         tell("\n".join([*suite.left_out, *whole_dry_lines(suite.expected, backend)]))
     else:
@@ -152,21 +154,27 @@ def _run(suite: PreparedSuite, given: argparse.Namespace) -> int:
 def _repeated(suite: PreparedSuite, view: LiveView | PlainView, records: list[Record]) -> str | None:
     """Run the suite as often as its options say, and add its records, also after an error; return the reason for an
     early end. A repetition in which nothing completes is the last one."""
-    options = suite.options
+    options, earlier = suite.options, 0
+    begun = repetitions_begun(options, suite.machine.hostname) if options.resume else 0
     with Interruption() as between:
         for number in range(options.repetitions):
             if number:
-                suite = PreparedSuite(replace(options, uid=options.uid + number), suite.machine)
+                uid, resume = options.uid + number, number < begun
+                suite = PreparedSuite(replace(options, uid=uid, resume=resume), suite.machine)
                 suite.check()
-            run = SuiteRun(suite, view.tell, view, number * len(suite.expected))
+            if between.requested:
+                break
+            run = SuiteRun(suite, view.tell, view, earlier)
+            earlier += len(suite.expected)
             try:
-                interrupted = run.run().interrupted or between.requested
+                result = run.run()
             finally:
                 records += run.records
-            completed = [record.completed for record in run.records]
-            if interrupted or not any(completed) or (options.raise_error and not all(completed)):
-                return interrupted
-    return None
+            completed = [record.completed for record in result.made]
+            failed = completed and (not any(completed) or (options.raise_error and not all(completed)))
+            if result.interrupted or failed:
+                return result.interrupted
+        return between.requested
 
 
 def _follow(suite: PreparedSuite, cluster: Cluster) -> int:
@@ -198,7 +206,7 @@ def _expected(suite: PreparedSuite, planned: Sequence[Planned]) -> Iterator[str]
     seconds, how = expected
     end = datetime.now() + timedelta(seconds=seconds)
     yield f"expected: {duration_words(seconds)}, until {end:%H:%M}, {how}"
-    within_s = suite.options.within_s
+    within_s = None if suite.options.within_s is None else suite.options.repetitions * suite.options.within_s
     if within_s is not None and seconds > within_s:
         yield f"That is more than {duration_words(within_s)}: --name chooses fewer jobs."
     if crowd := suite.crowd_words():
@@ -213,12 +221,18 @@ def _is_doubtful(record: Record, strict: str | None) -> bool:
 
 def is_slower(records: Sequence[Record]) -> bool:
     """Return whether B of a duet is slower than A, over the launches that count, or by the single one."""
-    lost = {record.run_id for record in records if not record.completed or record.invalid}
-    launches = {record.run_id: record.duet for record in records if record.run_id not in lost}
-    ratios = [duet.ratio for duet in launches.values() if duet is not None and duet.ratio is not None]
-    if len(ratios) == 1:
-        return ratios[0].verdict == Verdict.SLOWER
-    return bool(ratios) and ratio_over_launches([ratio.value for ratio in ratios]).verdict is Verdict.SLOWER
+    launches: dict[int, list[Record]] = {}
+    for record in records:
+        launches.setdefault(record.run_id, []).append(record)
+    counted = [
+        of[0].duet
+        for of in launches.values()
+        if all(record.completed and not record.invalid for record in of) and len({record.unit for record in of}) == 1
+    ]
+    ratios = [duet.ratio for duet in counted if duet is not None and duet.ratio is not None]
+    if len(launches) == 1:
+        return any(ratio.verdict == Verdict.SLOWER for ratio in ratios)
+    return bool(ratios) and ratio_over_launches([ratio.estimates for ratio in ratios]).verdict is Verdict.SLOWER
 
 
 def _print_results(records: Sequence[Record], before: Collection[Finding], given: argparse.Namespace) -> None:

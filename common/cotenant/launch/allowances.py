@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cotenant.launch.crowd import Crowd, CrowdSchedule
-from cotenant.launch.duet import DUET_BUDGET_NS, MOST_DUET_NS, DuetSchedule
+from cotenant.launch.duet import DUET_BUDGET_NS, LEAST_DUET_ROUNDS, MOST_DUET_NS, DuetSchedule
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import Pair, PairSchedule
 from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, Schedule, within
@@ -84,7 +84,8 @@ def by_blocks(
         return "a user has timed none of its steps"
     schedule = _schedule(tenants, steps_ns, budget_s, pairs, crowd)
     if schedule is None:
-        rounds, longest_s = LEAST_ROUNDS, max(steps_ns.values()) / 1e9
+        rounds = LEAST_DUET_ROUNDS if tenants[0].spec.duet is not None else LEAST_ROUNDS
+        longest_s = max(steps_ns.values()) / 1e9
         return f"{rounds} rounds of steps of {longest_s:.2g} s take more than twice the budget"
     given: dict[int, Allowance] = {}
     for cell in dict.fromkeys(tenant.spec.cell for tenant in tenants):
@@ -108,19 +109,21 @@ def _schedule(
     crowd: Crowd | None,
 ) -> Schedule | None:
     """Return a schedule of as many rounds as the budget has time for; None if the fewest take over twice as long."""
-    shape = (steps_ns, any(tenant.spec.slice.accelerators for tenant in tenants), LEAST_ROUNDS)
+    shape = (steps_ns, any(tenant.spec.slice.accelerators for tenant in tenants))
     duets = {tenant.index: tenant.spec.duet.turn for tenant in tenants if tenant.spec.duet is not None}
     usual_ns = DUET_BUDGET_NS if duets else (2 * len(pairs) or len(tenants)) * BUDGET_NS
     budget_ns = usual_ns if budget_s is None else round(budget_s * 1e9)
     if duets:
         first, second = (frozenset(index for index, turn in duets.items() if turn == of) for of in (0, 1))
-        duet = DuetSchedule(*shape, (first, second))
+        duet = DuetSchedule(*shape, LEAST_DUET_ROUNDS, (first, second))
         shorter = replace(duet, steps_ns={tenant: step_ns // TOO_LONG for tenant, step_ns in steps_ns.items()})
         budgets_ns = (budget_ns,) if budget_s is not None else (budget_ns, MOST_DUET_NS)
         tried = (within(of, within_ns) for of in (duet, shorter) for within_ns in budgets_ns)
         return next(filter(None, tried), None)
     if crowd is not None:
         users = crowd.searcher.next_users() or len(tenants)
-        return CrowdSchedule(*shape[:2], 1, (users,), crowd.slices, budget_ns)
-    # The rounds of pairs are counted once steps are timed again: before GO all tenants share the slices of two.
-    return PairSchedule(*shape, pairs, budget_ns) if pairs else within(Schedule(*shape), budget_ns)
+        return CrowdSchedule(*shape, 1, (users,), crowd.slices, budget_ns)
+    if pairs:
+        # Their rounds are counted once steps are timed again: before GO all tenants share the slices of two.
+        return PairSchedule(*shape, LEAST_ROUNDS, pairs, budget_ns)
+    return within(Schedule(*shape, LEAST_ROUNDS), budget_ns)

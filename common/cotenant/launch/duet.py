@@ -10,6 +10,8 @@ from cotenant.launch.schedule import ALL, HOME, TURN, WARM_UP_ROUNDS, Block, Sch
 
 DUET_BUDGET_NS, MOST_DUET_NS = 12_000_000_000, 60_000_000_000
 """The default time of a launch, and of one whose steps leave no time for the fewest rounds within it."""
+LEAST_DUET_ROUNDS = 4
+"""A duet has several launches, over which its interval is."""
 MOST_DUET_ROUNDS = 2000
 """Some forty minutes: a difference that needs more rounds is smaller than the noise between two launches."""
 MOST_STRETCH = 1.5

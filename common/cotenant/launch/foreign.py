@@ -28,9 +28,9 @@ def found(foreign: Foreign) -> Path:
     return Path(path).absolute()
 
 
-def supervised(foreign: Foreign, command: Path, tenant: int) -> list[str]:
+def supervised(foreign: Foreign, command: Path, tenant: int, uid: int) -> list[str]:
     """Return a tenant's command line: our process, then the program with the arguments of this copy."""
-    return [sys.executable, "-I", "-S", supervise.__file__, str(command), *foreign.words_of(tenant)[1:]]
+    return [sys.executable, "-I", "-S", supervise.__file__, str(command), *foreign.words_of(tenant, uid)[1:]]
 
 
 def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, temporary: Path) -> dict[str, str]:

@@ -316,7 +316,7 @@ def _place(
         hostname=facts.machine["hostname"],
         cpu_cores=len(slice_.processors),
         devices=len(slice_.accelerators),
-        command=tenant.spec.foreign.words_of(slice_.tenant) if tenant.spec.foreign else tenant.spec.command,
+        command=tenant.spec.foreign.words_of(slice_.tenant, facts.uid) if tenant.spec.foreign else tenant.spec.command,
         log=str(tenant.spec.log),
         machine=facts.machine,
         isolation=Enclosed(
@@ -334,9 +334,7 @@ def _place(
         baseline=start.baseline,
         stands_for=[*start.stands_for],
         origin=tenant.origin,
-        duet=None
-        if place is None
-        else DuetPart(place.side, place.slice, words_without(program.extra, facts.conceal), ratio),
+        duet=None if place is None else DuetPart(place.side, place.slice, words_without(program.extra), ratio),
     )
 
 

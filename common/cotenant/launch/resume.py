@@ -71,6 +71,17 @@ def earlier(options: Options, starts: Sequence[Start], backend: str, host: str) 
     return None if start is None else _progress(journal, start, starts, options.paths.output)
 
 
+def repetitions_begun(options: Options, host: str) -> int:
+    """Return how many of a suite's repetitions one run began: from the first one on, each after the one before it."""
+    journal, before = read_journal(options.paths.output), ""
+    for number in range(options.repetitions):
+        start = journal.last_start(options.suite.name, options.uid + number, host)
+        if start is None or start.time < before:
+            return number
+        before = start.time
+    return options.repetitions
+
+
 def begun(options: Options, starts: Sequence[Start], backend: str, host: str) -> tuple[Journal, Started | None]:
     """Return a directory's journal and a repetition's last start there. Raises CotenantError as `begin` does."""
     journal = read_journal(options.paths.output)

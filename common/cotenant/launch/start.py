@@ -506,7 +506,7 @@ class Resolver:
         if foreign is None:
             words = [*interpreter(command), str(command), *arguments(cell, variables, program.extra, seed)]
         else:
-            words = supervised(foreign, command, slice_.tenant)
+            words = supervised(foreign, command, slice_.tenant, options.uid)
         socket = paths.sockets / f"t{slice_.tenant}"
         # On a shared file system the logs of all nodes are in one directory.
         node = f".node{options.cluster.node}" if options.cluster and options.cluster.node else ""

@@ -43,6 +43,8 @@ class SuiteResult:
 
     records: list[Record] = field(default_factory=list)
     interrupted: str | None = None
+    made: list[Record] = field(default_factory=list)
+    """The records without those of a resumed repetition's earlier launches."""
 
 
 class SuiteRun:
@@ -65,6 +67,7 @@ class SuiteRun:
             coordinator = self._gather(stack, interruption)
             recorder = Recorder(self._suite, resources.output, self.records)
             starts = recorder.begin(self._tell)
+            restored = len(self.records)
             launcher = Launcher(self._suite, resources, interruption, self._observer)
             _Launches(launcher, recorder, coordinator, self._tell, self._earlier).run(starts)
             recorder.end(interruption.requested)
@@ -72,7 +75,7 @@ class SuiteRun:
             resources.output.check()
             resources.output.check_name()
         # A caller that launches more after this has to know of a signal that came while slices were removed.
-        return SuiteResult(self.records, interruption.requested)
+        return SuiteResult(self.records, interruption.requested, self.records[restored:])
 
     def follow(self) -> SuiteResult:
         """Make the launches that node 0 names, on another node; node 0 keeps the records. Raises CotenantError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -29,13 +29,16 @@ from cotenant.results.table import Rows
 from cotenant.stats.duet import MOST_LAUNCHES, DuetOverLaunches, ratio_over_launches
 from cotenant.stats.launches import across_launches
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict
+from cotenant.text import many
 
 LEGEND = (
-    "B / A: the rate of B over that of A, by the medians of their turns. The 95 % interval of a row is over the rounds "
-    "of its launch, and has 1 % by which two processes of one program differ; some differ by more, as several launches "
-    "show. SLOWER, FASTER and SAME: the whole interval lies beyond 2 %, or within."
+    "B / A: the rate of B over that of A, by medians and the fastest tenth of their turns. The 95 % interval of a row "
+    "is over the rounds of its launch, and has 1.4 % by which two processes of one program differ; some differ by "
+    "more, as several launches show. SLOWER, FASTER and SAME: the whole interval lies beyond 2 %, or within."
 )
 MARGIN = f"{100 * LEAST_MARGIN:g} %"
+_SAME = ("suite", "host", "duet", "isolation", "a_arguments", "b_arguments")
+"""The fields that all launches of a duet share."""
 _COUNT = frozenset(Verdict) - {Verdict.INVALID}
 STYLES: Mapping[str, str] = {
     Verdict.SLOWER: "red",
@@ -79,6 +82,8 @@ class DuetLine:
     ratio: float | None
     interval: tuple[float, float] | None
     rounds: int | None
+    robust: float | None
+    mean: float | None
     a: float | None
     b: float | None
     unit: str
@@ -95,14 +100,15 @@ def duet_lines(records: Rows) -> list[DuetLine]:
     return [_line(of_launch) for of_launch in launches.values()]
 
 
-def over_launches(lines: Iterable[DuetLine]) -> DuetOverLaunches | None:
-    """Return the ratio over those launches that have one and are not INVALID; None of fewer than two."""
-    ratios = [line.ratio for line in lines if line.ratio is not None and line.verdict in _COUNT]
-    return ratio_over_launches(ratios) if len(ratios) > 1 else None
+def over_launches(lines: Sequence[DuetLine]) -> DuetOverLaunches | None:
+    """Return the ratio over those of several launches that count; None of a single launch, or where none counts."""
+    counted = [line for line in lines if line.verdict in _COUNT]
+    estimates = [(line.robust or line.ratio, line.mean or line.ratio) for line in counted if line.ratio is not None]
+    return ratio_over_launches(estimates) if len(lines) > 1 and estimates else None
 
 
 def _duet_of(line: DuetLine) -> tuple[str, ...]:
-    return line.suite, line.host, line.duet, line.isolation, line.a_arguments, line.b_arguments
+    return tuple(getattr(line, name) for name in _SAME)
 
 
 def _name(one: Mapping[str, Any]) -> str:
@@ -129,6 +135,8 @@ def _line(rows: Sequence[Mapping[str, Any]]) -> DuetLine:
         ratio=known.get("duet_ratio"),
         interval=None if low is None or high is None else (low, high),
         rounds=known.get("duet_rounds"),
+        robust=known.get("duet_robust"),
+        mean=known.get("duet_mean"),
         a=_rate_of(a, _is_merged(_name(first))),
         b=_rate_of(b),
         unit=first["unit"],
@@ -188,7 +196,7 @@ def duets_grid(records: Rows) -> Grid:
         "schema": "cotenant-duet-1",
         "duets": [asdict(line) for lines in duets for line in lines],
         "over_launches": [
-            {"suite": lines[0].suite, "host": lines[0].host, "duet": lines[0].duet, **asdict(found)}
+            {name: getattr(lines[0], name) for name in _SAME} | asdict(found)
             for lines in duets
             if (found := over_launches(lines)) is not None
         ],
@@ -210,17 +218,19 @@ def duet_sentences(records: Rows) -> list[str]:
 
 
 def sentences_of(lines: Sequence[DuetLine]) -> list[str]:
-    """Return the verdict on one duet as a sentence: over its launches, or of a single one; and why others do not count.
+    """Return the verdict on one duet as a sentence, over its launches or of a single one, and why others do not count.
 
-    They say how B compares with A, and how much more would settle an unclear verdict.
+    It says how B compares with A, and how much more would settle an unclear verdict.
     """
     found = over_launches(lines)
     if found is None:
         return list(map(_sentence, lines))
-    lost = [_sentence(line) for line in lines if line.ratio is None or line.verdict not in _COUNT]
+    lost = [line for line in lines if line.ratio is None or line.verdict not in _COUNT]
+    over = f"over {many(found.launches, 'launch', 'es')}"
     more = "; from three launches on there is an interval" if found.interval is None else ""
-    has = f"{_ratio_words(lines[0].duet, found.value, found.interval)}, over {found.launches} launches{more}"
-    return [*lost, f"{_verdict_words(lines[0].duet, found.verdict)}: {has}.{_settled_by(found)}"]
+    has = f"{_ratio_words(lines[0].duet, found.value, found.interval)}, {over}{more}"
+    said = f"{_verdict_words(lines[0].duet, found.verdict)}: {has}.{_settled_by(found)}"
+    return [said, *(f"The launch of uid {line.run_id} does not count: {line.verdict}." for line in lost)]
 
 
 def _settled_by(found: DuetOverLaunches) -> str:

@@ -94,7 +94,6 @@ def page(
         missing=list(dict.fromkeys(name for score in scores for name in score.missing)),
         hosts=html(hosts_grid(summary)),
         duets=html(duets_grid(summary.in_duets)),
-        duet_sentences=duets,
         of_duets=OF_DUETS,
         results=html(jobs_grid(summary, against.targets if against else {}), OF_PANELS),
         explanations=explanations(summary),

@@ -68,6 +68,9 @@ class Progress:
 
     def begin(self, position: int, job: str) -> None:
         """Begin the launch at this position, from 1 on; a launch alone after one without blocks keeps its position."""
+        while len(self.planned) < position:
+            # A later repetition has more launches where it knows that some jobs need more memory.
+            self.planned.append(Planned(printable(job)))
         planned = self.planned[position - 1]
         follows = job.endswith(SOLO) and not planned.alone
         self.name = f"{job.removesuffix(SOLO)} alone" if follows else planned.name

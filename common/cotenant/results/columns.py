@@ -347,6 +347,8 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "lower end of its 95 % interval over the rounds of this launch",
     ),
     whole("duet_rounds", "how many rounds it goes over", "duet.ratio.rounds"),
+    number("duet_robust", "the ratio by rates that a busy host leaves alone; null in old records", "duet.ratio.robust"),
+    number("duet_mean", "the ratio by all items over all time; null in old records", "duet.ratio.mean"),
     text("duet_verdict", "`SLOWER`, `FASTER`, `SAME` or `UNCLEAR`", "duet.ratio.verdict"),
     number("duet_settled_s", "about how long a launch would settle an UNCLEAR one", "duet.ratio.settled_s"),
     number(

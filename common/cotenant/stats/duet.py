@@ -1,4 +1,4 @@
-"""Is B slower than A? Both took turns in the same slices within one launch: the ratio of their rates, and a verdict.
+"""Is B slower than A? Both took turns in the same slices: the ratio of their rates, and a verdict.
 
 Duet benchmarking: Bulej et al., ICPE 2020. Both meet the same hour, host and neighbours, which drop out of the ratio.
 """
@@ -9,25 +9,25 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean, median, quantiles, stdev
 
 from cotenant.stats.kept import (
     LEAST_ROUNDS,
     NORMAL,
     BlockSum,
-    ends_around,
     over_rounds,
     repeats_needed,
     t_975,
-    widening,
 )
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict, verdict_of
 
+BETWEEN_PROCESSES = 0.014
+"""The standard deviation of the ratio of two processes of one program, whose places in memory differ: that of a plain
+loop of Python over fourteen launches. Of programs that live on their caches it is several times as much."""
 TRIMMED = 0.2
 """The part of the rounds that is left out at each end."""
-BETWEEN_PROCESSES = 0.01
-"""The standard deviation of the ratio of two processes of one program, whose places in memory differ: that of a plain
-loop of Python over ten launches. Of programs that live on their caches it is several times as much."""
+GROUPS = 20
+"""Most groups of rounds, each of which the jackknife leaves out once."""
 
 MOST_S = 3600.0
 """A difference that needs longer is smaller than the difference of two launches."""
@@ -40,10 +40,10 @@ class DuetRatio:
     """The rate of B over that of A, over the rounds of one launch."""
 
     value: float
-    """Geometric mean over the rounds, without a fifth of them at each end, of the ratio of the median rates."""
+    """`robust`; or `mean`, where `robust` lies outside the 95 % interval of that."""
     interval: tuple[float, float] | None
-    """95 % interval over the rounds of this launch, wider by 1 % between processes of one program, which also holds the
-    ratio of all items over all time; null below three rounds."""
+    """95 % interval over the rounds of this launch, wider by 1.4 % between processes of one program, which also holds
+    `mean`; null below three rounds."""
     rounds: int
     """How many rounds it goes over."""
     verdict: str
@@ -52,6 +52,16 @@ class DuetRatio:
     """For an `UNCLEAR` one: about how long a launch would settle it at this spread; null where an hour would not."""
     margin: float = LEAST_MARGIN
     """Up to such a relative difference both are the same."""
+    robust: float | None = None
+    """The ratio by median rates, a trimmed mean over rounds, and that by the rates which the fastest tenth of the
+    observations reach, weighted by their precision; null in records from before there was one."""
+    mean: float | None = None
+    """The geometric mean over the rounds of the ratio of all items over all time; null likewise."""
+
+    @property
+    def estimates(self) -> tuple[float, float]:
+        """The robust estimate, and the mean; in an old record its only one."""
+        return self.robust or self.value, self.mean or self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,81 +69,70 @@ class DuetOverLaunches:
     """The rate of B over that of A, over launches, each with processes of its own."""
 
     value: float
-    """Geometric mean of the launches' ratios."""
+    """Geometric mean of the launches' `robust`; or of their `mean`, where that one lies outside the interval of
+    these."""
     interval: tuple[float, float] | None
-    """95 % t interval (Student, 1908) over the launches; None below three."""
+    """95 % t interval (Student, 1908) over the launches, which also holds the mean of their `mean`s; None below
+    three."""
     launches: int
     verdict: Verdict
     settled: int | None = None
     """For an UNCLEAR one: about how many launches would settle it at this spread; None where fifty would not."""
 
 
-def ratio_over_launches(ratios: Sequence[float]) -> DuetOverLaunches:
-    """Return B over A over launches, of which there is one at least.
+def ratio_over_launches(estimates: Sequence[tuple[float, float]]) -> DuetOverLaunches:
+    """Return B over A over launches, by the `DuetRatio.estimates` of each, of which there is one at least.
 
     Processes of one program differ by their places in memory, as long as they live, and chance draws these anew in each
     launch (Mytkowicz et al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009; Kalibera and
     Jones, Rigorous Benchmarking in Reasonable Time, ISMM 2013).
     """
-    logs = list(map(math.log, ratios))
-    center, count = fmean(logs), len(logs)
+    logs, means = ([math.log(ratio) for ratio in ratios] for ratios in zip(*estimates, strict=True))
+    count = len(logs)
     if count < LEAST_LAUNCHES:
-        return DuetOverLaunches(math.exp(center), None, count, Verdict.UNCLEAR)
-    spread = stdev(logs)
-    half = t_975(count - 1) * spread / math.sqrt(count)
-    verdict = verdict_of(center - half, center + half, LEAST_MARGIN)
-    settled = None
+        return DuetOverLaunches(math.exp(fmean(logs)), None, count, Verdict.UNCLEAR)
+    width = t_975(count - 1) / math.sqrt(count)
+    center, half, low, high = _joint(fmean(logs), width * stdev(logs), fmean(means), width * stdev(means))
+    verdict, settled = verdict_of(low, high, LEAST_MARGIN), None
     if verdict is Verdict.UNCLEAR:
-        settled = repeats_needed(spread, _distance(center), count + 1, MOST_LAUNCHES)
-    return DuetOverLaunches(math.exp(center), ends_around(center, half), count, verdict, settled)
+        settled = repeats_needed(half / width, _distance(center), count + 1, MOST_LAUNCHES)
+    return DuetOverLaunches(math.exp(center), (math.exp(low), math.exp(high)), count, verdict, settled)
 
 
 Sides = Sequence[tuple[Sequence[BlockSum], Sequence[BlockSum]]]
 """For each slice the blocks of A and those of B."""
+Round = Mapping[int, tuple[Sequence[BlockSum], Sequence[BlockSum]]]
+"""The blocks of A and of B in one round, by the number of a slice that has blocks of both."""
 
 
 def ratio_of(slices: Sides, rounds: Mapping[int, int], round_s: float) -> DuetRatio | None:
     """Return B over A; None where no round has blocks of both.
 
-    `rounds` names the round of each block by its index, and `round_s` is the length of one. Of each round and slice the
-    logarithm of B's rate over A's, the mean over the slices: once of their blocks' median rates, and once of items over
-    time. A busy host stops a process for milliseconds, here and there, which moves items over time far and medians
-    little: so it is the trimmed mean of the medians (`trimmed_over_rounds`). But a side's own rare pauses are in no
-    median. So the interval also reaches to the mean of items over time; and where the medians lie outside that mean's
-    own interval (`over_rounds`), it stands in their place. Both intervals are widened by BETWEEN_PROCESSES, which no
-    number of rounds takes away, but several slices do, each with processes of its own.
+    `rounds` names the round of each block by its index, and `round_s` is the length of one. A busy host makes
+    observations longer, never shorter: for milliseconds here and there, or for half of the time. The first kind leaves
+    medians alone, and the second the fastest tenth: so there are two estimates (`_log_paired`, `_log_fast`), which
+    count by their precision. But a side's own pauses may be in neither. So the interval also reaches to the mean of
+    items over time; and where that mean's own interval (`over_rounds`) excludes the estimate, it stands in its place.
+    Both are widened by BETWEEN_PROCESSES, which no number of rounds takes away, but several slices do, each with
+    processes of its own.
     """
-    logs = list(_logs(slices, rounds))
-    if not logs:
+    met = [of for of in _by_round(slices, rounds) if of]
+    if not met:
         return None
-    medians, sums = zip(*logs, strict=True)
-    mean, half_of_mean = over_rounds(sums)
-    if half_of_mean is None:
-        return DuetRatio(math.exp(mean), None, len(logs), Verdict.UNCLEAR)
-    center, half = trimmed_over_rounds(medians)
-    if abs(center - mean) > half_of_mean:
-        center, half = mean, half_of_mean
+    (robust, half_of_robust), (mean, half_of_mean) = _robust(met), over_rounds(list(map(_log_mean, met)))
+    both = {"robust": math.exp(robust), "mean": math.exp(mean)}
+    if half_of_robust is None or half_of_mean is None:
+        return DuetRatio(math.exp(robust), None, len(met), Verdict.UNCLEAR, **both)
     between = NORMAL * BETWEEN_PROCESSES / math.sqrt(len(slices))
-    reach = math.hypot(half, between)
-    low, high = min(mean, center - reach), max(mean, center + reach)
+    center, half, low, high = _joint(robust, half_of_robust, mean, half_of_mean, between)
     verdict = verdict_of(low, high, LEAST_MARGIN)
-    settled_s = _settled_s(center, half, between, len(logs), round_s) if verdict is Verdict.UNCLEAR else None
-    return DuetRatio(math.exp(center), (math.exp(low), math.exp(high)), len(logs), verdict, settled_s)
-
-
-def trimmed_over_rounds(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean of three rounds or more without a fifth of them at each end, and half the width of its 95 % t
-    interval (Tukey and McLaughlin, Sankhya A 25, 1963), widened as in `over_rounds`."""
-    cut = int(TRIMMED * len(values))
-    ordered, kept = sorted(values), len(values) - 2 * cut
-    low, high = ordered[cut], ordered[cut + kept - 1]
-    error = stdev(min(max(value, low), high) for value in values) * math.sqrt(len(values)) / kept
-    return fmean(ordered[cut : cut + kept]), t_975(kept - 1) * error * widening(values)
+    settled_s = _settled_s(center, half, between, len(met), round_s) if verdict is Verdict.UNCLEAR else None
+    return DuetRatio(math.exp(center), (math.exp(low), math.exp(high)), len(met), verdict, settled_s, **both)
 
 
 def together(tenants: Sequence[Sequence[BlockSum]]) -> Sequence[BlockSum]:
     """Return the blocks of tenants that run at the same time as those of one, whose rate is the sum of theirs: those
-    that each of them has."""
+    that each of them has, of one observation each."""
     if len(tenants) == 1:
         return tenants[0]
     of_tenants = [{block.index: block for block in blocks} for blocks in tenants]
@@ -142,8 +141,19 @@ def together(tenants: Sequence[Sequence[BlockSum]]) -> Sequence[BlockSum]:
 
 
 def _joined(index: int, blocks: Sequence[BlockSum]) -> BlockSum:
-    rate, median_rate = sum(of.items / of.seconds for of in blocks), sum(of.median_rate for of in blocks)
-    return BlockSum(index, False, rate, 1.0, median_rate)
+    rate = sum(of.items / of.seconds for of in blocks)
+    return BlockSum(index, False, rate, 1.0, (sum(median(of.rates) for of in blocks),))
+
+
+def _joint(
+    robust: float, half: float, mean: float, half_of_mean: float, between: float = 0.0
+) -> tuple[float, float, float, float]:
+    """Return the estimate, half of its interval, and the ends of one that is widened by `between` and holds the mean:
+    the robust one, or the mean where half of its interval does not reach to that."""
+    if abs(robust - mean) > half_of_mean:
+        robust, half = mean, half_of_mean
+    reach = math.hypot(half, between)
+    return robust, half, min(mean, robust - reach), max(mean, robust + reach)
 
 
 def _settled_s(center: float, half: float, between: float, rounds: int, round_s: float) -> float | None:
@@ -160,25 +170,67 @@ def _distance(center: float) -> float:
     return abs(math.log1p(LEAST_MARGIN) - abs(center))
 
 
-def _logs(slices: Sides, rounds: Mapping[int, int]) -> Iterator[tuple[float, float]]:
-    """Yield, of each round with blocks of both sides, the logarithms of B's rate over A's: of medians, of sums."""
-    of_slices = [tuple(_log_rates(blocks, rounds) for blocks in sides) for sides in slices]
+def _by_round(slices: Sides, rounds: Mapping[int, int]) -> Iterator[Round]:
     for number in sorted(set(rounds.values())):
-        both = [(a[number], b[number]) for a, b in of_slices if number in a and number in b]
-        if both:
-            medians, sums = (fmean(of_b[at] - of_a[at] for of_a, of_b in both) for at in (0, 1))
-            yield medians, sums
+        of_slices = [tuple([of for of in side if rounds[of.index] == number] for side in sides) for sides in slices]
+        yield {place: (a, b) for place, (a, b) in enumerate(of_slices) if a and b}
 
 
-def _log_rates(blocks: Sequence[BlockSum], rounds: Mapping[int, int]) -> dict[int, tuple[float, float]]:
-    """Return the logarithms of a side's rates in each round: the mean of its blocks' medians, and items over time."""
-    of_rounds = defaultdict[int, list[BlockSum]](list)
-    for block in blocks:
-        of_rounds[rounds[block.index]].append(block)
-    return {
-        number: (
-            fmean(math.log(block.median_rate) for block in of),
-            math.log(sum(block.items for block in of) / sum(block.seconds for block in of)),
-        )
-        for number, of in of_rounds.items()
-    }
+def _log_mean(of_round: Round) -> float:
+    """Return the logarithm of B's items over time in one round over A's, the mean over the slices."""
+    return fmean(_log_rate(b) - _log_rate(a) for a, b in of_round.values())
+
+
+def _log_rate(blocks: Sequence[BlockSum]) -> float:
+    return math.log(sum(block.items for block in blocks) / sum(block.seconds for block in blocks))
+
+
+def _robust(met: Sequence[Round]) -> tuple[float, float | None]:
+    """Return both robust estimates as one, weighted by their precision, and half the width of its 95 % t interval; None
+    below three rounds.
+
+    The precision is that of a jackknife: up to GROUPS groups of consecutive rounds are left out, one at a time (Tukey,
+    1958).
+    """
+    groups = min(GROUPS, len(met))
+    whole = (_log_paired(met), _log_fast(met))
+    if groups < LEAST_ROUNDS:
+        return fmean(whole), None
+    left = [[of for at, of in enumerate(met) if at * groups // len(met) != group] for group in range(groups)]
+    without = [(_log_paired(of), _log_fast(of)) for of in left]
+    spreads = [
+        sum((of - center) ** 2 for of in each) for each, center in zip(zip(*without, strict=True), whole, strict=True)
+    ]
+    paired = 0.5 if not sum(spreads) else spreads[1] / sum(spreads)
+    estimate, *others = (paired * one + (1 - paired) * other for one, other in (whole, *without))
+    error = math.sqrt((groups - 1) / groups * sum((of - estimate) ** 2 for of in others))
+    return estimate, t_975(groups - 1) * error
+
+
+def _log_paired(met: Sequence[Round]) -> float:
+    """Return the mean over rounds, without a fifth of them at each end (Tukey and McLaughlin, Sankhya A 25, 1963), of
+    the logarithm of B's rate over A's, the mean over the slices; a rate is a block's median."""
+    logs = sorted(fmean(_log_median(b) - _log_median(a) for a, b in of.values()) for of in met)
+    cut = int(TRIMMED * len(logs))
+    return fmean(logs[cut : len(logs) - cut])
+
+
+def _log_median(blocks: Sequence[BlockSum]) -> float:
+    return fmean(math.log(median(block.rates)) for block in blocks)
+
+
+def _log_fast(met: Sequence[Round]) -> float:
+    """Return the logarithm of the rate that B's fastest tenth of observations reach over A's, the mean over the slices.
+
+    It is steadier than the minimum that Chen and Revels propose (Robust benchmarking in noisy environments, 2016).
+    """
+    rates: dict[int, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    for of_round in met:
+        for place, sides in of_round.items():
+            for own, blocks in zip(rates[place], sides, strict=True):
+                own.extend(rate for block in blocks for rate in block.rates)
+    return fmean(math.log(_reached(b) / _reached(a)) for a, b in rates.values())
+
+
+def _reached(rates: Sequence[float]) -> float:
+    return quantiles(rates, n=10, method="inclusive")[-1] if len(rates) > 1 else rates[0]

@@ -32,13 +32,13 @@ LEAST_FOR_LAG = 8
 @dataclass(frozen=True, slots=True)
 class BlockSum:
     """The kept observations of one block of a tenant, the `index`-th of a launch: their items, the seconds that they
-    took, and the median of their items per second."""
+    took, and the items per second of each."""
 
     index: int
     alone: bool
     items: float
     seconds: float
-    median_rate: float
+    rates: tuple[float, ...]
 
     @property
     def log_rate(self) -> float:
@@ -53,8 +53,8 @@ def block_sums(made: Iterable[tuple[int, bool, float, int]]) -> list[BlockSum]:
     sums = []
     for (index, alone), of_block in itertools.groupby(made, key=lambda row: row[:2]):
         made_items, lasted_ns = zip(*((items, ns) for _, _, items, ns in of_block), strict=True)
-        median_rate = 1e9 * median(items / ns for items, ns in zip(made_items, lasted_ns, strict=True))
-        sums.append(BlockSum(index, alone, sum(made_items), sum(lasted_ns) / 1e9, median_rate))
+        rates = tuple(1e9 * items / ns for items, ns in zip(made_items, lasted_ns, strict=True))
+        sums.append(BlockSum(index, alone, sum(made_items), sum(lasted_ns) / 1e9, rates))
     return sums
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from cotenant.confidential import words_without
 
-USER = "{user}"
-"""Stands in a word for a copy's number, from 0."""
+USER, UID = "{user}", "{uid}"
+"""Stand in a word for a copy's number, from 0, and for that of the repetition."""
 SUITE = "exec"
 """The suite of all such commands."""
 ROW = "row"
@@ -42,9 +42,9 @@ class Foreign:
         """The settings that decide which steps are counted, and for how many items."""
         return {name: getattr(self, name) for name in ("item", "items", "ready_line", "count_line", "runs")}
 
-    def words_of(self, tenant: int) -> list[str]:
-        """Return the command of one copy."""
-        return [word.replace(USER, str(tenant)) for word in self.words]
+    def words_of(self, tenant: int, uid: int) -> list[str]:
+        """Return the command of one copy in a repetition."""
+        return [word.replace(USER, str(tenant)).replace(UID, str(uid)) for word in self.words]
 
     @property
     def shown(self) -> str:
