@@ -1,6 +1,6 @@
 """Duets beside a neighbour that comes and goes: equal sides, and a B that does 5 % more work for an item.
 
-python benchmarks/run.py duets [--runs 10] [--repetitions 5] [--seconds 12] [--users 1] [--neighbours 1]
+python benchmarks/run.py duets [--runs 10] [--repetitions 8] [--seconds 8] [--users 1] [--neighbours 1]
                                [--name vae|sums]
 
 Equal sides run the vae. The side with 5 % more work is a program whose steps compute 210 sums and count 200.
@@ -95,8 +95,8 @@ def _span(interval: Sequence[float] | None) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="run.py duets", description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--repetitions", type=int, default=5, help="launches of a run, two at least")
-    parser.add_argument("--seconds", type=int, default=12, help="of a launch")
+    parser.add_argument("--repetitions", type=int, default=8, help="launches of a run, two at least")
+    parser.add_argument("--seconds", type=int, default=8, help="of a launch")
     parser.add_argument("--users", type=int, default=1)
     parser.add_argument("--neighbours", type=int, default=1, help="each takes a processor for seconds, then leaves it")
     parser.add_argument("--name", choices=[entry["name"] for entry, _ in CASES.values()], help="of one program")

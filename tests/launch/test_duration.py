@@ -64,7 +64,7 @@ def test_a_launch_takes_its_start_and_what_it_measures() -> None:
     assert estimates_s([start(1, turns=False, baseline="quick")], Limits(), 1.0) == [STARTING_S + 2]
     pairs = SimpleNamespace(pairs=[(0, 1), (0, 2), (1, 2)])
     assert estimates_s([start(3, pairing=pairs)], Limits(), 1.0) == [STARTING_S + 3 * 15]
-    assert estimates_s([start(sharers=2, duet="A")], Limits(), 1.0) == [2 * STARTING_S + 12]
+    assert estimates_s([start(sharers=2, duet="A")], Limits(), 1.0) == [2 * STARTING_S + 8]
     at_least = Limits(settle_s=3.0, at_least_s=10.0)
     assert estimates_s([start(1, turns=False, devices=1)], at_least, 1.0) == [STARTING_S + CONTEXTS_S + 13]
     # Its job says how many observations there are, and nobody how long one takes.

@@ -190,10 +190,10 @@ def test_two_versions_of_a_script_are_judged_beside_a_neighbour_that_comes_and_g
         neighbour.wait()
     assert ended.returncode == status, ended.stdout + ended.stderr
     records = loose.records()
-    assert [record["name"] for record in records] == ["old.duet.A", "old.duet.B"] * 5
-    assert [record["run_id"] for record in records[::2]] == list(range(5))
+    assert [record["name"] for record in records] == ["old.duet.A", "old.duet.B"] * 8
+    assert [record["run_id"] for record in records[::2]] == list(range(8))
     assert any(f"\n{words}: it has" in ended.stdout for words in verdicts)
-    assert "over 5 launches" in ended.stdout
+    assert "over 8 launches" in ended.stdout
     assert f"B: {sys.executable} {versions[1]}" in ended.stdout
     loose.gone(2)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from cotenant.launch.schedule import ALL, HOME, TURN, WARM_UP_ROUNDS, Block, Schedule, Turn
 
-DUET_BUDGET_NS, MOST_DUET_NS = 12_000_000_000, 60_000_000_000
+DUET_BUDGET_NS, MOST_DUET_NS = 8_000_000_000, 60_000_000_000
 """The default time of a launch, and of one whose steps leave no time for the fewest rounds within it."""
 LEAST_DUET_ROUNDS = 4
 """A duet has several launches, over which its interval is."""

@@ -14,7 +14,7 @@ from cotenant.suite.foreign import ROW
 BETWEEN = "---"
 """Separates the arguments of A from those of B."""
 SIDES = "AB"
-REPETITIONS = 5
+REPETITIONS = 8
 """How many launches a duet has by default, each with processes of its own: two processes of one program differ by their
 places in memory (Mytkowicz et al., ASPLOS 2009), of which a single launch knows nothing."""
 USAGE = "As --duet vae -- --batch-size 64 --- --batch-size 128; a side without arguments is the job as it is."
