@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -85,11 +86,10 @@ def work_beside(
     Between two readings a counter is taken to grow evenly.
     """
     own, others = _joined(own), _joined(others)
-    own_ns, observed_ns = (sum(end - start for start, end in spans) for spans in (own, others))
+    beside = _beside(others, claimed, own)
+    own_ns, observed_ns, beside_ns = (sum(end - start for start, end in spans) for spans in (own, others, beside))
     if len(readings) < 2 or not own_ns:
         return None
-    beside = _without(_within(others, claimed), own)
-    beside_ns = sum(end - start for start, end in beside)
     return WorkBeside(
         own=_used(readings, own) / own_ns,
         beside=_used(readings, beside) / beside_ns if beside_ns else 0.0,
@@ -109,24 +109,14 @@ def _joined(spans: Iterable[Span]) -> list[Span]:
     return joined
 
 
-def _within(spans: Iterable[Span], limit: Span) -> list[Span]:
-    return _joined((max(start, limit[0]), min(end, limit[1])) for start, end in spans)
-
-
-def _without(spans: Sequence[Span], taken: Sequence[Span]) -> list[Span]:
-    """Return the parts of `spans` that lie in none of `taken`; both are in order and do not overlap."""
-    edges = [-math.inf, *(edge for span in taken for edge in span), math.inf]
-    gaps = list(zip(edges[::2], edges[1::2], strict=True))
-    left: list[Span] = []
-    at = 0
-    for start, end in spans:
-        while gaps[at][1] <= start:
-            at += 1
-        for gap_start, gap_end in gaps[at:]:
-            if gap_start >= end:
-                break
-            left.append((int(max(start, gap_start)), int(min(end, gap_end))))
-    return _joined(left)
+def _beside(others: Iterable[Span], claimed: Span, own: Iterable[Span]) -> list[Span]:
+    """Return the parts of `others` inside `claimed` and outside of `own`; spans of one kind do not overlap."""
+    kinds = ((1, others), (1, [claimed]), (-1, own))
+    edges = sorted(edge for sign, spans in kinds for start, end in spans for edge in ((start, sign), (end, -sign)))
+    # Their sum is 2 where others are observed, the load is claimed, and no own observation goes on.
+    sums = itertools.accumulate(sign for _, sign in edges)
+    parts = zip(itertools.pairwise(edges), sums, strict=False)
+    return _joined((start, end) for ((start, _), (end, _)), total in parts if total == 2)
 
 
 def _used(readings: Sequence[Reading], spans: Sequence[Span]) -> float:
