@@ -89,8 +89,8 @@ def predict(kept: Numbers, expected: Numbers | None = None) -> tuple[Numbers, Fi
     the shares by curves. None where fewer than LEAST_LAUNCHES were launched.
     """
     known = ~np.isnan(kept)
-    numbers = np.arange(len(kept))
-    launches = np.minimum.outer(numbers, numbers) * len(kept) + np.maximum.outer(numbers, numbers)
+    cells = np.arange(kept.size).reshape(kept.shape)
+    launches = np.minimum(cells, cells.T)
     different, order = np.unique(launches[known], return_inverse=True)
     if len(different) < LEAST_LAUNCHES:
         return None
@@ -127,19 +127,18 @@ def _fitted(
 ) -> Numbers:
     """Return the predictions (..., J, J) of all pairs from those with a weight (..., J, J)."""
     prior = expected if curves and expected is not None else np.zeros_like(kept)
-    used, of, jobs = weights.astype(float), np.where(weights, kept - prior, 0.0), np.arange(len(kept))
-    rows, columns, size = used.sum(axis=-1), used.sum(axis=-2), len(kept)
-    normal = np.zeros((*rows.shape[:-1], 2 * size + 1, 2 * size + 1))
-    victim, neighbour = slice(1, size + 1), slice(size + 1, None)
-    normal[..., 0, 0] = rows.sum(axis=-1)
-    normal[..., 0, victim] = normal[..., victim, 0] = rows
-    normal[..., 0, neighbour] = normal[..., neighbour, 0] = columns
-    normal[..., victim, neighbour], normal[..., neighbour, victim] = used, used.swapaxes(-1, -2)
-    normal[..., 1 + jobs, 1 + jobs] = rows + penalty
-    normal[..., 1 + size + jobs, 1 + size + jobs] = columns + penalty
+    used, of, size = weights.astype(float), np.where(weights, kept - prior, 0.0), len(kept)
+    rows, columns, one = used.sum(axis=-1, keepdims=True), used.sum(axis=-2, keepdims=True), np.eye(size)
+    normal = np.block(
+        [
+            [rows.sum(axis=-2, keepdims=True), rows.swapaxes(-1, -2), columns],
+            [rows, (rows + penalty) * one, used],
+            [columns.swapaxes(-1, -2), used.swapaxes(-1, -2), (columns + penalty) * one],
+        ]
+    )
     sums = np.concatenate([of.sum(axis=(-1, -2))[..., None], of.sum(axis=-1), of.sum(axis=-2)], axis=-1)
-    effects = np.linalg.solve(normal, sums[..., None])[..., 0]
-    made = effects[..., :1, None] + effects[..., victim, None] + effects[..., None, neighbour]
+    mean, victims, neighbours = np.split(np.linalg.solve(normal, sums[..., None]), [1, size + 1], axis=-2)
+    made: Numbers = mean + victims + neighbours.swapaxes(-1, -2)
     if rank:
         made = made + _rank_one(np.where(weights, of - made, 0.0), used, penalty)
     return np.maximum(made + prior, 0.0)
