@@ -174,7 +174,7 @@ def false_newest(draw: Draw, s: float, r: float) -> bool:
 def mean_over_jobs(draw: Draw, s: float, _: float) -> bool:
     """Sixteen jobs that keep 0.9 with a spread of 5 % between them, each launched once together and once alone."""
     sides = [({0: 0.9 * rates(draw, 1, 0.05)[0] * rates(draw, 1, s)[0]}, {0: rates(draw, 1, s)[0]}) for _ in range(16)]
-    found = mean_kept([over[0] / under[0] for over, under in sides], [log_ratios(each) for each in sides])
+    found = mean_kept((ratio(*each), log_ratios(*each)) for each in sides)
     return found is not None and found.interval is not None and found.interval[0] <= 0.9 <= found.interval[1]
 
 

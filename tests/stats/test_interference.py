@@ -12,15 +12,16 @@ from scipy import stats
 
 from cotenant.stats.comparison import compare
 from cotenant.stats.describe import describe
-from cotenant.stats.interference import Sides, interval_of_quotient, log_ratios, mean_kept, ratio, suite_score
+from cotenant.stats.interference import interval_of_quotient, log_ratios, mean_kept, ratio, suite_score
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import half_width
 
 rates = st.floats(1e-3, 1e6)
+Sides = tuple[dict[int, float], dict[int, float]]
 
 
 def mean_of(jobs: list[Sides]) -> Kept:
-    mean = mean_kept([ratio(*sides).value for sides in jobs], [log_ratios(sides) for sides in jobs])
+    mean = mean_kept((ratio(*sides), log_ratios(*sides)) for sides in jobs)
     assert mean is not None
     return mean
 
@@ -63,7 +64,7 @@ def test_below_three_launches_there_is_no_interval_and_without_a_side_no_ratio()
     two = ratio({0: 80.0, 1: 45.0}, {0: 100.0, 1: 50.0})
     assert two.value == pytest.approx(math.sqrt(0.8 * 0.9))
     assert (two.interval, two.n) == (None, 2)
-    assert ratio({}, {0: 1.0}) is ratio({0: 1.0}, {}) is mean_kept([], []) is None
+    assert ratio({}, {0: 1.0}) is ratio({0: 1.0}, {}) is mean_kept([]) is None
     with pytest.raises(ValueError, match="rates of launches"):
         ratio({0: 0.0}, {0: 1.0})
 

@@ -21,7 +21,7 @@ from cotenant.results.launches import grouped
 from cotenant.stats.evenness import UNLIKELY, Differences, differences, differences_within
 from cotenant.stats.interference import log_ratios, mean_kept, ratio
 from cotenant.stats.kept import Kept, joint, t_975
-from cotenant.stats.launches import INTERVAL_LAUNCHES
+from cotenant.stats.launches import INTERVAL_LAUNCHES, by_uid
 from cotenant.text import many
 
 NAMED = 4
@@ -106,7 +106,7 @@ def _counted(summary: Summary) -> list[JobShares]:
 def _over_jobs(counted: Sequence[JobShares]) -> Kept:
     if len(counted) == 1:
         return counted[0].kept
-    whole = mean_kept([of.kept.value for of in counted], list(map(_mean_logs, counted)))
+    whole = mean_kept((of.kept, _mean_logs(of)) for of in counted)
     assert whole is not None  # jobs that count have shares
     return whole
 
@@ -209,8 +209,7 @@ def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
 def _logs(of: JobShares) -> dict[int, list[float]]:
     """Return the logarithms of the tenants' kept shares in their order, by uid, for the uids that all tenants have."""
     alone = of.job.alone or Side()
-    logs = [log_ratios((of.job.together.of(who), alone.of(who))) for who in of.shares]
-    return {uid: [log[uid] for log in logs] for uid in sorted(set.intersection(*map(set, logs)))}
+    return by_uid([log_ratios(of.job.together.of(who), alone.of(who)) for who in of.shares])
 
 
 def _mean_logs(of: JobShares) -> dict[int, float]:
@@ -270,9 +269,8 @@ def _least(counted: Sequence[JobShares]) -> str:
 
 def _between_jobs(counted: Sequence[JobShares]) -> Differences | None:
     """Return how jobs differ in their kept shares: over launches, or over the rounds of a single one's blocks."""
-    logs = list(map(_mean_logs, counted))
-    over = differences([[log[uid] for log in logs] for uid in sorted(set.intersection(*map(set, logs)))])
-    return over or differences_within([of.kept for of in counted])
+    rows = by_uid([*map(_mean_logs, counted)]).values()
+    return differences([*rows]) or differences_within([of.kept for of in counted])
 
 
 def _least_even(jobs: Sequence[JobSummary]) -> str:

@@ -83,8 +83,7 @@ def interference_blocks(summary: Summary) -> Sequence[InterferenceBlock]:
             nodes = [(line, sides) for line, sides in made if line.tenant is None]
             means = []
             for at, name in enumerate(RATIOS):
-                known = [(kept.value, sides[at]) for line, sides in nodes if (kept := getattr(line, name)) is not None]
-                means.append(mean_kept([value for value, _ in known], [log_ratios(of) for _, of in known]))
+                means.append(mean_kept((getattr(line, name), log_ratios(*sides[at])) for line, sides in nodes))
             blocks.append(InterferenceBlock(suite, host, tuple(line for line, _ in made), len(nodes), *means))
     return blocks
 

@@ -7,18 +7,16 @@ that each tenant keeps. Rates of different jobs are in different units, and have
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
 from cotenant.stats.evenness import Differences, differences
 from cotenant.stats.kept import Kept, Over
-from cotenant.stats.launches import INTERVAL_LAUNCHES, across_launches, interval_around, logarithms, means_by_uid
+from cotenant.stats.launches import INTERVAL_LAUNCHES, by_uid, interval_around, logarithms, means_by_uid
 
 Rates = Mapping[int, float]
 """Items per second, by uid."""
-Sides = tuple[Rates, Rates]
-"""Rates above and below a line."""
 MEDIAN_OVER_MEAN = math.sqrt(math.pi / 2)
 """The standard error of the median of many normal errors over that of their mean; of few it is a little less."""
 
@@ -33,25 +31,26 @@ def ratio(over: Rates, under: Rates) -> Kept | None:
     """
     if not over or not under:
         return None
-    samples = _samples((over, under))
-    center = fmean(samples[0]) - fmean(samples[1]) if len(samples) > 1 else fmean(samples[0])
-    return Kept(math.exp(center), interval_around(center, *samples), min(map(len, samples)), "launches")
+    above, below = (logarithms([*side.values()]).tolist() for side in (over, under))
+    pairs = [*log_ratios(over, under).values()]
+    if len(pairs) >= min(INTERVAL_LAUNCHES, len(above), len(below)):
+        return _kept(fmean(pairs), pairs)
+    return _kept(fmean(above) - fmean(below), above, below)
 
 
-def log_ratios(sides: Sides) -> dict[int, float]:
+def _kept(center: float, *samples: Sequence[float], over: Over = "launches") -> Kept:
+    """Return exp(`center`), with the interval of the means of these samples of logarithms."""
+    return Kept(math.exp(center), interval_around(center, *samples), min(map(len, samples)), over)
+
+
+def ratios(over: Rates, under: Rates) -> dict[int, float]:
+    """Return the ratios of the uids that both sides have."""
+    return {uid: over[uid] / under[uid] for uid in sorted(over.keys() & under.keys())}
+
+
+def log_ratios(over: Rates, under: Rates) -> dict[int, float]:
     """Return the logarithms of the ratios of the uids that both sides have."""
-    over, under = sides
-    return {uid: math.log(over[uid] / under[uid]) for uid in sorted(over.keys() & under.keys())}
-
-
-def _samples(sides: Sides) -> list[list[float]]:
-    """Return the logarithms of ratios in pairs of one uid, or of both sides where pairs are too few."""
-    for side in sides:
-        logarithms(list(side.values()))
-    pairs = log_ratios(sides)
-    if len(pairs) >= min(INTERVAL_LAUNCHES, *map(len, sides)):
-        return [list(pairs.values())]
-    return [logarithms(list(side.values())).tolist() for side in sides]
+    return {uid: math.log(value) for uid, value in ratios(over, under).items()}
 
 
 def interval_of_quotient(
@@ -91,19 +90,21 @@ def efficiency(devices: int, rates: Sequence[float], alone: Sequence[float]) -> 
     return Kept(value, interval, min(map(len, samples)), "launches")
 
 
-def mean_kept(values: Sequence[float], logs: Sequence[Mapping[int, float]]) -> Kept | None:
-    """Return the geometric mean over jobs of the share that each keeps; None without jobs.
+def mean_kept(jobs: Iterable[tuple[Kept | None, Rates]]) -> Kept | None:
+    """Return the geometric mean over jobs of the share that each keeps; None where no share is known.
 
-    `logs` are the logarithms of each one's launches. Launches of one uid share the state of the machine: of three uids
+    Beside its share stand the logarithms of each job's launches, by uid. Launches of one uid share the state of the machine: of three uids
     and more that every job has the t interval (Student, 1908) is that over their means, which says what this suite
     keeps. Else, of three jobs and more, it is that over the jobs. A job's further launches narrow nothing.
     """
-    if not values:
+    known = [(share.value, logs) for share, logs in jobs if share is not None]
+    if not known:
         return None
-    centers, by_uid = logarithms(values).tolist(), list(means_by_uid(logs).values())
-    over: Over = "launches" if len(by_uid) >= INTERVAL_LAUNCHES else "jobs"
-    sample = by_uid if over == "launches" else centers
-    return Kept(math.exp(fmean(centers)), interval_around(fmean(centers), sample), len(sample), over)
+    centers = logarithms([value for value, _ in known]).tolist()
+    of_uids = [*means_by_uid([logs for _, logs in known]).values()]
+    if len(of_uids) >= INTERVAL_LAUNCHES:
+        return _kept(fmean(centers), of_uids)
+    return _kept(fmean(centers), centers, over="jobs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +138,15 @@ def mix_measures(
     of the logarithms of each uid's measure. None where there is no such uid, or no tenant. Raises ValueError for a rate
     that is not positive.
     """
-    known = [set(rates) & set(alone.get(tenant, ())) for tenant, rates in together.items()]
-    uids = sorted(set.intersection(*known)) if known else []
-    if not uids:
+    kept = [ratios(rates, alone.get(tenant, {})) for tenant, rates in together.items()]
+    of_uids = [*by_uid(kept).values()]
+    if not of_uids:
         return None
-    of_uids = [[rates[uid] / alone[tenant][uid] for tenant, rates in together.items()] for uid in uids]
     stp, antt = _over([sum(of) for of in of_uids]), _over([fmean(1 / each for each in of) for of in of_uids])
     # The least over the greatest of each launch would be below 1 of equal ones, too.
     differ = differences([[math.log(each) for each in of] for of in of_uids])
     even = min(of_uids[0]) / max(of_uids[0]) if differ is None else differ.range
-    fairness = Kept(even, None, len(uids), "launches")
+    fairness = Kept(even, None, stp.n, "launches")
     worst = min(progress, key=lambda tenant: progress[tenant].value)
     ends = None if stp.interval is None else (1 - stp.interval[1] / slices, 1 - stp.interval[0] / slices)
     tax = Kept(1 - stp.value / slices, ends, stp.n, "launches")
@@ -161,17 +161,17 @@ def energy_over_alone(
     `watts`: of all their devices, by uid; `alone_j`: joules of an item alone, by tenant and uid. None where no uid has
     all of them.
     """
-    known = [set(watts)] + [set(rates) & set(alone_j.get(tenant, ())) for tenant, rates in together.items()]
-    ratios = [
-        watts[uid] / sum(rates[uid] * alone_j[tenant][uid] for tenant, rates in together.items())
-        for uid in sorted(set.intersection(*known))
+    joules = [
+        {uid: rate * alone_j[tenant][uid] for uid, rate in rates.items() if uid in alone_j.get(tenant, ())}
+        for tenant, rates in together.items()
     ]
-    return _over(ratios) if together and ratios else None
+    of_uids = [over / sum(under) for over, *under in by_uid([watts, *joules]).values()]
+    return _over(of_uids) if together and of_uids else None
 
 
 def _over(values: Sequence[float]) -> Kept:
-    across = across_launches(values)
-    return Kept(across.rate, across.interval, across.n, "launches")
+    logs = logarithms(values).tolist()
+    return _kept(fmean(logs), logs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +204,12 @@ def suite_score(
     if not all(0 < number < math.inf for number in (*targets.values(), *weight.values())):
         raise ValueError("a target or weight that is no positive number")
     present = tuple(name for name in targets if rates.get(name))
-    missing = tuple(name for name in targets if name not in present)
+    missing = tuple(name for name in targets if not rates.get(name))
     if not present:
         return SuiteScore(None, None, (), missing)
     logs = [logarithms(list(rates[name].values())) - math.log(targets[name]) for name in present]
-    by_uid = [dict(zip(rates[name], of, strict=True)) for name, of in zip(present, logs, strict=True)]
+    launches = [dict(zip(rates[name], of, strict=True)) for name, of in zip(present, logs, strict=True)]
     shares = [weight[name] / sum(weight[other] for other in present) for name in present]
     center = sum(share * float(of.mean()) for share, of in zip(shares, logs, strict=True))
-    interval = interval_around(center, list(means_by_uid(by_uid, shares).values()))
+    interval = interval_around(center, [*means_by_uid(launches, shares).values()])
     return SuiteScore(math.exp(center), interval, present, missing)

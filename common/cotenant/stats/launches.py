@@ -6,6 +6,7 @@ Pooling the observations of several launches instead gives an interval that cove
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev, variance
@@ -53,6 +54,12 @@ def logarithms(rates: Sequence[float]) -> npt.NDArray[np.float64]:
     return np.log(np.asarray(rates, np.float64))
 
 
+def by_uid(launches: Sequence[Mapping[int, float]]) -> dict[int, list[float]]:
+    """Return the values of each uid that all of these have, in their order."""
+    uids = sorted(set.intersection(*map(set, launches))) if launches else ()
+    return {uid: [values[uid] for values in launches] for uid in uids}
+
+
 def means_by_uid(logs: Sequence[Mapping[int, float]], shares: Sequence[float] | None = None) -> dict[int, float]:
     """Return the mean over benchmarks of their launches' logarithms, of each uid in which every benchmark has one.
 
@@ -60,8 +67,7 @@ def means_by_uid(logs: Sequence[Mapping[int, float]], shares: Sequence[float] | 
     do not. `shares` are the benchmarks' weights, whose sum is 1; equal where none are given. `logs` are of one or more.
     """
     parts = shares or [1 / len(logs)] * len(logs)
-    uids = sorted(set.intersection(*(set(benchmark) for benchmark in logs)))
-    return {uid: sum(part * benchmark[uid] for part, benchmark in zip(parts, logs, strict=True)) for uid in uids}
+    return {uid: sum(map(operator.mul, parts, of_uid)) for uid, of_uid in by_uid(logs).items()}
 
 
 def standard_error(*samples: Sequence[float]) -> tuple[float, float]:
