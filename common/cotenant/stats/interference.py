@@ -93,9 +93,10 @@ def efficiency(devices: int, rates: Sequence[float], alone: Sequence[float]) -> 
 def mean_kept(jobs: Iterable[tuple[Kept | None, Rates]]) -> Kept | None:
     """Return the geometric mean over jobs of the share that each keeps; None where no share is known.
 
-    Beside its share stand the logarithms of each job's launches, by uid. Launches of one uid share the state of the machine: of three uids
-    and more that every job has the t interval (Student, 1908) is that over their means, which says what this suite
-    keeps. Else, of three jobs and more, it is that over the jobs. A job's further launches narrow nothing.
+    Beside its share stand the logarithms of each job's launches, by uid. Launches of one uid share the state of the
+    machine: of three uids and more that every job has the t interval (Student, 1908) is that over their means, which
+    says what this suite keeps. Else, of three jobs and more, it is that over the jobs. A job's further launches narrow
+    nothing.
     """
     known = [(share.value, logs) for share, logs in jobs if share is not None]
     if not known:
