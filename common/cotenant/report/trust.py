@@ -44,12 +44,11 @@ def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
         {"job": pl.UInt32, AT: pl.UInt32},
     )
     warnings = jobs[0].table.findings.filter(pl.col("severity") == "warning").join(of_jobs, on=AT)
-    by_rule = warnings.group_by("job", "rule", maintain_order=True)
-    first: dict[int, tuple[tuple[int, int, str], Doubt]] = {}
-    for job, rule, sentence, count, effect in by_rule.agg(GRAVEST, pl.len(), pl.col("effect").max()).iter_rows():
-        ranked = (_rank(rule), -count, rule), Doubt(rule, sentence, count, effect)
-        first[job] = min(first.get(job, ranked), ranked, key=lambda pair: pair[0])
-    return [first[job][1] if job in first else None for job in range(len(jobs))]
+    by_rule = warnings.group_by("job", "rule").agg(GRAVEST, pl.len(), pl.col("effect").max())
+    ranked = [(job, Doubt(*of)) for job, *of in by_rule.iter_rows()]
+    ranked.sort(key=lambda of: (_rank(of[1].rule), -of[1].records, of[1].rule), reverse=True)
+    worst = dict(ranked)  # the last of a job's doubts
+    return [worst.get(job) for job in range(len(jobs))]
 
 
 def _rank(rule: str) -> int:
