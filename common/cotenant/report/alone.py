@@ -10,9 +10,9 @@ from typing import Any, Literal
 import polars as pl
 
 from cotenant.results.columns import COUNTS, JOB, TENANT, equal_columns
-from cotenant.results.launches import LaunchRecords, difference_of, difference_words, work_of
+from cotenant.results.launches import LaunchRecords, difference_of, difference_words, grouped, work_of
 from cotenant.results.table import Rows
-from cotenant.stats.launches import AcrossLaunches, across_launches
+from cotenant.stats.launches import AcrossLaunches, across_launches, by_uid
 
 NO_SLICES = "none"
 BESIDE = ("tenants", "sharers", "share", "device_sharers", "mix", "neighbours", "isolation", "device")
@@ -33,6 +33,8 @@ Rates = dict[int, float]
 """Items per second, by uid."""
 RecordRow = dict[str, Any]
 """The fields of a record that `rows_of` selects."""
+Records = dict[str, dict[int, RecordRow]]
+"""Records by tenant and uid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,40 +112,39 @@ def alone_in_blocks(members: Rows) -> Side | None:
     alone_steps = {name: pl.col(f"alone_{name}") for name in STEP_TIMES}
     # Power is known over all blocks together only, not for each tenant alone.
     unknown = {POWER: pl.lit(None, pl.Float64)}
-    rows = members.columns("run_id", "rate_items_s", *KEPT, who=TENANT, **alone_steps, **unknown)
-    without = rows.filter(pl.any_horizontal(pl.col("kept", "rate_items_s").is_null()))["run_id"].to_list()
-    rows = rows.filter(~pl.col("run_id").is_in(without))
-    if not len(rows):
+    rate = pl.col("rate_items_s") / pl.col("kept")
+    known = members.columns("run_id", rate, *KEPT, who=TENANT, **alone_steps, **unknown)
+    known = known.filter(pl.col("rate_items_s").is_not_null().all().over("run_id"))
+    if not len(known):
         return None
-    tenants: dict[str, Rates] = defaultdict(dict)
+    rows: Records = defaultdict(dict)
     node: Rates = defaultdict(float)
-    by_uid: dict[str, dict[int, RecordRow]] = defaultdict(dict)
-    for row in rows.iter_rows(named=True):
-        who, uid, rate = row["who"], row["run_id"], row["rate_items_s"] / row["kept"]
-        tenants[who][uid], by_uid[who][uid] = rate, row
-        node[uid] += rate
-    return Side(node, tenants, baseline="blocks", rows=by_uid)
+    for row in known.iter_rows(named=True):
+        rows[row["who"]][row["run_id"]] = row
+        node[row["run_id"]] += row["rate_items_s"]
+    return Side(node, _rates(rows), baseline="blocks", rows=rows)
+
+
+def _rates(rows: Records) -> dict[str, Rates]:
+    return {who: {uid: row["rate_items_s"] for uid, row in of.items()} for who, of in rows.items()}
 
 
 def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     beside = {row["who"]: row for row in members}
-    tenants: dict[str, Rates] = defaultdict(dict)
-    rows: dict[str, dict[int, RecordRow]] = defaultdict(dict)
-    others: dict[str, dict[str, None]] = defaultdict(dict)
-    like = []
-    for row in (row for row in solos if row["counts"]):
-        if (reason := unlike([beside.get(row["who"], row), row])) is not None:
-            others[reason][row["who"]] = None
-            continue
-        like.append(row)
-        for who in {row["who"], *filter(beside.__contains__, row["stands_for"].split(","))}:
-            tenants[who][row["run_id"]], rows[who][row["run_id"]] = row["rate_items_s"], row
+    counted = [row for row in solos if row["counts"]]
+    by_reason = grouped(counted, lambda row: unlike([beside.get(row["who"], row), row]))
+    others = {reason: dict.fromkeys(row["who"] for row in rows) for reason, rows in by_reason.items() if reason}
+    like = by_reason.get(None)
     if not like:
         return Side(reason=next(iter(others), "no launch has a rate"))
     if (mixed := unlike([*members, *like])) is not None:
         return Side(reason=mixed)
-    uids = set.intersection(*(set(tenants.get(who, ())) for who in beside)) if beside else set()
-    node = {uid: sum(tenants[who][uid] for who in beside) for uid in sorted(uids)}
+    rows: Records = defaultdict(dict)
+    for row in like:
+        for who in {row["who"], *filter(beside.__contains__, row["stands_for"].split(","))}:
+            rows[who][row["run_id"]] = row
+    tenants = _rates(rows)
+    node = {uid: sum(rates) for uid, rates in by_uid([tenants.get(who, {}) for who in beside]).items()}
     why = "; ".join(f"{reason} (user {', '.join(who)})" for reason, who in others.items())
     doubts = {rule for row in like for rule in row["warning_findings"].split(",") if rule}
     return Side(node, tenants, why, doubts=tuple(sorted(doubts)), rows=rows)
@@ -152,14 +153,11 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
 def unlike(rows: Collection[RecordRow]) -> str | None:
     """Return the difference that forbids a ratio of these records' rates; their isolation may differ."""
     # A launch alone names its benchmark differently: `work` is equal where only that differs.
-    works = [
-        (*((word, value) for word, value in work_of(row) if word != "benchmark"), ("benchmark", row["work"]))
-        for row in rows
-    ]
+    works = [work_of(row | {"unique_id": row["work"]}) for row in rows]
     if (difference := difference_of(works, BESIDE)) is not None:
         return difference_words(*difference)
     enforced = sorted({row["isolation"] for row in rows if sliced(row["isolation"])})
     if len(enforced) > 1:
         return difference_words("isolation", " and ".join(enforced))
     slices = {(row["who"], row["slice"]) for row in rows if row["slice"]}
-    return "different slices" if len(slices) > len({who for who, _ in slices}) else None
+    return "different slices" if len(slices) > len(dict(slices)) else None
