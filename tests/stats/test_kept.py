@@ -99,7 +99,8 @@ def test_tenants_of_the_same_launches_have_a_mean_as_unsure_as_each_of_them() ->
     parts = [Kept(0.4, (0.2, 0.8), 9), Kept(0.9, (0.8, 1.8), 7)]
     assert joint(parts) == Kept(pytest.approx(0.6), (pytest.approx(0.4), pytest.approx(1.2)), 7)
     assert joint([*parts, Kept(0.6, None, 1)]) == Kept(pytest.approx(0.6), None, 1)
-    assert joint([]) is None
+    with pytest.raises(ValueError, match="non-empty"):
+        joint([])
 
 
 def test_a_round_is_warm_up_while_it_is_slower_than_all_behind_it() -> None:

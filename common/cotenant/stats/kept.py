@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median, stdev
+from statistics import fmean, geometric_mean, median, stdev
 from typing import Literal
 
 from cotenant.stats.correlation import lag_correlation, variance_inflation
@@ -110,17 +110,16 @@ class Kept:
         return Kept(1 / self.value, ends, self.n, self.over)
 
 
-def joint(parts: Sequence[Kept]) -> Kept | None:
-    """Return the geometric mean of the kept shares of several tenants of the same launches; None of nobody.
+def joint(parts: Sequence[Kept]) -> Kept:
+    """Return the geometric mean of the kept shares of tenants of the same launches, of one or more.
 
     They share their launches, so their errors may be the same: the interval is as wide as theirs on the mean.
     """
-    if not parts:
-        return None
-    value = math.exp(fmean(math.log(part.value) for part in parts))
     ends = [part.interval for part in parts if part.interval is not None]
-    low, high = (math.exp(fmean(math.log(end[side]) for end in ends)) if ends else 0.0 for side in (0, 1))
-    return Kept(value, (low, high) if len(ends) == len(parts) else None, min(part.n for part in parts), parts[0].over)
+    low, high = ([end[side] for end in ends] for side in (0, 1))
+    interval = (geometric_mean(low), geometric_mean(high)) if len(ends) == len(parts) else None
+    value = geometric_mean(part.value for part in parts)
+    return Kept(value, interval, min(part.n for part in parts), parts[0].over)
 
 
 def kept(blocks: Sequence[BlockSum]) -> Kept | None:
