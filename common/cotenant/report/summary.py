@@ -5,8 +5,7 @@ A job is one line where its launches did equal work on one host, else several, n
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -29,7 +28,7 @@ from cotenant.report.alone import (
 )
 from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
-from cotenant.report.problems import SEVERITIES, Loss, ReportedFinding, losses, reported_findings
+from cotenant.report.problems import Loss, ReportedFinding, losses, reported_findings
 from cotenant.report.trust import Doubt, doubts
 from cotenant.results.columns import IN_DUET, OF_LEVELS, SENSED
 from cotenant.results.identity import natural
@@ -176,26 +175,27 @@ def summarise(records: Rows) -> Summary:
     """Return the lines of all jobs, in the order of their first record; the newest record of each tenant counts."""
     newest, notes = newest_in(records.numbered)
     table = records.table
-    sensed = newest.filter(SENSED)
-    under_pressure = Rows(table, sensed.filter(OF_LEVELS)[AT].to_list())
-    beside_levels = {*sensed.filter(~OF_LEVELS)[AT]}
-    in_duets = Rows(table, newest.filter(IN_DUET)[AT].to_list())
-    newest = newest.filter((~SENSED | pl.col(AT).is_in(beside_levels)) & ~IN_DUET)
-    if len(sensed):
-        notes.append(f"{len(sensed)} records beside neighbours of known pressure: --table sense has their curves.")
+
+    def rows(chosen: pl.Expr) -> Rows:
+        return Rows(table, newest.select(pl.col(AT).filter(chosen))[AT].to_list())
+
+    under_pressure, in_duets = rows(SENSED & OF_LEVELS), rows(IN_DUET)
+    beside_levels, own = {*rows(SENSED & ~OF_LEVELS).at}, ~SENSED & ~IN_DUET
+    if sensed := len(under_pressure) + len(beside_levels):
+        notes.append(f"{sensed} records beside neighbours of known pressure: --table sense has their curves.")
     jobs: list[JobSummary] = []
     pressed: list[JobSummary] = []
-    for launches in grouped(launches_in(newest), lambda launch: (launch.suite, launch.host)).values():
+    counted = newest.filter(~(SENSED & OF_LEVELS) & ~IN_DUET)
+    for launches in grouped(launches_in(counted), lambda launch: (launch.suite, launch.host)).values():
         shared, lone = ([launch for launch in launches if launch.solo == solo] for solo in (False, True))
         notes += [why_left_out(launch) for launch in (*shared, *lone) if launch.flaw is not None]
-        rows = rows_of(Rows(table, [at for launch in lone for at in launch.at]))
+        of_solos = rows_of(Rows(table, [at for launch in lone for at in launch.at]))
         for of, is_pressed in ((jobs, False), (pressed, True)):
-            own = [launch for launch in shared if beside_levels.issuperset(launch.at) == is_pressed]
-            of.extend(_with_solos(_jobs(table, own), rows, is_pressed))
-    newest = newest.filter(~SENSED)
-    jobs, pressed = _with_doubts(_with_compute(jobs)), _with_doubts(pressed)
+            among = [launch for launch in shared if beside_levels.issuperset(launch.at) == is_pressed]
+            of.extend(_with_solos(_jobs(table, among), of_solos, is_pressed))
+    jobs, pressed = _judged(jobs), _judged(pressed)
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
-    of_all, solos = (Rows(table, newest.filter(pl.col("solo") == solo)[AT].to_list()) for solo in (False, True))
+    of_all, solos = rows(own & ~pl.col("solo")), rows(own & pl.col("solo"))
     whole = Rows(table, [*of_all.at, *solos.at])
     found, lost = tuple(reported_findings(whole)), tuple(losses(whole))
     return Summary(tuple(jobs), found, lost, tuple(notes), of_all, solos, tuple(pressed), under_pressure, in_duets)
@@ -206,11 +206,10 @@ def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> E
     across = across_launches(rates)
     if across.n > 1 or only is None:
         return Estimate(across.rate, across.interval, across.spread, across.n)
-    low, high = only["interval_low_items_s"], only["interval_high_items_s"]
-    if only["robust_spread"] is not None:
-        return Estimate(rates[0], None if None in (low, high) else (low, high), only["robust_spread"], 1, only["n"])
-    spread = only["sd_s"] / only["mean_s"] if only["sd_s"] is not None and only["mean_s"] else math.nan
-    return Estimate(rates[0], None, spread if math.isfinite(spread) else None, 1, only["n"])
+    low, high, spread, sd_s, mean_s = (only[name] for name in (*RATE_ENDS, "robust_spread", "sd_s", "mean_s"))
+    if spread is not None:
+        return Estimate(rates[0], None if None in (low, high) else (low, high), spread, 1, only["n"])
+    return Estimate(rates[0], None, None if None in (sd_s, mean_s) else sd_s / mean_s, 1, only["n"])
 
 
 def scores(
@@ -226,10 +225,9 @@ def scores(
     """
     wanted = {name: targets[name].rate for name in expected if name in targets and name not in NOT_IN_PG}
     of_hosts = {}
-    for host in dict.fromkeys(job.host for job in summary.jobs):
-        lines = [job for job in summary.jobs if job.host == host and job.rates]
-        once = Counter(job.name for job in lines)
-        rates = {job.name: per_tenant(job) for job in lines if once[job.name] == 1}
+    for host, jobs in grouped(summary.jobs, lambda job: job.host).items():
+        by_name = grouped((job for job in jobs if job.rates), lambda job: job.name)
+        rates = {name: per_tenant(*lines) for name, lines in by_name.items() if len(lines) == 1}
         of_hosts[host] = suite_score(rates, wanted, weights)
     return of_hosts
 
@@ -240,23 +238,24 @@ def per_tenant(job: JobSummary) -> dict[int, float]:
 
 
 def _jobs(table: Table, launches: Sequence[LaunchRecords]) -> list[JobSummary]:
-    lines: list[tuple[str, JobSummary]] = []
-    for name, of_job in grouped(launches, lambda launch: launch.job).items():
-        works = list(dict.fromkeys(launch.work for launch in of_job if launch.rate is not None))
-        isolations = {launch.isolation for launch in of_job}
-        # Launches without a rate have no work to tell them apart: they join the first line of their isolation.
-        first = {dict(work)["isolation"]: work for work in reversed(works)}
-        of_works: dict[tuple[str, Work | None], list[LaunchRecords]] = defaultdict(list)
-        for launch in of_job:
-            work = launch.work if launch.rate is not None else first.get(launch.isolation)
-            of_works[launch.isolation, work].append(launch)
-        for (isolation, own), of_line in of_works.items():
-            difference = f"isolation {isolation}" if len(isolations) > 1 and isolation else ""
-            if own is not None and len(works) > 1:
-                difference = distinguishing_values(own, works)
-            label = f"{name} ({difference})" if difference else name
-            lines.append((min(launch.start_time for launch in of_line), _job(table, label, own, of_line)))
-    return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
+    lines = [line for of_job in grouped(launches, lambda launch: launch.job).values() for line in _lines(of_job)]
+    lines.sort(key=lambda line: min(launch.start_time for launch in line[-1]))
+    return [_job(table, *line) for line in lines]
+
+
+def _lines(launches: Sequence[LaunchRecords]) -> Iterator[tuple[str, Work | None, Sequence[LaunchRecords]]]:
+    """Yield the launches of one job that did equal work, with the line's label and this work."""
+    works = list(dict.fromkeys(launch.work for launch in launches if launch.rate is not None))
+    isolations = {launch.isolation for launch in launches}
+    # Launches without a rate have no work to tell them apart: they join the first line of their isolation.
+    first = {dict(work)["isolation"]: work for work in reversed(works)}
+    of_works = grouped(launches, lambda of: (of.isolation, first.get(of.isolation) if of.rate is None else of.work))
+    for (isolation, work), of_line in of_works.items():
+        difference = f"isolation {isolation}" if len(isolations) > 1 and isolation else ""
+        if work is not None and len(works) > 1:
+            difference = distinguishing_values(work, works)
+        name = of_line[0].job
+        yield f"{name} ({difference})" if difference else name, work, of_line
 
 
 def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow], are_pressed: bool) -> Iterator[JobSummary]:
@@ -282,54 +281,51 @@ def _with_solos(jobs: Iterable[JobSummary], solos: Iterable[RecordRow], are_pres
 
 def _kept(job: JobSummary, alone: Side) -> dict[str | None, Kept]:
     """Return the shares that tenants and the node keep over launches, or over a single one's blocks or observations."""
-    kept = {}
-    for who in (None, *job.together.tenants):
-        if (of := _within(job, alone, who) or ratio(job.together.of(who), alone.of(who))) is not None:
+    kept: dict[str | None, Kept] = {}
+    for who, rates in job.together.tenants.items():
+        if (of := _within(job, alone, who) or ratio(rates, alone.of(who))) is not None:
             kept[who] = of
-    parts = [of for who, of in kept.items() if who is not None]
-    whole = joint(parts)
-    if None in kept and len(parts) == len(job.together.tenants) and whole is not None and whole.within:
+    node = ratio(job.together.node, alone.node)
+    if node is None:
+        return kept
+    if len(kept) == len(job.together.tenants) and (whole := joint([*kept.values()])).within:
         # The node's interval follows from its tenants' errors.
-        kept[None] = whole.times(kept[None].value / whole.value)
-    return kept
+        node = whole.times(node.value / whole.value)
+    return {None: node} | kept
 
 
-def _within(job: JobSummary, alone: Side, tenant: str | None) -> Kept | None:
+def _within(job: JobSummary, alone: Side, tenant: str) -> Kept | None:
     """Return a tenant's kept share from the rounds, or observations, of one launch together and one alone.
 
     None where there are several launches, or one has too few for an interval.
     """
-    estimate, rows = job.tenants.get(tenant or ""), list(alone.rows.get(tenant or "", {}).values())
-    if estimate is None or estimate.observations is None or estimate.interval is None or len(rows) != 1:
+    estimate, rows = job.tenants[tenant], [*alone.rows.get(tenant, {}).values()]
+    if estimate.observations is None or estimate.interval is None or len(rows) != 1:
         return None
     (row,) = rows
     if alone.baseline == "blocks":
         value, low, high, rounds = (row[name] for name in KEPT)
         return None if None in (low, high, rounds) else Kept(value, (low, high), rounds, "rounds")
-    low, high = (row[name] for name in RATE_ENDS)
+    rate, low, high = (row[name] for name in ("rate_items_s", *RATE_ENDS))
     if low is None or high is None:
         return None
-    rate = row["rate_items_s"]
     ends = interval_of_quotient(estimate.rate, estimate.interval, rate, (low, high))
     return Kept(estimate.rate / rate, ends, estimate.observations, "observations")
 
 
-def _with_compute(jobs: Sequence[JobSummary]) -> list[JobSummary]:
-    """Return the jobs compared with the ceilings among them; a ceiling is compared with none."""
+def _judged(jobs: Sequence[JobSummary]) -> list[JobSummary]:
+    """Return the jobs with their doubts, compared with the ceilings among them; a ceiling is compared with none."""
     most = ceilings(job.members for job in jobs if job.unit == FLOP)
-    return [replace(job, compute=compute(job.members, most.clear() if job.unit == FLOP else most)) for job in jobs]
-
-
-def _with_doubts(jobs: Sequence[JobSummary]) -> list[JobSummary]:
-    worst = doubts([job.members for job in jobs])
-    return [replace(job, doubt=doubt) for job, doubt in zip(jobs, worst, strict=True)]
+    return [
+        replace(job, doubt=doubt, compute=compute(job.members, most.clear() if job.unit == FLOP else most))
+        for job, doubt in zip(jobs, doubts([job.members for job in jobs]), strict=True)
+    ]
 
 
 def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchRecords]) -> JobSummary:
     counted = sorted((launch for launch in launches if launch.rate is not None), key=lambda launch: launch.run_id)
     side = together(counted)
-    in_order = [sorted(zip(map(natural, launch.tenants), launch.at, strict=True)) for launch in counted]
-    members = [at for of_launch in in_order for _, at in of_launch]
+    members = [at for launch in counted for _, at in sorted(zip(map(natural, launch.tenants), launch.at, strict=True))]
     # The rows of a single launch hold the intervals of their observations.
     single = zip(counted[0].tenants, counted[0].at, strict=True) if len(counted) == 1 else ()
     only = {who: table.frame.row(at, named=True) for who, at in single}
@@ -363,8 +359,8 @@ def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchR
 
 
 def _findings(launches: Sequence[LaunchRecords]) -> Counter[str]:
-    errors, warnings, whole = (sum(counts) for counts in zip(*(launch.findings for launch in launches), strict=True))
-    return +Counter(dict(zip(SEVERITIES, (errors, warnings, whole - errors - warnings), strict=True)))
+    errors, warnings, whole = map(sum, zip(*(launch.findings for launch in launches), strict=True))
+    return +Counter(error=errors, warning=warnings, info=whole - errors - warnings)
 
 
 def _evenness(launches: Sequence[LaunchRecords]) -> Evenness | None:
