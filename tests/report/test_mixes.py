@@ -245,7 +245,7 @@ def pairs(*left_out: str) -> list[Record]:
 def test_the_matrix_of_pairs_is_that_of_a_device_of_known_contention() -> None:
     (matrix,) = pair_matrices(summary_of(pairs()))
     for victim, neighbour in itertools.product(ALONE_MS, ALONE_MS):
-        assert matrix.kept[victim][neighbour].value == pytest.approx(kept(victim, neighbour), rel=0.01)
+        assert matrix.shares[victim, neighbour].kept.value == pytest.approx(kept(victim, neighbour), rel=0.01)
     assert matrix.sensitivity("vae") == pytest.approx(sum(kept("vae", other) for other in ALONE_MS), rel=0.01)
     assert matrix.noise("vae") == pytest.approx(sum(kept(other, "vae") for other in ALONE_MS), rel=0.01)
     grid = pairs_grid(summary_of(pairs()))
@@ -300,9 +300,9 @@ def test_with_slices_and_without_are_two_matrices_over_what_each_has_alone_in_it
     assert head.startswith("| suite | host | isolation | job |")
     assert {line.split(" | ")[2] for line in lines} == {"v1", "none"}, "as a file they are one table"
     assert (sliced.isolation, naive.isolation) == ("v1", "none")
-    assert naive.kept["wlm"]["vae"].value == pytest.approx(0.4, rel=0.01)
-    assert naive.kept["vae"]["vae"].value == pytest.approx(0.7, rel=0.01)
-    assert sliced.kept["wlm"]["vae"].value == pytest.approx(kept("wlm", "vae"), rel=0.01)
+    assert naive.shares["wlm", "vae"].kept.value == pytest.approx(0.4, rel=0.01)
+    assert naive.shares["vae", "vae"].kept.value == pytest.approx(0.7, rel=0.01)
+    assert sliced.shares["wlm", "vae"].kept.value == pytest.approx(kept("wlm", "vae"), rel=0.01)
 
 
 def test_sums_over_a_pair_that_is_missing_are_none_and_one_pair_is_no_matrix() -> None:
@@ -313,7 +313,9 @@ def test_sums_over_a_pair_that_is_missing_are_none_and_one_pair_is_no_matrix() -
     assert pair_matrices(summary_of([*mix(TWO), *baselines("vae", "wlm")])) == []
     equals = [record for tenant in range(2) for record in _equal(tenant)]
     (of_two,) = pair_matrices(summary_of([*mix(TWO), *baselines("vae", "wlm"), *equals]))
-    assert sorted(of_two.kept["vae"]) == ["vae", "wlm"], "with a job beside itself it is one"
+    assert sorted(pair for pair in of_two.shares if pair[0] == "vae") == [("vae", "vae"), ("vae", "wlm")], (
+        "with a job beside itself it is one"
+    )
 
 
 def test_a_job_beside_itself_is_also_a_launch_of_two_equals_and_a_mix_of_a_name_stands_apart() -> None:
@@ -321,8 +323,8 @@ def test_a_job_beside_itself_is_also_a_launch_of_two_equals_and_a_mix_of_a_name_
     equals = [record for tenant in range(2) for record in _equal(tenant)]
     summary = summary_of([*pairs("vae+vae"), *equals, *mix(TWO, name="lab", second=20)])
     (matrix,) = pair_matrices(summary)
-    assert matrix.kept["vae"]["vae"].value == pytest.approx(0.75, rel=0.01)
-    assert matrix.kept["vae"]["wlm"].value == pytest.approx(kept("vae", "wlm"), rel=0.01)
+    assert matrix.shares["vae", "vae"].kept.value == pytest.approx(0.75, rel=0.01)
+    assert matrix.shares["vae", "wlm"].kept.value == pytest.approx(kept("vae", "wlm"), rel=0.01)
     assert [block.mix for block in outside_pairs(summary)] == ["lab"]
     assert answer(summary).startswith("Beside each other the 2 users of lab keep 63 % (")
     assert "In pairs these 3 jobs keep" in answer(summary)

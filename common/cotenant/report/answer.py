@@ -50,9 +50,7 @@ class JobShares:
     @property
     def kept(self) -> Kept:
         """The share that all its tenants keep together."""
-        whole = joint([*self.shares.values()])
-        assert whole is not None  # there are shares
-        return whole
+        return joint([*self.shares.values()])
 
 
 def job_shares(job: JobSummary) -> JobShares | None:

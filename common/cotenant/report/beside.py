@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from statistics import median
+from typing import NamedTuple
 
 from cotenant.report.alone import POWER, STEP_TIMES, BaselineWord, RecordRow, Side
 from cotenant.report.summary import JobSummary, Summary
@@ -61,11 +62,6 @@ class TenantBeside:
     steps_alone: StepTimes | None
 
     @property
-    def quick(self) -> bool:
-        """Whether its rate alone is known from few observations."""
-        return self.baseline == "quick"
-
-    @property
     def slowdown(self) -> float | None:
         """1 / progress."""
         return None if self.progress is None else 1 / self.progress.value
@@ -90,6 +86,11 @@ class MixBlock:
     def place(self) -> tuple[str, str, str]:
         """Suite, host and isolation: all pairs of one place form a matrix."""
         return self.suite, self.host, self.isolation
+
+    @property
+    def quick(self) -> bool:
+        """Whether a rate alone is known from few observations."""
+        return any(tenant.baseline == "quick" for tenant in self.tenants)
 
     @property
     def is_pair(self) -> bool:
@@ -195,40 +196,43 @@ def watts(jobs: Collection[JobSummary]) -> dict[int, float]:
     return {uid: sum(filter(None, of.values())) for uid, of in devices.items() if all(of.values())}
 
 
+Pair = tuple[str, str]
+"""A victim and its neighbour."""
+
+
+class PairShare(NamedTuple):
+    """The share that a victim keeps, and the rules that warn of its launches, alone or beside the neighbour."""
+
+    kept: Kept
+    doubts: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class PairMatrix:
-    """The shares that jobs keep in pairs of one suite on one host under one isolation: `kept[victim][neighbour]`.
+    """The shares that jobs keep in pairs of one suite on one host under one isolation.
 
-    For a job beside itself it is the mean of both tenants. `notes` say why pairs are missing; `doubts` holds, by victim
-    and neighbour, the rules that warn of a launch of the victim, alone or beside the neighbour.
+    For a job beside itself it is the mean of both tenants. `notes` say why pairs are missing.
     """
 
     suite: str
     host: str
     isolation: str
     jobs: tuple[str, ...]
-    kept: Mapping[str, Mapping[str, Kept]]
+    shares: Mapping[Pair, PairShare]
     notes: tuple[str, ...]
     quick: bool
-    doubts: Mapping[tuple[str, str], tuple[str, ...]]
-
-    @property
-    def pairs(self) -> Iterator[tuple[str, str, Kept]]:
-        """The victim, the neighbour and the victim's kept share of each known pair."""
-        return ((victim, other, kept) for victim, of in self.kept.items() for other, kept in of.items())
 
     def sensitivity(self, victim: str) -> float | None:
         """Return the sum of a row, a job's kept shares beside all jobs; None where a pair is missing."""
-        return _sum([self.kept[victim].get(neighbour) for neighbour in self.jobs])
+        return self._sum((victim, neighbour) for neighbour in self.jobs)
 
     def noise(self, neighbour: str) -> float | None:
         """Return the sum of a column, all jobs' kept shares beside one job; None where a pair is missing."""
-        return _sum([self.kept[victim].get(neighbour) for victim in self.jobs])
+        return self._sum((victim, neighbour) for victim in self.jobs)
 
-
-def _sum(measures: Sequence[Kept | None]) -> float | None:
-    known = [measure.value for measure in measures if measure is not None]
-    return sum(known) if len(known) == len(measures) else None
+    def _sum(self, pairs: Iterable[Pair]) -> float | None:
+        known = [self.shares[pair].kept.value for pair in pairs if pair in self.shares]
+        return sum(known) if len(known) == len(self.jobs) else None
 
 
 @lru_cache(maxsize=1)
@@ -240,19 +244,20 @@ def pair_matrices(summary: Summary) -> Sequence[PairMatrix]:
     pairs = [block for block in mix_blocks(summary) if block.is_pair]
     matrices = []
     for place, blocks in grouped(pairs, lambda block: block.place).items():
-        shares: dict[str, dict[str, Kept]] = {tenant.job: {} for block in blocks for tenant in block.tenants}
-        doubts: dict[tuple[str, str], tuple[str, ...]] = {}
-        for victim, neighbour, measure, rules in chain.from_iterable(map(_of_pair, blocks)):
-            shares[victim][neighbour], doubts[victim, neighbour] = measure, rules
-        for name, measure, rules in _of_equals(summary, place):
-            if shares.get(name) and name not in shares[name]:
-                shares[name][name], doubts[name, name] = measure, rules
-        notes = tuple(f"{block.mix}: {note}" for block in blocks for note in block.notes)
-        quick = any(tenant.quick for block in blocks for tenant in block.tenants)
+        jobs = [*dict.fromkeys(tenant.job for block in blocks for tenant in block.tenants)]
+        shares = dict(chain.from_iterable(map(_of_pair, blocks)))
+        victims = {victim for victim, _ in shares}
+        for job in summary.jobs:
+            # Two equal tenants with a slice each are a pair, too.
+            is_here = not job.mix and (job.suite, job.host, job.isolation) == place
+            if is_here and job.name in victims and len(job.tenants) == len(job.shares) == 2 and job.sharers == 1:
+                shares.setdefault((job.name, job.name), PairShare(joint(job.shares), job.doubts))
         # A single pair needs no matrix: the table of mixes shows both its directions.
-        cells = sum(map(len, shares.values()))
-        if cells and (len(blocks) > 1 or cells > 2):
-            matrices.append(PairMatrix(*place, tuple(shares), shares, notes, quick, doubts))
+        if shares and (len(blocks) > 1 or len(shares) > 2):
+            by_victim = dict(sorted(shares.items(), key=lambda share: jobs.index(share[0][0])))
+            notes = tuple(f"{block.mix}: {note}" for block in blocks for note in block.notes)
+            quick = any(block.quick for block in blocks)
+            matrices.append(PairMatrix(*place, tuple(jobs), by_victim, notes, quick))
     return matrices
 
 
@@ -262,24 +267,14 @@ def outside_pairs(summary: Summary) -> list[MixBlock]:
     return [block for block in mix_blocks(summary) if not block.is_pair or block.place not in places]
 
 
-def _of_equals(summary: Summary, place: tuple[str, str, str]) -> Iterator[tuple[str, Kept, tuple[str, ...]]]:
-    """Yield the share that a job keeps beside itself, for each job launched as two equal tenants with a slice each,
-    and the rules of warnings on these launches and on those alone."""
-    for job in summary.jobs:
-        if job.mix or (job.suite, job.host, job.isolation) != place or len(job.tenants) != 2 or job.sharers > 1:
-            continue
-        if len(job.shares) == len(job.tenants) and (both := joint(job.shares)) is not None:
-            yield job.name, both, job.doubts
-
-
-def _of_pair(block: MixBlock) -> Iterator[tuple[str, str, Kept, tuple[str, ...]]]:
-    """Yield victim, neighbour, the victim's kept share and its doubts, in both directions, where these are known."""
-    first, second = block.tenants
-    if first.progress is None or second.progress is None:
+def _of_pair(block: MixBlock) -> Iterator[tuple[Pair, PairShare]]:
+    """Yield the shares in both directions, where these are known."""
+    if block.measures is None:
         return
-    if first.job == second.job:
-        if (both := joint([first.progress, second.progress])) is not None:
-            yield first.job, first.job, both, tuple(dict.fromkeys((*first.doubts, *second.doubts)))
+    (one, other), shares = block.tenants, [*block.measures.progress.values()]
+    if one.job == other.job:
+        doubts = tuple(dict.fromkeys((*one.doubts, *other.doubts)))
+        yield (one.job, one.job), PairShare(joint(shares), doubts)
         return
-    yield first.job, second.job, first.progress, first.doubts
-    yield second.job, first.job, second.progress, second.doubts
+    yield (one.job, other.job), PairShare(shares[0], one.doubts)
+    yield (other.job, one.job), PairShare(shares[1], other.doubts)

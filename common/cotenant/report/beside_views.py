@@ -46,32 +46,29 @@ MIX_FIELDS = (
     *(*rate_fields("together")[:3], *rate_fields("alone")[:3], "baseline", "verdict"),
     *(*STEP_FIELDS, "measure", *kept_fields("value")),
 )
-Item = tuple[MixBlock, TenantBeside]
 
 
-def _share_kept(item: Item) -> Cell:
+def _share_kept(tenant: TenantBeside) -> Cell:
     """Return the kept share over the entitlement, the tenant's part of a shared device or of shared processors."""
-    _, tenant = item
     if tenant.progress is None:
         return Cell()
     share_kept = tenant.progress.value / tenant.entitlement
     return Cell(numbers.ratio(share_kept) if tenant.sharers > 1 else "", {"share_kept": share_kept})
 
 
-MIX_PLACE: Sequence[Column[Item]] = place_columns(lambda item: item[0], "suite", "host", "mix", "isolation")
-MIX_COLUMNS: Sequence[Column[Item]] = (
-    *MIX_PLACE,
-    Column("user", lambda item: word(item[1].tenant, "tenant")),
-    Column("job", lambda item: word(item[1].job, "job"), left=True),
-    *kept_columns("/ alone", lambda item: item[1].progress, "progress"),
+MIX_PLACE: Sequence[Column[MixBlock]] = place_columns(lambda block: block, "suite", "host", "mix", "isolation")
+OF_TENANT: Sequence[Column[TenantBeside]] = (
+    Column("user", lambda tenant: word(tenant.tenant, "tenant")),
+    Column("job", lambda tenant: word(tenant.job, "job"), left=True),
+    *kept_columns("/ alone", lambda tenant: tenant.progress, "progress"),
     Column("share kept", _share_kept, optional=True),
-    Column("slowdown", lambda item: number(item[1].slowdown, numbers.ratio, "slowdown")),
-    *rates_over_launches("together", lambda item: item[1].together, "together")[:1],
-    *rates_over_launches("alone", lambda item: item[1].alone, "alone")[:1],
-    Column("unit", lambda item: Cell(f"{item[1].unit or 'item'}/s", {"unit": item[1].unit}), left=True),
-    *steps_columns(lambda item: item[1]),
-    Column("baseline", lambda item: baseline_cell(item[1].baseline if item[1].alone else ""), left=True, optional=True),
-    Column("verdict", lambda item: word(item[1].verdict, "verdict"), left=True),
+    Column("slowdown", lambda tenant: number(tenant.slowdown, numbers.ratio, "slowdown")),
+    *rates_over_launches("together", lambda tenant: tenant.together, "together")[:1],
+    *rates_over_launches("alone", lambda tenant: tenant.alone, "alone")[:1],
+    Column("unit", lambda tenant: Cell(f"{tenant.unit or 'item'}/s", {"unit": tenant.unit}), left=True),
+    *steps_columns(lambda tenant: tenant),
+    Column("baseline", lambda tenant: baseline_cell(tenant.baseline if tenant.alone else ""), left=True, optional=True),
+    Column("verdict", lambda tenant: word(tenant.verdict, "verdict"), left=True),
 )
 
 
@@ -81,16 +78,15 @@ def mix_grid(blocks: Sequence[MixBlock]) -> Grid:
         RowGroup([*_mix_rows(block)], f"{block.mix}: {len(block.tenants)} users", _facts(block), [*_mix_notes(block)])
         for block in blocks
     ]
-    tenants = [tenant for block in blocks for tenant in block.tenants]
     texts = {
         OF_MIXES: True,
         OF_N: True,
-        QUICK: any(tenant.quick for tenant in tenants),
+        QUICK: any(block.quick for block in blocks),
         OF_ENERGY: any(block.energy for block in blocks),
-        OF_STEPS: any(tenant.steps for tenant in tenants),
+        OF_STEPS: any(tenant.steps for block in blocks for tenant in block.tenants),
     }
     document = {"schema": "cotenant-mix-1", "mixes": [asdict(block) for block in blocks]}
-    return Grid(MIX_COLUMNS, groups, notes=explained(texts), fields=MIX_FIELDS, document=document)
+    return Grid((*MIX_PLACE, *OF_TENANT), groups, notes=explained(texts), fields=MIX_FIELDS, document=document)
 
 
 def _facts(block: MixBlock) -> str:
@@ -101,14 +97,14 @@ def _facts(block: MixBlock) -> str:
 
 
 def _mix_rows(block: MixBlock) -> Iterator[Row]:
+    place = row(MIX_PLACE, block)
     for tenant in block.tenants:
-        yield row(MIX_COLUMNS, (block, tenant))
+        yield Row({**place.cells, **row(OF_TENANT, tenant).cells})
     if block.measures is not None:
-        place = row(MIX_PLACE, (block, block.tenants[0])).record
         of_all: dict[str, Kept | None] = {name: getattr(block.measures, name) for name in MEASURES}
         for name, measure in (of_all | {"energy": block.energy}).items():
             if measure is not None:
-                yield Row(values={**place, "measure": name, **kept_values(measure, "value")})
+                yield Row(values={**place.record, "measure": name, **kept_values(measure, "value")})
 
 
 def _mix_notes(block: MixBlock) -> Iterator[Words]:
@@ -131,15 +127,13 @@ def mix_sentence(block: MixBlock) -> str:
     if block.measures is None:
         return f"what the users of {block.mix} keep beside each other is not known: {'; '.join(block.notes)}"
     measures, parts = block.measures, [*block.measures.progress.values()]
-    mean, least = joint(parts), next(tenant.job for tenant in block.tenants if tenant.tenant == measures.worst)
-    assert mean is not None  # measures are of tenants
+    least = next(tenant.job for tenant in block.tenants if tenant.tenant == measures.worst)
     differ = measures.differences or differences_within(parts)
     notable = differ is None or differ.notable
     worst = f"; least: {least}, {percents(measures.progress[measures.worst])}" if notable else ""
-    quick = QUICKLY if any(tenant.quick for tenant in block.tenants) else ""
     return (
-        f"beside each other the {len(block.tenants)} users of {block.mix} keep {percents(mean)} of what each has "
-        f"alone{quick}{worst}{'; measured once' if measures.stp.n == 1 else ''}"
+        f"beside each other the {len(block.tenants)} users of {block.mix} keep {percents(joint(parts))} of what each "
+        f"has alone{QUICKLY if block.quick else ''}{worst}{'; measured once' if measures.stp.n == 1 else ''}"
     )
 
 
@@ -191,11 +185,10 @@ def _cell(neighbour: str, line: Line) -> Cell:
     matrix, victim = line
     if victim == SUM:
         return _total(matrix.noise(neighbour))
-    measure = matrix.kept[victim].get(neighbour)
-    if measure is None:
+    if (share := matrix.shares.get((victim, neighbour))) is None:
         return Cell()
-    cell, doubted = shaded(measure), DOUBTED if matrix.doubts[victim, neighbour] else ""
-    return replace(cell, text=f"{UNSURE if measure.is_unsure else ''}{cell.text}{doubted}")
+    cell, unsure = shaded(share.kept), UNSURE if share.kept.is_unsure else ""
+    return replace(cell, text=f"{unsure}{cell.text}{DOUBTED if share.doubts else ''}")
 
 
 def _row_sum(line: Line) -> Cell:
@@ -208,25 +201,24 @@ def _total(of: float | None) -> Cell:
 
 
 def _records(matrix: PairMatrix) -> Iterator[Row]:
-    for victim, neighbour, measure in matrix.pairs:
-        pair = {"victim": victim, "neighbour": neighbour, **kept_values(measure, "kept")}
-        doubts = ",".join(matrix.doubts[victim, neighbour])
-        yield Row(values={**row(PAIR_PLACE, (matrix, victim)).record, **pair, "doubts": doubts})
+    for (victim, neighbour), (kept, doubts) in matrix.shares.items():
+        pair = {"victim": victim, "neighbour": neighbour, **kept_values(kept, "kept"), "doubts": ",".join(doubts)}
+        yield Row(values={**row(PAIR_PLACE, (matrix, victim)).record, **pair})
 
 
 def _pair_notes(matrix: PairMatrix) -> list[Words]:
-    single = any(kept.n == 1 for _, _, kept in matrix.pairs)
+    single = any(share.kept.n == 1 for share in matrix.shares.values())
     return [*([((SINGLE, "dim"),)] if single else []), *(((note, "yellow"),) for note in matrix.notes)]
 
 
 def pairs_sentence(matrix: PairMatrix) -> str:
     """Return the victim and neighbour of the least kept share, and the number of pairs."""
-    share, victim, neighbour = min((kept.value, victim, neighbour) for victim, neighbour, kept in matrix.pairs)
-    suspect = f" ({SUSPECT})" if matrix.doubts[victim, neighbour] else ""
-    mean = 100 * fmean(kept.value for _, _, kept in matrix.pairs)
+    value, victim, neighbour = min((share.kept.value, *pair) for pair, share in matrix.shares.items())
+    suspect = f" ({SUSPECT})" if matrix.shares[victim, neighbour].doubts else ""
+    mean = 100 * fmean(share.kept.value for share in matrix.shares.values())
     beside = "itself" if victim == neighbour else neighbour
     return (
         f"in pairs these {len(matrix.jobs)} jobs keep {mean:.0f} % of what each has "
         f"alone{QUICKLY if matrix.quick else ''}; the worst is {victim} beside {beside}, which keeps "
-        f"{100 * share:.0f} %{suspect}"
+        f"{100 * value:.0f} %{suspect}"
     )

@@ -64,7 +64,7 @@ def predictions(summary: Summary, curves: Sequence[Sensitivity]) -> list[Predict
 
 def _of_matrix(matrix: PairMatrix, resources: Mapping[str, Sensed]) -> Predictions | None:
     pairs = [*product(matrix.jobs, matrix.jobs)]
-    measured = [matrix.kept[victim].get(neighbour) for victim, neighbour in pairs]
+    measured = [share and share.kept for share in map(matrix.shares.get, pairs)]
     kept = np.reshape([math.nan if each is None else each.value for each in measured], (len(matrix.jobs), -1))
     found = predict(kept, by_curves([*resources.values()], matrix.jobs))
     if found is None:
