@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -26,7 +26,7 @@ from cotenant.report.kept import (
 from cotenant.report.summary import JobSummary, summarise
 from cotenant.results.launches import grouped
 from cotenant.results.table import Rows
-from cotenant.stats.interference import MixMeasures
+from cotenant.stats.interference import MixMeasures, ratios
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import across_launches
 from cotenant.stats.limits import LimitAccuracy, limit_accuracy
@@ -91,8 +91,8 @@ def _point(job: JobSummary) -> SharePoint:
     tenants, note = tenants_of(job), why_not(job)
     first, slowest = tenants[0], max(tenants, key=lambda of: 0.0 if of.steps is None else of.steps.p99_ns)
     measures, energy = (None, None) if note else measured([job], tenants)
-    if measures is None and not note:
-        note = "no repetition has all users together and alone"
+    if measures is None:
+        note = note or "no repetition has all users together and alone"
     frame = job.members.columns("settled_s", "device_load_percent", "entitlement")
     entitlement = frame["entitlement"][0] or 1 / first.sharers
     loads = frame["device_load_percent"].drop_nulls()
@@ -101,8 +101,7 @@ def _point(job: JobSummary) -> SharePoint:
     if measures is not None and first.mode != INSTANCES:
         load = None if loads.is_empty() else median(loads)
         accuracy = limit_accuracy(measures.progress[measures.worst], entitlement, load)
-    of_launches, rates = watts([job]), job.together.node
-    joules = [of_launches[uid] / rate for uid, rate in rates.items() if uid in of_launches]
+    joules = ratios(watts([job]), job.together.node)
     return SharePoint(
         suite=job.suite,
         host=job.host,
@@ -119,7 +118,7 @@ def _point(job: JobSummary) -> SharePoint:
         baseline=first.baseline,
         verdict=job.verdict,
         note=note,
-        joules_per_item=across_launches(joules).rate if joules else None,
+        joules_per_item=across_launches([*joules.values()]).rate if joules else None,
         energy=energy,
         steps=slowest.steps,
         steps_alone=slowest.steps_alone if slowest.steps else None,
@@ -147,10 +146,6 @@ def _measured(name: str, title: str) -> Sequence[Column[SharePoint]]:
     return kept_columns(title, lambda point: getattr(point.measures, name, None), name)
 
 
-def _plain(name: str, show: Callable[[float], str]) -> Column[SharePoint]:
-    return Column(name, lambda point: number(getattr(getattr(point.measures, name, None), "value", None), show, name))
-
-
 def _judged(point: SharePoint) -> dict[str, Value]:
     baseline = "" if point.measures is None else point.baseline
     return {"verdict": point.verdict, "baseline": baseline, "note": point.note}
@@ -164,8 +159,8 @@ COLUMNS: Sequence[Column[SharePoint]] = (
     *_measured("stp", "STP"),
     *_measured("antt", "ANTT")[:2],
     *_measured("worst_slowdown", "worst slowdown")[:2],
-    _plain("fairness", numbers.ratio),
-    _plain("tax", numbers.percent),
+    *_measured("fairness", "fairness")[:1],
+    Column("tax", lambda point: number(point.measures.tax.value if point.measures else None, numbers.percent, "tax")),
     *kept_columns("accuracy", lambda point: getattr(point.accuracy, "accuracy", None), "accuracy")[:2],
     Column("limit", lambda point: word(point.accuracy.verdict if point.accuracy else "", "limit"), left=True),
     Column("settled", lambda point: number(point.settled_s, "{:.1f} s".format, "settled_s")),
@@ -187,15 +182,13 @@ def share_grid(points: Sequence[SharePoint]) -> Grid:
         for (suite, host, job, isolation), of_job in grouped(points, lambda point: point.place).items()
     ]
     document = {"schema": "cotenant-share-1", "points": [asdict(point) for point in points]}
-    notes = explained(
-        {
-            LEGEND: True,
-            QUICK: any(point.baseline == "quick" for point in points),
-            OF_ENERGY: any(point.energy for point in points),
-            OF_STEPS: any(point.steps for point in points),
-        }
-    )
-    return Grid(COLUMNS, groups, notes=notes, fields=FIELDS, document=document)
+    texts = {
+        LEGEND: True,
+        QUICK: any(point.baseline == "quick" for point in points),
+        OF_ENERGY: any(point.energy for point in points),
+        OF_STEPS: any(point.steps for point in points),
+    }
+    return Grid(COLUMNS, groups, notes=explained(texts), fields=FIELDS, document=document)
 
 
 def _notes(points: Sequence[SharePoint]) -> list[Words]:
