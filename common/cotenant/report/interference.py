@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from typing import Any
 
 from cotenant.report import numbers
 from cotenant.report.alone import NO_SLICES, BaselineWord, Side, rows_of, sliced, unlike
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, place_columns, row, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Value, Words, place_columns, row, word
 from cotenant.report.kept import (
     BLOCKS,
     OF_N,
@@ -17,13 +18,14 @@ from cotenant.report.kept import (
     explained,
     kept_columns,
     kept_fields,
+    kept_values,
     rate_fields,
     rates_over_launches,
 )
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.identity import natural
 from cotenant.results.launches import grouped
-from cotenant.stats.interference import Sides, log_ratios, mean_kept, ratio
+from cotenant.stats.interference import Rates, log_ratios, mean_kept, ratio
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import AcrossLaunches
 
@@ -80,10 +82,10 @@ def interference_blocks(summary: Summary) -> Sequence[InterferenceBlock]:
         of_names = grouped(jobs, lambda job: job.name).values()
         made = [each for of_name in of_names for each in _lines(of_name)]
         if made:
-            nodes = [(line, sides) for line, sides in made if line.tenant is None]
-            means = []
-            for at, name in enumerate(RATIOS):
-                means.append(mean_kept((getattr(line, name), log_ratios(*sides[at])) for line, sides in nodes))
+            nodes = [(line, logs) for line, logs in made if line.tenant is None]
+            means = [
+                mean_kept((getattr(line, name), logs[at]) for line, logs in nodes) for at, name in enumerate(RATIOS)
+            ]
             blocks.append(InterferenceBlock(suite, host, tuple(line for line, _ in made), len(nodes), *means))
     return blocks
 
@@ -104,13 +106,18 @@ def _place(job: JobSummary) -> str:
     return f"{job.suite or 'a suite'} on {job.host or 'an unnamed host'}"
 
 
-def _lines(jobs: Sequence[JobSummary]) -> Iterator[tuple[InterferenceLine, Sequence[Sides]]]:
+def _lines(jobs: Sequence[JobSummary]) -> Iterator[tuple[InterferenceLine, Sequence[Rates]]]:
     """Yield the lines of the jobs of one name: with and without slices, paired where their work is equal."""
     without = [job for job in jobs if job.isolation == NO_SLICES]
     pairs: list[tuple[JobSummary | None, JobSummary | None, list[str]]] = []
     for job in jobs:
         if sliced(job.isolation):
-            partner, notes = _partner(job, without)
+            mine = rows_of(job.members)
+            # A job that never finished matches any, since only its name is known: it comes last.
+            others = sorted(without, key=lambda other: not other.members)
+            reasons = {other: unlike([*mine, *rows_of(other.members)]) for other in others}
+            partner = next((other for other, reason in reasons.items() if reason is None), None)
+            notes = [] if partner else [f"without slices: {reason}" for reason in dict.fromkeys(reasons.values())]
             pairs.append((job, partner, notes))
             without = [other for other in without if other is not partner]
     pairs += [(None, job, [] if len(jobs) == 1 else ["nothing equal ran in slices"]) for job in without]
@@ -118,21 +125,10 @@ def _lines(jobs: Sequence[JobSummary]) -> Iterator[tuple[InterferenceLine, Seque
         yield from _of_pair(with_, without_, notes, several=len(pairs) > 1)
 
 
-def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary | None, list[str]]:
-    """Return the job that did equal work without slices, or None and the differences of those that did not."""
-    mine, reasons = rows_of(job.members), []
-    # A job that never finished matches any, since only its name is known: it comes last.
-    for other in sorted(without, key=lambda other: not other.members):
-        if (reason := unlike([*mine, *rows_of(other.members)])) is None:
-            return other, []
-        reasons.append(f"without slices: {reason}")
-    return None, list(dict.fromkeys(reasons))
-
-
 def _of_pair(
     with_: JobSummary | None, without: JobSummary | None, notes: Sequence[str], several: bool
-) -> Iterator[tuple[InterferenceLine, Sequence[Sides]]]:
-    """Yield the lines of a job and its partner with the rates of RATIOS, if two of the three ways were measured."""
+) -> Iterator[tuple[InterferenceLine, Sequence[Rates]]]:
+    """Yield the lines of a job and its partner with the logarithms of RATIOS, if it was measured in two ways."""
     jobs = [job for job in (with_, without) if job is not None]
     first = jobs[0]
     if first.alone is None and len(jobs) < 2:
@@ -144,7 +140,6 @@ def _of_pair(
     tenants = {who for side in (under, over, over_unsliced, unsliced_under) for who in side.tenants}
     for who in (None, *sorted(tenants, key=natural)):
         lone, together, unsliced = under.of(who), over.of(who), over_unsliced.of(who)
-        ratios = ((together, lone), (unsliced, lone), (together, unsliced))
         line = InterferenceLine(
             job=first.label if several else first.name,
             tenant=who,
@@ -154,12 +149,12 @@ def _of_pair(
             unsliced=over_unsliced.across(who),
             unsliced_alone=unsliced_under.across(who),
             kept=None if with_ is None else with_.kept.get(who),
-            unsliced_kept=ratio(*ratios[1]),
-            worth=ratio(*ratios[2]),
+            unsliced_kept=ratio(unsliced, lone),
+            worth=ratio(together, unsliced),
             notes=tuple(notes) if who is None else (),
             baseline=under.baseline if lone else "",
         )
-        yield line, ratios
+        yield line, [log_ratios(together, lone), log_ratios(unsliced, lone), log_ratios(together, unsliced)]
 
 
 # The view
@@ -176,46 +171,34 @@ LEGEND = (
     "--isolation none, over the same alone. worth: together in slices over together without. 1 - (/ alone) is what "
     "neighbours cost."
 )
-Item = tuple[InterferenceBlock, InterferenceLine | None]
-"""A line of a block, or the means of the block."""
 
 
-def _job(item: Item) -> Cell:
-    line = item[1]
-    if line is None:
-        return word(MEAN)
-    return Cell(line.job if line.tenant is None else "", {"job": line.job, "tenant": line.tenant, "unit": line.unit})
+def _job(line: InterferenceLine) -> Cell:
+    values: dict[str, Value] = {"job": line.job, "tenant": line.tenant, "unit": line.unit}
+    return Cell(line.job if line.tenant is None else "", values)
 
 
-def _rate_columns(name: str, heading: str = "", optional: bool = False) -> Sequence[Column[Item]]:
-    return rates_over_launches(heading, lambda item: getattr(item[1], name), name, optional)
-
-
-def _ratio_columns(name: str, heading: str, optional: bool = False) -> Sequence[Column[Item]]:
-    return kept_columns(heading, lambda item: getattr(item[1] or item[0], name), name, optional)
-
-
-PLACE: Sequence[Column[Item]] = (
-    *place_columns(lambda item: item[0], "suite", "host"),
-    Column("job", _job, left=True),
+PLACE: Sequence[Column[InterferenceBlock]] = place_columns(lambda block: block, "suite", "host")
+JOB = Column("job", _job, left=True)
+# A line and a block's means have these alike.
+KEPT: Sequence[Column[Any]] = kept_columns("/ alone", lambda of: of.kept, "kept")
+WORTH: Sequence[Column[Any]] = kept_columns("worth", lambda of: of.worth, "worth", optional=True)
+UNSLICED_KEPT: Sequence[Column[Any]] = kept_columns(
+    "no slices / alone", lambda of: of.unsliced_kept, "unsliced_kept", optional=True
 )
-KEPT = _ratio_columns("kept", "/ alone")
-WORTH = _ratio_columns("worth", "worth", optional=True)
-UNSLICED_KEPT = _ratio_columns("unsliced_kept", "no slices / alone", optional=True)
-COLUMNS = (
-    *PLACE,
-    Column("user", lambda item: word(getattr(item[1], "tenant", None) or "all")),
+OF_LINE: Sequence[Column[Any]] = (
+    JOB,
+    Column("user", lambda line: word(line.tenant or "all")),
     *KEPT,
     *WORTH,
-    *_rate_columns("alone", "alone"),
-    Column("baseline", lambda item: baseline_cell(getattr(item[1], "baseline", "")), left=True, optional=True),
-    *_rate_columns("sliced", "together"),
-    *_rate_columns("unsliced", "no slices", optional=True),
+    *rates_over_launches("alone", lambda line: line.alone, "alone"),
+    Column("baseline", lambda line: baseline_cell(line.baseline), left=True, optional=True),
+    *rates_over_launches("together", lambda line: line.sliced, "sliced"),
+    *rates_over_launches("no slices", lambda line: line.unsliced, "unsliced", optional=True),
     *UNSLICED_KEPT,
-    Column("note", lambda item: word("; ".join(getattr(item[1], "notes", ())), "note"), left=True, seen="files"),
+    Column("note", lambda line: word("; ".join(line.notes), "note"), left=True, seen="files"),
 )
-FOR_PROGRAMS = _rate_columns("unsliced_alone")
-MEANS = {"kept": KEPT, "unsliced_kept": UNSLICED_KEPT, "worth": WORTH}
+FOR_PROGRAMS: Sequence[Column[Any]] = rates_over_launches("", lambda line: line.unsliced_alone, "unsliced_alone")
 
 
 def interference_grid(summary: Summary) -> Grid:
@@ -232,18 +215,19 @@ def interference_grid(summary: Summary) -> Grid:
     }
     kinds = {line.baseline for block in blocks for line in block.lines}
     notes = explained({LEGEND: True, OF_N: True, BLOCKS: "blocks" in kinds, QUICK: "quick" in kinds})
-    return Grid(COLUMNS, groups, notes=notes, fields=FIELDS, document=document)
+    return Grid((*PLACE, *OF_LINE), groups, notes=notes, fields=FIELDS, document=document)
 
 
 def _rows(block: InterferenceBlock) -> Iterator[Row]:
+    place = row(PLACE, block)
     for line in block.lines:
-        yield row((*COLUMNS, *FOR_PROGRAMS), (block, line))
-    yield Row(row((*PLACE, *KEPT, *WORTH, *UNSLICED_KEPT), (block, None)).cells, values={})
-    named = {"suite": block.suite, "host": block.host, "job": MEAN}
-    for name, columns in MEANS.items():
-        if getattr(block, name) is not None:
+        yield Row({**place.cells, **row((*OF_LINE, *FOR_PROGRAMS), line).cells})
+    means = row((*KEPT, *WORTH, *UNSLICED_KEPT), block)
+    yield Row({**place.cells, JOB: word(MEAN), **means.cells}, values={})
+    for name in RATIOS:
+        if (mean := getattr(block, name)) is not None:
             known = sum(line.tenant is None and getattr(line, name) is not None for line in block.lines)
-            yield Row(values={**named, "jobs": known, **row(columns, (block, None)).record})
+            yield Row(values={**place.record, "job": MEAN, "jobs": known, **kept_values(mean, name)})
 
 
 def _notes(block: InterferenceBlock) -> Iterator[Words]:
