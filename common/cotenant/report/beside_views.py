@@ -18,6 +18,7 @@ from cotenant.report.kept import (
     QUICKLY,
     SINGLE,
     STEP_FIELDS,
+    STEPS,
     baseline_cell,
     explained,
     kept_columns,
@@ -28,7 +29,6 @@ from cotenant.report.kept import (
     rates_over_launches,
     shaded,
     shown,
-    steps_columns,
 )
 from cotenant.report.summary import Summary
 from cotenant.results.record import SUSPECT
@@ -66,7 +66,7 @@ OF_TENANT: Sequence[Column[TenantBeside]] = (
     *rates_over_launches("together", lambda tenant: tenant.together, "together")[:1],
     *rates_over_launches("alone", lambda tenant: tenant.alone, "alone")[:1],
     Column("unit", lambda tenant: Cell(f"{tenant.unit or 'item'}/s", {"unit": tenant.unit}), left=True),
-    *steps_columns(lambda tenant: tenant),
+    *STEPS,
     Column("baseline", lambda tenant: baseline_cell(tenant.baseline if tenant.alone else ""), left=True, optional=True),
     Column("verdict", lambda tenant: word(tenant.verdict, "verdict"), left=True),
 )

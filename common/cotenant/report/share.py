@@ -12,16 +12,16 @@ import polars as pl
 from cotenant.report import numbers
 from cotenant.report.alone import BaselineWord
 from cotenant.report.beside import INSTANCES, SLICES, StepTimes, measured, tenants_of, watts, why_not
-from cotenant.report.grid import Cell, Column, Grid, RowGroup, Value, Words, number, place_columns, row, word
+from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, word
 from cotenant.report.kept import (
     OF_ENERGY,
     OF_STEPS,
     QUICK,
     STEP_FIELDS,
+    STEPS,
     explained,
     kept_columns,
     kept_fields,
-    steps_columns,
 )
 from cotenant.report.summary import JobSummary, summarise
 from cotenant.results.launches import grouped
@@ -146,11 +146,6 @@ def _measured(name: str, title: str) -> Sequence[Column[SharePoint]]:
     return kept_columns(title, lambda point: getattr(point.measures, name, None), name)
 
 
-def _judged(point: SharePoint) -> dict[str, Value]:
-    baseline = "" if point.measures is None else point.baseline
-    return {"verdict": point.verdict, "baseline": baseline, "note": point.note}
-
-
 COLUMNS: Sequence[Column[SharePoint]] = (
     *place_columns(lambda point: point, "suite", "host", "job", "isolation"),
     Column("mode", lambda point: word(point.mode, "mode"), left=True),
@@ -168,8 +163,15 @@ COLUMNS: Sequence[Column[SharePoint]] = (
         "J per item", lambda point: number(point.joules_per_item, "{:.3g}".format, "joules_per_item"), optional=True
     ),
     *kept_columns("energy", lambda point: point.energy, "energy", optional=True)[:2],
-    *steps_columns(lambda point: point),
-    Column("verdict", lambda point: Cell(point.verdict, _judged(point)), left=True),
+    *STEPS,
+    Column(
+        "verdict",
+        lambda point: Cell(
+            point.verdict,
+            {"verdict": point.verdict, "baseline": point.baseline if point.measures else "", "note": point.note},
+        ),
+        left=True,
+    ),
 )
 
 
@@ -177,7 +179,10 @@ def share_grid(points: Sequence[SharePoint]) -> Grid:
     """Return a table for each job, with a row for each mode and number of users."""
     groups = [
         RowGroup(
-            [row(COLUMNS, point) for point in of_job], job, f"{suite} on {host}, isolation {isolation}", _notes(of_job)
+            [row(COLUMNS, point) for point in of_job],
+            job,
+            f"{suite} on {host}, isolation {isolation}",
+            [((f"{point.mode}, K = {point.sharers}: {point.note}", "yellow"),) for point in of_job if point.note],
         )
         for (suite, host, job, isolation), of_job in grouped(points, lambda point: point.place).items()
     ]
@@ -189,7 +194,3 @@ def share_grid(points: Sequence[SharePoint]) -> Grid:
         OF_STEPS: any(point.steps for point in points),
     }
     return Grid(COLUMNS, groups, notes=explained(texts), fields=FIELDS, document=document)
-
-
-def _notes(points: Sequence[SharePoint]) -> list[Words]:
-    return [((f"{point.mode}, K = {point.sharers}: {point.note}", "yellow"),) for point in points if point.note]
