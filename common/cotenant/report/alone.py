@@ -99,10 +99,11 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     They need the work and the slices of the `members`. A uid has a node's rate if every tenant of the members has one.
     Quick launches count only where there are no others: two kinds of baseline are never mixed.
     """
-    kinds: dict[BaselineWord, list[RecordRow]] = {"whole": [], "quick": []}
-    for row in solos:
-        kinds["quick" if row["baseline"] == "quick" else "whole"].append(row)
-    sides = [replace(_alone(rows, members), baseline=kind) for kind, rows in kinds.items() if rows]
+    by_kind = grouped(solos, lambda row: row["baseline"] == "quick")
+    sides = [
+        replace(_alone(by_kind[is_quick], members), baseline="quick" if is_quick else "whole")
+        for is_quick in sorted(by_kind)
+    ]
     return next((side for side in sides if side.tenants), sides[0] if sides else Side())
 
 

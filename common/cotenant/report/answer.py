@@ -20,7 +20,7 @@ from cotenant.report.trust import Doubt
 from cotenant.results.launches import grouped
 from cotenant.stats.evenness import UNLIKELY, Differences, differences, differences_within
 from cotenant.stats.interference import log_ratios, mean_kept, ratio
-from cotenant.stats.kept import Kept, joint, t_975
+from cotenant.stats.kept import Kept, ends_around, joint, t_975
 from cotenant.stats.launches import INTERVAL_LAUNCHES, by_uid
 from cotenant.text import many
 
@@ -62,12 +62,12 @@ def job_shares(job: JobSummary) -> JobShares | None:
     equal = {uid: node / len(job.tenants) for uid, node in job.together.node.items()}
     shares = {}
     for tenant, estimate in job.tenants.items():
-        share = ratio(job.together.of(tenant), equal)
-        if share is not None and estimate.observations is not None and estimate.interval is not None:
+        if (share := ratio(job.together.of(tenant), equal)) is None:
+            continue
+        if estimate.observations is not None and estimate.interval is not None:
             own_rate = Kept(estimate.rate, estimate.interval, estimate.observations, "observations")
             share = own_rate.times(share.value / estimate.rate)
-        if share is not None:
-            shares[tenant] = share
+        shares[tenant] = share
     return JobShares(job, False, shares) if shares else None
 
 
@@ -88,8 +88,7 @@ def kept_of_all(summary: Summary) -> Kept | None:
 
     None where no job was measured alone.
     """
-    counted = _counted(summary)
-    return _over_jobs(counted) if counted else None
+    return _over_jobs(_counted(summary))
 
 
 def _counted(summary: Summary) -> list[JobShares]:
@@ -101,12 +100,8 @@ def _counted(summary: Summary) -> list[JobShares]:
     return [of for of in known if sliced(of.job.isolation)] or known
 
 
-def _over_jobs(counted: Sequence[JobShares]) -> Kept:
-    if len(counted) == 1:
-        return counted[0].kept
-    whole = mean_kept((of.kept, _mean_logs(of)) for of in counted)
-    assert whole is not None  # jobs that count have shares
-    return whole
+def _over_jobs(counted: Sequence[JobShares]) -> Kept | None:
+    return counted[0].kept if len(counted) == 1 else mean_kept((of.kept, _mean_logs(of)) for of in counted)
 
 
 def answer(summary: Summary) -> str:
@@ -167,7 +162,7 @@ def _among_equals(summary: Summary, beside_mixes: bool) -> list[str]:
     if not rated:
         return []
     counted = _counted(summary)
-    users = _keeps(counted, beside_mixes) if counted else ""
+    users = _keeps(counted, beside_mixes)
     if len(rated) == 1:
         users = "; ".join(filter(None, (_rates(rated[0]), users)))
     elif users:
@@ -191,14 +186,14 @@ def _rates(job: JobSummary) -> str:
 
 def _keeps(counted: Sequence[JobShares], beside_mixes: bool) -> str:
     """Return each user's kept share over jobs, its range, and the job that keeps least if that is beyond noise."""
-    whole = _over_jobs(counted)
-    least = _least(counted)
-    values = [of.kept.value for of in counted]
-    over = f", over {many(len(counted), 'job')} ({_range(values)})" if len(counted) > 1 else ""
+    if (whole := _over_jobs(counted)) is None:
+        return ""
+    values = _range([of.kept.value for of in counted])
+    over = f", over {many(len(counted), 'job')} ({values})" if len(counted) > 1 else ""
     doubt = _unreliable(whole, counted)
     each = "it keeps" if max(len(of.shares) for of in counted) == 1 else "each user keeps"
     alone = f"what it has alone{QUICKLY if any(of.quick for of in counted) else ''}"
-    text = f"{_users(counted) or f'{each} {percents(whole)}'} of {alone}{over}{least}"
+    text = f"{_users(counted) or f'{each} {percents(whole)}'} of {alone}{over}{_least(counted)}"
     if beside_mixes:
         text = f"beside copies of its own job {text}"
     return f"{doubt}; typical: {text}" if doubt else text
@@ -261,7 +256,7 @@ def _least(counted: Sequence[JobShares]) -> str:
         return ""
     center = fmean(math.log(of.kept.value) for of in counted) + min(found.effects)
     half = t_975(found.freedom) * found.error
-    kept = Kept(math.exp(center), (math.exp(center - half), math.exp(center + half)), 1, "jobs")
+    kept = Kept(math.exp(center), ends_around(center, half), 1, "jobs")
     return f"; least: {counted[found.least].job.label}, {percents(kept)}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from cotenant.report import numbers
 from cotenant.report.alone import NO_SLICES, BaselineWord, Side, rows_of, sliced, unlike
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Value, Words, place_columns, row, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, place_columns, row, word
 from cotenant.report.kept import (
     BLOCKS,
     OF_N,
@@ -171,15 +171,14 @@ LEGEND = (
     "--isolation none, over the same alone. worth: together in slices over together without. 1 - (/ alone) is what "
     "neighbours cost."
 )
-
-
-def _job(line: InterferenceLine) -> Cell:
-    values: dict[str, Value] = {"job": line.job, "tenant": line.tenant, "unit": line.unit}
-    return Cell(line.job if line.tenant is None else "", values)
-
-
 PLACE: Sequence[Column[InterferenceBlock]] = place_columns(lambda block: block, "suite", "host")
-JOB = Column("job", _job, left=True)
+JOB: Column[InterferenceLine] = Column(
+    "job",
+    lambda line: Cell(
+        line.job if line.tenant is None else "", {"job": line.job, "tenant": line.tenant, "unit": line.unit}
+    ),
+    left=True,
+)
 # A line and a block's means have these alike.
 KEPT: Sequence[Column[Any]] = kept_columns("/ alone", lambda of: of.kept, "kept")
 WORTH: Sequence[Column[Any]] = kept_columns("worth", lambda of: of.worth, "worth", optional=True)

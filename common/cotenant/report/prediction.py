@@ -59,7 +59,7 @@ def predictions(summary: Summary, curves: Sequence[Sensitivity]) -> list[Predict
     made = (
         _of_matrix(each, resources.get((each.suite, each.host, each.isolation), {})) for each in pair_matrices(summary)
     )
-    return [each for each in made if each is not None]
+    return [*filter(None, made)]
 
 
 def _of_matrix(matrix: PairMatrix, resources: Mapping[str, Sensed]) -> Predictions | None:

@@ -15,7 +15,7 @@ def jain(rates: Sequence[float]) -> float:
 
     Jain, Chiu, Hawe: A quantitative measure of fairness and discrimination (1984). Raises ValueError without rates.
     """
-    if not rates or not (min(rates) > 0 and max(rates) < math.inf) or math.isnan(sum(rates)):
+    if not rates or not all(0 < rate < math.inf for rate in rates):
         raise ValueError(f"fairness of {list(rates)}")
     # Of shares of the best, whose squares neither overflow nor vanish together; rounding may go a bit beyond 1.
     best = max(rates)
