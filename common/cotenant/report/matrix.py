@@ -35,16 +35,15 @@ def matrix(
     `records` has COLUMNS, and `job`, the name of a row. With several hosts a device is `host:device`. The rates are in
     the column `of`: the mean of a record's observations (the original's rate) or their median.
     """
-    rate, several_hosts = pl.col(of), pl.col("hostname").n_unique() > 1
+    rate = pl.col(of)
     counted = records.filter(COUNTS, pl.col("group") != "all", rate.is_not_null())
     of_devices = counted.group_by("job", "hostname", "vcd", maintain_order=True)
     rates = of_devices.agg(mean=mean(rate), least=rate.min(), most=rate.max())
-    place = pl.concat_str(pl.col("hostname", "vcd").cast(pl.String), separator=":")
-    device = pl.when(several_hosts).then(place).otherwise(pl.col("vcd").cast(pl.String))
-    shares = rates.select("job", device, pl.col("mean", "least", "most") / pl.col("mean").max().over("job"))
+    several_hosts = rates["hostname"].n_unique() > 1
+    shares = rates.with_columns(pl.col("mean", "least", "most") / pl.col("mean").max().over("job"))
     jobs: dict[str, dict[str, Shares]] = defaultdict(dict)
-    for job, name, middle, least, most in shares.iter_rows():
-        jobs[job][name] = middle, least, most
+    for job, host, vcd, middle, least, most in shares.iter_rows():
+        jobs[job][f"{host}:{vcd}" if several_hosts else vcd] = middle, least, most
     return sorted({name for of_job in jobs.values() for name in of_job}, key=_natural), jobs
 
 
