@@ -6,20 +6,20 @@ Predictions are shown only beside measured pairs, and only if they err less than
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 
 import numpy as np
 
 from cotenant.report import numbers
-from cotenant.report.beside import PairMatrix, pair_matrices
+from cotenant.report.beside import pair_matrices
 from cotenant.report.grid import Column, Grid, RowGroup, Words, number, place_columns, row, word
 from cotenant.report.kept import kept_columns, kept_fields
 from cotenant.report.sense import Sensitivity, of_resources
 from cotenant.report.summary import Summary
 from cotenant.stats.kept import Kept
-from cotenant.stats.prediction import Fit, Sensed, by_curves, predict
+from cotenant.stats.prediction import Fit, by_curves, predict
 from cotenant.text import listed
 
 
@@ -55,25 +55,19 @@ class Predictions:
 
 def predictions(summary: Summary, curves: Sequence[Sensitivity]) -> list[Predictions]:
     """Return the predictions where three pairs at least were measured."""
-    resources = of_resources(curves)
-    made = (
-        _of_matrix(each, resources.get((each.suite, each.host, each.isolation), {})) for each in pair_matrices(summary)
-    )
-    return [*filter(None, made)]
-
-
-def _of_matrix(matrix: PairMatrix, resources: Mapping[str, Sensed]) -> Predictions | None:
-    pairs = [*product(matrix.jobs, matrix.jobs)]
-    measured = [share and share.kept for share in map(matrix.shares.get, pairs)]
-    kept = np.reshape([math.nan if each is None else each.value for each in measured], (len(matrix.jobs), -1))
-    found = predict(kept, by_curves([*resources.values()], matrix.jobs))
-    if found is None:
-        return None
-    values, fit = found
-    shown = map(PairPrediction, *zip(*pairs, strict=True), values.ravel().tolist(), measured)
-    seen = tuple(name for name, of in resources.items() if of.known and fit.curves)
-    place = (matrix.suite, matrix.host, matrix.isolation)
-    return Predictions(*place, fit, seen, tuple(shown) if fit.error < fit.constant else ())
+    made = []
+    for matrix in pair_matrices(summary):
+        place = (matrix.suite, matrix.host, matrix.isolation)
+        resources = of_resources(curves).get(place, {})
+        pairs = [*product(matrix.jobs, matrix.jobs)]
+        measured = [share and share.kept for share in map(matrix.shares.get, pairs)]
+        kept = np.reshape([math.nan if each is None else each.value for each in measured], (len(matrix.jobs), -1))
+        if (found := predict(kept, by_curves([*resources.values()], matrix.jobs))) is not None:
+            values, fit = found
+            shown = map(PairPrediction, *zip(*pairs, strict=True), values.ravel().tolist(), measured)
+            seen = tuple(name for name, of in resources.items() if of.known and fit.curves)
+            made.append(Predictions(*place, fit, seen, tuple(shown) if fit.error < fit.constant else ()))
+    return made
 
 
 # The view
@@ -116,21 +110,17 @@ def prediction_grid(every: Sequence[Predictions]) -> Grid:
 
 
 def _notes(of: Predictions) -> list[Words]:
-    lines: list[Words] = [((prediction_sentence(of), "bold"),)]
-    if of.pairs and of.resources:
-        lines.append(((f"Before any pair is known, curves on {listed(of.resources)} tell what it keeps.", ""),))
-    return lines
-
-
-def prediction_sentence(of: Predictions) -> str:
     """Return the predictions' error on launches left out of them, or that there is nothing to predict."""
     error, constant = (f"{100 * each:.1f}" for each in (of.fit.error, of.fit.constant))
     if not of.pairs:
-        return (
+        said = (
             f"There is nothing to predict: what these jobs keep would be missed by {error} points on average, and by "
             f"{constant} with one number for all pairs."
         )
-    return (
+        return [((said, "bold"),)]
+    said = (
         f"On launches left out predictions err by {error} points on average, by {100 * of.fit.worst:.1f} at most; "
         f"one number for all pairs errs by {constant}."
     )
+    beforehand = f"Before any pair is known, curves on {listed(of.resources)} tell what it keeps."
+    return [((said, "bold"),), *([((beforehand, ""),)] if of.resources else [])]
