@@ -163,10 +163,7 @@ def _among_equals(summary: Summary, beside_mixes: bool) -> list[str]:
         return []
     counted = _counted(summary)
     users = _keeps(counted, beside_mixes)
-    if len(rated) == 1:
-        users = "; ".join(filter(None, (_rates(rated[0]), users)))
-    elif users:
-        users = _capitalised(users)
+    users = "; ".join(filter(None, (_rates(rated[0]), users))) if len(rated) == 1 else _capitalised(users)
     shared = sorted({job.sharers for job in rated if job.sharers > 1})
     several = any(len(job.tenants) > 1 for job in rated)
     return [
