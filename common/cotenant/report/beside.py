@@ -160,13 +160,13 @@ def tenants_of(job: JobSummary) -> list[TenantBeside]:
                 # A tenant of an instance has the same instance when alone.
                 entitlement=(None if mode == INSTANCES else first["entitlement"]) or 1 / sharers,
                 steps=_steps(rows[who]),
-                steps_alone=_steps([*alone.rows.get(who, {}).values()]),
+                steps_alone=_steps(alone.rows.get(who, {}).values()),
             )
         )
     return tenants
 
 
-def _steps(rows: Sequence[RecordRow]) -> StepTimes | None:
+def _steps(rows: Iterable[RecordRow]) -> StepTimes | None:
     """Return the medians of step times over launches; None where these were not measured."""
     known = [times for row in rows if None not in (times := [row[name] for name in STEP_TIMES])]
     return StepTimes(*(median(of) for of in zip(*known, strict=True))) if known else None

@@ -33,7 +33,7 @@ from cotenant.report.kept import (
 from cotenant.report.summary import Summary
 from cotenant.results.record import SUSPECT
 from cotenant.stats.evenness import differences_within
-from cotenant.stats.kept import Kept, joint
+from cotenant.stats.kept import joint
 
 OF_MIXES = (
     "/ alone: a user's rate beside the others over its rate alone in its slice; slowdown: its inverse. STP: the sum "
@@ -101,8 +101,8 @@ def _mix_rows(block: MixBlock) -> Iterator[Row]:
     for tenant in block.tenants:
         yield Row({**place.cells, **row(OF_TENANT, tenant).cells})
     if block.measures is not None:
-        of_all: dict[str, Kept | None] = {name: getattr(block.measures, name) for name in MEASURES}
-        for name, measure in (of_all | {"energy": block.energy}).items():
+        measures = {name: getattr(block.measures, name) for name in MEASURES} | {"energy": block.energy}
+        for name, measure in measures.items():
             if measure is not None:
                 yield Row(values={**place.record, "measure": name, **kept_values(measure, "value")})
 

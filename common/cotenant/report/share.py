@@ -80,8 +80,8 @@ def share_points(records: Rows) -> list[SharePoint]:
         return []
     places = zip(records.at, records.frame["path"], strict=True)
     of_runs = grouped(places, lambda place: str(Path(place[1]).parent)).values()
-    summaries = [summarise(Rows(records.table, [at for at, _ in of_run])) for of_run in of_runs]
-    points = [_point(job) for summary in summaries for job in summary.jobs if not job.mix and job.rates]
+    runs = (summarise(Rows(records.table, [at for at, _ in of_run])).jobs for of_run in of_runs)
+    points = [_point(job) for jobs in runs for job in jobs if not job.mix and job.rates]
     shared = {point.place for point in points if point.sharers > 1 or point.mode not in (SLICES, EXCLUSIVE)}
     of_tables = [point for point in points if point.place in shared and point.mode != EXCLUSIVE]
     return sorted(of_tables, key=lambda point: (*point.place, point.mode, point.sharers))

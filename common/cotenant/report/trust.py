@@ -55,4 +55,4 @@ def _rank(rule: str) -> int:
     """Rank rules by their themes; warnings on the host before the suite come after those on the launch."""
     known = RECORD_RULES.get(rule) or LAUNCH_RULES.get(rule)
     theme = "" if known is None else known.ask.__module__.rpartition(".")[2]
-    return THEMES.index(theme) if theme in THEMES else len(THEMES)
+    return (*THEMES, theme).index(theme)
