@@ -56,7 +56,7 @@ def logarithms(rates: Sequence[float]) -> npt.NDArray[np.float64]:
 
 def by_uid(launches: Sequence[Mapping[int, float]]) -> dict[int, list[float]]:
     """Return the values of each uid that all of these have, in their order."""
-    uids = sorted(set.intersection(*map(set, launches))) if launches else ()
+    uids = sorted(set.intersection(*map(set, launches))) if launches else []
     return {uid: [values[uid] for values in launches] for uid in uids}
 
 
