@@ -68,13 +68,13 @@ def trend(times_s: Sequence[float], rates: Sequence[float]) -> Trend | None:
         return None
     correlation = correlation_around_trend(rates)
     width = math.sqrt(variance_inflation(correlation))
-    ends = (slope - width * (slope - low), slope + width * (high - slope))
-    return Trend(_exp(slope), (_exp(ends[0]), _exp(ends[1])), mann_kendall(rates, correlation))
+    interval = _exp(slope - width * (slope - low)), _exp(slope + width * (high - slope))
+    return Trend(_exp(slope), interval, mann_kendall(rates, correlation))
 
 
 def _exp(value: float) -> float:
     """Return e to the power of a value, limited to a float's range."""
-    return math.exp(min(max(float(value), -700.0), 700.0))
+    return math.exp(np.clip(value, -700, 700))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,11 @@ def change_points(rates: Sequence[float], margin: float) -> tuple[LevelChange, .
     if not rates:
         return ()
     logs = logarithms(rates)
-    borders = sorted(_split(logs, 0, margin))
-    starts = [0, *(index for index, _ in borders)]
-    ends = [*starts[1:], len(logs)]
-    levels = [float(np.median(logs[start:end])) for start, end in zip(starts, ends, strict=True)]
+    borders = _split(logs, 0, margin)
+    levels = [float(np.median(part)) for part in np.split(logs, [index for index, _ in borders])]
     changes = [
         LevelChange(index, math.exp(after - before), p)
-        for (index, p), before, after in zip(borders, levels, levels[1:], strict=False)
+        for (index, p), (before, after) in zip(borders, pairwise(levels), strict=True)
     ]
     return tuple(change for change in changes if abs(math.log(change.ratio)) > math.log1p(margin))
 
@@ -116,13 +114,8 @@ def newest_change(rates: Sequence[float], margin: float) -> LevelChange | None:
     long before Pettitt's test could. None where fewer than three entries make the level.
     Raises ValueError for a rate that is not positive.
     """
-    if len(rates) <= LEAST_RUN:
-        return None
-    logs = logarithms(rates)
-    for newest in (2, 1):
-        before, off = logs[:-newest], logs[-newest:]
-        if len(before) < LEAST_RUN:
-            continue
+    for newest in range(min(2, len(rates) - LEAST_RUN), 0, -1):
+        before, off = np.split(logarithms(rates), [-newest])
         steps = off - before.mean()
         bound = float(before.std(ddof=1)) * math.sqrt(1 + 1 / len(before))
         p = float(max(2 * special.stdtr(len(before) - 1, -np.abs(steps) / max(bound, LEAST_NOISE))))
@@ -132,6 +125,7 @@ def newest_change(rates: Sequence[float], margin: float) -> LevelChange | None:
 
 
 def _split(logs: npt.NDArray[np.float64], first: int, margin: float) -> list[tuple[int, float]]:
+    """Return the borders of levels, in the order of time, each with its p; `first` is the place of the first entry."""
     windows = _windows(len(logs))
     steps = [(p, start + at) for start, end in windows for p, at, step in [_pettitt(logs[start:end])] if step > margin]
     p, at = min(steps, default=(1.0, 0))
