@@ -5,13 +5,14 @@ The run that raised a flag does not count a second time: it was chosen for being
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from cotenant.stats.fleet import PRIOR, Logs, Screening, Spread, by_resource, empty_is_nan, levels
+from cotenant.stats.fleet import PRIOR, Flags, Logs, Screening, Spread, by_resource, empty_is_nan, levels
 from cotenant.stats.kept import CONFIDENCE
 
 ROUNDS = 3
@@ -97,27 +98,23 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
     # A node that varies more than the healthy ones is not known better than its own repeats tell.
     repeats = repeats * np.maximum(np.nan_to_num(own), 1)[:, None] ** 2
     variance = repeats + _MEDIAN * (repeats + lasting * noise**2) / np.maximum(np.median(beside, axis=0), 1)
-    of_level = _of_median(variance, np.flatnonzero(again))
-    groups = [np.flatnonzero(again & (resources == number)) for number in range(resources.max(initial=-1) + 1)]
-    of_groups = [_of_median(variance, members) + of_level for members in groups]
     # The noise of one run is part of the spread of the screening.
     once = noise[None] ** 2
-    level_once = _of_median(once, np.flatnonzero(again))
-    groups_once = np.array([_of_median(once, members) + level_once for members in groups]).reshape(-1)
+    groups = [again, *(again & (resources == number) for number in range(resources.max(initial=-1) + 1))]
+    free = freedom * np.sum(groups, axis=1)
+    of_level, of_resources = _of_medians(variance, groups)
+    level_once, resources_once = _of_medians(once, groups)
     each = np.stack([levels(of_round, resources) for of_round in deviations])[..., None]
-    of_levels = _part(each, level[:, None], of_level[:, None], freedom * int(again.sum()), screening.levels, level_once)
-    tail = np.zeros(len(level)) if screening.few else _tail_chance(effects.nodes, of_levels.effect[:, 0])
+    of_levels = _part(each, level[:, None], of_level, free[:1], screening.levels, level_once)
+    if not screening.few:
+        tail = _tail_chance(effects.nodes, of_levels.effect[:, 0])
+        of_levels = replace(of_levels, p=np.maximum(of_levels.p, tail[:, None]))
+    of_resource, of_means = by_resource(left, resources), by_resource(means, resources)
+    once_each = level_once + resources_once
     return Confirmation(
-        levels=replace(of_levels, p=np.maximum(of_levels.p, tail[:, None])),
-        resources=_part(
-            by_resource(left, resources),
-            by_resource(means, resources),
-            np.reshape(of_groups, (len(groups), len(level))).T,
-            np.array([freedom * len(members) for members in groups]),
-            screening.resources,
-            groups_once,
-        ),
-        cells=_part(left, means, variance + of_level[:, None], freedom, screening.cells, once[0] + level_once),
+        levels=of_levels,
+        resources=_part(of_resource, of_means, of_level + of_resources, free[1:], screening.resources, once_each),
+        cells=_part(left, means, variance + of_level, freedom, screening.cells, once + level_once),
         noise=noise,
         own=own,
         runs=np.where(usually > 1, runs.max(axis=1, initial=0), 0),
@@ -142,12 +139,14 @@ def _noise(healthy: Logs, beside: npt.NDArray[np.intp]) -> tuple[Logs, float]:
     return noise, float(max(free[known].min(initial=np.inf), 1))
 
 
-def _of_median(variance: Logs, members: npt.NDArray[np.intp]) -> Logs:
-    """Return the variance (N) of the median over these jobs, from that of each (N, J)."""
-    if not len(members):
-        return np.full(len(variance), np.nan)
-    combined: Logs = (_MEDIAN if len(members) > 2 else 1.0) * variance[:, members].mean(axis=1) / len(members)
-    return combined
+def _of_medians(variance: Logs, groups: Sequence[Flags]) -> list[Logs]:
+    """Return the variance of the median over the jobs of the first group (N, 1) and of each other one (N, R), from that
+    of each job (N, J)."""
+    of_groups = np.full((len(variance), len(groups)), np.nan)
+    for at, members in enumerate(groups):
+        if count := np.sum(members):
+            of_groups[:, at] = (_MEDIAN if count > 2 else 1.0) * variance[:, members].mean(axis=1) / count
+    return np.split(of_groups, [1], axis=1)
 
 
 def _tail_chance(nodes: Logs, effect: Logs) -> Logs:
