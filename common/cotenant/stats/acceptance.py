@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -84,16 +84,17 @@ def charges(
             if len(np.unique(works[agreeing & (resources == number)])) >= INDEPENDENT_JOBS
         ]
         alone = of_cells[node] & (confirmation.noise <= STEADY) & ~np.isin(resources, named)
+        own = _charge(confirmation, confirmation.levels, node)
         charges = [
-            *(_charge(confirmation, confirmation.levels, node, 0) for _ in _numbers(of_level[node])),
-            *(_charge(confirmation, confirmation.resources, node, number, resource=number) for number in named),
-            *(_charge(confirmation, confirmation.cells, node, job, job=job) for job in _numbers(alone)),
+            *([own] if of_level[node].any() else []),
+            *(replace(_charge(confirmation, confirmation.resources, node, at), resource=at) for at in named),
+            *(replace(_charge(confirmation, confirmation.cells, node, at), job=at) for at in _numbers(alone)),
         ]
-        held = [charge for charge in charges if charge is not None]
+        held = [charge for charge in charges if charge.verdict is not NodeVerdict.ACCEPT]
         if not held and confirmation.own[node] > RESTLESS:
-            held = [_restless(confirmation, node)]
+            held = [replace(own, verdict=NodeVerdict.UNSTABLE, interval=None)]
         if not held and screening.few and least[node] < UNSEEN:
-            held = [Charge(node, NodeVerdict.UNTESTED, float(np.exp(least[node])), runs=int(confirmation.runs[node]))]
+            held = [Charge(node, NodeVerdict.UNTESTED, float(np.exp(least[node])), runs=own.runs)]
         made += sorted(held, key=lambda charge: (charge.job is not None, charge.ratio))
     return made
 
@@ -110,8 +111,8 @@ def rejected(confirmation: Confirmation, tried: Flags) -> list[Flags]:
     """
     parts = (confirmation.levels, confirmation.resources, confirmation.cells)
     chances = [np.where(tried[:, None], np.nan_to_num(part.p, nan=1.0), 1.0) for part in parts]
-    limits = [_limit(chances[:1]), _limit(chances[1:])]
-    return [p <= limit for p, limit in zip(chances, (limits[0], limits[1], limits[1]), strict=True)]
+    families = chances[:1], chances[1:]
+    return [p <= _limit(family) for family in families for p in family]
 
 
 def _limit(chances: list[Logs]) -> float:
@@ -131,37 +132,16 @@ def least_seen(part: Part) -> Logs:
     return seen
 
 
-def _charge(
-    confirmation: Confirmation,
-    part: Part,
-    node: int,
-    column: int,
-    resource: int | None = None,
-    job: int | None = None,
-) -> Charge | None:
-    """Return the charge, None where the node may be faster than the limits of both verdicts."""
+def _charge(confirmation: Confirmation, part: Part, node: int, column: int = 0) -> Charge:
+    """Return the charge; ACCEPT where the node may be faster than the limits of both verdicts."""
     effect, half, upper = (float(values[node, column]) for values in (part.effect, part.half_width, part.upper))
-    if not upper < SLOW:
-        return None
+    verdict = NodeVerdict.SLOW if upper < SLOW else NodeVerdict.ACCEPT
     return Charge(
         node=node,
-        verdict=NodeVerdict.DEFECT if upper < DEFECT else NodeVerdict.SLOW,
+        verdict=NodeVerdict.DEFECT if upper < DEFECT else verdict,
         ratio=float(np.exp(effect)),
         interval=(float(np.exp(effect - half)), float(np.exp(upper))),
         rounds=int(part.rounds[node, column]),
-        runs=int(confirmation.runs[node]),
-        resource=resource,
-        job=job,
-    )
-
-
-def _restless(confirmation: Confirmation, node: int) -> Charge:
-    part = confirmation.levels
-    return Charge(
-        node=node,
-        verdict=NodeVerdict.UNSTABLE,
-        ratio=float(np.exp(part.effect[node, 0])),
-        rounds=int(part.rounds[node, 0]),
         runs=int(confirmation.runs[node]),
     )
 
@@ -176,16 +156,14 @@ def _suspicion(screening: Screening, node: int) -> Charge:
         return Charge(node, NodeVerdict.UNTESTED, float(np.exp(seen)))
     if screening.levels.low[node]:
         return Charge(node, NodeVerdict.SUSPECT, float(np.exp(effects.nodes[node])))
-    number, ratio = _lowest(screening.resources.low[node], effects.resources[node])
-    if number is not None:
+    if screening.resources.low[node].any():
+        number, ratio = _lowest(screening.resources.low[node], effects.resources[node])
         return Charge(node, NodeVerdict.SUSPECT, ratio, resource=number)
     job, ratio = _lowest(screening.cells.low[node], effects.rest[node])
     return Charge(node, NodeVerdict.SUSPECT, ratio, job=job)
 
 
-def _lowest(low: Flags, effects: Logs) -> tuple[int | None, float]:
-    """Return the number and the ratio of the lowest of the effects that are outliers; None where none is."""
-    if not low.any():
-        return None, 1.0
+def _lowest(low: Flags, effects: Logs) -> tuple[int, float]:
+    """Return the number and the ratio of the lowest of the effects that are outliers."""
     lowest = int(np.argmin(np.where(low, effects, np.inf)))
     return lowest, float(np.exp(effects[lowest]))
