@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from cotenant.stats.kept import ends_around, repeats_needed
@@ -60,20 +58,21 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
     Fewer than five launches on a side are UNCLEAR, whatever they look like. Welch's interval: Welch (1947).
     """
     log_a, log_b = logarithms(a), logarithms(b)
+    logs = log_a.tolist(), log_b.tolist()
     n, difference = (len(log_a), len(log_b)), float(log_b.mean() - log_a.mean())
     border = math.log1p(margin)
     ratio = math.exp(difference)
     if min(n) < 2:
         return Comparison(ratio, None, Verdict.UNCLEAR, margin, n, None, None, None, COMPARISON_LAUNCHES)
-    error, freedom = standard_error(log_a.tolist(), log_b.tolist())
+    error, freedom = standard_error(*logs)
     half = t_quantile(freedom) * error
     verdict, needed = Verdict.UNCLEAR, None
     if min(n) >= COMPARISON_LAUNCHES:
         verdict = verdict_of(difference - half, difference + half, margin)
     if verdict is Verdict.UNCLEAR:
-        spread = math.sqrt((float(log_a.var(ddof=1)) + float(log_b.var(ddof=1))) / 2)
+        spread = math.sqrt(log_a.var(ddof=1) + log_b.var(ddof=1))
         room, least = abs(border - abs(difference)), max(COMPARISON_LAUNCHES, min(n) + 1)
-        needed = repeats_needed(math.sqrt(2) * spread, room, least, MOST_LAUNCHES, sides=2, quantile=t_quantile)
+        needed = repeats_needed(spread, room, least, MOST_LAUNCHES, sides=2, quantile=t_quantile)
     return Comparison(
         ratio=ratio,
         interval=ends_around(difference, half),
@@ -82,7 +81,7 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
         n=n,
         p_slower=_p_slower(difference, error, freedom, border),
         p_beyond=min(1.0, 2 * _p_slower(-abs(difference), error, freedom, border)),
-        p_rank=_p_rank(log_a, log_b),
+        p_rank=_p_rank(*logs),
         launches_needed=needed,
     )
 
@@ -93,8 +92,8 @@ def _p_slower(difference: float, error: float, freedom: float, border: float) ->
     return float(special.stdtr(freedom, (difference + border) / error))
 
 
-def _p_rank(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float | None:
-    if 2 / math.comb(len(a) + len(b), len(a)) > ALPHA or len(np.unique(np.concatenate((a, b)))) < len(a) + len(b):
+def _p_rank(a: Sequence[float], b: Sequence[float]) -> float | None:
+    if 2 / math.comb(len(a) + len(b), len(a)) > ALPHA or len({*a, *b}) < len(a) + len(b):
         return None
     from scipy.stats import mannwhitneyu  # takes a second to import, and few comparisons come so far
 
