@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from xml.etree import ElementTree
@@ -85,12 +86,16 @@ def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteCompariso
     Among many equal jobs chance alone makes some look faster or slower, so a claim has to hold with Holm's (1979)
     correction over all jobs, too.
     """
-    if conditions.margin is None:
+    usual = conditions.margin
+    if usual is None:
         noise = pooled_noise(rates_of(launches) for side in (a, b) for launches in side.values())
-        conditions = replace(conditions, margin=max(LEAST_MARGIN, noise or 0.0))
-    jobs = [*a, *(name for name in b if name not in a)]
+        usual = max(LEAST_MARGIN, noise or 0.0)
     same = _identities(a) == _identities(b)
-    lines = _without_chance([_line(job, a.get(job, []), b.get(job, []), conditions, same) for job in jobs])
+    compared = [
+        _line(job, a.get(job, []), b.get(job, []), conditions.margins.get(job, usual), conditions.allowed, same)
+        for job in dict.fromkeys((*a, *b))
+    ]
+    lines = _without_chance(compared)
     ran_in_b = {*b, *conditions.asked_of_b}
     lost = tuple(job for job, launches in a.items() if launches and not b.get(job) and job in ran_in_b)
     return SuiteComparison(lines, _alarm(lines), lost, _apart(a, b))
@@ -107,8 +112,7 @@ def _identities(side: Side) -> set[tuple[object, ...]]:
 
 def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]:
     """Withdraw the claims that do not hold with Holm's correction over all jobs."""
-    chances = {line.job: line.comparison.p_beyond for line in lines if line.comparison is not None}
-    known = {job: p for job, p in chances.items() if p is not None}
+    known = {line.job: p for line in lines if line.comparison and (p := line.comparison.p_beyond) is not None}
     adjusted = dict(zip(known, holm([*known.values()]), strict=True))
     judged = []
     for line in lines:
@@ -121,20 +125,14 @@ def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]
 
 def _apart(a: Side, b: Side) -> str:
     """Say how A and B lie in time if they did not run by turns."""
-    times = [sorted(launch.start_time for of in side.values() for launch in of if launch.start_time) for side in (a, b)]
-    if not all(times):
-        return ""
-    of_a, of_b = times
-    if of_a[-1] < of_b[0]:
-        early, late = "A", "B"
-    elif of_b[-1] < of_a[0]:
-        early, late = "B", "A"
-    else:
-        return ""
-    return (
-        f"All launches of {early} ran before those of {late}: if the machine changed in between, so did the rates. "
-        "Launch both by turns to tell that apart."
-    )
+    times = [[launch.start_time for of in side.values() for launch in of if launch.start_time] for side in (a, b)]
+    for (early, first), (late, second) in itertools.permutations(zip("AB", times, strict=True)):
+        if first and second and max(first) < min(second):
+            return (
+                f"All launches of {early} ran before those of {late}: if the machine changed in between, so did the "
+                "rates. Launch both by turns to tell that apart."
+            )
+    return ""
 
 
 def mixture(launches: Sequence[LaunchRecords], allowed: Collection[str] = ()) -> str | None:
@@ -156,46 +154,46 @@ def confirmed(first: SuiteComparison, again: SuiteComparison) -> SuiteComparison
     The launches that raised a flag do not count again: they were chosen for being extreme, and new ones as a rule lie
     nearer to the truth. If the new verdict is the opposite claim, neither is made.
     """
-    new = {line.job: line for line in again.lines}
-    lines = tuple(_confirmed(line, new[line.job]) if line.job in new else line for line in first.lines)
-    return replace(first, lines=lines, suite_slower=_alarm(lines))
-
-
-def _confirmed(first: JobComparison, new: JobComparison) -> JobComparison:
-    ratio = "" if first.comparison is None else f", {first.comparison.ratio:.4f}"
-    note = f"CONFIRMED by new launches (before {first.verdict}{ratio}){'; ' if new.note else ''}{new.note}"
-    if new.verdict is first.verdict:
-        return replace(new, note=note)
-    verdict = Verdict.UNCLEAR if new.verdict in CLAIMS else new.verdict
-    return replace(new, verdict=verdict, note=f"NOT {note}")
+    lines = {line.job: line for line in first.lines}
+    for new in again.lines:
+        before, verdict = lines[new.job], new.verdict
+        ratio = "" if before.comparison is None else f", {before.comparison.ratio:.4f}"
+        note = f"CONFIRMED by new launches (before {before.verdict}{ratio}){'; ' if new.note else ''}{new.note}"
+        if new.verdict is not before.verdict:
+            verdict = Verdict.UNCLEAR if new.verdict in CLAIMS else new.verdict
+            note = f"NOT {note}"
+        lines[new.job] = replace(new, verdict=verdict, note=note)
+    return replace(first, lines=tuple(lines.values()), suite_slower=_alarm([*lines.values()]))
 
 
 def _alarm(lines: Sequence[JobComparison]) -> bool | None:
-    chances = [line.comparison.p_slower for line in lines if line.comparison is not None]
-    adjusted = holm([p for p in chances if p is not None])
-    return any(p < ALARM for p in adjusted) if adjusted else None
+    adjusted = holm([p for line in lines if line.comparison and (p := line.comparison.p_slower) is not None])
+    return min(adjusted) < ALARM if adjusted else None
 
 
 def _line(
-    job: str, a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions, same: bool
+    job: str,
+    a: Sequence[LaunchRecords],
+    b: Sequence[LaunchRecords],
+    margin: float,
+    allowed: Collection[str],
+    same: bool,
 ) -> JobComparison:
     rates_a, rates_b = rates_of(a), rates_of(b)
     middles = middle(rates_a), middle(rates_b)
-    if (reason := _incomparable(a, b, conditions, same)) is not None:
+    if (reason := _incomparable(a, b, allowed, same)) is not None:
         return JobComparison(job, Verdict.INVALID, *middles, None, reason)
-    assert conditions.margin is not None
-    result = compare(rates_a, rates_b, conditions.margins.get(job, conditions.margin))
+    result, sides = compare(rates_a, rates_b, margin), {"A": a, "B": b}
     notes = ["A and B are the same launches"] if same else []
     if result.verdict is Verdict.UNCLEAR:
         more = result.launches_needed
         notes.append(f"{more} launches a side would tell" if more else TOO_CLOSE)
-    works = {side: [dict(launch.work) for launch in of] for side, of in (("A", a), ("B", b))}
-    if unknown := [side for side, of in works.items() if not all(work[BENCHMARK] for work in of)]:
+    if unknown := [side for side, of in sides.items() if not all(_values(of, BENCHMARK))]:
         notes.append(f"what {' and '.join(unknown)} ran is not known")
-    if _tuned(a) != _tuned(b):
-        sizes = ["-".join(sorted({str(work["batch_size"]) for work in of})) for of in works.values()]
-        notes.append(f"{'A' if _tuned(a) else 'B'} is tuned, batch size {sizes[0]} -> {sizes[1]}")
-    if unaudited := [side for side, of in works.items() if any(work.get("audited") is False for work in of)]:
+    if len(tuned := [side for side, of in sides.items() if "tuned" in _values(of, CLASS)]) == 1:
+        sizes = ("-".join(sorted(map(str, _values(of, "batch_size")))) for of in (a, b))
+        notes.append(f"{tuned[0]} is tuned, batch size {' -> '.join(sizes)}")
+    if unaudited := [side for side, of in sides.items() if False in _values(of, "audited")]:
         notes.append(f"{' and '.join(unaudited)} {UNAUDITED}")
     hosts = [" and ".join(_hosts(of)) for of in (a, b)]
     if hosts[0] != hosts[1] and all(hosts):
@@ -209,19 +207,21 @@ def middle(rates: Sequence[float]) -> float | None:
 
 
 def _incomparable(
-    a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], conditions: Conditions, same: bool
+    a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], allowed: Collection[str], same: bool
 ) -> str | None:
     """Return why two sides cannot be compared; only `same` sides may have launches in common."""
     if not a or not b:
-        where = "both sides" if not a and not b else "A" if not a else "B"
+        where = "both sides" if not (a or b) else "B" if a else "A"
         return f"no launch with a rate in {where}"
     for side, launches in (("A", a), ("B", b)):
-        if (mixed := mixture(launches, conditions.allowed)) is not None:
+        if (mixed := mixture(launches, allowed)) is not None:
             return f"{side} has launches of {mixed}; name a directory of one"
-    allowed = {*conditions.allowed, *(OF_TUNING if CLASS in conditions.allowed and _tuned(a) != _tuned(b) else ())}
-    if BENCHMARK in conditions.allowed:
-        allowed.add(ITEM)  # A different source, or different arguments, change the work of an item as well.
-    if (difference := difference_of([launch.work for launch in (*a, *b)], allowed)) is not None:
+    beside = {*allowed}
+    if CLASS in allowed and len({"tuned" in _values(of, CLASS) for of in (a, b)}) > 1:
+        beside.update(OF_TUNING)
+    if BENCHMARK in allowed:
+        beside.add(ITEM)  # A different source, or different arguments, change the work of an item as well.
+    if (difference := difference_of([launch.work for launch in (*a, *b)], beside)) is not None:
         return f"{_named(difference, (*a, *b))} (--allow {difference[0]})"
     # No two launches of a host begin at the same moment.
     moments = {(launch.host, launch.start_time) for launch in a if launch.start_time and not same}
@@ -235,8 +235,8 @@ def _named(difference: tuple[str, str], launches: Sequence[LaunchRecords]) -> st
     return f"{difference_words(*difference)}{changes and f': {changes}'}"
 
 
-def _tuned(launches: Sequence[LaunchRecords]) -> bool:
-    return any(dict(launch.work).get(CLASS) == "tuned" for launch in launches)
+def _values(launches: Sequence[LaunchRecords], word: str) -> set[object]:
+    return {dict(launch.work).get(word) for launch in launches}
 
 
 def _hosts(launches: Sequence[LaunchRecords]) -> list[str]:
