@@ -9,6 +9,7 @@ from typing import Any
 
 from cotenant.choices import MERGED
 from cotenant.report import numbers
+from cotenant.report.comparison import middle
 from cotenant.report.grid import (
     Cell,
     Column,
@@ -27,7 +28,6 @@ from cotenant.results.launches import ABORTED, grouped
 from cotenant.results.record import INVALID
 from cotenant.results.table import Rows
 from cotenant.stats.duet import MOST_LAUNCHES, DuetOverLaunches, ratio_over_launches
-from cotenant.stats.launches import across_launches
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict
 from cotenant.text import many
 
@@ -39,7 +39,6 @@ LEGEND = (
 MARGIN = f"{100 * LEAST_MARGIN:g} %"
 _SAME = ("suite", "host", "duet", "isolation", "a_arguments", "b_arguments")
 """The fields that all launches of a duet share."""
-_COUNT = frozenset(Verdict) - {Verdict.INVALID}
 STYLES: Mapping[str, str] = {
     Verdict.SLOWER: "red",
     Verdict.FASTER: "green",
@@ -95,64 +94,59 @@ class DuetLine:
 
 def duet_lines(records: Rows) -> list[DuetLine]:
     """Return a line for each launch, in the order of their first records; all `records` are of duets."""
-    rows = records.frame.iter_rows(named=True)
-    launches = grouped(rows, lambda one: (one["suite"], one["hostname"], _name(one), one["run_id"], one["start_time"]))
-    return [_line(of_launch) for of_launch in launches.values()]
+    lines = []
+    launches = grouped(records.frame.iter_rows(named=True), _launch_of)
+    for (suite, host, duet, run_id, _), rows in launches.items():
+        first, failure = rows[0], _failure(rows)
+        known = first if failure in (None, INVALID) else {}
+        low, high = known.get("duet_low"), known.get("duet_high")
+        rates_a, rates_b = (
+            [one["rate_items_s"] for one in rows if one["duet_side"] == side and one["rate_items_s"]] for side in "AB"
+        )
+        arguments = {one["duet_side"]: one["duet_arguments"] for one in reversed(rows)}
+        line = DuetLine(
+            suite=suite,
+            host=host,
+            duet=duet,
+            run_id=run_id,
+            isolation=first["isolation"],
+            ratio=known.get("duet_ratio"),
+            interval=None if low is None or high is None else (low, high),
+            rounds=known.get("duet_rounds"),
+            robust=known.get("duet_robust"),
+            mean=known.get("duet_mean"),
+            a=(sum(rates_a) or None) if _is_merged(duet) else middle(rates_a),
+            b=middle(rates_b),
+            unit=first["unit"],
+            verdict=failure or first["duet_verdict"] or INVALID,
+            settled_s=known.get("duet_settled_s"),
+            a_arguments=arguments.get("A", ""),
+            b_arguments=arguments.get("B", ""),
+        )
+        lines.append(line)
+    return lines
+
+
+def _launch_of(one: Mapping[str, Any]) -> tuple[Any, ...]:
+    duet = str(one["name"]).removesuffix(f".{one['duet_side']}")
+    return one["suite"], one["hostname"], duet, one["run_id"], one["start_time"]
 
 
 def over_launches(lines: Sequence[DuetLine]) -> DuetOverLaunches | None:
     """Return the ratio over those of several launches that count; None of a single launch, or where none counts."""
-    counted = [line for line in lines if line.verdict in _COUNT]
+    counted = [line for line in lines if line.verdict in _DUET]
     estimates = [(line.robust or line.ratio, line.mean or line.ratio) for line in counted if line.ratio is not None]
     return ratio_over_launches(estimates) if len(lines) > 1 and estimates else None
 
 
-def _duet_of(line: DuetLine) -> tuple[str, ...]:
-    return tuple(getattr(line, name) for name in _SAME)
-
-
-def _name(one: Mapping[str, Any]) -> str:
-    return str(one["name"]).removesuffix(f".{one['duet_side']}")
+def _by_duet(records: Rows) -> list[list[DuetLine]]:
+    """Return the lines of each duet."""
+    return [*grouped(duet_lines(records), lambda line: tuple(getattr(line, name) for name in _SAME)).values()]
 
 
 def _is_merged(name: str) -> bool:
     """Tell whether B is one process with the slices of all users of A."""
     return name.endswith(f".{MERGED}")
-
-
-def _line(rows: Sequence[Mapping[str, Any]]) -> DuetLine:
-    first = rows[0]
-    a, b = ([one for one in rows if one["duet_side"] == side] for side in ("A", "B"))
-    failure = _failure(rows)
-    known = first if failure in (None, INVALID) and first["duet_ratio"] is not None else {}
-    low, high = known.get("duet_low"), known.get("duet_high")
-    return DuetLine(
-        suite=first["suite"],
-        host=first["hostname"],
-        duet=_name(first),
-        run_id=first["run_id"],
-        isolation=first["isolation"],
-        ratio=known.get("duet_ratio"),
-        interval=None if low is None or high is None else (low, high),
-        rounds=known.get("duet_rounds"),
-        robust=known.get("duet_robust"),
-        mean=known.get("duet_mean"),
-        a=_rate_of(a, _is_merged(_name(first))),
-        b=_rate_of(b),
-        unit=first["unit"],
-        verdict=failure or first["duet_verdict"] or INVALID,
-        settled_s=known.get("duet_settled_s"),
-        a_arguments=a[0]["duet_arguments"] if a else "",
-        b_arguments=b[0]["duet_arguments"] if b else "",
-    )
-
-
-def _rate_of(side: Sequence[Mapping[str, Any]], together: bool = False) -> float | None:
-    """Return the mean rate of the tenants of a side, or their sum where they are `together`."""
-    rates = [one["rate_items_s"] for one in side if one["rate_items_s"]]
-    if not rates:
-        return None
-    return sum(rates) if together else across_launches(rates).rate
 
 
 def _failure(rows: Sequence[Mapping[str, Any]]) -> str | None:
@@ -163,15 +157,14 @@ def _failure(rows: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _ratio(line: DuetLine) -> Measurement | None:
-    if line.ratio is None:
-        return None
-    return Measurement(line.ratio, line.interval, str(line.rounds), (line.rounds,))
+    counts = (line.rounds,)
+    return None if line.ratio is None else Measurement(line.ratio, line.interval, str(line.rounds), counts)
 
 
 COLUMNS: Sequence[Column[DuetLine]] = (
     *place_columns(lambda line: line, "suite", "host", "isolation"),
     Column("duet", lambda line: word(line.duet, "duet"), left=True),
-    Column("uid", lambda line: Cell(str(line.run_id), {"run_id": line.run_id})),
+    Column("uid", lambda line: number(line.run_id, str, "run_id")),
     *measured_columns(
         "B / A",
         _ratio,
@@ -190,7 +183,7 @@ COLUMNS: Sequence[Column[DuetLine]] = (
 def duets_grid(records: Rows) -> Grid:
     """Return a row for each launch, a group with its sentences for each duet, and below failures and the worst
     findings."""
-    duets = grouped(duet_lines(records), _duet_of).values()
+    duets = _by_duet(records)
     groups = [RowGroup([row(COLUMNS, line) for line in lines], notes=_words(lines)) for lines in duets]
     document = {
         "schema": "cotenant-duet-1",
@@ -206,15 +199,13 @@ def duets_grid(records: Rows) -> Grid:
 
 
 def _words(lines: Sequence[DuetLine]) -> list[Words]:
-    sides = (lines[0].a_arguments, lines[0].b_arguments)
-    a, b = (arguments or "the job as it is" for arguments in sides)
+    a, b = (arguments or "the job as it is" for arguments in (lines[0].a_arguments, lines[0].b_arguments))
     return [((f"A: {a}; B: {b}", "dim"),), *(((said, "bold"),) for said in sentences_of(lines))]
 
 
 def duet_sentences(records: Rows) -> list[str]:
     """Return the sentences on each duet."""
-    duets = grouped(duet_lines(records), _duet_of).values()
-    return [said for lines in duets for said in sentences_of(lines)]
+    return [said for lines in _by_duet(records) for said in sentences_of(lines)]
 
 
 def sentences_of(lines: Sequence[DuetLine]) -> list[str]:
@@ -225,29 +216,22 @@ def sentences_of(lines: Sequence[DuetLine]) -> list[str]:
     found = over_launches(lines)
     if found is None:
         return list(map(_sentence, lines))
-    lost = [line for line in lines if line.ratio is None or line.verdict not in _COUNT]
-    over = f"over {many(found.launches, 'launch', 'es')}"
-    more = "; from three launches on there is an interval" if found.interval is None else ""
-    has = f"{_ratio_words(lines[0].duet, found.value, found.interval)}, {over}{more}"
-    said = f"{_verdict_words(lines[0].duet, found.verdict)}: {has}.{_settled_by(found)}"
+    lost = [line for line in lines if line.ratio is None or line.verdict not in _DUET]
+    over = many(found.launches, "launch", "es")
+    if found.interval is None:
+        over += "; from three launches on there is an interval"
+    said = _said(lines[0].duet, found.verdict, found.value, found.interval, over)
+    if found.settled is not None:
+        said += f" About {found.settled} launches would settle it: --repetitions {found.settled}."
+    elif found.verdict is Verdict.UNCLEAR and found.interval is not None:
+        said += f" The difference is near {MARGIN}, or launches differ much: {MOST_LAUNCHES} would not settle it."
     return [said, *(f"The launch of uid {line.run_id} does not count: {line.verdict}." for line in lost)]
-
-
-def _settled_by(found: DuetOverLaunches) -> str:
-    if found.verdict != Verdict.UNCLEAR or found.interval is None:
-        return ""
-    if found.settled is None:
-        return f" The difference is near {MARGIN}, or launches differ much: {MOST_LAUNCHES} would not settle it."
-    return f" About {found.settled} launches would settle it: --repetitions {found.settled}."
 
 
 def _sentence(line: DuetLine) -> str:
     if line.ratio is None:
         return f"There is no ratio of B over A: {line.verdict}."
-    has = f"{_ratio_words(line.duet, line.ratio, line.interval)}, over {line.rounds} rounds of one launch"
-    if line.verdict not in _COUNT:
-        return f"{has[0].upper()}{has[1:]}, and a record of it is {line.verdict}: its number is none."
-    said = f"{_verdict_words(line.duet, line.verdict)}: {has}."
+    said = _said(line.duet, line.verdict, line.ratio, line.interval, f"{line.rounds} rounds of one launch")
     if line.verdict != Verdict.UNCLEAR:
         return said
     if line.settled_s is None:
@@ -256,11 +240,13 @@ def _sentence(line: DuetLine) -> str:
     return f"{said} About {settled_s} s would settle it: --budget {settled_s}."
 
 
-def _verdict_words(duet: str, verdict: str) -> str:
-    return (_MERGED if _is_merged(duet) else _DUET)[verdict].format(MARGIN)
-
-
-def _ratio_words(duet: str, ratio: float, interval: tuple[float, float] | None) -> str:
-    """Return `it has 92.4 % (87.6 to 97.4 %) of the rate of A`."""
-    span = "" if interval is None else f" ({100 * interval[0]:.1f} to {100 * interval[1]:.1f} %)"
-    return (_MERGED if _is_merged(duet) else _DUET)["has"].format(f"{100 * ratio:.1f} %{span}")
+def _said(duet: str, verdict: str, ratio: float, interval: tuple[float, float] | None, over: str) -> str:
+    """Return `B is slower than A: it has 92.4 % (87.6 to 97.4 %) of the rate of A, over 41 rounds of one launch.`"""
+    words = _MERGED if _is_merged(duet) else _DUET
+    share = f"{100 * ratio:.1f} %"
+    if interval is not None:
+        share += f" ({100 * interval[0]:.1f} to {100 * interval[1]:.1f} %)"
+    has = f"{words['has'].format(share)}, over {over}"
+    if verdict not in words:
+        return f"{has[0].upper()}{has[1:]}, and a record of it is {verdict}: its number is none."
+    return f"{words[verdict].format(MARGIN)}: {has}."
