@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from cotenant.report.grid import (
@@ -93,8 +93,8 @@ def series_of(entries: Iterable[HistoryEntry], margin: float) -> tuple[RateSerie
     in_order = sorted(entries, key=lambda entry: entry.start)
     groups = grouped(in_order, lambda entry: (entry.suite, entry.job, entry.host, entry.device))
     series: list[RateSeries] = []
-    for _, members in sorted(groups.items(), key=lambda pair: pair[0]):
-        works = _by_work(members)
+    for place in sorted(groups):
+        works = _by_work(groups[place])
         series += (_series(of, work, distinguishing_values(work, works), margin) for work, of in works.items())
     return tuple(series)
 
@@ -135,9 +135,8 @@ def _series(launches: Sequence[HistoryEntry], work: Work, label: str, margin: fl
     newest, last = measured[-NEWEST:], launches[-1]
     rates = tuple(entry.rate for entry in newest if entry.rate is not None)
     points = _changes_of(rates, margin)
-    confirmed = [point.index for point in points if point.index < len(rates) - 1]
-    pairs = list(itertools.pairwise(newest))
-    updates = [Update(after.start, _versions(before, after, beside=CHECKOUT)) for before, after in pairs]
+    since = max((point.index for point in points if point.index < len(rates) - 1), default=0)
+    updates = [Update(after.start, _versions(before, after, CHECKOUT)) for before, after in pairwise(newest)]
     return RateSeries(
         suite=last.suite,
         job=last.job,
@@ -148,14 +147,14 @@ def _series(launches: Sequence[HistoryEntry], work: Work, label: str, margin: fl
         work=dict(work) | {SOFTWARE: newest[-1].work.get(SOFTWARE, "") if newest else ""},
         starts=tuple(entry.start for entry in newest),
         rates=rates,
-        level=across_launches(rates[confirmed[-1] if confirmed else 0 :]) if rates else None,
+        level=across_launches(rates[since:]) if rates else None,
         trend=trend([entry.start.timestamp() for entry in newest], rates),
         changes=tuple(
             RateChange(
                 start=newest[point.index].start,
                 ratio=point.ratio,
                 p=point.p,
-                versions=_versions(*pairs[point.index - 1]),
+                versions=_versions(newest[point.index - 1], newest[point.index]),
                 provisional=point.index == len(rates) - 1,
             )
             for point in points
@@ -175,9 +174,8 @@ def _changes_of(rates: Sequence[float], margin: float) -> list[LevelChange]:
     return points
 
 
-def _versions(before: HistoryEntry, after: HistoryEntry, beside: str = "") -> tuple[str, ...]:
-    known = {name: version for name, version in before.setting.items() if name != beside}
-    return tuple(differences(known, after.setting))
+def _versions(before: HistoryEntry, after: HistoryEntry, *beside: str) -> tuple[str, ...]:
+    return tuple(differences(before.setting, after.setting, beside))
 
 
 # The view
@@ -215,9 +213,7 @@ def by_place(series: Sequence[RateSeries]) -> list[list[RateSeries]]:
 
 
 def _start(series: RateSeries, at: int, field: str) -> Cell:
-    if not series.starts:
-        return Cell(values={field: None})
-    return Cell(_day(series.starts[at]), {field: series.starts[at].isoformat()})
+    return Cell(_day(series.starts[at]), {field: series.starts[at].isoformat()}) if series.starts else Cell()
 
 
 def _level(series: RateSeries) -> Measurement | None:

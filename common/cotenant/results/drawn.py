@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -235,10 +235,10 @@ def joint_setting(machines: Iterable[Fields]) -> dict[str, str]:
     return {name: " and ".join(sorted(versions)) for name, versions in seen.items()}
 
 
-def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return `torch 2.14.0 -> 2.14.1` for each component of both whose version differs."""
+def differences(before: Mapping[str, str], after: Mapping[str, str], beside: Collection[str] = ()) -> list[str]:
+    """Return `torch 2.14.0 -> 2.14.1` for each component of both, except those in `beside`, whose version differs."""
     return [
         f"{name} {before[name]} -> {after[name]}"
-        for name in sorted(before.keys() & after.keys())
+        for name in sorted((before.keys() & after.keys()).difference(beside))
         if before[name] != after[name]
     ]
