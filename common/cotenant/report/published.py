@@ -16,7 +16,6 @@ from cotenant.report.foreign import read_foreign
 from cotenant.report.scaling import Curves, ScalingPoint, Series
 from cotenant.results.record import Positive
 from cotenant.stats.interference import efficiency
-from cotenant.stats.launches import across_launches
 
 COMMENT = "#"
 
@@ -66,7 +65,6 @@ def _points(series: Series, rows: list[_Published]) -> list[ScalingPoint]:
             row.gpu_num_per_node,
             series.foreign,
             (row.rate,),
-            across_launches([row.rate]),
             efficiency(devices[row], [row.rate], alone),
             None,
         )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from statistics import fmean, median, pstdev
 
 from cotenant.errors import CotenantError
@@ -21,7 +20,7 @@ from cotenant.results.read import drawn
 from cotenant.results.table import Rows
 from cotenant.stats.interference import efficiency
 from cotenant.stats.kept import Kept
-from cotenant.stats.launches import INTERVAL_LAUNCHES, AcrossLaunches, across_launches, half_width
+from cotenant.stats.launches import INTERVAL_LAUNCHES, across_launches, half_width
 from cotenant.text import printable
 
 WANTED_LAUNCHES = 5
@@ -52,9 +51,8 @@ class Series:
 
     def __str__(self) -> str:
         batch = f"batch {self.batch_size_per_device} per device" if self.batch_size_per_device else ""
-        known = (self.model, batch, self.precision, self.parallelism, self.input)
         source = f"foreign: {self.foreign}" if self.foreign else ""
-        return ", ".join(part for part in (*known, source) if part)
+        return ", ".join(filter(None, (self.model, batch, self.precision, self.parallelism, self.input, source)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +68,6 @@ class ScalingPoint:
     devices: int
     job: str
     rates: tuple[float, ...]
-    across: AcrossLaunches
     efficiency: Kept | None
     members: Rows | None
 
@@ -110,16 +107,19 @@ def curves(jobs: Iterable[JobSummary]) -> Curves:
         single = (point.rates for point in points[series] if point.total_devices == 1)
         worth = efficiency(nodes * devices, rates, rates if nodes * devices == 1 else next(single, ()))
         members = Rows(of_cell[0].members.table, [at for job in of_cell for at in job.members.at])
-        across = across_launches(rates)
-        points[series].append(ScalingPoint(series, nodes, devices, of_cell[0].name, rates, across, worth, members))
+        points[series].append(ScalingPoint(series, nodes, devices, of_cell[0].name, rates, worth, members))
     several = {series: of_series for series, of_series in points.items() if len(of_series) > 1}
     return several or dict(points)
 
 
 def few(curves: Curves) -> list[str]:
     """Return a sentence for each point of fewer than five launches."""
-    points = [point for of_series in curves.values() for point in of_series if point.across.n < WANTED_LAUNCHES]
-    return [f"{point.job}, {point.key}: {point.across.n} of {WANTED_LAUNCHES} launches." for point in points]
+    return [
+        f"{point.job}, {point.key}: {len(point.rates)} of {WANTED_LAUNCHES} launches."
+        for of_series in curves.values()
+        for point in of_series
+        if len(point.rates) < WANTED_LAUNCHES
+    ]
 
 
 def doubtful(curves: Curves) -> list[str]:
@@ -131,8 +131,7 @@ def doubtful(curves: Curves) -> list[str]:
         single = [work for point in of_series if point.total_devices == 1 for work in _works(point)]
         for point in of_series:
             worth = point.efficiency
-            finding = None if worth is None else of_efficiency(point.total_devices, worth.value, worth.interval)
-            if worth is not None and finding is not None:
+            if worth and (finding := of_efficiency(point.total_devices, worth.value, worth.interval)):
                 unclear = f"It is unclear below {INTERVAL_LAUNCHES} launches on each side."
                 advice = finding.remedy if worth.interval else unclear
                 sentences.append(f"{point.job}, {point.key}: {finding.sentence} {advice}")
@@ -212,29 +211,27 @@ def _speedup(point: ScalingPoint) -> float | None:
 
 
 def _cell(point: ScalingPoint) -> Cell:
-    across, shared = point.across, asdict(point.series)
-    return Cell(point.key, shared | {"launches": across.n, "mean": fmean(point.rates), "spread": across.spread})
+    return Cell(point.key, asdict(point.series) | {"mean": fmean(point.rates)})
 
 
 def _measured(point: ScalingPoint) -> Measurement:
-    return Measurement(point.across.rate, point.across.interval, f"{point.across.n}L")
+    across = across_launches(point.rates)
+    return Measurement(across.rate, across.interval, f"{across.n}L", (across.n, across.spread))
 
 
-def _worth(name: str, heading: str, show: str) -> Sequence[Column[ScalingPoint]]:
-    """Return the columns of a property and its interval; one device's speed-up, 1 by definition, has no interval."""
+def _worth(
+    name: str, heading: str, of: Callable[[ScalingPoint], Kept | None], show: str, span: str
+) -> Sequence[Column[ScalingPoint]]:
+    """Return the columns of a share and its interval; one device's speed-up, 1 by definition, has no interval."""
 
-    def cell(part: int, point: ScalingPoint) -> Cell:
-        kept: Kept | None = getattr(point, name)
-        if kept is None:
-            return Cell(numbers.ABSENT)
-        if not part:
-            return Cell(f"{kept.value:{show}}{'x' * (name == 'speedup')}", {name: kept.value})
-        values = dict(zip((f"{name}_low", f"{name}_high"), kept.interval or (None, None), strict=True))
-        if point.total_devices == 1:
-            return Cell(values=values)
-        return Cell(numbers.span(kept.interval, lambda low, high: f"{low:{show}}-{high:{show}}"), values)
+    def measured(point: ScalingPoint) -> Measurement | None:
+        kept = of(point)
+        return None if kept is None else Measurement(kept.value, kept.interval, "")
 
-    return [Column(title, partial(cell, part), seen="screens") for part, title in enumerate((heading, "95 % interval"))]
+    fields = (name, f"{name}_low", f"{name}_high")
+    columns = measured_columns(heading, measured, fields, show=show.format, span=span.format, seen="screens")
+    value, interval = columns[:2]
+    return value, replace(interval, of=lambda point: Cell() if point.total_devices == 1 else interval.of(point))
 
 
 COLUMNS: Sequence[Column[ScalingPoint]] = (
@@ -242,11 +239,13 @@ COLUMNS: Sequence[Column[ScalingPoint]] = (
     Column("gpu_num_per_node", lambda point: number(point.devices, str, "devices"), seen="files"),
     Column("batch_size_per_device", lambda point: number(point.series.batch_size_per_device, str), seen="files"),
     Column("samples/s", lambda point: number(median(point.rates), "{:.2f}".format, "median"), seen="files"),
-    Column("speedup", lambda point: number(_speedup(point), "{:.2f}".format, "speedup"), seen="files"),
+    Column("speedup", lambda point: number(_speedup(point), "{:.2f}".format), seen="files"),
     Column("cell", _cell, left=True, seen="screens"),
-    *measured_columns("geometric mean", _measured, ("geometric_mean", "low", "high"), seen="screens"),
-    *_worth("speedup", "speed-up", ".2f"),
-    *_worth("efficiency", "efficiency", ".3f"),
+    *measured_columns(
+        "geometric mean", _measured, ("geometric_mean", "low", "high", "launches", "spread"), seen="screens"
+    ),
+    *_worth("speedup", "speed-up", lambda point: point.speedup, "{:.2f}x", "{:.2f}-{:.2f}"),
+    *_worth("efficiency", "efficiency", lambda point: point.efficiency, "{:.3f}", "{:.3f}-{:.3f}"),
 )
 
 
@@ -273,7 +272,7 @@ def _block(point: ScalingPoint) -> Iterator[str]:
     device = "GPU" if point.members is None or point.members.frame["devices"].max() else "CPU"
     item = "img" if point.series.unit in ("image", "") else printable(point.series.unit)
     devices, rates = point.total_devices, point.rates
-    if point.across.n < INTERVAL_LAUNCHES and point.members is not None:
+    if len(rates) < INTERVAL_LAUNCHES and point.members is not None:
         newest = Rows(point.members.table, point.members.by("start_time", descending=True).at[:1])
         rates = (
             tuple(float(rate) for seen in drawn(newest) for rate in seen.spans.rates if math.isfinite(rate)) or rates
