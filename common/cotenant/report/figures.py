@@ -7,12 +7,11 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
@@ -67,8 +66,8 @@ def tabulars(summary: Summary) -> dict[str, str]:
 
 def latex(grid: Grid) -> str:
     """Return one tabular of all groups with the rules of booktabs, without columns that a narrow page leaves out."""
-    columns = present([column for column in grid.columns if column.seen != "files"], grid.shown_rows)
-    columns = [column for column in columns if not column.drop]
+    shown = [column for column in grid.columns if column.seen != "files" and not column.drop]
+    columns = present(shown, grid.shown_rows)
     kinds = "".join("l" if column.left else "r" for column in columns)
     lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", _line(column.heading for column in columns)]
     for group in grid.groups:
@@ -85,7 +84,7 @@ def _line(cells: Iterable[str]) -> str:
 
 def latex_text(text: str) -> str:
     """Return a text as LaTeX prints it: its special characters escaped, in one line."""
-    return "".join(_SPECIAL.get(sign, sign) for sign in " ".join(text.split()))
+    return " ".join(text.split()).translate(str.maketrans(_SPECIAL))
 
 
 def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) -> int:
@@ -127,19 +126,13 @@ def file_name(chart: str, jobs: Sequence[str]) -> str:
 
 
 def _recolour(figure: Figure) -> None:
+    """Replace the marker colours of all artists by their colours on paper, keeping each one's transparency."""
     for artist in figure.findobj():
         for name in _COLOURS:
             get, put = (getattr(artist, f"{verb}_{name}", None) for verb in ("get", "set"))
-            if get is not None and put is not None:
-                _put(artist, get(), put)
-
-
-def _put(artist: Artist, colour: Any, put: Any) -> None:
-    """Replace an artist's marker colour by its colour on paper, keeping its transparency."""
-    try:
-        *_, alpha = to_rgba(colour)
-        marker = to_hex(colour)
-    except ValueError:  # several colours, which no picture of ours has
-        return
-    if marker in PRINTED:
-        put(to_rgba(PRINTED[marker], alpha))
+            if get is None or put is None:
+                continue
+            with suppress(ValueError):  # several colours, which no picture of ours has
+                marker, (*_, alpha) = to_hex(get()), to_rgba(get())
+                if marker in PRINTED:
+                    put(to_rgba(PRINTED[marker], alpha))
