@@ -16,7 +16,6 @@ from typing import Any
 import polars as pl
 
 from cotenant.results.columns import COUNTS
-from cotenant.results.identity import job_and_cell
 from cotenant.results.targets import Target
 
 RATE = "rate_mean_items_s"
@@ -28,6 +27,9 @@ CLASSIC_RUNS = 4
 CLASSIC_SPREAD = 0.05
 CLASSIC_QUANTILE = 0.8
 _HAS_RATE = COUNTS & pl.col(RATE).is_not_null()
+_JOB = pl.col("name").str.replace(r"\.c\d{1,9}$", "")
+_CELL = pl.col("name").str.extract(r"\.c(\d{1,9})$").cast(int).fill_null(0)
+"""The number of a cell, from 1; 0 for a job without cells."""
 
 Failure = tuple[str, int, str, str]
 """Job, uid, device and reason of a record without a rate, or with losses that are not finite."""
@@ -64,22 +66,19 @@ def results(records: pl.DataFrame, targets: Mapping[str, Target], jobs: Sequence
     Measured jobs without a target come last. Mean and sd are over records (n - 1 below the root). Without `jobs` an
     efficiency that was not measured is not expected: baselines.json has no such job.
     """
-    rates = _rates(records)
-    measured = rates.group_by("job").agg(n=pl.len(), mean=pl.col("rate").mean(), sd=pl.col("rate").std())
+    rate, has_target = pl.col("rate"), pl.col("target").is_not_null()
+    spread = {"sd%": 100 * rate.std() / rate.mean()}
+    measured = _rates(records).group_by("job").agg(n=pl.len(), mean=rate.mean(), **spread)
     usual = [job for job in targets if job not in NOT_IN_PG or job in measured["job"]]
     without = [job for job in sorted(measured["job"]) if job not in targets and (jobs is None or job in jobs)]
     expected = [job for job in (usual if jobs is None else jobs) if job in targets]
     limits = _limits({job: targets.get(job) for job in [*expected, *without]})
-    perf, spread = pl.col("mean") / pl.col("target"), 100 * pl.col("sd") / pl.col("mean")
-    has_target = pl.col("target").is_not_null()
-    return limits.join(measured, on="job", how="left", maintain_order="left").select(
-        *limits.columns,
+    perf = pl.col("mean") / pl.col("target")
+    passes = {"perf_pass": perf >= pl.col("perf_tgt"), "sd%_pass": pl.col("sd%") <= pl.col("sd%_tgt")}
+    return limits.join(measured, on="job", how="left", maintain_order="left").with_columns(
         pl.col("n").fill_null(0),
-        "mean",
-        perf.alias("perf"),
-        pl.when(has_target).then((perf >= pl.col("perf_tgt")).fill_null(False)).alias("perf_pass"),
-        spread.alias("sd%"),
-        pl.when(has_target).then((spread <= pl.col("sd%_tgt")).fill_null(False)).alias("sd%_pass"),
+        perf=perf,
+        **{name: pl.when(has_target).then(passed.fill_null(False)) for name, passed in passes.items()},
     )
 
 
@@ -114,8 +113,8 @@ def _reason(row: Mapping[str, Any]) -> str:
 
 def beside_devices(records: pl.DataFrame) -> list[str]:
     """Return a sentence on each job whose records of the whole machine do not count beside those of devices."""
-    rates = _all_rates(records).filter(~pl.col("job").is_in(NOT_IN_PG))
-    ignored = rates.filter(pl.col("rank") < pl.col("rank").max().over("job"))
+    least = pl.col("rank") < pl.col("rank").max().over("job")
+    ignored = _all_rates(records).filter(~pl.col("job").is_in(NOT_IN_PG), least)
     return [
         f"{job}: {count} records of the whole machine do not count beside those of single devices."
         for job, count in ignored.group_by("job", maintain_order=True).len().iter_rows()
@@ -162,7 +161,7 @@ def scored(
     lines = results(counted, targets, jobs)
     if lines.filter(_in_score(left_out)).is_empty():
         return None
-    asked = newest.filter(~pl.col("name").str.replace(r"\.c\d{1,9}$", "").is_in(left_out))
+    asked = newest.filter(~_JOB.is_in(left_out))
     failed = failures(asked)
     return lines, failed, asked.height, score(lines, failures_pass(len(failed), asked.height), left_out)
 
@@ -224,15 +223,11 @@ def _all_rates(records: pl.DataFrame) -> pl.DataFrame:
 
     The original's record of such a job has the efficiency in place of the rate, ours beside it.
     """
-    parts = {name: job_and_cell(name) for name in records["name"].unique()}
-    cells = {name: cell for name, (job, cell) in parts.items() if job in NOT_IN_PG}
-    name, scaled = pl.col("name"), pl.col("name").is_in(list(cells))
+    scaled = _JOB.is_in(NOT_IN_PG)
     rates = records.filter(COUNTS).select(
         "run_id",
-        job=name.replace({name: parts[name][0] for name in cells}),
+        job=pl.when(scaled).then(_JOB).otherwise("name"),
         rate=pl.when(scaled & pl.col("ours")).then("efficiency").otherwise(RATE),
-        rank=pl.when(scaled)
-        .then(name.replace_strict(cells, default=0))
-        .otherwise((pl.col("group") != "all").cast(int)),
+        rank=pl.when(scaled).then(_CELL).otherwise((pl.col("group") != "all").cast(int)),
     )
     return rates.filter(pl.col("rate").is_not_null())
