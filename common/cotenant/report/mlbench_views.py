@@ -25,7 +25,6 @@ OF_COLUMNS = (
     "measured by their efficiency (scaling) are no part of PG. Means show the digits that n and sd bear and one more, "
     "of n = 1 three; all digits are in the records and the CSV."
 )
-DEVICES = ("Relative device performance", "mean (min .. max) of records' mean rates, % of each job's best device")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +72,9 @@ SHOWN: dict[str, Callable[[Any], str]] = {
 
 def results_grid(report: Report) -> Grid:
     """Return a row per job against its target, with the difference between its work and the target's."""
-
-    def work(line: Mapping[str, Any]) -> Cell:
-        return Cell(report.works.get(line["job"], ""), style="yellow")
-
-    more = Column("other work", work, left=True, optional=True)
+    more: Column[Mapping[str, Any]] = Column(
+        "other work", lambda line: word(report.works.get(line["job"], ""), style="yellow"), left=True, optional=True
+    )
     return replace(_grid(report.results.select(RESULT_FIELDS), [OF_MEANS], [more]), fields=RESULT_FIELDS)
 
 
@@ -159,7 +156,9 @@ def of_original(report: Report) -> list[str]:
 
 
 def _devices_grid(report: Report) -> Grid:
-    return matrix_grid(report.devices, [f"D{device}" for device in report.devices], report.matrix, *DEVICES)
+    facts = "mean (min .. max) of records' mean rates, % of each job's best device"
+    names = [f"D{device}" for device in report.devices]
+    return matrix_grid(report.devices, names, report.matrix, "Relative device performance", facts)
 
 
 def verdict(passed: bool) -> str:
