@@ -62,7 +62,10 @@ def _rows(path: Path) -> list[Row]:
     text = read_foreign(path)
     try:
         if text.lstrip().startswith("["):
-            return _objects(path, json.loads(text))
+            objects: list[Any] = json.loads(text)
+            if all(isinstance(row, dict) and isinstance(row.get(INDEX), str) for row in objects):
+                return list(enumerate(objects, 1))
+            raise CotenantError(f"{path} is no list of systems.", f'Each is an object with "{INDEX}" and its families.')
         reader = csv.reader(text.splitlines())
         # Not enumerated: line_num counts blank lines, which the reader skips.
         lines = [(reader.line_num, cells) for cells in reader if cells]
@@ -86,12 +89,6 @@ def read_foreign(path: Path) -> str:
             return file.read().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CotenantError(f"{path} cannot be read: {error}.", REMEDY) from None
-
-
-def _objects(path: Path, objects: list[Any]) -> list[Row]:
-    if not all(isinstance(row, dict) and isinstance(row.get(INDEX), str) for row in objects):
-        raise CotenantError(f"{path} is no list of systems.", f'Each is an object with "{INDEX}" and its families.')
-    return list(enumerate(objects, 1))
 
 
 def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, known: Iterable[ColumnWork]) -> Line:
@@ -125,7 +122,7 @@ def _number(path: Path, number: int, name: str, value: object) -> float | None:
     """Return a number above 0; None for an empty cell, and for a 0, which stands for an empty one."""
     text = "" if value is None else str(value)
     try:
-        seen = float(text) if text.strip() else 0.0
+        seen = float(text.strip() or 0)
     except ValueError:
         seen = -1.0
     if not 0 <= seen < math.inf:

@@ -47,7 +47,11 @@ def published_curves(path: Path) -> Curves:
     rows = _from_json(place, text) if text.lstrip().startswith("{") else _from_csv(place, text)
     points: dict[Series, list[_Published]] = defaultdict(list)
     for number, fields in enumerate(rows, 1):
-        row = _row(place, number, fields)
+        try:
+            row = msgspec.convert(fields, _Published, strict=False)
+        except msgspec.ValidationError as error:
+            columns = f"Its columns are {', '.join(COLUMNS)}."
+            raise CotenantError(f"{place}, row {number}: {error}.", columns) from None
         series = Series(
             row.model, row.batch_size_per_device, row.precision, row.parallelism, row.input, "image", place.name
         )
@@ -99,10 +103,3 @@ def _from_json(path: Path, text: str) -> Sequence[Mapping[str, object]]:
         raise CotenantError(
             f"{path} is no table of scaling: {error}.", 'It is {"resnet50": {"1n8g": {"median_speed": ...}}}.'
         ) from None
-
-
-def _row(path: Path, number: int, row: Mapping[str, object]) -> _Published:
-    try:
-        return msgspec.convert(row, _Published, strict=False)
-    except msgspec.ValidationError as error:
-        raise CotenantError(f"{path}, row {number}: {error}.", f"Its columns are {', '.join(COLUMNS)}.") from None

@@ -73,7 +73,7 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
     effects, suspects = screening.effects, screening.suspects
     healthy = rounds if screening.few else np.where(suspects[None, :, None], np.nan, rounds)
     beside = np.sum(~np.isnan(healthy), axis=1)
-    if np.sum((beside > 1).any(axis=1)) < 2:
+    if len(rounds) < 2:
         return None
     noise, freedom = _noise(healthy, beside)
     again = ~np.isnan(noise)
