@@ -188,14 +188,14 @@ def classic(records: pl.DataFrame, targets: Mapping[str, Target]) -> tuple[pl.Da
     A repetition's rate is the mean over its devices. `result` is the mean over repetitions without the best and the
     worst, `sd` the standard deviation over all, `diff` (result - target) / target.
     """
-    trimmed, result, target = pl.col("rate").sort().slice(1, pl.len() - 2), pl.col("result"), pl.col("target")
-    repetitions = _rates(records).group_by("job", "run_id").agg(pl.col("rate").mean())
-    of_jobs = repetitions.group_by("job").agg(runs=pl.len(), result=trimmed.mean(), sd=pl.col("rate").std())
-    lines = _limits(targets).join(of_jobs, on="job", how="left", maintain_order="left")
-    enough = (pl.col("runs") >= CLASSIC_RUNS).fill_null(False)
-    columns = ("job", "target", result, "sd", (100 * pl.col("sd") / result).alias("sd%"))
-    table = lines.filter(enough).select(*columns, diff=(result - target) / target)
-    return table, lines.filter(~enough)["job"].to_list()
+    rate, target = pl.col("rate"), pl.col("target")
+    result, sd = rate.sort().slice(1, pl.len() - 2).mean(), rate.std()
+    repetitions = _rates(records).group_by("job", "run_id").agg(rate.mean())
+    of_jobs = repetitions.group_by("job").agg(runs=pl.len(), result=result, sd=sd, **{"sd%": 100 * sd / result})
+    enough = of_jobs.filter(pl.col("runs") >= CLASSIC_RUNS)
+    lines = _limits(targets).join(enough, on="job", maintain_order="left")
+    table = lines.select("job", "target", "result", "sd", "sd%", diff=(pl.col("result") - target) / target)
+    return table, [job for job in targets if job not in table["job"]]
 
 
 def classic_total(lines: pl.DataFrame, complete: bool) -> tuple[float, float, bool] | None:
