@@ -79,31 +79,30 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
     again = ~np.isnan(noise)
     if not again.any():
         return None
-    nature = np.maximum(screening.cells.sd**2 - noise**2, 0)
-    lasting = nature / np.maximum(nature + noise**2, np.finfo(float).tiny)
+    once = noise**2
+    nature = np.maximum(screening.cells.sd**2 - once, 0)
+    lasting = nature / np.maximum(nature + once, np.finfo(float).tiny)
     known = effects.jobs + effects.nodes[:, None] + lasting * effects.rest
     with empty_is_nan():
         drift = np.where(beside > 1, np.nanmedian(healthy - known, axis=1), np.nan)
         deviations = rounds - effects.jobs - drift[:, None, :]
         runs = np.sum(~np.isnan(deviations), axis=0)
         # F-distributed where the node is as the others. Of few repeats its tail is long, and a mean would follow that.
-        spreads = np.nanvar(deviations, axis=0, ddof=1) / noise**2
+        spreads = np.nanvar(deviations, axis=0, ddof=1) / once
         usual = special.fdtri(np.maximum(runs - 1, 1), freedom, 0.5)
         own = np.sqrt(np.nanmedian(spreads / usual, axis=1))
         usually = np.nanmedian(np.where(np.isnan(effects.rest), np.nan, runs), axis=1)
         level = levels(np.nanmean(deviations, axis=0), resources)
         left = deviations - level[:, None]
         means = np.nanmean(left, axis=0)
-    repeats = noise**2 / np.maximum(runs, 1)
     # A node that varies more than the healthy ones is not known better than its own repeats tell.
-    repeats = repeats * np.maximum(np.nan_to_num(own), 1)[:, None] ** 2
-    variance = repeats + _MEDIAN * (repeats + lasting * noise**2) / np.maximum(np.median(beside, axis=0), 1)
-    # The noise of one run is part of the spread of the screening.
-    once = noise[None] ** 2
+    repeats = once / np.maximum(runs, 1) * np.maximum(np.nan_to_num(own), 1)[:, None] ** 2
+    variance = repeats + _MEDIAN * (repeats + lasting * once) / np.maximum(np.median(beside, axis=0), 1)
     groups = [again, *(again & (resources == number) for number in range(resources.max(initial=-1) + 1))]
     free = freedom * np.sum(groups, axis=1)
     of_level, of_resources = _of_medians(variance, groups)
-    level_once, resources_once = _of_medians(once, groups)
+    # The noise of one run is part of the spread of the screening.
+    level_once, resources_once = _of_medians(once[None], groups)
     each = np.stack([levels(of_round, resources) for of_round in deviations])[..., None]
     of_levels = _part(each, level[:, None], of_level, free[:1], screening.levels, level_once)
     if not screening.few:
