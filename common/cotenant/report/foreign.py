@@ -110,12 +110,12 @@ def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, known:
 
 def _work(family: str, whole: bool, known: Iterable[ColumnWork]) -> ColumnWork:
     """Return the column of a published family: our column that trains the same model, else one of its own."""
-    theirs = THEIRS.get(family)
-    alike = [work for work in known if (work.family, work.whole) == (family, whole)]
-    if theirs is None:
-        return alike[0] if len(alike) == 1 else ColumnWork(family, "", whole)
-    same = [work for work in alike if work.arguments.items() >= theirs.items()]
-    return same[0] if same else ColumnWork(family, json.dumps(theirs, sort_keys=True), whole)
+    theirs = THEIRS.get(family, {})
+    of_family = (work for work in known if (work.family, work.whole) == (family, whole))
+    same = [work for work in of_family if work.arguments.items() >= theirs.items()]
+    if same and (theirs or len(same) == 1):
+        return same[0]
+    return ColumnWork(family, json.dumps(theirs, sort_keys=True) if theirs else "", whole)
 
 
 def _number(path: Path, number: int, name: str, value: object) -> float | None:

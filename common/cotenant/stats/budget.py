@@ -79,10 +79,10 @@ def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
     The first step also compiles, and its operations are counted: it counts only where there is no other. Of the others
     the shortest: whatever else goes on while tenants get ready only makes a step longer.
     """
-    timed = [step_ns for step_ns in warm_up_ns[1:] if step_ns > 0] or [
-        step_ns for step_ns in warm_up_ns[:1] if step_ns > 0
-    ]
-    return max(LEAST_STEP_NS, min(timed)) if timed else None
+    for steps_ns in (warm_up_ns[1:], warm_up_ns[:1]):
+        if timed := [step_ns for step_ns in steps_ns if step_ns > 0]:
+            return max(LEAST_STEP_NS, min(timed))
+    return None
 
 
 def slowest_ns(warm_ups_ns: Iterable[Sequence[int]]) -> int | None:

@@ -97,9 +97,8 @@ def slow_start(values: Sequence[float]) -> int:
     n = len(values)
     largest = list(accumulate(reversed(values), max))
     smallest = accumulate(values[: n // 4], min)
-    slower = [k for k, least in enumerate(smallest, 1) if least > largest[n - k - 1]]
     # The more, the less likely: of more values than a hundred even one is.
-    most = slower[-1] if slower else 0
+    most = max((k for k, least in enumerate(smallest, 1) if least > largest[n - k - 1]), default=0)
     return most if n * UNLIKELY > 1 or math.comb(n, most) * UNLIKELY > 1 else 0
 
 
