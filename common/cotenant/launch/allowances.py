@@ -12,7 +12,7 @@ from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import Pair, PairSchedule
 from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, Schedule, within
 from cotenant.launch.tenant import Tenant
-from cotenant.stats.budget import Amount, fastest_ns, lasting, slowest_ns, steady_ns
+from cotenant.stats.budget import Amount, lasting, range_ns, steady_ns
 
 SLACK = 4.0
 """A tenant of a mix may observe for so many times the expected load: its warm-up was timed while neighbours came and
@@ -50,11 +50,11 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
     least = {cell: limits.given(of_cell) for cell, of_cell in ranks.items()}
     if len(cells) == 1:
         return {tenant.index: Allowance(least[tenant.spec.cell], least[tenant.spec.cell]) for tenant in tenants}
-    warm_ups_ns = {cell: [rank.ready["warm_up_ns"] for rank in of if rank.ready] for cell, of in ranks.items()}
-    load_ns = max(least[cell].batches * (slowest_ns(steps) or 0) for cell, steps in warm_ups_ns.items())
+    of_batch_ns = {cell: range_ns(rank.ready["warm_up_ns"] for rank in of if rank.ready) for cell, of in ranks.items()}
+    load_ns = max(least[cell].batches * (slowest_ns or 0) for cell, (_, slowest_ns) in of_batch_ns.items())
     allowances: dict[int, Allowance] = {}
     for cell, of_cell in cells.items():
-        amount, batch_ns = least[cell], fastest_ns(warm_ups_ns[cell])
+        amount, (batch_ns, _) = least[cell], of_batch_ns[cell]
         if any(tenant.several for tenant in of_cell):
             not_kept_ns = amount.skip * amount.number * (batch_ns or 0)
             most = lasting(amount, batch_ns, max(0, load_ns - not_kept_ns))

@@ -12,7 +12,7 @@ from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
 from cotenant.launch.rendezvous import Rank
 from cotenant.launch.tenant import Deadline, Reason, Tenant
 from cotenant.protocol.messages import UNSAID, ProtocolError
-from cotenant.stats.budget import Amount, fastest_ns, lasting, shortened, slowest_ns, within
+from cotenant.stats.budget import Amount, lasting, range_ns, shortened, within
 
 STOP_LIMIT_S = 60.0
 ASKED_LIMIT_S = 10.0
@@ -75,15 +75,15 @@ class Limits:
         if len(requested) != 1:
             amounts = sorted(map(dataclasses.astuple, requested))
             raise ProtocolError(f"Users disagree on number, repeat and skip: {amounts}.")
-        warm_ups_ns = [rank.ready["warm_up_ns"] for rank in ranks if rank.ready is not None]
-        (amount,), batch_ns = requested, slowest_ns(warm_ups_ns)
+        fastest_ns, batch_ns = range_ns(rank.ready["warm_up_ns"] for rank in ranks if rank.ready is not None)
+        (amount,) = requested
         if amount.number == UNSAID:
             amount = dataclasses.replace(amount, number=max(1, UNSAID_OBSERVATION_NS // (batch_ns or 1)))
         if self.at_most_s is not None:
             amount = shortened(amount, batch_ns, round(self.at_most_s * 1e9))
         if self.budget_s is not None and batch_ns is not None:
             amount = within(amount, batch_ns, round(self.budget_s * 1e9))
-        return lasting(amount, fastest_ns(warm_ups_ns), round(self.at_least_s * 1e9))
+        return lasting(amount, fastest_ns, round(self.at_least_s * 1e9))
 
 
 USUAL_LIMITS = Limits()

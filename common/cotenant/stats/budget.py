@@ -85,15 +85,7 @@ def steady_ns(warm_up_ns: Sequence[int]) -> int | None:
     return None
 
 
-def slowest_ns(warm_ups_ns: Iterable[Sequence[int]]) -> int | None:
-    """Return how long a batch takes the slowest of all processes; None where none of them says."""
-    return max(_known_ns(warm_ups_ns), default=None)
-
-
-def fastest_ns(warm_ups_ns: Iterable[Sequence[int]]) -> int | None:
-    """Return how long a batch takes the fastest of all processes; None where none of them says."""
-    return min(_known_ns(warm_ups_ns), default=None)
-
-
-def _known_ns(warm_ups_ns: Iterable[Sequence[int]]) -> list[int]:
-    return [batch_ns for steps_ns in warm_ups_ns if (batch_ns := steady_ns(steps_ns)) is not None]
+def range_ns(warm_ups_ns: Iterable[Sequence[int]]) -> tuple[int | None, int | None]:
+    """Return how long a batch takes the fastest and the slowest of all processes; None where none of them says."""
+    known_ns = [batch_ns for steps_ns in warm_ups_ns if (batch_ns := steady_ns(steps_ns)) is not None]
+    return min(known_ns, default=None), max(known_ns, default=None)
