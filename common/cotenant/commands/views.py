@@ -11,7 +11,7 @@ import polars as pl
 
 from cotenant.api.loading import load
 from cotenant.api.result import Result
-from cotenant.api.tables import MAKERS, ResultTable
+from cotenant.api.tables import MAKERS, ResultTable, TableName
 from cotenant.checkout import PROGRAM, TARGETS
 from cotenant.commands.output import tell, tell_grid, warn, write_page
 from cotenant.commands.records import expected_jobs, spooled
@@ -27,6 +27,8 @@ from cotenant.results.store import prepare_directory, write_whole
 from cotenant.results.targets import REFERENCE, read_systems, save_targets, targets_named
 from cotenant.text import many
 
+IN_FIGURES: Sequence[TableName] = ("jobs", "interference", "mix", "pairs", "sense")
+"""The tables that --figures writes as LaTeX."""
 LIMITS = "V100"
 """The device whose least shares and greatest spreads new targets take, unless --targets names another."""
 
@@ -109,7 +111,7 @@ def _write_page(result: Result, given: argparse.Namespace) -> None:
     if given.figures is not None:
         prepare_directory(given.figures, "--figures names another directory.")
         written = figures.write_charts(charts, figures.job_names(summary.jobs), given.figures)
-        tabulars = figures.tabulars(summary)
+        tabulars = figures.tabulars({name: MAKERS[name].grids(summary, result.records)[0] for name in IN_FIGURES})
         for name, text in tabulars.items():
             write_whole(given.figures / f"{name}.tex", text.encode(errors="replace"))
         warn(f"{many(written, 'chart')} as SVG and PDF and {many(len(tabulars), 'table')} in {given.figures}.")

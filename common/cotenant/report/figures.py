@@ -16,14 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 
-from cotenant.report.beside import mix_blocks
-from cotenant.report.beside_views import mix_grid, pairs_grid
 from cotenant.report.grid import Grid, present
-from cotenant.report.interference import interference_grid
-from cotenant.report.jobs import jobs_grid
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, drawn
-from cotenant.report.sense import sense_grid, sensitivities
-from cotenant.report.summary import JobSummary, Summary
+from cotenant.report.summary import JobSummary
 from cotenant.results.store import write_whole
 
 PRINTED = {INK: "#111111", SOFT: "#555555", LINE: "#dddddd", ACCENT: "#1f5fae", WASH: "#c9dcf2", PAPER: "#ffffff"}
@@ -52,15 +47,8 @@ def collected() -> Iterator[dict[str, Axes]]:
     drawn.reset(token)
 
 
-def tabulars(summary: Summary) -> dict[str, str]:
+def tabulars(views: Mapping[str, Grid]) -> dict[str, str]:
     """Return the views that are not empty as LaTeX, by their names."""
-    views = {
-        "jobs": jobs_grid(summary),
-        "interference": interference_grid(summary),
-        "mix": mix_grid(mix_blocks(summary)),
-        "pairs": pairs_grid(summary),
-        "sense": sense_grid(sensitivities(summary)),
-    }
     return {name: latex(grid) for name, grid in views.items() if grid.shown_rows}
 
 
