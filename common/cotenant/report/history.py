@@ -92,11 +92,11 @@ def series_of(entries: Iterable[HistoryEntry], margin: float) -> tuple[RateSerie
     """Return the series of all entries, by suite, job, host and device; changes of at most `margin` are left out."""
     in_order = sorted(entries, key=lambda entry: entry.start)
     groups = grouped(in_order, lambda entry: (entry.suite, entry.job, entry.host, entry.device))
-    series: list[RateSeries] = []
-    for place in sorted(groups):
-        works = _by_work(groups[place])
-        series += (_series(of, work, distinguishing_values(work, works), margin) for work, of in works.items())
-    return tuple(series)
+    return tuple(
+        _series(of, work, distinguishing_values(work, works), margin)
+        for works in (_by_work(groups[place]) for place in sorted(groups))
+        for work, of in works.items()
+    )
 
 
 def _by_work(entries: Sequence[HistoryEntry]) -> dict[Work, list[HistoryEntry]]:

@@ -83,8 +83,9 @@ def relative_half_width(rates: Sequence[float]) -> float | None:
 
     `rates`: in the order of their making, none below 0; of a median of 0 there is none either.
     """
-    interval, median = median_interval(rates), statistics.median(rates) if rates else 0.0
-    return (interval[1] - interval[0]) / 2 / median if interval is not None and median > 0 else None
+    if (interval := median_interval(rates)) is None or not (median := statistics.median(rates)):
+        return None
+    return (interval[1] - interval[0]) / 2 / median
 
 
 def describe(items: Sequence[float], seconds: Sequence[float]) -> Description:
