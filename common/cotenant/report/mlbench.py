@@ -113,8 +113,8 @@ def _reason(row: Mapping[str, Any]) -> str:
 
 def beside_devices(records: pl.DataFrame) -> list[str]:
     """Return a sentence on each job whose records of the whole machine do not count beside those of devices."""
-    least = pl.col("rank") < pl.col("rank").max().over("job")
-    ignored = _all_rates(records).filter(~pl.col("job").is_in(NOT_IN_PG), least)
+    outranked = pl.col("rank") < pl.col("rank").max().over("job")
+    ignored = _all_rates(records).filter(~pl.col("job").is_in(NOT_IN_PG), outranked)
     return [
         f"{job}: {count} records of the whole machine do not count beside those of single devices."
         for job, count in ignored.group_by("job", maintain_order=True).len().iter_rows()

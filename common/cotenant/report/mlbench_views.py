@@ -80,8 +80,8 @@ def results_grid(report: Report) -> Grid:
 
 def of_works(report: Report) -> list[str]:
     """Return the sentence on jobs whose work is not their target's, if there are any."""
-    targets = dict(report.results.select("job", "target").drop_nulls().iter_rows())
-    differ = [job for job in report.works if job in targets]
+    with_target = report.results.drop_nulls("target")["job"]
+    differ = [job for job in report.works if job in with_target]
     text = (
         f"{many(len(differ), 'job')} did other work than the target's: there perf compares two works, and so does the "
         "score. --jobs baselines runs the targets' work; --save-target makes targets of other work."

@@ -117,8 +117,8 @@ def rejected(confirmation: Confirmation, tried: Flags) -> list[Flags]:
 
 def _limit(chances: list[Logs]) -> float:
     """Return the largest chance that is a discovery; -1 where none is."""
-    every = np.sort(np.concatenate([p.ravel() for p in chances]))
-    passed = every <= FALSE_DISCOVERIES * np.arange(1, len(every) + 1) / max(len(every), 1)
+    every = np.sort(np.concatenate(chances, axis=None))
+    passed = every <= FALSE_DISCOVERIES * np.arange(1, len(every) + 1) / len(every)
     return float(every[passed].max(initial=-1.0))
 
 
