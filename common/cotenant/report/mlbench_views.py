@@ -190,8 +190,7 @@ def report_page(report: Report) -> str:
     if report.price is not None:
         cards.append(Card("RPP", _three(score.price_per_score(report.price)), f"price {report.price:,.6g} / score"))
     grids = [results_grid(report), failures_grid(report), *([_devices_grid(report)] if report.matrix else [])]
+    missing = [f"Without {', '.join(score.missing)} there is no score of the suite."] if score.missing else []
     sections = [Section("", (), html(grid)) for grid in grids]
-    words = [*of_works(report), *of_original(report), OF_COLUMNS]
-    if score.missing:
-        words.insert(0, f"Without {', '.join(score.missing)} there is no score of the suite.")
+    words = [*missing, *of_works(report), *of_original(report), OF_COLUMNS]
     return simple_page(report.title, report.subtitle, (), words, sections, cards, report.skipped)
