@@ -136,13 +136,12 @@ def together(tenants: Sequence[Sequence[BlockSum]]) -> Sequence[BlockSum]:
     if len(tenants) == 1:
         return tenants[0]
     of_tenants = [{block.index: block for block in blocks} for blocks in tenants]
-    common = sorted(set.intersection(*map(set, of_tenants)))
-    return [_joined(index, [blocks[index] for blocks in of_tenants]) for index in common]
-
-
-def _joined(index: int, blocks: Sequence[BlockSum]) -> BlockSum:
-    rate = sum(of.items / of.seconds for of in blocks)
-    return BlockSum(index, False, rate, 1.0, (sum(median(of.rates) for of in blocks),))
+    joined = []
+    for index in sorted(set.intersection(*map(set, of_tenants))):
+        blocks = [of_tenant[index] for of_tenant in of_tenants]
+        rate, median_rate = sum(of.items / of.seconds for of in blocks), sum(median(of.rates) for of in blocks)
+        joined.append(BlockSum(index, False, rate, 1.0, (median_rate,)))
+    return joined
 
 
 def _joint(
@@ -161,7 +160,7 @@ def _settled_s(center: float, half: float, between: float, rounds: int, round_s:
     an hour would not, or the difference `between` processes is as large."""
     room = math.sqrt(max(0.0, _distance(center) ** 2 - between**2))
     spread = half * math.sqrt(rounds) / t_975(rounds - 1)
-    needed = repeats_needed(spread, room, max(rounds + 1, LEAST_ROUNDS), int(MOST_S / round_s))
+    needed = repeats_needed(spread, room, rounds + 1, int(MOST_S / round_s))
     return None if needed is None else needed * round_s
 
 
