@@ -126,8 +126,10 @@ def _work(entry: HistoryEntry) -> Work:
 
 def _agree(work: Work, known: Work, unknown: Collection[str]) -> bool:
     """Whether two works are equal but for words among `unknown` that `work` lacks."""
-    pairs = zip(work, known, strict=True)
-    return all(mine == other or (word in unknown and mine in ("", None)) for (word, mine), (_, other) in pairs)
+    return all(
+        mine == other or (word in unknown and mine in ("", None))
+        for (word, mine), (_, other) in zip(work, known, strict=True)
+    )
 
 
 def _series(launches: Sequence[HistoryEntry], work: Work, label: str, margin: float) -> RateSeries:
