@@ -7,17 +7,13 @@ from collections.abc import Callable, Sequence
 
 ABSENT = "-"
 TOO_SMALL = "too few runs"
-ONE_RUN = "1 run"
 SHOWN_TENANTS = 4
 _SCALES = ((999.95e9, 1e12, "T"), (999.95e6, 1e9, "G"), (999.95e3, 1e6, "M"), (9999.5, 1e3, "k"), (0.0, 1.0, ""))
 
 
 def rate(value: float) -> str:
     """Return `1.694M`, or a dash for a value that is no positive number, never a zero."""
-    if not _is_rate(value):
-        return ABSENT
-    scale, letter = _scale(value)
-    return f"{_digits(value / scale)}{letter}"
+    return _scaled(value)
 
 
 def rates(values: Sequence[float], between: str) -> str:
@@ -29,15 +25,20 @@ def rates(values: Sequence[float], between: str) -> str:
 
 def interval(low: float, high: float) -> str:
     """Return `1.660-1.714M`: both ends at the scale of the upper one."""
-    if not (_is_rate(low) and _is_rate(high)):
+    return _scaled(low, high)
+
+
+def _scaled(*values: float) -> str:
+    """Return values at the scale of the last one; a dash if one of them is no positive number."""
+    if not all(math.isfinite(value) and value > 0 for value in values):
         return ABSENT
-    scale, letter = _scale(high)
-    return f"{_digits(low / scale)}-{_digits(high / scale)}{letter}"
+    scale, letter = next((scale, letter) for least, scale, letter in _SCALES if values[-1] >= least)
+    return "-".join(f"{value / scale:#.4g}".rstrip(".") for value in values) + letter
 
 
 def span(ends: tuple[float, float] | None, show: Callable[[float, float], str] = interval, n: str = "") -> str:
     """Return an interval; without one, say that there is one launch (`n` is `1` or `1L`), or that there are too few."""
-    return show(*ends) if ends is not None else ONE_RUN if n in ("1", "1L") else TOO_SMALL
+    return show(*ends) if ends is not None else "1 run" if n in ("1", "1L") else TOO_SMALL
 
 
 def ratio(value: float) -> str:
@@ -85,15 +86,3 @@ def at_most(share: float) -> str:
 def together_percent(overlap: float) -> str:
     """Return `100 %`, or `99.9 %`, rounded down: a value below 100 % must not read as 100 %."""
     return "100 %" if overlap == 1 else f"{math.floor(1000 * overlap) / 10:.1f} %"
-
-
-def _is_rate(value: float) -> bool:
-    return math.isfinite(value) and value > 0
-
-
-def _scale(value: float) -> tuple[float, str]:
-    return next((scale, letter) for least, scale, letter in _SCALES if value >= least)
-
-
-def _digits(value: float) -> str:
-    return f"{value:#.4g}".rstrip(".")
