@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
-from cotenant.report.grid import Column, Grid, RowGroup, Words, number, row, word
+from cotenant.report.grid import Column, Grid, number, table, text_column
 from cotenant.text import many
 
 
@@ -28,13 +28,13 @@ class CatalogueEntry:
 
 
 COLUMNS: Sequence[Column[CatalogueEntry]] = (
-    Column("job", lambda entry: word(entry.job, "job"), left=True),
+    text_column("job", lambda entry: entry.job, "job"),
     Column("cells", lambda entry: number(entry.cells, str, "cells")),
-    Column("item", lambda entry: word(entry.item, "item"), left=True),
+    text_column("item", lambda entry: entry.item, "item"),
     Column("parameters", lambda entry: number(entry.parameters, "{:,.0f}".format, "parameters"), optional=True),
-    Column("data", lambda entry: word(entry.data, "data"), left=True),
+    text_column("data", lambda entry: entry.data, "data"),
     Column("seconds", lambda entry: number(entry.seconds, "{:,.0f}".format, "seconds"), optional=True),
-    Column("what it trains", lambda entry: word(entry.trains, "trains"), left=True, words=True),
+    text_column("what it trains", lambda entry: entry.trains, "trains", words=True),
 )
 FIELDS = ("job", "cells", "item", "parameters", "data", "seconds", "trains")
 DATA = "data: read below the data directory."
@@ -45,10 +45,10 @@ UNKNOWN = f"{DATA} Seconds and trained parameters are known after a run: there i
 def catalogue_grid(suite: str, entries: Sequence[CatalogueEntry], place: str) -> Grid:
     """Return a row per job of a suite; `place` is the directory searched for its last launches."""
     total = many(len(entries), "job")
-    if entries and all(entry.seconds is not None for entry in entries):
-        total += f", {sum(entry.seconds or 0 for entry in entries) / 60:.0f} min"
-    legend = OF_LAST if any(entry.seconds is not None for entry in entries) else UNKNOWN
-    notes: list[Words] = [((legend.format(place), "dim"),)]
+    known = [entry.seconds for entry in entries if entry.seconds is not None]
+    if known and len(known) == len(entries):
+        total += f", {sum(known) / 60:.0f} min"
+    legend = (OF_LAST if known else UNKNOWN).format(place)
     document = {"schema": "cotenant-list-1", "suite": suite, "jobs": [asdict(entry) for entry in entries]}
-    groups = [RowGroup([row(COLUMNS, entry) for entry in entries], suite, total)]
-    return Grid(COLUMNS, groups, notes=notes, fields=FIELDS, document=document)
+    grid = table(COLUMNS, entries, suite, total)
+    return replace(grid, notes=[((legend, "dim"),)], fields=FIELDS, document=document)

@@ -7,13 +7,13 @@ from dataclasses import asdict
 from itertools import groupby
 
 from cotenant.findings import Answer, Check
-from cotenant.report.grid import STYLES, Cell, Column, Grid, RowGroup, Words, row
+from cotenant.report.grid import STYLES, Cell, Column, Grid, RowGroup, Words, row, text_column
 
 FINE = "ok"
 COLUMNS: Sequence[Column[tuple[Check, Answer]]] = (
-    Column("", lambda pair: Cell(_severity(pair[1]), style=STYLES.get(_severity(pair[1]), "green")), left=True),
-    Column("", lambda pair: Cell(pair[0].name), left=True),
-    Column("", lambda pair: Cell(pair[1].text), left=True),
+    Column("", lambda pair: _severity(pair[1].severity or FINE), left=True),
+    text_column("", lambda pair: pair[0].name),
+    text_column("", lambda pair: pair[1].text),
 )
 
 
@@ -23,7 +23,7 @@ def checkup_grid(answers: Sequence[tuple[Check, Answer]]) -> Grid:
         RowGroup([row(COLUMNS, pair, _remedies(pair[1])) for pair in members], group)
         for group, members in groupby(answers, key=lambda pair: pair[0].group)
     ]
-    severities = [_severity(answer) for _, answer in answers]
+    severities = [answer.severity or FINE for _, answer in answers]
     counts = (f"{severities.count(word)} {word}" for word in (FINE, "info", "warning", "error") if word in severities)
     checks = [
         {
@@ -39,8 +39,8 @@ def checkup_grid(answers: Sequence[tuple[Check, Answer]]) -> Grid:
     return Grid(COLUMNS, groups, notes=[total], joined=True, document={"schema": "cotenant-doctor-1", "checks": checks})
 
 
-def _severity(answer: Answer) -> str:
-    return answer.severity or FINE
+def _severity(severity: str) -> Cell:
+    return Cell(severity, style=STYLES.get(severity, "green"))
 
 
 def _remedies(answer: Answer) -> list[Words]:

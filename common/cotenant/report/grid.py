@@ -153,6 +153,11 @@ def word(text: str, name: str = "", style: str = "") -> Cell:
     return Cell(text, {name: text} if name else {}, style)
 
 
+def text_column(heading: str, of: Callable[[T], str], name: str = "", **more: Any) -> Column[T]:
+    """Return a column of texts; for programs it is the field `name`, and `more` says how a column is shown."""
+    return Column(heading, lambda item: word(of(item), name), left=True, **more)
+
+
 def place_columns(of: Callable[[T], Any], *names: str) -> list[Column[T]]:
     """Return columns of the place where a row was measured, which stands in a heading on a terminal and a page."""
 
@@ -183,10 +188,12 @@ def measured_columns(
     n: str = "n",
     show: Callable[[float], str] = numbers.rate,
     span: Callable[[float, float], str] = numbers.interval,
-    seen: Seen = "everywhere",
-    optional: bool = False,
+    **more: Any,
 ) -> Sequence[Column[T]]:
-    """Return the columns of a measurement; `fields` name its value, the ends of its interval, and its counts."""
+    """Return the columns of a measurement; `fields` name its value, the ends of its interval, and its counts.
+
+    `more` says how all three columns are shown.
+    """
 
     def cell(part: int, item: T) -> Cell:
         if (measurement := of(item)) is None:
@@ -196,4 +203,4 @@ def measured_columns(
         return (Cell(show(value), values), Cell(numbers.span(interval, span, n)), Cell(n))[part]
 
     headings = (heading, "95 % interval", n)
-    return [Column(name, partial(cell, part), optional=optional, seen=seen) for part, name in enumerate(headings)]
+    return [Column(name, partial(cell, part), **more) for part, name in enumerate(headings)]
