@@ -223,11 +223,12 @@ def html(grid: Grid, without: Collection[str] = ()) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page: its charts, and below them its table."""
+    """A part of a page: its charts, and below them its table, if it has one, or words."""
 
     title: str
     pictures: Sequence[Picture]
-    table: Markup
+    table: Grid | None = None
+    words: Sequence[str] = ()
 
 
 def simple_page(
@@ -237,22 +238,26 @@ def simple_page(
     words: Sequence[str],
     sections: Sequence[Section],
     cards: Sequence[Card] = (),
-    skipped: Sequence[str] = (),
+    **below: Sequence[str],
 ) -> str:
-    """Return a page: sentences on top, cards, explanations, and sections; `skipped` are sentences on files left out."""
+    """Return a page: sentences on top, cards, explanations, and sections.
+
+    What may stand `below`: `pasted` texts, which are lines to paste, and `skipped`, sentences on files left out.
+    """
     return template("simple.html.j2").render(
-        title=title, subtitle=subtitle, answer=answer, words=words, sections=sections, cards=cards, skipped=skipped
+        title=title, subtitle=subtitle, answer=answer, words=words, sections=sections, cards=cards, **below
     )
 
 
 def template(name: str) -> Template:
-    """Return a template of a page, in which everything is escaped and made visible."""
+    """Return a template of a page, in which everything is escaped and made visible, and `table` shows a grid."""
     from jinja2 import Environment, PackageLoader  # no terminal needs it
 
     loader = PackageLoader("cotenant.report")
     environment = Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_visible_value
     )
+    environment.filters["table"] = html
     return environment.get_template(name)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from markupsafe import Markup
@@ -16,9 +16,8 @@ from cotenant.report.history import RateSeries, by_place, changes_words, history
 from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.crowds import LeastOfUsers, over_users
 from cotenant.report.pictures.views import Ratio, over_dates, ratios
-from cotenant.report.renderers import Card, Section, html, simple_page
+from cotenant.report.renderers import Card, Section, simple_page
 from cotenant.report.tuning import search_grid, setting_lines
-from cotenant.stats.capacity import CrowdEstimate
 from cotenant.stats.carried import Carried
 from cotenant.stats.verdict import Verdict
 from cotenant.text import many
@@ -41,38 +40,33 @@ OF_TUNING = (
 
 def comparison_page(a: str, b: str, lines: SuiteComparison) -> str:
     """Return the page of a comparison of the places A and B."""
-    grid = comparison_grid(lines)
     counts = Counter(line.verdict for line in lines.lines)
     jobs = many(len(lines.lines), "job")
     cards = [Card(verdict, str(counts[verdict]), f"of {jobs}") for verdict in Verdict if counts[verdict]]
-    drawn = [
-        Ratio(line.job, result.ratio, result.interval, line.verdict, line.verdict in CLAIMS)
-        for line in lines.lines
-        if (result := line.comparison) is not None
-    ]
+    compared = [(line, line.comparison) for line in lines.lines if line.comparison is not None]
     pictures = []
-    if drawn:
-        margin = max(line.comparison.margin for line in lines.lines if line.comparison is not None)
+    if compared:
+        drawn = [
+            Ratio(line.job, result.ratio, result.interval, line.verdict, line.verdict in CLAIMS)
+            for line, result in compared
+        ]
+        margin = max(result.margin for _, result in compared)
         pictures = [Picture(ratios(drawn, margin, "ratios"), "B / A", f"band: margin of {100 * margin:.1f} %")]
-    notes = [lines.apart] if lines.apart else []
+    claims = sorted((pair for pair in compared if pair[0].verdict in CLAIMS), key=lambda pair: pair[1].ratio)
+    answer = [
+        f"{line.job} is {line.verdict} in B: {_with_span(result.ratio, result.interval)} of its rate in A."
+        for line, result in claims[:NAMED]
+    ]
+    if not claims:
+        answer = [f"No job is faster or slower in B beyond chance; {counts[Verdict.SAME]} of {jobs} are the same."]
     return simple_page(
         f"B against A: {jobs}",
         f"A: {a}; B: {b}",
-        [*_compared(lines), f"The suite as a whole: {OF_SUITE[lines.suite_slower]}."],
-        [OF_COMPARISON, *notes],
-        [Section("", pictures, html(grid))],
+        [*answer, f"The suite as a whole: {OF_SUITE[lines.suite_slower]}."],
+        [OF_COMPARISON, *filter(None, [lines.apart])],
+        [Section("", pictures, comparison_grid(lines))],
         cards,
     )
-
-
-def _compared(lines: SuiteComparison) -> Iterator[str]:
-    """Yield the claims in sentences, the slowest first, or that there is none."""
-    claims = [(line, line.comparison) for line in lines.lines if line.verdict in CLAIMS and line.comparison is not None]
-    for line, result in sorted(claims, key=lambda pair: pair[1].ratio)[:NAMED]:
-        yield f"{line.job} is {line.verdict} in B: {_with_span(result.ratio, result.interval)} of its rate in A."
-    if not claims:
-        same = sum(line.verdict is Verdict.SAME for line in lines.lines)
-        yield f"No job is faster or slower in B beyond chance; {same} of {many(len(lines.lines), 'job')} are the same."
 
 
 # History
@@ -81,14 +75,16 @@ def _compared(lines: SuiteComparison) -> Iterator[str]:
 def history_page(store: str, series: Sequence[RateSeries]) -> str:
     """Return the page of a history that is kept in the file `store`."""
     grid = history_grid(series)
+    # Charts replace the sparklines, whose column has no heading.
+    columns = [column for column in grid.columns if column.heading]
     changed = [(each, change) for each in series for change in each.changes]
     changed.sort(key=lambda pair: pair[1].start, reverse=True)
     answer = [f"{series_name(each)}: {changes_words(change)}" for each, change in changed[:NAMED]]
     sections = []
     for index, (group, members) in enumerate(zip(grid.groups, by_place(series), strict=True)):
         pictures = [_over_dates(each, f"h{index}-{at}") for at, each in enumerate(members) if len(each.rates) > 1]
-        # The heading repeats the group's title, and charts replace its sparklines.
-        shown = html(replace(grid, groups=[replace(group, title="", facts="")]), ("",))
+        # The heading repeats the group's title.
+        shown = replace(grid, columns=columns, groups=[replace(group, title="", facts="")])
         sections.append(Section(f"{group.title} on {group.facts}", pictures, shown))
     launches = sum(each.n for each in series)
     return simple_page(
@@ -119,7 +115,7 @@ def tuning_page(title: str, searches: Mapping[str, tuple[Search, str]]) -> str:
         ]
         picture = Picture(ratios(drawn, 0.0, f"t{at}"), "Rate over that of the job as it is", "filled: taken")
         grid = search_grid(search, "", unit)
-        sections.append(Section(f"{name}, {unit or 'item'}/s", [picture] if drawn else [], html(grid)))
+        sections.append(Section(f"{name}, {unit or 'item'}/s", [picture] if drawn else [], grid))
     answer = [_won(name, search) for name, (search, _) in searches.items()]
     return simple_page(title, many(len(searches), "job"), answer, [OF_TUNING], sections)
 
@@ -143,27 +139,23 @@ def capacity_page(answers: Sequence[Carried], active: float | None, lines: Seque
     sections = []
     for at, found in enumerate(answers):
         title = ", ".join(filter(None, (found.label, found.share)))
-        pictures, seen = [], Markup()
+        section = Section(title, ())
         if found.searched or found.confirmed:
-            pictures, seen = [_over_users(found, f"c{at}")], html(capacity_grid([found]))
-        sections.append(Section(title, pictures, seen))
-    if lines:
-        pasted = Markup().join(Markup("<pre>{}</pre>").format(text) for text in lines)
-        sections.append(Section("What keeps it so: lines to paste", [], pasted))
+            section = Section(title, [_over_users(found, f"c{at}")], capacity_grid([found]))
+        sections.append(section)
     answer = [sentence for found in answers for sentence in capacity_sentences(found, active)]
     labels = ", ".join(dict.fromkeys(found.label for found in answers))
-    return simple_page(f"How many users this machine carries: {labels}", "", answer, [], sections)
+    return simple_page(f"How many users this machine carries: {labels}", "", answer, [], sections, pasted=lines)
 
 
 def _over_users(found: Carried, name: str) -> Picture:
     shown = SHOWN[found.requirement.kind]
     scale, unit = shown.scale, shown.unit.strip()
-
-    def point(estimate: CrowdEstimate, is_sure: bool) -> LeastOfUsers:
-        worst, *ends = (scale * found.requirement.shown(log) for log in (estimate.worst, *(estimate.interval or ())))
-        return LeastOfUsers(estimate.users, worst, ends, is_sure)
-
-    points = [point(each, False) for each in found.searched] + [point(each, True) for each in found.confirmed.values()]
+    points = []
+    for is_sure, estimates in ((False, found.searched), (True, found.confirmed.values())):
+        for of in estimates:
+            worst, *ends = (scale * found.requirement.shown(log) for log in (of.worst, *(of.interval or ())))
+            points.append(LeastOfUsers(of.users, worst, ends, is_sure))
     drawn = over_users(points, scale * found.requirement.least, unit, name)
     words = "hollow: rounds of the search; filled: launches of so many users; dashed: what each has to have"
     return Picture(Markup(drawn), f"The user that has least, {unit}, over the number of users", words)
