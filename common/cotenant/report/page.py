@@ -15,6 +15,7 @@ from cotenant.report.answer import MOST_HOSTS, UNNAMED, JobShares, answers, sent
 from cotenant.report.beside import mix_blocks
 from cotenant.report.duets import LEGEND as OF_DUETS
 from cotenant.report.duets import duet_sentences, duets_grid
+from cotenant.report.grid import Grid
 from cotenant.report.interference import interference_blocks, interference_grid
 from cotenant.report.jobs import explanations, facts, hosts_grid, jobs_grid
 from cotenant.report.kept import QUICK
@@ -34,14 +35,13 @@ from cotenant.report.problems import (
     losses_grid,
     reported_findings,
 )
-from cotenant.report.renderers import Card, html, template
+from cotenant.report.renderers import Card, template
 from cotenant.report.scaling import Curves, scaling_grid
 from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
 from cotenant.report.time_share import observed_words
 from cotenant.results.columns import LAUNCH, TENANT
 from cotenant.results.decoded import list_of, mapping_of
-from cotenant.results.launches import grouped
 from cotenant.results.read import again
 from cotenant.results.record import CLEAN, MOST
 from cotenant.results.table import AT, Rows
@@ -49,8 +49,6 @@ from cotenant.results.targets import Target
 from cotenant.stats.interference import SuiteScore
 from cotenant.text import gib, listed, many
 
-OF_PANELS = ("group", "fairness")
-"""Columns that the page has in each job's panel: with them its table would be wider than a screen."""
 FAILURES_ON_TOP = 3
 DUETS_ON_TOP = 2
 SIGNS = "●■◆▲"
@@ -80,25 +78,27 @@ def page(
     """Return the page. `skipped` are sentences on files that are no records, `shared` the points of shared devices."""
     devices, rows = device_matrix(summary)
     anchors = {job.name: f"job{index}" for index, job in reversed([*enumerate(summary.jobs)]) if job.rates}
-    everything = (summary.records, summary.solos, summary.in_duets)
+    everything = _together(summary.records, summary.solos, summary.in_duets)
     findings = [*summary.findings, *reported_findings(summary.in_duets)]
     lost = [*summary.losses, *losses(summary.in_duets)]
     scores = against.scores.values() if against else ()
-    said, duets = _answer(summary), duet_sentences(summary.in_duets)
+    several, duets = len(summary.hosts) > 1, duet_sentences(summary.in_duets)
+    said = answers(summary) if several else sentences(summary)
     return template("report.html.j2").render(
         title=title,
-        answer=[*said, *((sentence, True) for sentence in duets[: 0 if said else DUETS_ON_TOP])],
+        answer=said or duets[:DUETS_ON_TOP],
+        all_large=several or not said,
         charts=_charts(summary),
         subtitle=_subtitle(summary),
         cards=[*(_score_cards(against) if against else ()), *_host_cards(summary, findings)],
         missing=list(dict.fromkeys(name for score in scores for name in score.missing)),
-        hosts=html(hosts_grid(summary)),
-        duets=html(duets_grid(summary.in_duets)),
+        hosts=hosts_grid(summary),
+        duets=duets_grid(summary.in_duets),
         of_duets=OF_DUETS,
-        results=html(jobs_grid(summary, against.targets if against else {}), OF_PANELS),
+        results=jobs_grid(summary, against.targets if against else {}),
         explanations=explanations(summary),
         jobs=job_cards(summary, POINTS),
-        devices=html(matrix_grid(devices, device_names(devices, summary), rows)) if len(devices) > 1 else "",
+        devices=matrix_grid(devices, device_names(devices, summary), rows) if len(devices) > 1 else None,
         curves=_curves(scaling),
         blocks=page_blocks(summary),
         beside=beside_each_other(summary),
@@ -107,29 +107,27 @@ def page(
         meters=_meters(summary),
         machines=machines(summary),
         first=first_steps(findings),
-        findings=html(findings_grid(findings, anchors)),
+        findings=findings_grid(findings, anchors),
         failures=loss_sentences(lost)[:FAILURES_ON_TOP],
-        losses=html(losses_grid(lost)),
+        losses=losses_grid(lost),
         notes=[*summary.notes, *skipped],
-        failed=sum(len(rows.where(~pl.col("completed"))) for rows in everything),
-        total=sum(map(len, everything)),
+        failed=len(everything.where(~pl.col("completed"))),
+        total=len(everything),
     )
 
 
 def charts_on_top(summary: Summary) -> list[Picture]:
     """Return the charts of users' shares; without any, the bars of each mix."""
     wide = [wide for wide, _ in _charts(summary)]
-    return wide or [picture for picture in mix_pictures(summary) if picture is not None]
+    return wide or list(filter(None, mix_pictures(summary)))
 
 
-def _answer(summary: Summary) -> list[tuple[str, bool]]:
-    """Return the answer in paragraphs, each with whether it is large: one host's first, or all of several hosts."""
-    if len(summary.hosts) > 1:
-        return [(text, True) for text in answers(summary)]
-    return [(text, not at) for at, text in enumerate(sentences(summary))]
+def _together(*parts: Rows) -> Rows:
+    """Return all rows of these parts of one table."""
+    return Rows(parts[0].table, [at for rows in parts for at in rows.at])
 
 
-def _charts(summary: Summary) -> list[tuple[Picture, Picture]]:
+def _charts(summary: Summary) -> list[list[Picture]]:
     """Return a wide and a narrow chart for each host, if there are only a few."""
     hosts = summary.hosts
     if len(hosts) > MOST_HOSTS:
@@ -137,25 +135,22 @@ def _charts(summary: Summary) -> list[tuple[Picture, Picture]]:
     charts = []
     for at, (host, of_host) in enumerate(hosts.items()):
         if rows := shares_of(of_host):
-            name = f"{host or UNNAMED}: " if len(hosts) > 1 else ""
             title, caption = _words_of_shares(rows, any(job.mix for job in of_host.jobs))
-            wide, narrow = (
-                Picture(Markup(shares_picture(rows, f"shares{at}-{width:.0f}", width)), f"{name}{title}", caption)
-                for width in (WIDTH, NARROW)
-            )
-            charts.append((wide, narrow))
+            title = f"{host or UNNAMED}: {title}" if len(hosts) > 1 else title
+            drawn = (shares_picture(rows, f"shares{at}-{width:.0f}", width) for width in (WIDTH, NARROW))
+            charts.append([Picture(Markup(svg), title, caption) for svg in drawn])
     return charts
 
 
 def _words_of_shares(rows: Sequence[JobShares], mixed: bool) -> tuple[str, str]:
     """Return title and caption of the chart on top: each user's rate over its rate alone, or over an equal share."""
     most = max(len(row.shares) for row in rows)
-    users = ", ".join(f"{mark} user {user}" for user, mark in zip(range(most), SIGNS, strict=False))
+    users = ", ".join(f"{mark} user {user}" for user, mark in enumerate(SIGNS[:most]))
     caption = [f"{users}{' and on' if most > len(SIGNS) else ''}", "hollow: suspect"]
-    intervals = [share for row in rows for share in row.shares.values() if share.interval is not None]
-    if not all(share.within for share in intervals):
+    within = {share.within for row in rows for share in row.shares.values() if share.interval is not None}
+    if False in within:
         caption.append("solid bars: 95 % intervals over launches")
-    if any(share.within for share in intervals):
+    if True in within:
         caption.append("dotted bars: of one launch's rounds or observations, which know nothing of other launches")
     if equal := [row.job.label for row in rows if not row.of_alone]:
         which = "All jobs" if len(equal) == len(rows) else listed(equal)
@@ -172,8 +167,8 @@ def headline(summary: Summary, against: str | None = None) -> str:
     """Return the title of a page that was given none: `cpu: 2 users on Some Processor, against V100`."""
     suites = ", ".join(dict.fromkeys(job.suite for job in summary.jobs if job.suite)) or "Records"
     users = _users(summary)
-    devices = list(dict.fromkeys(gpu for job in summary.jobs for gpu in job.gpus))
-    where = f" on {devices[0]}" if len(devices) == 1 else ""
+    devices = {gpu for job in summary.jobs for gpu in job.gpus}
+    where = f" on {devices.pop()}" if len(devices) == 1 else ""
     held = f", against {against}" if against else ""
     return f"{suites}: {many(users, 'user')}{where}{held}" if users else f"{suites}{held}"
 
@@ -185,20 +180,20 @@ def _users(summary: Summary) -> int:
 
 
 def _subtitle(summary: Summary) -> str:
-    table = summary.records.table
-    at = [at for rows in (summary.records, summary.solos, summary.under_pressure, summary.in_duets) for at in rows.at]
-    columns = ("suite", "hostname", "isolation", "run_id", "solo", "start_time")
-    # A launch of one user alone counts among the launches, too.
-    alone_of = pl.when("solo").then(TENANT)
-    records = Rows(table, at).columns(*columns, launch=LAUNCH, alone_of=alone_of)
+    rows = _together(summary.records, summary.solos, summary.under_pressure, summary.in_duets)
+    records = rows.columns(
+        *("suite", "hostname", "isolation", "run_id", "solo", "start_time"),
+        launch=LAUNCH,
+        # A launch of one user alone counts among the launches, too.
+        alone_of=pl.when("solo").then(TENANT),
+    )
     different = records.drop("start_time").unique()
     launches, alone = different.height, different["solo"].sum()
     days = sorted(filter(None, records["start_time"].str.slice(0, 10).unique()))
-    when = f", {days[0]}" if len(days) == 1 else f", {days[0]} to {days[-1]}" if days else ""
-    hosts = grouped(summary.jobs, lambda job: job.host)
-    users = _users(summary)
+    when = f", {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
+    hosts, users = list(summary.hosts), _users(summary)
     parts = (
-        facts(*next(iter(hosts.items()))[::-1]) if len(hosts) == 1 else listed(host or UNNAMED for host in hosts),
+        facts(summary.jobs, hosts[0]) if len(hosts) == 1 else listed(host or UNNAMED for host in hosts),
         many(users, "user") if users else "",
         f"{many(launches, 'launch', 'es')}{f', {alone} of them of one user alone' if alone else ''}{when}",
         many(records.height, "record"),
@@ -251,25 +246,22 @@ def _meters(summary: Summary) -> list[Picture]:
     return shown
 
 
-def _curves(curves: Curves) -> list[dict[str, Any]]:
-    """Return a picture and a table per series that has several points."""
+def _curves(curves: Curves) -> list[tuple[str, Markup, Grid]]:
+    """Return the name, a picture and a table of each series that has several points."""
     shown = []
     for at, (series, points) in enumerate(curves.items()):
         drawn = picture.scaling(points, f"s{at}")
         if drawn is not None:
             grid = scaling_grid({series: points})
-            table = html(replace(grid, groups=[replace(grid.groups[0], title="")]))
-            shown.append({"title": str(series), "svg": drawn, "table": table})
+            shown.append((str(series), drawn, replace(grid, groups=[replace(grid.groups[0], title="")])))
     return shown
 
 
 def cards(summary: Summary) -> list[Card]:
     """Return the facts of the jobs of a host; a quantity that was not measured has no card."""
-    jobs, counts = summary.jobs, [len(job.rates) for job in summary.jobs if job.rates]
-    least, most = min(counts, default=0), max(counts, default=0)
-    launches = f"of {least} to {most} launches each that count"
-    if least == most:
-        launches = "each measured once" if most == 1 else f"of {most} launches each that count"
+    jobs, counts = summary.jobs, sorted({len(job.rates) for job in summary.jobs if job.rates}) or [0]
+    span = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    launches = "each measured once" if counts == [1] else f"of {span} launches each that count"
     clean = sum(job.verdict == CLEAN for job in jobs)
     shown = [Card("Jobs clean", f"{clean} / {len(jobs)}", launches)]
     if even := [(job.evenness.worst_over_best, job.label) for job in jobs if job.evenness is not None]:
@@ -328,10 +320,10 @@ def _processors(counts: Mapping[str, Any]) -> str:
     return f"processors {counts.get('usable')} of {counts.get('online')} ({parts}){quota}"
 
 
-def page_blocks(summary: Summary) -> list[tuple[Markup, Markup | None]]:
+def page_blocks(summary: Summary) -> list[tuple[Grid, Markup | None]]:
     """Return a table and a picture for each suite and host; none where no job was measured in two of the three ways."""
     grid = interference_grid(summary)
     return [
-        (html(replace(grid, groups=[group])), picture.kept(block, f"k{index}"))
+        (replace(grid, groups=[group]), picture.kept(block, f"k{index}"))
         for index, (group, block) in enumerate(zip(grid.groups, interference_blocks(summary), strict=True))
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
@@ -13,7 +13,7 @@ from cotenant.report.beside import outside_pairs
 from cotenant.report.beside_views import OF_MIXES, mix_grid, pairs_grid
 from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.neighbours import MEASURES, progress_bars, sensitivity, shares_of, signs, worth
-from cotenant.report.renderers import html
+from cotenant.report.renderers import Section
 from cotenant.report.sense import Sensitivity, words_of
 from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
@@ -22,8 +22,6 @@ from cotenant.results.launches import grouped
 OF_BARS = (
     "line: what a user is entitled to; bars over it: 95 % intervals, dotted those of a single launch's observations"
 )
-OF_PICTURES = ("fairness", "tax")
-"""Columns that the page leaves to --table share: with them its table would be wider than a screen."""
 TURNS = "dotted: users who take turns without loss; bars: 95 % intervals over launches"
 OF_CURVES = (
     "Filled: in slices; hollow and dashed: without; band: 95 % intervals, of the rounds of a launch, or of launches "
@@ -43,29 +41,14 @@ MEANT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class JobPictures:
-    """The pictures of one job, and the words below them."""
-
-    job: str
-    pictures: list[Picture]
-    words: Sequence[str]
-
-
 def beside_each_other(summary: Summary) -> dict[str, Any] | None:
     """Return the page's part on different jobs: each mix's table, its bars where progress is known, and the matrix of
     pairs. None without any."""
-    blocks, pairs = outside_pairs(summary), pairs_grid(summary)
-    grid = mix_grid(blocks)
-    if not blocks and not pairs.groups:
+    grid, pairs = mix_grid(outside_pairs(summary)), pairs_grid(summary)
+    if not grid.groups and not pairs.groups:
         return None
-    tables = [html(replace(grid, groups=[group])) for group in grid.groups]
-    return {
-        "mixes": list(zip(tables, mix_pictures(summary), strict=True)),
-        "explanation": OF_MIXES,
-        "pairs": html(pairs) if pairs.groups else "",
-        "of_pairs": " ".join(text for note in pairs.notes for text, _ in note),
-    }
+    tables = [replace(grid, groups=[group]) for group in grid.groups]
+    return {"mixes": list(zip(tables, mix_pictures(summary), strict=True)), "explanation": OF_MIXES, "pairs": pairs}
 
 
 def mix_pictures(summary: Summary) -> Iterator[Picture | None]:
@@ -81,14 +64,14 @@ def sharing(points: Sequence[SharePoint]) -> dict[str, Any] | None:
     mode. None without any point; a single one has no picture."""
     if not points:
         return None
-    jobs: list[JobPictures] = []
+    jobs: list[Section] = []
     for (_, host, job, isolation), of_job in grouped(points, lambda point: point.place).items():
         drawn = [(title, worth(of_job, name, f"worth{len(jobs)}{name}")) for name, title in MEASURES.items()]
         pictures = [Picture(Markup(picture), title, f"{title} of {job}") for title, picture in drawn if picture]
         marks = ", ".join(f"{sign} {mode}" for mode, sign in signs(of_job).items())
         if pictures:
-            jobs.append(JobPictures(f"{job} on {host}, isolation {isolation}", pictures, [f"{marks}; {TURNS}."]))
-    return {"jobs": jobs, "table": html(share.share_grid(points), OF_PICTURES), "explanation": share.LEGEND}
+            jobs.append(Section(f"{job} on {host}, isolation {isolation}", pictures, words=[f"{marks}; {TURNS}."]))
+    return {"jobs": jobs, "table": share.share_grid(points), "explanation": share.LEGEND}
 
 
 def under_pressure(summary: Summary) -> dict[str, Any] | None:
@@ -98,19 +81,15 @@ def under_pressure(summary: Summary) -> dict[str, Any] | None:
     shown = [each for each in curves if each.curve is not None]
     if not shown:
         return None
-    prints, predicted = sense.fingerprints_grid(curves), prediction.predictions(summary, curves)
     return {
         "jobs": list(_jobs(shown)),
-        "caption": OF_CURVES,
-        "explanation": sense.LEGEND,
-        "fingerprints": html(prints) if prints.groups else "",
-        "of_fingerprints": sense.OF_FINGERPRINTS,
-        "predictions": html(prediction.prediction_grid(predicted)) if predicted else "",
-        "of_predictions": prediction.LEGEND,
+        "explanation": f"{sense.LEGEND} {OF_CURVES}",
+        "fingerprints": sense.fingerprints_grid(curves),
+        "predictions": prediction.prediction_grid(prediction.predictions(summary, curves)),
     }
 
 
-def _jobs(shown: Sequence[Sensitivity]) -> Iterator[JobPictures]:
+def _jobs(shown: Sequence[Sensitivity]) -> Iterator[Section]:
     """Yield the jobs' curves on one axis of shares, with a picture for each resource."""
     ends, several = shares_of(shown), len({each.conditions.host for each in shown}) > 1
     by_job = grouped(shown, lambda each: (each.conditions.suite, each.conditions.host, each.conditions.job))
@@ -124,4 +103,4 @@ def _jobs(shown: Sequence[Sensitivity]) -> Iterator[JobPictures]:
             )
             for at, (resource, of) in enumerate(by_resource.items())
         ]
-        yield JobPictures(f"{job} on {host}" if several else job, pictures, [words_of(each) for each in of_job])
+        yield Section(f"{job} on {host}" if several else job, pictures, words=list(map(words_of, of_job)))
