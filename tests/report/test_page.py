@@ -14,7 +14,8 @@ import pytest
 from cotenant.report import mlbench, numbers
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.matrix import device_matrix, device_names
-from cotenant.report.page import POINTS, Against, cards, page
+from cotenant.report.page import Against, cards, page
+from cotenant.report.page_jobs import POINTS
 from cotenant.report.scaling import curves
 from cotenant.report.summary import Summary, scores, summarise
 from cotenant.results.record import Record

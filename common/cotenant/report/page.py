@@ -53,8 +53,6 @@ FAILURES_ON_TOP = 3
 DUETS_ON_TOP = 2
 SIGNS = "●■◆▲"
 """The marks of the first users in the chart on top."""
-POINTS = 8000
-"""How many observations a page draws at most: each takes some 30 bytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +95,7 @@ def page(
         of_duets=OF_DUETS,
         results=jobs_grid(summary, against.targets if against else {}),
         explanations=explanations(summary),
-        jobs=job_cards(summary, POINTS),
+        jobs=list(job_cards(summary)),
         devices=matrix_grid(devices, device_names(devices, summary), rows) if len(devices) > 1 else None,
         curves=_curves(scaling),
         blocks=page_blocks(summary),

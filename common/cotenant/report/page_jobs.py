@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import product
@@ -21,7 +21,7 @@ from cotenant.report.pictures.curves import FEW, over_time
 from cotenant.report.pictures.tenants import memory, strips, timeline
 from cotenant.report.problems import rule_anchors, rules_of
 from cotenant.report.summary import Estimate, JobSummary, Summary
-from cotenant.results.decoded import mapping_of, part_of
+from cotenant.results.decoded import part_of
 from cotenant.results.drawn import DEVICE_QUANTITIES, Course, Drawn, Kind, courses_of
 from cotenant.results.launches import grouped
 from cotenant.results.read import again, drawn
@@ -29,6 +29,8 @@ from cotenant.results.record import MOST, Number
 from cotenant.results.table import Rows
 from cotenant.text import many, printable
 
+POINTS = 8000
+"""How many observations a page draws at most: each takes some 30 bytes."""
 LEAST_POINTS = 20
 LEAST_LOOKS = 3
 """Fewer samples are not drawn: their mean says as much."""
@@ -44,19 +46,35 @@ class Picture:
     caption: str
 
 
-def job_cards(summary: Summary, points: int) -> list[dict[str, Any]]:
-    """Return the page's part on each job that has a rate; together they draw about `points` observations."""
-    arrays = sum(len(job.members) for job in summary.jobs)
-    most = max(LEAST_POINTS, points // max(1, arrays))
+def job_cards(summary: Summary) -> Iterator[dict[str, Any]]:
+    """Yield the page's part on each job that has a rate; together they draw about POINTS observations."""
+    most = max(LEAST_POINTS, POINTS // max(1, sum(len(job.members) for job in summary.jobs)))
     anchors = rule_anchors(summary.findings)
     rated = [(index, job, job.node) for index, job in enumerate(summary.jobs) if job.node is not None]
     ends = shares_axis(end for _, job, _ in rated for end in _extremes(job))
     several = len({job.host for _, job, _ in rated}) > 1
-    return [
-        _card(job, node, f"j{index}", most, ends, anchors)
-        | ({"label": f"{job.label} on {job.host}"} if several else {})
-        for index, job, node in rated
-    ]
+    for index, job, node in rated:
+        newest, tenants = max(job.rates, key=lambda launch: launch.start_time).run_id, drawn(job.members)
+        launch = job.members.where(pl.col("run_id") == newest)
+        limits = _memory(launch, f"j{index}m")
+        shown = (
+            _strips(job, tenants, ends, most, f"j{index}s"),
+            _timeline(launch, tenants, newest, f"j{index}t"),
+            limits,
+        )
+        yield {
+            "anchor": f"job{index}",
+            "label": f"{job.label} on {job.host}" if several else job.label,
+            "suspect": job.doubt is not None,
+            "facts": _facts(job),
+            "rates": tenant_rates(job),
+            "together": rate(node.rate) if len(job.tenants) > 1 else "",
+            "unit": f"{job.unit or 'items'}/s",
+            "findings": [(rule.replace("_", " "), anchors[rule]) for rule in rules_of(job.members) if rule in anchors],
+            "span": _span(node),
+            "meters": "; ".join(filter(None, (_meters(tenants), _compute(job)))),
+            "pictures": [*filter(None, shown), *_over_time(launch, f"j{index}", limits is not None)],
+        }
 
 
 def _whole(job: JobSummary) -> float:
@@ -70,32 +88,7 @@ def _extremes(job: JobSummary) -> list[float]:
     return [end / _whole(job) for end in rates if end is not None]
 
 
-def _card(
-    job: JobSummary, node: Estimate, name: str, most: int, ends: tuple[float, float], anchors: Mapping[str, str]
-) -> dict[str, Any]:
-    newest = max(job.rates, key=lambda launch: launch.start_time).run_id
-    tenants = drawn(job.members)
-    launch = job.members.where(pl.col("run_id") == newest)
-    # All records of a launch hold the same samples over time.
-    courses = next((series for _, record in again(launch) if (series := courses_of(record.fields))), [])
-    limits = _memory(launch, f"{name}m")
-    pictures = [_strips(job, tenants, ends, most, f"{name}s"), _timeline(launch, tenants, newest, f"{name}t"), limits]
-    return {
-        "anchor": name.replace("j", "job"),
-        "label": job.label,
-        "suspect": job.doubt is not None,
-        "facts": _facts(job),
-        "rates": tenant_rates(job),
-        "together": rate(node.rate) if len(job.tenants) > 1 else "",
-        "unit": f"{job.unit}/s" if job.unit else "items/s",
-        "findings": [(rule.replace("_", " "), anchors[rule]) for rule in rules_of(job.members) if rule in anchors],
-        "span": span_of(node),
-        "meters": "; ".join(filter(None, (_meters(tenants), _compute(job)))),
-        "pictures": [*filter(None, pictures), *_over_time(courses, name, limits is not None)],
-    }
-
-
-def span_of(estimate: Estimate) -> str:
+def _span(estimate: Estimate) -> str:
     """Return the interval and n in words."""
     of = many(estimate.launches, "launch", "es")
     if estimate.launches == 1 and estimate.interval is None:
@@ -167,13 +160,12 @@ def _memory(launch: Rows, name: str) -> Picture | None:
     """Return each slice's peak memory against its limit; None unless both are known for all tenants."""
     held: dict[str, tuple[float, float]] = {}
     for _, record in again(launch):
-        isolation, tenant = mapping_of(record.fields.get("isolation")), record.fields.get("tenant")
-        meters = mapping_of(mapping_of(mapping_of(record.fields.get("meters")).get("tenants")).get(str(tenant)))
-        most = part_of(mapping_of(meters.get("memory_used_bytes")).get("max"), Number)
-        limit = part_of(mapping_of(isolation.get("read_back")).get("memory_bytes"), Number)
+        tenant = str(record.at("tenant"))
+        most = part_of(record.at("meters", "tenants", tenant, "memory_used_bytes", "max"), Number)
+        limit = part_of(record.at("isolation", "read_back", "memory_bytes"), Number)
         if most is None or limit is None or not 0 <= most <= limit < MOST:
             return None
-        held[f"user {printable(str(tenant))}"] = (most / 2**30, limit / 2**30)
+        held[f"user {printable(tenant)}"] = (most / 2**30, limit / 2**30)
     if not held:
         return None
     caption = "bar: the most that was in use while users were timed; line: the limit of the slice"
@@ -182,9 +174,9 @@ def _memory(launch: Rows, name: str) -> Picture | None:
 
 def _timeline(launch: Rows, tenants: Sequence[Drawn], run_id: int, name: str) -> Picture | None:
     of_launch = [tenant for tenant in tenants if tenant.run_id == run_id]
-    if (pair := timeline(of_launch, name)) is None:
+    if (made := timeline(of_launch, name)) is None:
         return None
-    picture, merged = pair
+    picture, merged = made
     meetings = [tenant.meeting for tenant in of_launch if tenant.meeting is not None]
     overlap = f"overlap {at_most(min(meeting.overlap for meeting in meetings))}"
     skew = f"start skew {max(meeting.start_skew_ns for meeting in meetings) / 1e6:.2f} ms"
@@ -201,20 +193,20 @@ def _seconds(start: str, end: str) -> str:
     return f"{took:.1f} s with build and end"
 
 
-def _over_time(courses: Sequence[Course], name: str, limited: bool) -> list[Picture]:
-    """Return a picture per quantity; the host's free memory only where no slice counts its own.
+def _over_time(launch: Rows, name: str, limited: bool) -> Iterator[Picture]:
+    """Yield a picture per quantity; the host's free memory only where no slice counts its own.
 
     If slices' memory is drawn against limits already, it is drawn over time only if it moves.
     """
+    # All records of a launch hold the same samples over time.
+    courses = next((series for _, record in again(launch) if (series := courses_of(record.fields))), [])
     kinds = {course.kind for course in courses}
-    pictures = []
     for kind, (index, quantity) in product(WHOSE, enumerate(NAMES)):
         shown = [course for course in courses if (course.kind, course.quantity) == (kind, quantity)]
         looks = max((np.count_nonzero(~np.isnan(course.values)) for course in shown), default=0)
         known = limited and kind == "tenant" and not any(map(_moves, shown))
         if looks >= LEAST_LOOKS and not known and (kind != "host" or kinds == {"host"}):
-            pictures.append(_of_quantity(kind, quantity, shown, f"{name}{kind[0]}{index}"))
-    return pictures
+            yield _of_quantity(kind, quantity, shown, f"{name}{kind[0]}{index}")
 
 
 def _moves(course: Course) -> bool:
@@ -225,13 +217,14 @@ def _moves(course: Course) -> bool:
 def _of_quantity(kind: Kind, quantity: str, courses: Sequence[Course], name: str) -> Picture:
     quantity_name, unit, scale = NAMES[quantity]
     lines = {_label(course): course.values / scale for course in courses}
-    whose, most = max(((label, np.nanmax(values)) for label, values in lines.items()), key=lambda pair: pair[1])
-    at_s = courses[0].at_s
-    parts = [f"{len(lines)} {WHOSE[kind]}: from the lowest to the highest, and their mean"] if len(lines) > FEW else []
-    parts += [f"most {most:.4g} {unit}{f' ({whose})' if len(lines) > 1 else ''}"]
-    parts += [f"a look every {np.median(np.diff(at_s)):.1f} s"]
+    at_s, whose = courses[0].at_s, max(lines, key=lambda label: np.nanmax(lines[label]))
+    parts = [
+        f"{len(lines)} {WHOSE[kind]}: from the lowest to the highest, and their mean" if len(lines) > FEW else "",
+        f"most {np.nanmax(lines[whose]):.4g} {unit}{f' ({whose})' if len(lines) > 1 else ''}",
+        f"a look every {np.median(np.diff(at_s)):.1f} s",
+    ]
     title = quantity_name if kind == "host" else f"{quantity_name}, {WHOSE[kind]}"
-    return Picture(over_time(at_s, lines, name), f"{title}, {unit}", "; ".join(parts))
+    return Picture(over_time(at_s, lines, name), f"{title}, {unit}", "; ".join(filter(None, parts)))
 
 
 def _label(course: Course) -> str:
