@@ -9,7 +9,7 @@ import polars as pl
 
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, number
-from cotenant.report.kept import around, count
+from cotenant.report.kept import around, count, kept_fields
 from cotenant.report.meters import device_load_percent
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS, percent
 from cotenant.report.problems import finding_counts
@@ -17,7 +17,7 @@ from cotenant.report.summary import JobSummary
 from cotenant.results.columns import TENANT
 from cotenant.results.record import CLEAN, SUSPECT, UNAUDITED
 
-INTERFERENCE = [f"interference{part}" for part in ("", "_low", "_high", "_n", "_over", "_quick")]
+INTERFERENCE = (*kept_fields("interference"), "interference_quick")
 STEPS = ("steps", "step_p50_ns", "step_p99_ns", "step_p99_low_ns", "step_p99_high_ns")
 
 
@@ -28,8 +28,8 @@ def shared(job: JobSummary) -> str:
 
 def bound(job: JobSummary) -> str:
     """Return `host-bound` if most of a job's records are: its rate then says nothing about the device."""
-    rules = [names.split(",") for (names,) in job.members.columns("findings").iter_rows()]
-    return "host-bound" if 2 * sum("host_bound" in names for names in rules) > len(rules) else ""
+    rules = job.members.columns("findings")["findings"]
+    return "host-bound" if 2 * sum("host_bound" in names.split(",") for names in rules) > len(rules) else ""
 
 
 def job_verdict_cell(job: JobSummary, anchors: Mapping[str, str]) -> Cell:
@@ -40,8 +40,10 @@ def job_verdict_cell(job: JobSummary, anchors: Mapping[str, str]) -> Cell:
 
 
 def verdict_cell(verdict: str, note: str) -> Cell:
-    """Return a verdict, with notes on it beside it."""
-    return Cell(verdict, style=style_of(verdict) if verdict else "", note=note)
+    """Return a verdict in its colour, with notes on it beside it; a job that only `completed` has no rate."""
+    is_sound = verdict.endswith((CLEAN, SUSPECT, "completed"))
+    style = "green" if verdict == CLEAN else "yellow" if is_sound else "bold red"
+    return Cell(verdict, style=style if verdict else "", note=note)
 
 
 def verdict_note(job: JobSummary) -> str:
@@ -50,7 +52,7 @@ def verdict_note(job: JobSummary) -> str:
 
 
 def is_audited(job: JobSummary) -> bool:
-    return all(audited for (audited,) in job.members.columns("audited").iter_rows())
+    return all(job.members.columns("audited")["audited"])
 
 
 def worst_rule(job: JobSummary) -> str:
@@ -83,7 +85,7 @@ def steps_cell(job: JobSummary) -> Cell:
 
 def findings_cell(job: JobSummary) -> Cell:
     values = {"errors": job.findings.get("error", 0), "warnings": job.findings.get("warning", 0)}
-    return Cell(finding_counts(job.findings), values)
+    return Cell(finding_counts(job.findings), values, link="findings" if job.findings else "")
 
 
 def interference_cell(job: JobSummary, tenant: str | None = None) -> Cell:
@@ -97,11 +99,6 @@ def interference_cell(job: JobSummary, tenant: str | None = None) -> Cell:
     parts += ["quick"] * job.alone.quick + [f"alone {SUSPECT}"] * bool(job.alone.doubts)
     values = (1 - kept.value, low, high, kept.n, kept.over, int(job.alone.quick))
     return Cell(percent(1 - kept.value), dict(zip(INTERFERENCE, values, strict=True)), note=f"({', '.join(parts)})")
-
-
-def style_of(verdict: str) -> str:
-    """Return the colour of a verdict; a job that only `completed` has no rate."""
-    return "green" if verdict == CLEAN else "yellow" if verdict.endswith((CLEAN, SUSPECT, "completed")) else "bold red"
 
 
 def tenant_rates(job: JobSummary) -> str:
@@ -123,7 +120,7 @@ def within_cell(job: JobSummary, once: bool = False) -> Cell:
         return Cell()
     low, high, middle = map(pl.col, ("interval_low_items_s", "interval_high_items_s", "rate_items_s"))
     halves = job.members.columns(tenant=TENANT, half=(high - low) / (2 * middle)).drop_nulls()
-    widest = halves.group_by("tenant", maintain_order=True).agg(pl.col("half").max())["half"].to_list()
+    widest = halves.group_by("tenant", maintain_order=True).max()["half"].to_list()
     shown = widest if len(widest) <= SHOWN_TENANTS else [min(widest), max(widest)]
     ends = [percent(half).removesuffix(" %") for half in shown]
     return Cell(f"±{(', ' if shown is widest else '..').join(ends)} %" if ends else ABSENT)

@@ -22,6 +22,8 @@ from cotenant.report.grid import (
     number,
     place_columns,
     row,
+    table,
+    text_column,
     word,
 )
 from cotenant.report.job_cells import (
@@ -130,10 +132,10 @@ def _columns(summary: Summary, targets: Mapping[str, Target], once: bool) -> Seq
     return (
         *place_columns(lambda job: job, "suite", "host"),
         Column("job", lambda job: Cell(job.label, _named(job) | _computed(job), link=links[job]), left=True),
-        Column("each user", lambda job: Cell(tenant_rates(job)), left=True),
-        Column("unit", lambda job: Cell(f"{job.unit}/s" if job.unit else ABSENT), left=True),
+        text_column("each user", tenant_rates),
+        text_column("unit", _unit),
         Column("shared by", lambda job: word(str(job.sharers)) if shared(job) else Cell(), optional=True),
-        Column("bound", lambda job: word(bound(job)) if bound(job) else Cell(), left=True, optional=True),
+        text_column("bound", lambda job: bound(job) or ABSENT, optional=True),
         Column("verdict", lambda job: job_verdict_cell(job, anchors), left=True),
         replace(rate, heading="all users"),
         *(replace(column, optional=True) for column in of_launches if not once),
@@ -150,15 +152,19 @@ def _columns(summary: Summary, targets: Mapping[str, Target], once: bool) -> Seq
             lambda job: number(job.evenness.jain if job.evenness else None, "{:.4f}".format, "fairness"),
             optional=True,
         ),
-        Column("group", lambda job: word(job.group), left=True),
+        text_column("group", lambda job: job.group),
         Column("interference", interference_cell, optional=True),
         Column("p50, p99 of a step", steps_cell, optional=True),
         Column("device load", device_load_cell, optional=True),
         Column("MFU", lambda job: number(_computed(job).get("mfu"), percent), optional=True),
         Column("of ceiling", lambda job: number(_computed(job).get("of_ceiling"), percent), optional=True),
         Column("/ target", lambda job: number(_share(job, targets), "{:.2f}".format), optional=True),
-        Column("findings", lambda job: replace(findings_cell(job), link="findings" if job.findings else ""), left=True),
+        Column("findings", findings_cell, left=True),
     )
+
+
+def _unit(job: JobSummary) -> str:
+    return f"{job.unit}/s" if job.unit else ABSENT
 
 
 def _heading(jobs: Sequence[JobSummary], host: str, once: bool) -> str:
@@ -177,9 +183,11 @@ def facts(jobs: Sequence[JobSummary], host: str) -> str:
     """Return the facts common to all jobs of a suite on one host: `node1: Some Processor; 2 tenants, isolation v1`."""
     works = [dict(job.work) for job in jobs if job.work is not None]
     gpus = ", ".join(sorted({gpu for job in jobs for gpu in job.gpus}))
-    parts = {name: sorted({work[of] for work in works if work[of]}) for name, of in OF_WORKS.items()}
-    known = [f"{name} {', '.join(values)}" for name, values in parts.items() if values]
-    return "; ".join([f"{host or UNNAMED}{f': {gpus}' if gpus else ''}", *known])
+    parts = [f"{host or UNNAMED}{f': {gpus}' if gpus else ''}"]
+    for name, of in OF_WORKS.items():
+        if values := sorted({work[of] for work in works if work[of]}):
+            parts.append(f"{name} {', '.join(values)}")
+    return "; ".join(parts)
 
 
 def rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
@@ -195,8 +203,8 @@ def rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
         estimate = of(item)
         return Cell() if estimate is None else number(estimate.spread, percent, "spread")
 
-    fields = ("rate", "low", "high", "launches", "observations")
-    return *measured_columns("rate", rate, fields), Column("spread", spread)
+    rates = measured_columns("rate", rate, ("rate", "low", "high", "launches", "observations"))
+    return *rates, Column("spread", spread)
 
 
 OF_TENANT: Sequence[Column[tuple[str, Estimate]]] = (
@@ -255,7 +263,6 @@ def _document(job: JobSummary) -> dict[str, Any]:
 
 # Hosts side by side
 
-HOSTS_TITLE = "Hosts side by side"
 OF_HOSTS = (
     "Each user's rate, and what all users of the host keep of their rates alone there; "
     "compare A B --allow host judges whether two hosts differ beyond noise."
@@ -268,12 +275,12 @@ def hosts_grid(summary: Summary) -> Grid:
     if not 1 < len(hosts) <= MOST_HOSTS:
         return Grid((), ())
     columns: list[Column[Sequence[JobSummary]]] = [
-        Column("job", lambda jobs: word(jobs[0].label), left=True),
-        Column("unit", lambda jobs: word(f"{jobs[0].unit}/s" if jobs[0].unit else ABSENT), left=True),
+        text_column("job", lambda jobs: jobs[0].label),
+        text_column("unit", lambda jobs: _unit(jobs[0])),
         *(Column(host or UNNAMED, partial(_of_host, host), left=True) for host in hosts),
     ]
     jobs = grouped(summary.jobs, lambda job: (job.suite, job.label, job.unit)).values()
-    return Grid(columns, [RowGroup([row(columns, each) for each in jobs], notes=[((OF_HOSTS, "dim"),)])], HOSTS_TITLE)
+    return replace(table(columns, jobs, notes=[((OF_HOSTS, "dim"),)]), title="Hosts side by side")
 
 
 def _of_host(host: str, jobs: Sequence[JobSummary]) -> Cell:

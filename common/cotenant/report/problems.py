@@ -10,7 +10,7 @@ import polars as pl
 
 from cotenant.checkout import PROGRAM
 from cotenant.finding import Severity
-from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, word
+from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, text_column, word
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
 from cotenant.results.columns import TENANT
 from cotenant.results.launches import ABORTED, grouped
@@ -221,7 +221,7 @@ def findings_grid(findings: Sequence[ReportedFinding], anchors: Mapping[str, str
         Column("rule", lambda line: Cell(line[0].rule.replace("_", " "), anchor=places[_place(line[0])]), left=True),
         Column("severity", lambda line: word(line[0].severity, style=STYLES[line[0].severity]), left=True),
         Column("worst value", _worst_value, left=True, words=True),
-        Column("remedy", lambda line: word(line[0].remedy), left=True, words=True),
+        text_column("remedy", lambda line: line[0].remedy, words=True),
         Column("records", lambda line: word(str(sum(finding.count for finding in line)))),
         Column("jobs", lambda line: _job_links(line, anchors), left=True, words=True),
     )
@@ -238,10 +238,10 @@ _RuleLine = Sequence[ReportedFinding]
 
 def _worst_value(line: _RuleLine) -> Cell:
     first, *others = line
-    more = [finding.sentence for finding in others[:SHOWN_FORMS]]
+    more = ["Also:", *(finding.sentence for finding in others[:SHOWN_FORMS])]
     if len(others) > SHOWN_FORMS:
         more.append(f"{len(others) - SHOWN_FORMS} more in --format json.")
-    return Cell(first.sentence or first.rule, note=f"Also: {' '.join(more)}" if more else "")
+    return Cell(first.sentence or first.rule, note=" ".join(more) if others else "")
 
 
 def _job_links(line: _RuleLine, anchors: Mapping[str, str]) -> Cell:
@@ -254,7 +254,7 @@ def _job_links(line: _RuleLine, anchors: Mapping[str, str]) -> Cell:
 def losses_grid(losses: Sequence[Loss]) -> Grid:
     """Return a row per tenant that did not finish, for a page."""
     columns: Sequence[Column[Loss]] = (
-        Column("job", lambda loss: word(loss.job), left=True),
+        text_column("job", lambda loss: loss.job),
         Column("uid", lambda loss: word(str(loss.run_id))),
         Column("user", lambda loss: word(loss.tenant)),
         Column("outcome", lambda loss: word(loss.outcome, style="bold red"), left=True),
