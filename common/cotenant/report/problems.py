@@ -185,17 +185,16 @@ def loss_sentences(losses: Sequence[Loss]) -> list[str]:
 
 
 def _loss_lines(losses: Sequence[Loss]) -> list[Words]:
-    alike = grouped(losses, lambda loss: (loss.job, loss.run_id, loss.outcome, loss.message))
-    return [_loss_words(of_launch) for of_launch in alike.values()]
-
-
-def _loss_words(alike: Sequence[Loss]) -> Words:
-    """Return the line of a launch's tenants that ended for the same reason."""
-    loss, aborted = alike[0], sum(loss.aborted for loss in alike)
-    users = f"user{'s' if len(alike) > 1 else ''} {listed((each.tenant for each in alike), SHOWN_TENANTS)}"
-    where = f"{loss.job} R{loss.run_id} {users}: "
-    more = f"  [{aborted} more aborted with it]" if aborted else ""
-    return (where, "bold"), (f"{loss.outcome}: {printable(loss.message)}".removesuffix(": "), ""), (more, "dim")
+    """Return a line for the tenants of each launch that ended for the same reason."""
+    lines: list[Words] = []
+    of_launches = grouped(losses, lambda loss: (loss.job, loss.run_id, loss.outcome, loss.message))
+    for (job, run_id, outcome, message), alike in of_launches.items():
+        users = f"user{'s' if len(alike) > 1 else ''} {listed((each.tenant for each in alike), SHOWN_TENANTS)}"
+        why = f"{outcome}: {printable(message)}".removesuffix(": ")
+        aborted = sum(loss.aborted for loss in alike)
+        more = f"  [{aborted} more aborted with it]" if aborted else ""
+        lines.append(((f"{job} R{run_id} {users}: ", "bold"), (why, ""), (more, "dim")))
+    return lines
 
 
 def _where(finding: ReportedFinding) -> str:
@@ -210,8 +209,7 @@ def rule_anchors(findings: Sequence[ReportedFinding]) -> dict[str, str]:
 
 
 def _places(findings: Sequence[ReportedFinding]) -> dict[tuple[Severity, str], str]:
-    of_rules = dict.fromkeys(map(_place, findings))
-    return {place: f"finding{index}" for index, place in enumerate(of_rules)}
+    return {place: f"finding{index}" for index, place in enumerate(dict.fromkeys(map(_place, findings)))}
 
 
 def findings_grid(findings: Sequence[ReportedFinding], anchors: Mapping[str, str]) -> Grid:
@@ -270,5 +268,4 @@ def losses_grid(losses: Sequence[Loss]) -> Grid:
 
 def finding_counts(counts: Mapping[str, int]) -> str:
     """Return `2 errors, 1 warning`; information is no reason to look."""
-    shown = ((counts.get(name, 0), name) for name in SEVERITIES if name != "info")
-    return ", ".join(many(n, name) for n, name in shown if n) or ABSENT
+    return ", ".join(many(counts[name], name) for name in ("error", "warning") if counts.get(name)) or ABSENT

@@ -19,10 +19,10 @@ import polars as pl
 
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, number, table, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, number, table, text_column
 from cotenant.report.summary import JobSummary
 from cotenant.results.identity import job_and_cell
-from cotenant.results.launches import rates_of
+from cotenant.results.launches import grouped, rates_of
 from cotenant.results.read import drawn
 from cotenant.results.targets import System, system_of
 from cotenant.stats.launches import across_launches
@@ -135,9 +135,10 @@ def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
 def _name(line: Line, lines: Iterable[Line]) -> str:
     """Return the system's name, with the form of one model, and the conditions in which its lines differ."""
     alike = [other.conditions for other in lines if other.system.name == line.system.name]
-    differing = [prefix for prefix in line.conditions if len({other[prefix] for other in alike}) > 1]
-    parts = [f"{prefix}{line.conditions[prefix] or UNKNOWN}" for prefix in differing]
-    parts = [line.form, *parts] if line.whole else parts
+    parts = [line.form] if line.whole else []
+    for prefix, value in line.conditions.items():
+        if len({other[prefix] for other in alike}) > 1:
+            parts.append(f"{prefix}{value or UNKNOWN}")
     return f"{line.system.name} ({', '.join(parts)})" if parts else line.system.name
 
 
@@ -159,18 +160,13 @@ def works(lines: Iterable[Line]) -> dict[ColumnWork, str]:
 def _title(work: ColumnWork, alike: Sequence[ColumnWork]) -> str:
     """Return a column's name: the family, the arguments in which it differs from the family's others, and its form."""
     shapes = [other.arguments for other in alike if other.shape]
-    names = sorted({name for shape in shapes for name in shape})
-    differing = [name for name in names if len({json.dumps(shape.get(name)) for shape in shapes}) > 1]
-    notes = [f"{name} {_plain(work.arguments[name])}" for name in differing if name in work.arguments]
-    if not work.shape and shapes:
-        notes = [UNKNOWN + " work"]
+    notes = [] if work.shape or not shapes else [f"{UNKNOWN} work"]
+    for name, value in sorted(work.arguments.items()):
+        if len({json.dumps(shape.get(name)) for shape in shapes}) > 1:
+            notes.append(f"{name} {' '.join(map(str, value)) if isinstance(value, list) else value}")
     if work.whole:
         notes.append("one model")
     return f"{work.family} ({'; '.join(notes)})" if notes else work.family
-
-
-def _plain(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, reference: str | None = None) -> Grid:
@@ -186,8 +182,10 @@ def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, refere
             raise CotenantError(f"There is no system '{reference}'.", hint)
         values = {name: [*map(_over, of_line, values[reference])] for name, of_line in values.items()}
     fields = (INDEX, "num_gpu", "watt", "price", *map(printable, columns.values()))
-    records = [(line.name, line.system.devices, line.usual_watt, line.system.price) for line in lines]
-    rows = [Row(values=dict(zip(fields, (*record, *values[record[0]]), strict=True))) for record in records]
+    rows = []
+    for line in lines:
+        record = (line.name, line.system.devices, line.usual_watt, line.system.price, *values[line.name])
+        rows.append(Row(values=dict(zip(fields, record, strict=True))))
     return Grid((), [RowGroup(rows)], fields=fields)
 
 
@@ -238,15 +236,15 @@ def _system(job: JobSummary, systems: Sequence[System]) -> System:
 def _watt(job: JobSummary) -> float | None:
     """Return the mean power of all devices while the launches that count were timed; None where one has no samples."""
     # Every tenant's record holds the samples of all devices: each used device is counted once.
-    used: dict[int, set[str]] = defaultdict(set)
-    for run_id, vcd in job.members.columns("run_id", "vcd").iter_rows():
-        used[run_id] |= set(vcd.split(","))
-    power: dict[int, dict[str, float]] = defaultdict(dict)
+    rows = job.members.columns("run_id", "vcd").iter_rows()
+    used = {(run_id, device) for run_id, vcd in rows for device in vcd.split(",")}
+    power: dict[tuple[int, str], float] = {}
     for record in drawn(job.members):
-        power[record.run_id] |= {meter.of: meter.mean for meter in record.meters if meter.quantity == POWER}
-    if any(devices - power[run_id].keys() for run_id, devices in used.items()):
+        power |= {(record.run_id, meter.of): meter.mean for meter in record.meters if meter.quantity == POWER}
+    if used - power.keys():
         return None
-    return fmean(sum(power[run_id][device] for device in devices) for run_id, devices in used.items())
+    of_launches = grouped(used, lambda each: each[0])
+    return fmean(sum(power[each] for each in of_launch) for of_launch in of_launches.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,9 +273,9 @@ def speed_up_grid(by_precision: Tables) -> Grid:
             f"There is {', '.join(by_precision)}.",
         )
     names = [title for title in titles.values() if any(title in up.ratios for up in ups)]
-    columns = [
-        Column[SpeedUp](INDEX, lambda up: word(printable(up.name), INDEX), left=True),
-        Column[SpeedUp]("precision", lambda up: word(up.precision, "precision"), left=True),
+    columns: list[Column[SpeedUp]] = [
+        text_column(INDEX, lambda up: printable(up.name), INDEX),
+        text_column("precision", lambda up: up.precision, "precision"),
         *(Column(printable(name), partial(_ratio, name)) for name in names),
     ]
     fields = (INDEX, "precision", *map(printable, names))
