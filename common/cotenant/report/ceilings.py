@@ -53,15 +53,9 @@ def compute(members: Rows, most: pl.DataFrame) -> Compute | None:
         return None
     tenants = counted.group_by(SAME).agg(flops=1e12 * pl.col("tflops").median(), mfu=pl.col("mfu").median())
     held = tenants.join(most, on=SAME, how="left").with_columns(share=pl.col("flops") / pl.col("ceiling"))
-    middle = held.select(pl.col("flops", "mfu", "ceiling", "share").median()).row(0, named=True)
-    ceiling = middle["ceiling"]
-    return Compute(
-        tflops=middle["flops"] / 1e12,
-        mfu=middle["mfu"],
-        ceiling_tflops=ceiling and ceiling / 1e12,
-        of_ceiling=middle["share"],
-        above=_above(held.filter(pl.col("flops") > pl.col("upper"))),
-    )
+    flops, mfu, ceiling, share = held.select(pl.col("flops", "mfu", "ceiling", "share").median()).row(0)
+    above = _above(held.filter(pl.col("flops") > pl.col("upper")))
+    return Compute(flops / 1e12, mfu, ceiling and ceiling / 1e12, share, above)
 
 
 def _taken(records: Rows, *names: str) -> pl.DataFrame:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from statistics import fmean
+from typing import Any
 
+import msgspec
 import polars as pl
 
 from cotenant.results.drawn import Meter, own_meters
+from cotenant.results.launches import grouped
 from cotenant.results.read import again
 from cotenant.results.table import Rows
 
@@ -31,19 +32,18 @@ def courses(records: Rows) -> list[Course]:
 
     All records of a launch hold the same samples, those of all devices.
     """
-    hosts: dict[str, dict[tuple[str, str, str, int], dict[tuple[str, str], Meter]]] = defaultdict(dict)
+    hosts: dict[str, dict[tuple[Any, ...], Meter]] = defaultdict(dict)
     for row, record in again(records.by("start_time")):
-        key = (row["suite"], row["name"], row["isolation"], row["run_id"])
-        launch = hosts[row["hostname"]].setdefault(key, {})
+        launch = (row["suite"], row["name"], row["isolation"], row["run_id"])
         for meter in own_meters(record.fields, row["vcd"]):
-            launch.setdefault((meter.quantity, meter.of), meter)
+            hosts[row["hostname"]].setdefault((launch, meter.quantity, meter.of), meter)
     courses = []
-    for host, launches in hosts.items():
-        for quantity, (_, _, scale) in NAMES.items():
-            meters = [[meter for meter in of.values() if meter.quantity == quantity] for of in launches.values()]
-            course = [[_scaled(meter, scale) for meter in of_launch] for of_launch in meters if of_launch]
-            if len(course) > 1:
-                courses.append((host, quantity, course))
+    for host, meters in hosts.items():
+        for quantity in NAMES:
+            of_quantity = {key: meter for key, meter in meters.items() if meter.quantity == quantity}
+            launches = grouped(of_quantity, lambda key: key[0]).values()
+            if len(launches) > 1:
+                courses.append((host, quantity, [[_scaled(of_quantity[key]) for key in of] for of in launches]))
     return courses
 
 
@@ -53,11 +53,6 @@ def device_load_percent(records: Rows) -> float | None:
     return load
 
 
-def mean_of(course: Sequence[Sequence[Meter]]) -> float:
-    """Return the mean over launches of the mean over devices."""
-    return fmean(fmean(meter.mean for meter in of) for of in course)
-
-
-def _scaled(meter: Meter, scale: float) -> Meter:
-    ends = (meter.min / scale, meter.mean / scale, meter.max / scale)
-    return Meter(meter.quantity, meter.of, meter.n, *ends)
+def _scaled(meter: Meter) -> Meter:
+    scale = NAMES[meter.quantity][2]
+    return msgspec.structs.replace(meter, min=meter.min / scale, mean=meter.mean / scale, max=meter.max / scale)

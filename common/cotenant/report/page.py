@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 import polars as pl
@@ -20,7 +21,7 @@ from cotenant.report.interference import interference_blocks, interference_grid
 from cotenant.report.jobs import explanations, facts, hosts_grid, jobs_grid
 from cotenant.report.kept import QUICK
 from cotenant.report.matrix import device_matrix, device_names, matrix_grid
-from cotenant.report.meters import NAMES, courses, mean_of
+from cotenant.report.meters import NAMES, courses
 from cotenant.report.numbers import ABSENT, plain, together_percent
 from cotenant.report.page_beside import beside_each_other, mix_pictures, sharing, under_pressure
 from cotenant.report.page_jobs import Picture, job_cards
@@ -238,7 +239,8 @@ def _meters(summary: Summary) -> list[Picture]:
     shown = []
     for index, (host, quantity, course) in enumerate(measured):
         name, unit, _ = NAMES[quantity]
-        caption = f"mean {mean_of(course):.4g} {unit} over {len(course)} launches"
+        mean = fmean(fmean(meter.mean for meter in of_launch) for of_launch in course)
+        caption = f"mean {mean:.4g} {unit} over {len(course)} launches"
         svg = picture.over_launches(course, f"m{index}")
         shown.append(Picture(svg, f"{name}, {unit}{f' ({host})' if several else ''}", caption))
     return shown

@@ -115,12 +115,13 @@ def lines_below(
     """Yield failures, notes, and the findings; if `verbose` also those that are information."""
     yield from _first(_loss_lines(losses), "launches that did not finish")
     yield from _first([((note, "dim"),) for note in notes], "notes of this kind")
-    for finding in findings:
-        if verbose or finding.severity != "info":
-            said = f"{finding.sentence} {finding.remedy}".strip() or finding.rule
-            yield (f"{finding.severity}: ", STYLES[finding.severity]), (said, ""), (_where(finding), "dim")
-    infos = sum(finding.severity == "info" for finding in findings)
-    if infos and not verbose:
+    shown = [finding for finding in findings if verbose or finding.severity != "info"]
+    for finding in shown:
+        said = f"{finding.sentence} {finding.remedy}".strip() or finding.rule
+        alike = "" if finding.alike else ", this the worst"
+        where = f"  [{many(finding.count, 'record')}{alike}: {listed(map(printable, finding.jobs), SHOWN_JOBS)}]"
+        yield (f"{finding.severity}: ", STYLES[finding.severity]), (said, ""), (where, "dim")
+    if infos := len(findings) - len(shown):
         yield ((f"{many(infos, 'finding')} more for information: --html and --format json hold them.", "dim"),)
 
 
@@ -195,12 +196,6 @@ def _loss_lines(losses: Sequence[Loss]) -> list[Words]:
         more = f"  [{aborted} more aborted with it]" if aborted else ""
         lines.append(((f"{job} R{run_id} {users}: ", "bold"), (why, ""), (more, "dim")))
     return lines
-
-
-def _where(finding: ReportedFinding) -> str:
-    """Return how many records have a finding, and their jobs."""
-    alike = "" if finding.alike else ", this the worst"
-    return f"  [{many(finding.count, 'record')}{alike}: {listed(map(printable, finding.jobs), SHOWN_JOBS)}]"
 
 
 def rule_anchors(findings: Sequence[ReportedFinding]) -> dict[str, str]:

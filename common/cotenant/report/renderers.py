@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cotenant.report.page_jobs import Picture
 
 GAP = 2
-_SPACES = re.compile("( +)")
+_WORD = re.compile("[^ ]+")
 WIDTH_OF_FILES = 200
 """Columns of a table that is not printed on a terminal."""
 
@@ -102,11 +102,7 @@ def _heading(group: RowGroup, width: int) -> Iterator[Text]:
 
 def _line(words: Words) -> Text:
     """Return a line with its spaces as the view wrote them."""
-    return Text.assemble(*(("".join(map(_word, _SPACES.split(text))), style) for text, style in words))
-
-
-def _word(text: str) -> str:
-    return printable(text) if text.strip(" ") else text
+    return Text.assemble(*((_WORD.sub(lambda word: printable(word[0]), text), style) for text, style in words))
 
 
 def _text(cell: Cell) -> str:
@@ -253,9 +249,12 @@ def template(name: str) -> Template:
     """Return a template of a page, in which everything is escaped and made visible, and `table` shows a grid."""
     from jinja2 import Environment, PackageLoader  # no terminal needs it
 
-    loader = PackageLoader("cotenant.report")
     environment = Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_visible_value
+        loader=PackageLoader("cotenant.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_visible_value,
     )
     environment.filters["table"] = html
     return environment.get_template(name)
