@@ -8,9 +8,8 @@ from dataclasses import replace
 import polars as pl
 
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, number
+from cotenant.report.grid import Cell
 from cotenant.report.kept import around, count, kept_fields
-from cotenant.report.meters import device_load_percent
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS, percent
 from cotenant.report.problems import finding_counts
 from cotenant.report.summary import JobSummary
@@ -65,10 +64,6 @@ def worst_over_best_cell(job: JobSummary) -> Cell:
     ratio, slowest = job.evenness.worst_over_best, job.evenness.slowest
     text = f"{ratio:.3f}{'' if slowest is None else f' ({slowest})'}"
     return Cell(text, {"worst_over_best": ratio, "slowest": slowest})
-
-
-def device_load_cell(job: JobSummary) -> Cell:
-    return number(device_load_percent(job.members), "{:.0f} %".format, "device_load_percent")
 
 
 def steps_cell(job: JobSummary) -> Cell:

@@ -31,7 +31,6 @@ from cotenant.report.job_cells import (
     STEPS,
     all_measured_once,
     bound,
-    device_load_cell,
     findings_cell,
     interference_cell,
     job_verdict_cell,
@@ -155,7 +154,11 @@ def _columns(summary: Summary, targets: Mapping[str, Target], once: bool) -> Seq
         text_column("group", lambda job: job.group),
         Column("interference", interference_cell, optional=True),
         Column("p50, p99 of a step", steps_cell, optional=True),
-        Column("device load", device_load_cell, optional=True),
+        Column(
+            "device load",
+            lambda job: number(device_load_percent(job.members), "{:.0f} %".format, "device_load_percent"),
+            optional=True,
+        ),
         Column("MFU", lambda job: number(_computed(job).get("mfu"), percent), optional=True),
         Column("of ceiling", lambda job: number(_computed(job).get("of_ceiling"), percent), optional=True),
         Column("/ target", lambda job: number(_share(job, targets), "{:.2f}".format), optional=True),
@@ -207,15 +210,12 @@ def rate_columns(of: Callable[[T], Estimate | None]) -> Sequence[Column[T]]:
     return *rates, Column("spread", spread)
 
 
-OF_TENANT: Sequence[Column[tuple[str, Estimate]]] = (
-    Column("user", lambda pair: word(pair[0], "tenant")),
-    *rate_columns(lambda pair: pair[1]),
-)
+OF_TENANT: Sequence[Column[Estimate]] = rate_columns(lambda estimate: estimate)
 
 
 def _tenant_records(job: JobSummary) -> Iterator[Row]:
     for tenant, estimate in job.tenants.items():
-        own = row(OF_TENANT, (tenant, estimate)).record
+        own = {"tenant": tenant, **row(OF_TENANT, estimate).record}
         yield Row(values={**_named(job), **own, **interference_cell(job, tenant).values})
 
 

@@ -156,10 +156,9 @@ def _words_of_shares(rows: Sequence[JobShares], mixed: bool) -> tuple[str, str]:
         caption.append(f"{which}: over an equal share, since no launch alone was measured (--baseline quick)")
     if any(row.quick for row in rows):
         caption.append(QUICK.rstrip("."))
-    title = f"Each user's rate over {'what it has alone' if len(equal) < len(rows) else 'an equal share'}"
-    if mixed:
-        title = f"Beside copies of its own job: {title[0].lower()}{title[1:]}"
-    return title, f"{'; '.join(caption)}."
+    over = "what it has alone" if len(equal) < len(rows) else "an equal share"
+    each = "Beside copies of its own job: each" if mixed else "Each"
+    return f"{each} user's rate over {over}", f"{'; '.join(caption)}."
 
 
 def headline(summary: Summary, against: str | None = None) -> str:
@@ -220,12 +219,11 @@ def _host_cards(summary: Summary, findings: Sequence[ReportedFinding]) -> Iterat
 def _score_cards(against: Against) -> Iterator[Card]:
     for host, score in against.scores.items():
         name = f"Score, {host}" if len(against.scores) > 1 else "Score"
-        span = "no interval: fewer than 3 repetitions have all jobs"
-        if score.interval is not None:
-            span = f"95 %: {score.interval[0]:.3f} .. {score.interval[1]:.3f}"
+        unknown = "no interval: fewer than 3 repetitions have all jobs"
+        span = unknown if score.interval is None else "95 %: {:.3f} .. {:.3f}".format(*score.interval)
         of = f"{len(score.present)} of {len(score.present) + len(score.missing)} jobs"
         value = ABSENT if score.value is None else f"{score.value:.3f}"
-        title = name if not score.missing else f"{name} of what ran"
+        title = f"{name} of what ran" if score.missing else name
         yield Card(title, value, f"weighted geometric mean of rate / {against.name}, {of}; {span}", lead=True)
     if (older := against.older) is not None:
         parts = f"PM {older.pm:.2f}, ST {older.st:.2f}, PG {plain(older.pg)}, BF {int(older.failures_pass)}"

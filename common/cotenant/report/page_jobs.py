@@ -201,30 +201,27 @@ def _over_time(launch: Rows, name: str, limited: bool) -> Iterator[Picture]:
     # All records of a launch hold the same samples over time.
     courses = next((series for _, record in again(launch) if (series := courses_of(record.fields))), [])
     kinds = {course.kind for course in courses}
-    for kind, (index, quantity) in product(WHOSE, enumerate(NAMES)):
+    for (kind, whose), (index, (quantity, (title, unit, scale))) in product(WHOSE.items(), enumerate(NAMES.items())):
         shown = [course for course in courses if (course.kind, course.quantity) == (kind, quantity)]
         looks = max((np.count_nonzero(~np.isnan(course.values)) for course in shown), default=0)
         known = limited and kind == "tenant" and not any(map(_moves, shown))
-        if looks >= LEAST_LOOKS and not known and (kind != "host" or kinds == {"host"}):
-            yield _of_quantity(kind, quantity, shown, f"{name}{kind[0]}{index}")
+        if looks < LEAST_LOOKS or known or (kind == "host" and kinds != {"host"}):
+            continue
+        at_s, lines = shown[0].at_s, {_label(course): course.values / scale for course in shown}
+        greatest = max(lines, key=lambda label: np.nanmax(lines[label]))
+        parts = [
+            f"{len(lines)} {whose}: from the lowest to the highest, and their mean" if len(lines) > FEW else "",
+            f"most {np.nanmax(lines[greatest]):.4g} {unit}{f' ({greatest})' if len(lines) > 1 else ''}",
+            f"a look every {np.median(np.diff(at_s)):.1f} s",
+        ]
+        title = title if kind == "host" else f"{title}, {whose}"
+        svg = over_time(at_s, lines, f"{name}{kind[0]}{index}")
+        yield Picture(svg, f"{title}, {unit}", "; ".join(filter(None, parts)))
 
 
 def _moves(course: Course) -> bool:
     """Whether a course was at some time lower by a fifth than its greatest value."""
     return bool(np.nanmin(course.values) < 0.8 * np.nanmax(course.values))
-
-
-def _of_quantity(kind: Kind, quantity: str, courses: Sequence[Course], name: str) -> Picture:
-    quantity_name, unit, scale = NAMES[quantity]
-    lines = {_label(course): course.values / scale for course in courses}
-    at_s, whose = courses[0].at_s, max(lines, key=lambda label: np.nanmax(lines[label]))
-    parts = [
-        f"{len(lines)} {WHOSE[kind]}: from the lowest to the highest, and their mean" if len(lines) > FEW else "",
-        f"most {np.nanmax(lines[whose]):.4g} {unit}{f' ({whose})' if len(lines) > 1 else ''}",
-        f"a look every {np.median(np.diff(at_s)):.1f} s",
-    ]
-    title = quantity_name if kind == "host" else f"{quantity_name}, {WHOSE[kind]}"
-    return Picture(over_time(at_s, lines, name), f"{title}, {unit}", "; ".join(filter(None, parts)))
 
 
 def _label(course: Course) -> str:

@@ -124,7 +124,7 @@ class _Table:
         self._indent = 0 if self.headed else GAP
         widths = [
             # A matrix has names from files as headings, too.
-            max(cell_len(text) for text in (printable(column.heading), *(_text(row.cell(column)) for row in rows)))
+            max(map(cell_len, (printable(column.heading), *(_text(row.cell(column)) for row in rows))))
             for column in columns
         ]
         ends = accumulate(own + GAP for own in widths)
@@ -150,7 +150,7 @@ class _Table:
         for column, cell, width in zip(self.columns, cells, self._widths, strict=True):
             text = _text(cell)
             space = " " * (width - cell_len(text))
-            parts = ((text, cell.style or style), (space, ""))
+            parts = ((text, cell.style or style), space)
             line.append_text(Text.assemble(*(parts if column.left else reversed(parts)), " " * GAP))
         line.rstrip()
         return line
