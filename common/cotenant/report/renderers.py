@@ -150,7 +150,7 @@ class _Table:
         for column, cell, width in zip(self.columns, cells, self._widths, strict=True):
             text = _text(cell)
             space = " " * (width - cell_len(text))
-            parts = ((text, cell.style or style), space)
+            parts = ((text, cell.style or style), (space, ""))
             line.append_text(Text.assemble(*(parts if column.left else reversed(parts)), " " * GAP))
         line.rstrip()
         return line
