@@ -93,7 +93,11 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
     columns, groups = _columns(summary, targets or {}, once), []
     for (suite, host), jobs in grouped(summary.jobs, lambda job: (job.suite, job.host)).items():
         rows = [each for job in jobs for each in (row(columns, job), *_tenant_records(job))]
-        groups.append(RowGroup(rows, suite or "suite", _heading(jobs, host, once)))
+        # The heading has the values that are the same in all rows.
+        same = [facts(jobs, host), "each measured once" if once else ""]
+        if len(overlaps := _overlaps(jobs)) == 1:
+            same.append(f"all users ran together for {together_percent(*overlaps)} of the measured time")
+        groups.append(RowGroup(rows, suite or "suite", "; ".join(filter(None, same))))
     notes: list[Words] = [((text, "dim"),) for text in explanations(summary)]
     document = {
         "schema": "cotenant-report-1",
@@ -168,14 +172,6 @@ def _columns(summary: Summary, targets: Mapping[str, Target], once: bool) -> Seq
 
 def _unit(job: JobSummary) -> str:
     return f"{job.unit}/s" if job.unit else ABSENT
-
-
-def _heading(jobs: Sequence[JobSummary], host: str, once: bool) -> str:
-    """Return the heading of a table: the facts of its jobs, and the values that are the same in all its rows."""
-    parts = [facts(jobs, host), "each measured once" if once else ""]
-    if len(overlaps := _overlaps(jobs)) == 1:
-        parts.append(f"all users ran together for {together_percent(*overlaps)} of the measured time")
-    return "; ".join(filter(None, parts))
 
 
 def _overlaps(jobs: Sequence[JobSummary]) -> set[float]:

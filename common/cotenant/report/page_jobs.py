@@ -22,7 +22,7 @@ from cotenant.report.pictures.tenants import memory, strips, timeline
 from cotenant.report.problems import rule_anchors, rules_of
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.decoded import part_of
-from cotenant.results.drawn import DEVICE_QUANTITIES, Course, Drawn, Kind, courses_of
+from cotenant.results.drawn import DEVICE_QUANTITIES, Drawn, Kind, courses_of
 from cotenant.results.launches import grouped
 from cotenant.results.read import again, drawn
 from cotenant.results.record import MOST, Number
@@ -34,7 +34,12 @@ POINTS = 8000
 LEAST_POINTS = 20
 LEAST_LOOKS = 3
 """Fewer samples are not drawn: their mean says as much."""
-WHOSE: dict[Kind, str] = {"device": "devices", "tenant": "users' slices", "host": "host"}
+WHOSE: dict[Kind, tuple[str, str]] = {
+    "device": ("device ", "devices"),
+    "tenant": ("user ", "users' slices"),
+    "host": ("", "host"),
+}
+"""The word before one's name, and the words for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,30 +206,22 @@ def _over_time(launch: Rows, name: str, limited: bool) -> Iterator[Picture]:
     # All records of a launch hold the same samples over time.
     courses = next((series for _, record in again(launch) if (series := courses_of(record.fields))), [])
     kinds = {course.kind for course in courses}
-    for (kind, whose), (index, (quantity, (title, unit, scale))) in product(WHOSE.items(), enumerate(NAMES.items())):
+    for kind, (index, quantity) in product(WHOSE, enumerate(NAMES)):
         shown = [course for course in courses if (course.kind, course.quantity) == (kind, quantity)]
         looks = max((np.count_nonzero(~np.isnan(course.values)) for course in shown), default=0)
-        known = limited and kind == "tenant" and not any(map(_moves, shown))
+        # A course moves if it was at some time lower by a fifth than its greatest value.
+        moves = any(np.nanmin(course.values) < 0.8 * np.nanmax(course.values) for course in shown)
+        known = limited and kind == "tenant" and not moves
         if looks < LEAST_LOOKS or known or (kind == "host" and kinds != {"host"}):
             continue
-        at_s, lines = shown[0].at_s, {_label(course): course.values / scale for course in shown}
+        (title, unit, scale), (one, whose) = NAMES[quantity], WHOSE[kind]
+        at_s, lines = shown[0].at_s, {f"{one}{printable(course.of)}": course.values / scale for course in shown}
         greatest = max(lines, key=lambda label: np.nanmax(lines[label]))
         parts = [
             f"{len(lines)} {whose}: from the lowest to the highest, and their mean" if len(lines) > FEW else "",
             f"most {np.nanmax(lines[greatest]):.4g} {unit}{f' ({greatest})' if len(lines) > 1 else ''}",
             f"a look every {np.median(np.diff(at_s)):.1f} s",
         ]
-        title = title if kind == "host" else f"{title}, {whose}"
+        title += "" if kind == "host" else f", {whose}"
         svg = over_time(at_s, lines, f"{name}{kind[0]}{index}")
         yield Picture(svg, f"{title}, {unit}", "; ".join(filter(None, parts)))
-
-
-def _moves(course: Course) -> bool:
-    """Whether a course was at some time lower by a fifth than its greatest value."""
-    return bool(np.nanmin(course.values) < 0.8 * np.nanmax(course.values))
-
-
-def _label(course: Course) -> str:
-    if course.kind == "host":
-        return course.of
-    return f"{'user' if course.kind == 'tenant' else course.kind} {printable(course.of)}"
