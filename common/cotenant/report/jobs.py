@@ -104,7 +104,7 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
         "jobs": [_document(job) for job in summary.jobs],
         "findings": [asdict(finding) for finding in summary.findings],
         "failures": [asdict(loss) for loss in summary.losses],
-        "notes": list(summary.notes),
+        "notes": summary.notes,
     }
     notes += lines_below(summary.losses, summary.notes, summary.findings)
     for step in first_steps(summary.findings):
@@ -251,9 +251,9 @@ def _document(job: JobSummary) -> dict[str, Any]:
         "evenness": job.evenness and asdict(job.evenness),
         "kept": kept or None,
         "compute": _computed(job) or None,
-        "work": None if job.work is None else dict(job.work),
+        "work": job.work and dict(job.work),
         "doubt": job.doubt and {"rule": job.doubt.rule, "records": job.doubt.records},
-        "findings": dict(job.findings),
+        "findings": job.findings,
     }
 
 

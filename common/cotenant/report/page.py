@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 from markupsafe import Markup
@@ -56,8 +56,7 @@ SIGNS = "●■◆▲"
 """The marks of the first users in the chart on top."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Against:
+class Against(NamedTuple):
     """The suite's comparison with targets, by their name: scores per host, and the one by the older formula."""
 
     name: str
@@ -209,7 +208,7 @@ def _host_cards(summary: Summary, findings: Sequence[ReportedFinding]) -> Iterat
         for host, of_host in hosts.items():
             # The table of hosts side by side has the other cards' facts.
             clean = cards(of_host)[0]
-            yield replace(clean, name=f"{clean.name}, {host or UNNAMED}")
+            yield clean._replace(name=f"{clean.name}, {host or UNNAMED}")
     severities = Counter(finding.severity for finding in findings)
     errors, warnings = severities["error"], severities["warning"]
     kinds = f"{many(warnings, 'kind')} of warning" if warnings else "no warning"

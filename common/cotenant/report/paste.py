@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cotenant.machine.line_checks import UNCHECKED, checked_by_slurm, checked_by_systemd
 from cotenant.machine.topology import Machine
@@ -14,8 +14,7 @@ LEAST_TASKS, TASKS_OF_A_SESSION = 512, 4
 MIB = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class PasteLines:
+class PasteLines(NamedTuple):
     """The text of one file; `checked` says which tool accepted it, why one refused it, or that none read it."""
 
     tool: str

@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import polars as pl
 
@@ -125,8 +126,7 @@ def lines_below(
         yield ((f"{many(infos, 'finding')} more for information: --html and --format json hold them.", "dim"),)
 
 
-@dataclass(frozen=True, slots=True)
-class FirstStep:
+class FirstStep(NamedTuple):
     """One of the gravest findings, and the command that mends it, "" where there is none."""
 
     finding: ReportedFinding

@@ -11,10 +11,9 @@ import io
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 from rich.cells import cell_len
@@ -198,8 +197,7 @@ FILES: dict[str, Callable[[Grid], str]] = {"md": markdown, "csv": as_csv, "json"
 MARKS = {"green": "good", "yellow": "some", "bold red": "bad", "dim": "soft"}
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(NamedTuple):
     """One figure: its name, its value, and its subject. The `lead` is the card to look at first."""
 
     name: str
@@ -217,8 +215,7 @@ def html(grid: Grid, without: Collection[str] = ()) -> Markup:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A part of a page: its charts, and below them its table, if it has one, or words."""
 
     title: str

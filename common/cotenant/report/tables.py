@@ -10,10 +10,10 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import fmean
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import polars as pl
 
@@ -39,8 +39,7 @@ UNKNOWN = "unknown"
 _PRECISION = re.compile(r"_?(fp32|tf32|bf16|fp16|half|amp(_?(bf16|fp16))?)$")
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnWork:
+class ColumnWork(NamedTuple):
     """The work of a column. `shape` holds the arguments that decide its items' work as JSON, empty if unknown.
 
     `whole`: one model over all devices of a row, not a copy on each.
@@ -56,8 +55,7 @@ class ColumnWork:
         return arguments
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One family on one system: items per second of all devices, the batch size, and the watts measured meanwhile.
 
     `work` is equal for entries that differ only in precision; empty if unknown.
@@ -247,8 +245,7 @@ def _watt(job: JobSummary) -> float | None:
     return fmean(sum(power[each] for each in of_launch) for of_launch in of_launches.values())
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedUp:
+class SpeedUp(NamedTuple):
     """One system's rates in a precision over its rates in fp32, by the names of columns."""
 
     name: str
@@ -279,7 +276,7 @@ def speed_up_grid(by_precision: Tables) -> Grid:
         *(Column(printable(name), partial(_ratio, name)) for name in names),
     ]
     fields = (INDEX, "precision", *map(printable, names))
-    document = {"schema": "cotenant-speed-up-1", "speed_ups": [asdict(up) for up in ups]}
+    document = {"schema": "cotenant-speed-up-1", "speed_ups": [up._asdict() for up in ups]}
     return replace(table(columns, ups), fields=fields, document=document)
 
 
