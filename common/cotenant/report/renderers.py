@@ -59,14 +59,13 @@ def may_leave() -> contextlib.AbstractContextManager[object]:
 def _print(line: Text, console: Console) -> None:
     """Print a line. Folded text keeps its indent; rows of tables are folded by the terminal itself."""
     indent = len(line.plain) - len(line.plain.lstrip())
-    if line.no_wrap or not console.is_terminal:
-        console.print(line, soft_wrap=True, highlight=False)
-    elif indent and line.cell_len > console.width:
-        for part in line[indent:].wrap(console, console.width - indent):
-            part.rstrip()
-            console.print(Text(" " * indent) + part, soft_wrap=True, highlight=False)
-    else:
-        console.print(line, highlight=False)
+    unbound = bool(line.no_wrap) or not console.is_terminal
+    if unbound or not indent or line.cell_len <= console.width:
+        console.print(line, soft_wrap=unbound, highlight=False)
+        return
+    for part in line[indent:].wrap(console, console.width - indent):
+        part.rstrip()
+        console.print(Text(" " * indent) + part, soft_wrap=True, highlight=False)
 
 
 def terminal(grid: Grid, width: int) -> Iterator[Text]:
@@ -94,7 +93,7 @@ def _heading(group: RowGroup, width: int) -> Iterator[Text]:
     """Yield a group's title and facts: on two lines where one has no room for them."""
     title, facts = Text(printable(group.title), "bold"), Text(f"  {printable(group.facts)}".rstrip())
     if group.title and title.cell_len + facts.cell_len <= width:
-        yield Text().append_text(title).append_text(facts)
+        yield Text.assemble(title, facts)
     elif group.title:
         yield from (title, facts)
 
@@ -165,7 +164,7 @@ def markdown(grid: Grid) -> str:
     lines = [[markdown_cell(column.heading) for column in columns]]
     lines += [["---" if column.left else "---:" for column in columns]]
     lines += [[markdown_cell(_text(cell)) for cell in row.in_order(columns)] for row in rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def as_csv(grid: Grid) -> str:
