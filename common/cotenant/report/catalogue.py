@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from cotenant.report.grid import Column, Grid, number, table, text_column
 from cotenant.text import many
 
 
-class CatalogueEntry(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CatalogueEntry:
     """A job. `data` is below the data directory; `parameters`, and `seconds` of all cells, come from its last launches.
 
     Unknown fields are None or empty.
@@ -49,6 +49,6 @@ def catalogue_grid(suite: str, entries: Sequence[CatalogueEntry], place: str) ->
     if known and len(known) == len(entries):
         total += f", {sum(known) / 60:.0f} min"
     legend = (OF_LAST if known else UNKNOWN).format(place)
-    document = {"schema": "cotenant-list-1", "suite": suite, "jobs": [entry._asdict() for entry in entries]}
+    document = {"schema": "cotenant-list-1", "suite": suite, "jobs": entries}
     grid = table(COLUMNS, entries, suite, total)
     return replace(grid, notes=[((legend, "dim"),)], fields=FIELDS, document=document)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import groupby
 
 from cotenant.findings import Answer, Check
@@ -31,7 +30,7 @@ def checkup_grid(answers: Sequence[tuple[Check, Answer]]) -> Grid:
             "check": check.name,
             "severity": answer.severity,
             "answer": answer.text,
-            "findings": [asdict(finding) for finding in answer.findings],
+            "findings": answer.findings,
         }
         for check, answer in answers
     ]

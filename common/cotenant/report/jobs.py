@@ -102,8 +102,8 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
     document = {
         "schema": "cotenant-report-1",
         "jobs": [_document(job) for job in summary.jobs],
-        "findings": [asdict(finding) for finding in summary.findings],
-        "failures": [asdict(loss) for loss in summary.losses],
+        "findings": summary.findings,
+        "failures": summary.losses,
         "notes": summary.notes,
     }
     notes += lines_below(summary.losses, summary.notes, summary.findings)
@@ -240,15 +240,15 @@ def _share(job: JobSummary, targets: Mapping[str, Target]) -> float | None:
 
 
 def _document(job: JobSummary) -> dict[str, Any]:
-    kept = {"node" if who is None else who: asdict(of) for who, of in job.kept.items()}
+    kept = {"node" if who is None else who: of for who, of in job.kept.items()}
     named = {name: printable(value) if isinstance(value, str) else value for name, value in _named(job).items()}
     return named | {
         "launches": job.launches,
         "overlap": job.overlap,
         "device_load_percent": device_load_percent(job.members),
-        "node": job.node and asdict(job.node),
-        "tenants": {name: asdict(estimate) for name, estimate in job.tenants.items()},
-        "evenness": job.evenness and asdict(job.evenness),
+        "node": job.node,
+        "tenants": job.tenants,
+        "evenness": job.evenness,
         "kept": kept or None,
         "compute": _computed(job) or None,
         "work": job.work and dict(job.work),

@@ -11,6 +11,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -179,12 +180,12 @@ def as_csv(grid: Grid) -> str:
 
 
 def as_json(grid: Grid) -> str:
-    """Return the view's document; times are ISO 8601 in UTC."""
-    return json.dumps(grid.document, indent=1, allow_nan=False, default=_moment) + "\n"
+    """Return the view's document; times are ISO 8601 in UTC, dataclasses are objects."""
+    return json.dumps(grid.document, indent=1, allow_nan=False, default=_plain) + "\n"
 
 
-def _moment(value: datetime) -> str:
-    return value.isoformat().replace("+00:00", "Z")
+def _plain(value: Any) -> Any:
+    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else asdict(value)
 
 
 FILES: dict[str, Callable[[Grid], str]] = {"md": markdown, "csv": as_csv, "json": as_json}

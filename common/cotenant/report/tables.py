@@ -245,7 +245,8 @@ def _watt(job: JobSummary) -> float | None:
     return fmean(sum(power[each] for each in of_launch) for of_launch in of_launches.values())
 
 
-class SpeedUp(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SpeedUp:
     """One system's rates in a precision over its rates in fp32, by the names of columns."""
 
     name: str
@@ -276,7 +277,7 @@ def speed_up_grid(by_precision: Tables) -> Grid:
         *(Column(printable(name), partial(_ratio, name)) for name in names),
     ]
     fields = (INDEX, "precision", *map(printable, names))
-    document = {"schema": "cotenant-speed-up-1", "speed_ups": [up._asdict() for up in ups]}
+    document = {"schema": "cotenant-speed-up-1", "speed_ups": ups}
     return replace(table(columns, ups), fields=fields, document=document)
 
 
