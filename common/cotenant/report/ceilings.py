@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -19,8 +19,7 @@ SAME = ("hostname", "gpu", "isolation", "slice", "precision")
 _MOST = pl.Schema({**{name: schema()[name] for name in SAME}, "ceiling": pl.Float64(), "upper": pl.Float64()})
 
 
-@dataclass(frozen=True, slots=True)
-class Compute:
+class Compute(NamedTuple):
     """Medians over a job's tenants of their medians over the launches that count; None where not known.
 
     `mfu` is the share of the datasheet's peak, `of_ceiling` that of the ceiling. `above` is a sentence on a tenant

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -229,7 +229,7 @@ def _named(job: JobSummary) -> dict[str, Value]:
 
 def _computed(job: JobSummary) -> dict[str, Any]:
     """Return a job's FLOP/s and shares of ceilings, without the sentence on them, which stands among the notes."""
-    return {} if job.compute is None else {name: of for name, of in asdict(job.compute).items() if name != "above"}
+    return {} if job.compute is None else {name: of for name, of in job.compute._asdict().items() if name != "above"}
 
 
 def _share(job: JobSummary, targets: Mapping[str, Target]) -> float | None:

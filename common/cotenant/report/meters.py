@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-import msgspec
 import polars as pl
+from msgspec.structs import replace
 
 from cotenant.results.drawn import Meter, own_meters
 from cotenant.results.launches import grouped
@@ -55,4 +55,4 @@ def device_load_percent(records: Rows) -> float | None:
 
 def _scaled(meter: Meter) -> Meter:
     scale = NAMES[meter.quantity][2]
-    return msgspec.structs.replace(meter, min=meter.min / scale, mean=meter.mean / scale, max=meter.max / scale)
+    return replace(meter, min=meter.min / scale, mean=meter.mean / scale, max=meter.max / scale)
