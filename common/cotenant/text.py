@@ -30,6 +30,11 @@ def listed(items: Iterable[object], most: int = 4) -> str:
     return ", ".join(words[:most]) + more
 
 
+def joined(between: str, *parts: str) -> str:
+    """Return the parts that are not empty in one text."""
+    return between.join(filter(None, parts))
+
+
 def gib(size_bytes: float) -> str:
     """Return bytes as people compare memory: `1.50 GiB`, below a gibibyte `64 MiB`."""
     return f"{size_bytes / 2**30:.2f} GiB" if size_bytes >= 2**30 else f"{size_bytes / 2**20:.0f} MiB"

@@ -15,6 +15,7 @@ from cotenant.report.problems import finding_counts
 from cotenant.report.summary import JobSummary
 from cotenant.results.columns import TENANT
 from cotenant.results.record import CLEAN, SUSPECT, UNAUDITED
+from cotenant.text import joined
 
 INTERFERENCE = (*kept_fields("interference"), "interference_quick")
 STEPS = ("steps", "step_p50_ns", "step_p99_ns", "step_p99_low_ns", "step_p99_high_ns")
@@ -47,7 +48,7 @@ def verdict_cell(verdict: str, note: str) -> Cell:
 
 def verdict_note(job: JobSummary) -> str:
     """Return the worst warning's rule, and whether the program reported its own number, unaudited."""
-    return ", ".join(filter(None, (worst_rule(job).replace("_", " "), "" if is_audited(job) else UNAUDITED)))
+    return joined(", ", worst_rule(job).replace("_", " "), "" if is_audited(job) else UNAUDITED)
 
 
 def is_audited(job: JobSummary) -> bool:

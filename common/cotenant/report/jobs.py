@@ -50,7 +50,7 @@ from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.launches import grouped
 from cotenant.results.record import CLEAN
 from cotenant.results.targets import Target
-from cotenant.text import printable
+from cotenant.text import joined, printable
 
 FIELDS = (
     *("suite", "host", "job", "group", "tenant", "unit", "sharers"),
@@ -97,7 +97,7 @@ def jobs_grid(summary: Summary, targets: Mapping[str, Target] | None = None) -> 
         same = [facts(jobs, host), "each measured once" if once else ""]
         if len(overlaps := _overlaps(jobs)) == 1:
             same.append(f"all users ran together for {together_percent(*overlaps)} of the measured time")
-        groups.append(RowGroup(rows, suite or "suite", "; ".join(filter(None, same))))
+        groups.append(RowGroup(rows, suite or "suite", joined("; ", *same)))
     notes: list[Words] = [((text, "dim"),) for text in explanations(summary)]
     document = {
         "schema": "cotenant-report-1",
@@ -284,5 +284,6 @@ def _of_host(host: str, jobs: Sequence[JobSummary]) -> Cell:
     if job is None:
         return Cell()
     kept = job.kept.get(None)
-    parts = ["" if kept is None else f"keep {percents(kept)}", "" if job.verdict == CLEAN else job.verdict]
-    return Cell(tenant_rates(job), note=", ".join(filter(None, [*parts, verdict_note(job)])))
+    keep = "" if kept is None else f"keep {percents(kept)}"
+    note = joined(", ", keep, "" if job.verdict == CLEAN else job.verdict, verdict_note(job))
+    return Cell(tenant_rates(job), note=note)

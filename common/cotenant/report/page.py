@@ -48,7 +48,7 @@ from cotenant.results.record import CLEAN, MOST
 from cotenant.results.table import AT, Rows
 from cotenant.results.targets import Target
 from cotenant.stats.interference import SuiteScore
-from cotenant.text import gib, listed, many
+from cotenant.text import gib, joined, listed, many
 
 FAILURES_ON_TOP = 3
 DUETS_ON_TOP = 2
@@ -189,14 +189,14 @@ def _subtitle(summary: Summary) -> str:
     days = sorted(filter(None, records["start_time"].str.slice(0, 10).unique()))
     when = f", {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
     hosts, users = list(summary.hosts), _users(summary)
-    parts = (
+    return joined(
+        "; ",
         facts(summary.jobs, hosts[0]) if len(hosts) == 1 else listed(host or UNNAMED for host in hosts),
         many(users, "user") if users else "",
         f"{many(launches, 'launch', 'es')}{f', {alone} of them of one user alone' if alone else ''}{when}",
         many(records.height, "record"),
         observed_words(summary) if len(hosts) == 1 else "",
     )
-    return "; ".join(filter(None, parts))
 
 
 def _host_cards(summary: Summary, findings: Sequence[ReportedFinding]) -> Iterator[Card]:

@@ -26,7 +26,7 @@ from cotenant.results.launches import grouped
 from cotenant.results.read import again, drawn
 from cotenant.results.record import MOST, Number
 from cotenant.results.table import Rows
-from cotenant.text import many, printable
+from cotenant.text import joined, many, printable
 
 POINTS = 8000
 """How many observations a page draws at most: each takes some 30 bytes."""
@@ -75,7 +75,7 @@ def job_cards(summary: Summary) -> Iterator[dict[str, Any]]:
             "unit": f"{job.unit or 'items'}/s",
             "findings": [(rule.replace("_", " "), anchors[rule]) for rule in rules_of(job.members) if rule in anchors],
             "span": _span(node),
-            "meters": "; ".join(filter(None, (_meters(tenants), _compute(job)))),
+            "meters": joined("; ", _meters(tenants), _compute(job)),
             "pictures": [*filter(None, shown), *_over_time(launch, f"j{index}", limits is not None)],
         }
 
@@ -105,8 +105,7 @@ def _facts(job: JobSummary) -> str:
     batch_size, precision = job.members.columns("batch_size", "precision").row(0)
     batch = f"batch {batch_size}" if batch_size is not None else ""
     fairness = f"fairness {job.evenness.jain:.4f}" if job.evenness is not None else ""
-    parts = (job.group, many(len(job.tenants), "user"), shared(job), batch, precision, fairness)
-    return " · ".join(filter(None, parts))
+    return joined(" · ", job.group, many(len(job.tenants), "user"), shared(job), batch, precision, fairness)
 
 
 def _meters(tenants: Sequence[Drawn]) -> str:
@@ -146,7 +145,7 @@ def _strips(
     kept_count = sum(int(tenant.spans.kept.sum()) for tenant in tenants)
     n = f"n = {kept_count:,} observations, {many(len(job.rates), 'launch', 'es')}."
     title = f"Observations, in % of the median user's rate, {rate(_whole(job))}"
-    return Picture(picture, title, " ".join(filter(None, (n, _intervals(job), notes))))
+    return Picture(picture, title, joined(" ", n, _intervals(job), notes))
 
 
 def _intervals(job: JobSummary) -> str:
@@ -184,8 +183,7 @@ def _timeline(launch: Rows, tenants: Sequence[Drawn], run_id: int, name: str) ->
     overlap = f"overlap {at_most(min(meeting.overlap for meeting in meetings))}"
     skew = f"start skew {max(meeting.start_skew_ns for meeting in meetings) / 1e6:.2f} ms"
     took = _seconds(*launch.columns("start_time", "end_time").row(0))
-    caption = "; ".join(filter(None, (overlap, skew, took, merged)))
-    return Picture(picture, f"Newest launch (R{run_id})", caption)
+    return Picture(picture, f"Newest launch (R{run_id})", joined("; ", overlap, skew, took, merged))
 
 
 def _seconds(start: str, end: str) -> str:
@@ -215,11 +213,12 @@ def _over_time(launch: Rows, name: str, limited: bool) -> Iterator[Picture]:
         (title, unit, scale), (one, whose) = NAMES[quantity], WHOSE[kind]
         at_s, lines = shown[0].at_s, {f"{one}{printable(course.of)}": course.values / scale for course in shown}
         greatest = max(lines, key=lambda label: np.nanmax(lines[label]))
-        parts = [
+        caption = joined(
+            "; ",
             f"{len(lines)} {whose}: from the lowest to the highest, and their mean" if len(lines) > FEW else "",
             f"most {np.nanmax(lines[greatest]):.4g} {unit}{f' ({greatest})' if len(lines) > 1 else ''}",
             f"a look every {np.median(np.diff(at_s)):.1f} s",
-        ]
+        )
         title += "" if kind == "host" else f", {whose}"
         svg = over_time(at_s, lines, f"{name}{kind[0]}{index}")
-        yield Picture(svg, f"{title}, {unit}", "; ".join(filter(None, parts)))
+        yield Picture(svg, f"{title}, {unit}", caption)

@@ -235,7 +235,7 @@ def simple_page(
 ) -> str:
     """Return a page: sentences on top, cards, explanations, and sections.
 
-    What may stand `below`: `pasted` texts, which are lines to paste, and `skipped`, sentences on files left out.
+    Further texts stand `below`: `pasted`, which are lines to paste, and `skipped`, sentences on files left out.
     """
     return template("simple.html.j2").render(
         title=title, subtitle=subtitle, answer=answer, words=words, sections=sections, cards=cards, **below

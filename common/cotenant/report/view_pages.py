@@ -20,7 +20,7 @@ from cotenant.report.renderers import Card, Section, simple_page
 from cotenant.report.tuning import search_grid, setting_lines
 from cotenant.stats.carried import Carried
 from cotenant.stats.verdict import Verdict
-from cotenant.text import many
+from cotenant.text import joined, many
 from cotenant.tuning.search import Search
 
 NAMED = 6
@@ -138,7 +138,7 @@ def capacity_page(answers: Sequence[Carried], active: float | None, lines: Seque
     """Return the page on how many users a machine carries; `lines` are to paste and limit it to these."""
     sections = []
     for at, found in enumerate(answers):
-        title = ", ".join(filter(None, (found.label, found.share)))
+        title = joined(", ", found.label, found.share)
         section = Section(title, ())
         if found.searched or found.confirmed:
             section = Section(title, [_over_users(found, f"c{at}")], capacity_grid([found]))
