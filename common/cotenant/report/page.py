@@ -293,9 +293,12 @@ def _facts(machine: Mapping[str, Any], isolation: str, gpu: str) -> Facts:
         str(mapping_of(device).get("name") or "unnamed") for device in list_of(machine.get("accelerators"))
     )
     memory, commit = machine.get("memory_bytes"), str(git.get("commit") or "")[:12]
+    parts = ", ".join(f"{processors[name]} {name}" for name in ("packages", "cores") if processors.get(name))
+    usable = f"processors {processors.get('usable')} of {processors.get('online')} ({parts})"
+    quota = f", quota of {processors['quota']}" if processors.get("quota") else ""
     facts = {
         "Processor": machine.get("model_name"),
-        "Usable": _processors(processors) if processors else "",
+        "Usable": f"{usable}{quota}" if processors else "",
         "Memory": gib(memory) if isinstance(memory, int) and 0 < memory < MOST else "",
         "NUMA nodes": len(list_of(machine.get("nodes"))),
         "Accelerators": ", ".join(f"{count} x {name}" for name, count in devices.items())
@@ -309,12 +312,6 @@ def _facts(machine: Mapping[str, Any], isolation: str, gpu: str) -> Facts:
         "Checkout": f"{commit}, with changes" if commit and git.get("dirty") else commit,
     }
     return [(name, str(value)) for name, value in facts.items() if value]
-
-
-def _processors(counts: Mapping[str, Any]) -> str:
-    parts = ", ".join(f"{counts[name]} {name}" for name in ("packages", "cores") if counts.get(name))
-    quota = f", quota of {counts['quota']}" if counts.get("quota") else ""
-    return f"processors {counts.get('usable')} of {counts.get('online')} ({parts}){quota}"
 
 
 def page_blocks(summary: Summary) -> list[tuple[Grid, Markup | None]]:

@@ -95,14 +95,15 @@ def losses(records: Rows) -> list[Loss]:
 SHOWN = 50
 MOST_AT_END = 3
 """Most findings at a suite's end."""
-OF_HOST = ("foreign_load", "stolen", "swapped", "memory_kills", "throttled", "device_in_use", "bursts")
 PASTED = {
     **dict.fromkeys(("slow_start", "loaded_ahead"), "{again} -- --skip {value:.0f}"),
     "drift": "{again} --settle 10s",
     "few_observations": "{again} --budget 30s",
     "slow_user": f"{PROGRAM} plan",
     "not_enforced": "sudo ./cgroup_setup.sh",
-    **dict.fromkeys(OF_HOST, "{again}"),
+    **dict.fromkeys(
+        ("foreign_load", "stolen", "swapped", "memory_kills", "throttled", "device_in_use", "bursts"), "{again}"
+    ),
 }
 """The command that mends a finding; `{again}`, which launches its jobs again, suffices if the host was the cause."""
 SHOWN_JOBS = 4
