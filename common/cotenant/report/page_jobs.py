@@ -176,9 +176,9 @@ def _memory(launch: Rows, name: str) -> Picture | None:
 
 def _timeline(launch: Rows, tenants: Sequence[Drawn], run_id: int, name: str) -> Picture | None:
     of_launch = [tenant for tenant in tenants if tenant.run_id == run_id]
-    if (made := timeline(of_launch, name)) is None:
+    if (pair := timeline(of_launch, name)) is None:
         return None
-    picture, merged = made
+    picture, merged = pair
     meetings = [tenant.meeting for tenant in of_launch if tenant.meeting is not None]
     overlap = f"overlap {at_most(min(meeting.overlap for meeting in meetings))}"
     skew = f"start skew {max(meeting.start_skew_ns for meeting in meetings) / 1e6:.2f} ms"
