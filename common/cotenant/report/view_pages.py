@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from markupsafe import Markup
-
 from cotenant.report import numbers
 from cotenant.report.capacity import SHOWN, capacity_grid, capacity_sentences
 from cotenant.report.comparison import CLAIMS, OF_SUITE, SuiteComparison, comparison_grid
 from cotenant.report.history import LEGEND as OF_HISTORY
 from cotenant.report.history import RateSeries, by_place, changes_words, history_grid, series_name
 from cotenant.report.page_jobs import Picture
-from cotenant.report.pictures.crowds import LeastOfUsers, over_users
+from cotenant.report.pictures.crowds import over_users
 from cotenant.report.pictures.views import Ratio, over_dates, ratios
 from cotenant.report.renderers import Card, Section, simple_page
 from cotenant.report.tuning import search_grid, setting_lines
@@ -149,13 +147,6 @@ def capacity_page(answers: Sequence[Carried], active: float | None, lines: Seque
 
 
 def _over_users(found: Carried, name: str) -> Picture:
-    shown = SHOWN[found.requirement.kind]
-    scale, unit = shown.scale, shown.unit.strip()
-    points = []
-    for is_sure, estimates in ((False, found.searched), (True, found.confirmed.values())):
-        for of in estimates:
-            worst, *ends = (scale * found.requirement.shown(log) for log in (of.worst, *(of.interval or ())))
-            points.append(LeastOfUsers(of.users, worst, ends, is_sure))
-    drawn = over_users(points, scale * found.requirement.least, unit, name)
+    unit = SHOWN[found.requirement.kind].unit.strip()
     words = "hollow: rounds of the search; filled: launches of so many users; dashed: what each has to have"
-    return Picture(Markup(drawn), f"The user that has least, {unit}, over the number of users", words)
+    return Picture(over_users(found, name), f"The user that has least, {unit}, over the number of users", words)

@@ -25,9 +25,13 @@ from matplotlib.path import Path as Outline
 from matplotlib.ticker import MaxNLocator
 
 INK, SOFT, LINE, ACCENT, WASH, PAPER = (f"#0{n}0{n}0{n}" for n in range(1, 7))
-_PAGE = {INK: "currentColor"} | {
-    marker: f"var(--{name})"
-    for marker, name in ((SOFT, "soft"), (LINE, "line"), (ACCENT, "accent"), (WASH, "wash"), (PAPER, "paper"))
+_PAGE = {
+    INK: "currentColor",
+    SOFT: "var(--soft)",
+    LINE: "var(--line)",
+    ACCENT: "var(--accent)",
+    WASH: "var(--wash)",
+    PAPER: "var(--paper)",
 }
 _SETTINGS: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -57,6 +61,8 @@ _ID = re.compile(r"( id=\"|url\(#|href=\"#)")
 WIDTH, LEFT, TOP = 5.2, 0.62, 0.2
 BAND = 0.34
 """Inches of a picture's width, of the room left of and above its axes, and of the height of one tenant's band."""
+LETTER, MARGIN = 0.066, 0.15
+"""Inches of a letter of a row's name and of the numbers beside it, and around these."""
 
 
 def axes_of(height: float, right: float = 0.12, bottom: float = 0.3, width: float = WIDTH, left: float = LEFT) -> Axes:
@@ -84,6 +90,27 @@ def bands(labels: Sequence[str], right: float = 0.12) -> Axes:
     return axes
 
 
+def room_for(texts: Iterable[str]) -> float:
+    """Return the inches that these texts take beside the axes."""
+    return MARGIN + LETTER * max(map(len, texts))
+
+
+def rows(names: Sequence[str], height: float, right: float, width: float = WIDTH, left: float = 0.0) -> Axes:
+    """Return axes with a row per name, the first on top: row i lies at y = i. Names have `left` inches at the least."""
+    axes = axes_of(0.5 + height * len(names), right=right, width=width, left=max(left, room_for(names)))
+    axes.grid(visible=False, axis="y")
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_yticks(range(len(names)), names, color=INK)
+    return axes
+
+
+def doubling(axes: Axes, counts: Sequence[int]) -> None:
+    """Scale the x axis by powers of two, with ticks at these counts alone."""
+    axes.set_xscale("log", base=2)
+    axes.minorticks_off()
+    axes.set_xticks(counts, [str(count) for count in counts])
+
+
 def ticks(axis: Axis, most: int, show: Callable[[float], str] | None = None, **places: Any) -> None:
     """Set about `most` ticks at round values, each formatted by `show`; `places` are settings of MaxNLocator."""
     axis.set_major_locator(MaxNLocator(most, **places))
@@ -98,14 +125,27 @@ def beside(axes: Axes, y: float, text: str, size: float = 7) -> None:
     )  # fmt: skip
 
 
-OUTER = (0.4, 1.6)
-"""The widest axis of shares: values beyond are drawn at its end."""
+def interval(axes: Axes, ends: npt.ArrayLike, y: float, width: float = 1.1, within: bool = False) -> None:
+    """Draw a 95 % interval as a line at the height y, dotted if it is `within` a launch."""
+    dotted: dict[str, Any] = {"color": SOFT, "linewidth": 0.7, "linestyle": (0, (1, 1.2))}
+    axes.plot(ends, [y, y], **(dotted if within else {"color": INK, "linewidth": width}))
 
 
-def shares_axis(values: Iterable[float]) -> tuple[float, float]:
-    """Return the ends of an axis of shares: 0.9 to 1.1 lie inside, and these values as far as OUTER reaches."""
-    known = [*values, 0.9, 1.1]
-    return max(OUTER[0], min(known) - 0.02), min(OUTER[1], max(known) + 0.02)
+def whole_percent(share: float) -> str:
+    """Return `97 %`."""
+    return f"{100 * share:.0f} %"
+
+
+LEAST, MOST = 0.4, 1.6
+"""The ends of the widest axis of shares: values beyond are drawn there. Far above 1 are too few observations."""
+
+
+def shares_axis(
+    values: Iterable[float], inner: tuple[float, float] = (0.9, 1.1), least: float = LEAST
+) -> tuple[float, float]:
+    """Return the ends of an axis of shares, from `least` to MOST: these values lie inside, and all `inner` ones."""
+    known = [*values, *inner]
+    return max(least, min(known) - 0.02), min(MOST, max(known) + 0.02)
 
 
 def dots(axes: Axes, x: npt.ArrayLike, y: npt.ArrayLike, size: float, **style: Any) -> None:

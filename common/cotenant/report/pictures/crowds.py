@@ -2,50 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from markupsafe import Markup
 
-from matplotlib.ticker import MaxNLocator
-
-from cotenant.report.pictures.canvas import ACCENT, INK, PAPER, SOFT, axes_of, svg
+from cotenant.report.capacity import SHOWN
+from cotenant.report.pictures.canvas import ACCENT, INK, PAPER, SOFT, axes_of, svg, ticks
+from cotenant.stats.carried import Carried
 
 APART = 0.12
 """Half the distance between the points of launches and of a search's rounds with one number of users."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeastOfUsers:
-    """The value of the user that has least among a number of users, with its interval, if launches suffice for one.
-
-    `sure`: the value comes from whole launches, not from a search's rounds.
-    """
-
-    users: int
-    value: float
-    ends: Sequence[float]
-    sure: bool
-
-
-def over_users(points: Sequence[LeastOfUsers], least: float, label: str, name: str) -> str:
-    """Return the values over numbers of users, filled where they are sure, and a line at the required one."""
+def over_users(found: Carried, name: str) -> Markup:
+    """Return the values over numbers of users, filled where they come from launches, and a line at the required one."""
+    shown, required = SHOWN[found.requirement.kind], found.requirement
+    least = shown.scale * required.least
     axes = axes_of(2.1, bottom=0.45, left=0.75)
     axes.axhline(least, color=INK, linewidth=0.9, linestyle=(0, (4, 2.5)))
-    for sure in (False, True):
-        drawn = [point for point in points if point.sure is sure]
-        offset = APART if sure else -APART
-        for point in drawn:
-            if point.ends:
-                axes.plot([point.users + offset] * 2, point.ends, color=INK if sure else SOFT, linewidth=1.2)
-        style: dict[str, Any] = {"color": ACCENT if sure else PAPER, "markeredgecolor": ACCENT, "markersize": 5}
-        axes.plot([point.users + offset for point in drawn], [point.value for point in drawn], "o", **style)
-    shown = [least, *(value for point in points for value in (point.value, *point.ends))]
-    room = 0.06 * (max(shown) - min(shown)) or 0.1 * least
-    axes.set_ylim(max(0.0, min(shown) - room), max(shown) + room)
-    axes.set_xlim(min(point.users for point in points) - 0.5, max(point.users for point in points) + 0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(10, integer=True, min_n_ticks=1))
-    axes.yaxis.set_major_locator(MaxNLocator(5))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    users, values = [], [least]
+    for estimates, offset, line, fill in (
+        (found.searched, -APART, SOFT, PAPER),
+        (found.confirmed.values(), APART, INK, ACCENT),
+    ):
+        at, worst = [], []
+        for estimate in estimates:
+            logs = (estimate.worst, *(estimate.interval or ()))
+            value, *ends = (shown.scale * required.shown(log) for log in logs)
+            if ends:
+                axes.plot([estimate.users + offset] * 2, ends, color=line, linewidth=1.2)
+            at.append(estimate.users + offset)
+            worst.append(value)
+            users.append(estimate.users)
+            values += [value, *ends]
+        axes.plot(at, worst, "o", color=fill, markeredgecolor=ACCENT, markersize=5)
+    room = 0.06 * (max(values) - min(values)) or 0.1 * least
+    axes.set_ylim(max(0.0, min(values) - room), max(values) + room)
+    axes.set_xlim(min(users) - 0.5, max(users) + 0.5)
+    ticks(axes.xaxis, 10, integer=True, min_n_ticks=1)
+    ticks(axes.yaxis, 5, "{:g}".format)
     axes.set_xlabel("users at once")
-    axes.set_ylabel(label)
+    axes.set_ylabel(shown.unit.strip())
     return svg(axes, name)

@@ -9,10 +9,23 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullLocator
 
 from cotenant.report.interference import InterferenceBlock
-from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, axes_of, bands, dots, svg, ticks
+from cotenant.report.pictures.canvas import (
+    ACCENT,
+    INK,
+    LINE,
+    PAPER,
+    SOFT,
+    axes_of,
+    bands,
+    dots,
+    doubling,
+    interval,
+    svg,
+    ticks,
+    whole_percent,
+)
 from cotenant.report.scaling import ScalingPoint
 from cotenant.results.drawn import Meter
 from cotenant.stats.kept import Kept
@@ -36,13 +49,9 @@ def scaling(points: Sequence[ScalingPoint], name: str) -> Markup | None:
             axes.plot([count] * 2, of.interval, color=INK, linewidth=1.1)
         label = f"{of.value:.2f}x  {100 * of.value / count:.0f} %"
         axes.annotate(label, (count, of.value), (5, -11), textcoords="offset points", color=INK, size=7)
-    axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:g}")
-        axis.set_minor_locator(NullLocator())
-    axes.set_xticks(devices)
-    axes.set_yticks(devices)
+    axes.set_yticks(devices, [str(count) for count in devices])
+    doubling(axes, devices)
     axes.set_xlim(devices[0] / 1.15, devices[-1] * 1.45)
     axes.set_xlabel("devices")
     axes.set_ylabel("speed-up")
@@ -90,7 +99,6 @@ def over_time(at_s: Values, lines: Mapping[str, Values], name: str) -> Markup:
     return svg(axes, name)
 
 
-LEAST_LINES = 2
 NAME_LENGTH = 14
 
 
@@ -100,7 +108,7 @@ def kept(block: InterferenceBlock, name: str) -> Markup | None:
     None, too, where no job ran without slices: the chart on top of the page shows the shares kept in them.
     """
     lines = [line for line in block.lines if line.tenant is None and (line.kept or line.unsliced_kept)]
-    if len(lines) < LEAST_LINES or not any(line.unsliced_kept for line in lines):
+    if len(lines) < 2 or not any(line.unsliced_kept for line in lines):
         return None
     axes = bands([printable(line.job)[:NAME_LENGTH] for line in lines])
     axes.axvline(1, color=LINE, linewidth=1.4)
@@ -116,7 +124,7 @@ def _mark(axes: Axes, share: Kept | None, y: float, fill: str) -> None:
     if share is None:
         return
     if share.interval is not None:
-        axes.plot(share.interval, [y, y], color=INK, linewidth=1.1)
+        interval(axes, share.interval, y)
     axes.plot([share.value], [y], marker="o", markersize=5, color=fill, markeredgecolor=ACCENT, markeredgewidth=1.1)
 
 
@@ -150,6 +158,6 @@ def distribution(
             textcoords="offset points", color=INK, size=7,
         )  # fmt: skip
     axes.set_ylim(0, 1.06)
-    ticks(axes.yaxis, 4, lambda share: f"{100 * share:.0f} %")
+    ticks(axes.yaxis, 4, whole_percent)
     ticks(axes.xaxis, 6, "{:g} %".format)
     return svg(axes, name)

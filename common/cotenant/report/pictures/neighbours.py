@@ -5,20 +5,36 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from matplotlib.ticker import EngFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import EngFormatter
 
 from cotenant.report.beside import MixBlock
-from cotenant.report.pictures.canvas import ACCENT, INK, LEFT, LINE, PAPER, SOFT, axes_of, beside, boxes, svg
+from cotenant.report.pictures.canvas import (
+    ACCENT,
+    INK,
+    LEFT,
+    LINE,
+    MOST,
+    PAPER,
+    SOFT,
+    axes_of,
+    beside,
+    boxes,
+    doubling,
+    interval,
+    rows,
+    shares_axis,
+    svg,
+    ticks,
+    whole_percent,
+)
 from cotenant.report.sense import Sensitivity
 from cotenant.report.share import SharePoint
 from cotenant.results.launches import grouped
 from cotenant.text import printable
 
-LETTER, BAR, AROUND = 0.066, 0.26, 0.5
-"""Inches of a letter of the tenants' names, of a bar with the room to the next, and above and below all of them."""
+BAR, NUMBERS = 0.26, 0.5
+"""Inches of a bar with the room to the next, and beside the bars for the numbers."""
 NAME_LENGTH = 28
-NUMBERS = 0.5
-"""Inches beside the bars for the numbers."""
 
 
 def progress_bars(block: MixBlock, name: str) -> str | None:
@@ -27,38 +43,31 @@ def progress_bars(block: MixBlock, name: str) -> str | None:
     if not known:
         return None
     labels = [printable(f"{tenant.tenant} {tenant.job}")[:NAME_LENGTH] for tenant, _ in known]
-    axes = axes_of(AROUND + BAR * len(known), right=NUMBERS, left=max(LEFT, LETTER * max(map(len, labels)) + 0.15))
-    axes.grid(visible=False, axis="y")
+    axes = rows(labels, BAR, NUMBERS, left=LEFT)
     most = 1.05
     for y, (_, progress) in enumerate(known):
         boxes(axes, [(0.0, progress.value)], y, 0.62, facecolor=ACCENT, alpha=0.55)
         if (ends := progress.interval) is not None:
-            style = {"linewidth": 0.7, "linestyle": (0, (1, 1.2))} if progress.within else {"linewidth": 1.1}
-            axes.plot(ends, [y, y], color=SOFT if progress.within else INK, **style)
-            most = max(most, min(1.6, ends[1]))
+            interval(axes, ends, y, within=progress.within)
+            most = max(most, min(MOST, ends[1]))
         most = max(most, progress.value)
-        beside(axes, y, f"{100 * progress.value:.0f} %")
+        beside(axes, y, whole_percent(progress.value))
     for entitlement in sorted({tenant.entitlement for tenant, _ in known}):
         axes.axvline(entitlement, color=INK, linewidth=1.0)
     axes.set_xlim(0, most + 0.02)
-    axes.set_ylim(len(known) - 0.4, -0.6)
-    axes.set_yticks(range(len(known)), labels, color=INK)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+    axes.xaxis.set_major_formatter(lambda value, _: whole_percent(value))
     return svg(axes, name)
 
 
 SLICED = {"color": ACCENT, "linestyle": "-", "marker": "o", "markerfacecolor": ACCENT}
 NAIVE = {"color": INK, "linestyle": (0, (4, 2.5)), "marker": "s", "markerfacecolor": PAPER}
-THOUSAND = 1000
-MOST = 1.6
-"""The end of an axis at the most: a share far above 1 comes from too few observations."""
 
 
 def shares_of(curves: Iterable[Sensitivity]) -> tuple[float, float]:
     """Return the ends of an axis that holds every point and interval of these curves, and at least 0.5 to 1.05."""
     points = [point for each in curves for point in each.points]
     ends = [end for point in points for end in (point.kept.value, *(point.kept.interval or ()))]
-    return max(0.0, min([0.5, *ends]) - 0.02), min(MOST, max([1.05, *ends]) + 0.02)
+    return shares_axis(ends, inner=(0.5, 1.05), least=0.0)
 
 
 def sensitivity(curves: Sequence[Sensitivity], ends: tuple[float, float], name: str) -> str:
@@ -74,11 +83,10 @@ def sensitivity(curves: Sequence[Sensitivity], ends: tuple[float, float], name: 
         x = [0.0, *(point.achieved for point in each.points)]
         # Beside a resting neighbour the share is 1 by definition; at other levels a missing interval leaves a gap.
         bands = [(1.0, 1.0), *(point.kept.interval or (math.nan, math.nan) for point in each.points)]
-        low, high = [band[0] for band in bands], [band[1] for band in bands]
         if is_naive:
-            for edge in (low, high):
-                axes.plot(x, edge, color=SOFT, linewidth=0.8, linestyle=(0, (1, 1.4)))
+            axes.plot(x, bands, color=SOFT, linewidth=0.8, linestyle=(0, (1, 1.4)))
         else:
+            low, high = zip(*bands, strict=True)
             axes.fill_between(x, low, high, facecolor=ACCENT, alpha=0.25, linewidth=0)
         style = NAIVE if is_naive else SLICED
         y = [1.0, *(point.kept.value for point in each.points)]
@@ -86,10 +94,8 @@ def sensitivity(curves: Sequence[Sensitivity], ends: tuple[float, float], name: 
     axes.set_ylim(*ends)
     most = max((point.achieved for each in curves for point in each.points), default=1)
     axes.set_xlim(-0.03 * most, 1.04 * most)
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.xaxis.set_major_formatter(EngFormatter(sep="") if most >= THOUSAND else lambda value, _: f"{value:g}")
-    axes.yaxis.set_major_locator(MaxNLocator(4))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
+    ticks(axes.xaxis, 4, EngFormatter(sep="").format_eng if most >= 1000 else "{:g}".format)
+    ticks(axes.yaxis, 4, whole_percent)
     axes.set_xlabel(f"{curves[0].conditions.unit}/s of the neighbour")
     return svg(axes, name)
 
@@ -126,10 +132,8 @@ def worth(points: Sequence[SharePoint], measure: str, name: str) -> str | None:
             [k for k, _ in at], [value.value for _, value in at], marker=mark, markersize=4.5, markerfacecolor=fill,
             markeredgecolor=ACCENT, color=ACCENT, linewidth=1.3, linestyle=line,
         )  # fmt: skip
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(users, [str(k) for k in users])
+    doubling(axes, users)
     axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_locator(MaxNLocator(5))
+    ticks(axes.yaxis, 5)
     axes.set_xlabel("users of one device or slice (K)")
     return svg(axes, name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from matplotlib.axes import Axes
 from cotenant.report.numbers import rate
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, bands, beside, boxes, dots, svg, ticks
 from cotenant.report.summary import Estimate
-from cotenant.results.drawn import Drawn, Spans
+from cotenant.results.drawn import Drawn
 from cotenant.results.record import Meeting
 from cotenant.stats.tenants import common_load
 from cotenant.text import printable
@@ -107,15 +108,15 @@ def timeline(launch: Sequence[Drawn], name: str) -> tuple[Markup, str] | None:
     met = [(tenant, tenant.meeting) for tenant in launch if tenant.meeting is not None and len(tenant.spans.kept)]
     if not met:
         return None
-    t0_ns = met[0][1].t0_ns
+    seconds = partial(_seconds_since, met[0][1].t0_ns)
     common = common_load([(meeting.start_ns, meeting.load_end_ns) for _, meeting in met])
-    stop = max(meeting.load_end_ns - t0_ns for _, meeting in met) / 1e9
-    begin = min(_warm_up(meeting, t0_ns)[0] for _, meeting in met)
+    stop = seconds(max(meeting.load_end_ns for _, meeting in met))
+    begin = seconds(min(_warm_up_ns(meeting) for _, meeting in met))
     left = max(begin, -MOST_BEFORE * stop)
     axes = bands([f"user {printable(tenant.tenant)}" for tenant, _ in met])
     axes.set_xlim(left - 0.02 * (stop - left), stop + 0.02 * (stop - left))
-    axes.axvspan(*((end_ns - t0_ns) / 1e9 for end_ns in common), facecolor=WASH, linewidth=0)
-    merged = max(_band(axes, y, tenant.spans, meeting, t0_ns, begin < left) for y, (tenant, meeting) in enumerate(met))
+    axes.axvspan(*map(seconds, common), facecolor=WASH, linewidth=0)
+    merged = max(_band(axes, y, *each, seconds, begin < left) for y, each in enumerate(met))
     for at, word in ((0.0, "GO"), (stop, "STOP")):
         axes.axvline(at, color=INK, linewidth=0.9, linestyle=(0, (3, 2)))
         axes.annotate(
@@ -125,16 +126,16 @@ def timeline(launch: Sequence[Drawn], name: str) -> tuple[Markup, str] | None:
     return svg(axes, name), f"Each box holds up to {merged} observations." if merged > 1 else ""
 
 
-def _band(axes: Axes, y: int, spans: Spans, meeting: Meeting, t0_ns: int, cut: bool) -> int:
+def _band(axes: Axes, y: int, tenant: Drawn, meeting: Meeting, seconds: Callable[[Any], Any], cut: bool) -> int:
     """Draw one tenant; return how many observations stand in one box."""
-    warm = _warm_up(meeting, t0_ns)
-    starts, ends = ((moments - t0_ns) / 1e9 for moments in (spans.start_ns, spans.end_ns))
-    load_end = (meeting.load_end_ns - t0_ns) / 1e9
+    spans = tenant.spans
+    starts, ends = seconds(spans.start_ns), seconds(spans.end_ns)
+    warm_up, ready, load_end = map(seconds, (_warm_up_ns(meeting), meeting.ready_ns, meeting.load_end_ns))
     axes.plot([starts[0], max(load_end, ends[-1])], [y, y], color=SOFT, linewidth=0.7)
-    axes.plot([warm[1], starts[0]], [y, y], color=SOFT, linewidth=1.0, linestyle=(0, (1, 1.6)))
+    axes.plot([ready, starts[0]], [y, y], color=SOFT, linewidth=1.0, linestyle=(0, (1, 1.6)))
     # No hatching: patterns make a printed page thirty times as large.
-    boxes(axes, [warm], y, HEIGHT * 0.6, facecolor=LINE, edgecolor=SOFT, linewidth=0.7)
-    axes.plot([warm[1], warm[1]], [y - HEIGHT / 2, y + HEIGHT / 2], color=INK, linewidth=1.2)
+    boxes(axes, [(warm_up, ready)], y, HEIGHT * 0.6, facecolor=LINE, edgecolor=SOFT, linewidth=0.7)
+    axes.plot([ready, ready], [y - HEIGHT / 2, y + HEIGHT / 2], color=INK, linewidth=1.2)
     kinds = np.select([spans.held, spans.alone, spans.kept], [HELD_STILL, ALONE, KEPT], SKIPPED)
     merged = max(1, -(-len(kinds) // BOXES))
     number = np.arange(len(kinds))
@@ -146,7 +147,7 @@ def _band(axes: Axes, y: int, spans: Spans, meeting: Meeting, t0_ns: int, cut: b
         chosen = kinds[begins] == kind
         spread = zip(starts[begins[chosen]], ends[closes[chosen]], strict=True)
         boxes(axes, spread, y, HEIGHT, **({"edgecolor": PAPER, "linewidth": 0.5} | style))
-    audits = [((begin - t0_ns) / 1e9, (end - t0_ns) / 1e9) for begin, end in spans.audits]
+    audits = ((seconds(begin), seconds(end)) for begin, end in spans.audits)
     boxes(axes, audits, y, HEIGHT * 0.7, facecolor=INK, alpha=0.75)
     if load_end > ends[-1]:
         boxes(axes, [(float(ends[-1]), load_end)], y, HEIGHT * 0.6, facecolor="none", edgecolor=ACCENT, linewidth=0.8)
@@ -156,6 +157,10 @@ def _band(axes: Axes, y: int, spans: Spans, meeting: Meeting, t0_ns: int, cut: b
     return merged
 
 
-def _warm_up(meeting: Meeting, t0_ns: int) -> tuple[float, float]:
-    """Return when the warm-up steps began, if nothing else came before READY, and when they ended."""
-    return (meeting.ready_ns - sum(meeting.warm_up_ns) - t0_ns) / 1e9, (meeting.ready_ns - t0_ns) / 1e9
+def _seconds_since(t0_ns: int, moments_ns: Any) -> Any:
+    return (moments_ns - t0_ns) / 1e9
+
+
+def _warm_up_ns(meeting: Meeting) -> int:
+    """Return when the warm-up steps began, if nothing else came before READY."""
+    return meeting.ready_ns - sum(meeting.warm_up_ns)

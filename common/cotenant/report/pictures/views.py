@@ -6,20 +6,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from cotenant.report.history import RateSeries
 from cotenant.report.numbers import rate
-from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, axes_of, beside, dots, svg, ticks
+from cotenant.report.pictures.canvas import (
+    ACCENT,
+    INK,
+    LINE,
+    PAPER,
+    SOFT,
+    WASH,
+    axes_of,
+    beside,
+    dots,
+    interval,
+    room_for,
+    rows,
+    svg,
+    ticks,
+)
 from cotenant.stats.launches import across_launches
 from cotenant.text import printable
 
-WIDTH, NAME_LENGTH = 8.0, 28
-LETTER, MARGIN, ROW = 0.066, 0.15, 0.19
-"""Inches of a letter of the names, around them, and of a row."""
+WIDTH, ROW = 8.0, 0.19
+"""Inches of the picture, and of a row."""
+NAME_LENGTH = 28
 BEYOND = 0.02
 MOST = 2.5
 """Ratios beyond this, or below its inverse, are drawn at the end of the axis."""
@@ -39,9 +53,7 @@ class Ratio:
 def ratios(lines: Sequence[Ratio], margin: float, name: str) -> Markup:
     """Return a row per ratio; ratios from 1 - `margin` to 1 + `margin` count as equal."""
     names = [printable(line.name)[:NAME_LENGTH] for line in lines]
-    left, right = (MARGIN + LETTER * max(map(len, words)) for words in (names, [line.words for line in lines]))
-    axes = axes_of(0.5 + ROW * len(lines), right=right, width=WIDTH, left=left)
-    axes.grid(visible=False, axis="y")
+    axes = rows(names, ROW, room_for(line.words for line in lines), WIDTH)
     ends = [end for line in lines for end in (line.value, *(line.interval or ()))]
     low = max(1 / MOST, min([*ends, 1 - 2 * margin, 0.95]) - BEYOND)
     high = min(MOST, max([*ends, 1 + 2 * margin, 1.05]) + BEYOND)
@@ -50,15 +62,14 @@ def ratios(lines: Sequence[Ratio], margin: float, name: str) -> Markup:
     for at, line in enumerate(lines):
         axes.axhline(at, color=LINE, linewidth=0.4)
         if line.interval is not None:
-            axes.plot(np.clip(line.interval, low, high), [at, at], color=INK, linewidth=1.1)
-        fill = ACCENT if line.sure else PAPER
-        style: dict[str, Any] = {"markersize": 4.6, "color": fill, "markeredgecolor": ACCENT, "markeredgewidth": 1.0}
-        axes.plot([np.clip(line.value, low, high)], [at], "o", clip_on=False, **style)
+            interval(axes, np.clip(line.interval, low, high), at)
+        axes.plot(
+            [np.clip(line.value, low, high)], [at], "o", markersize=4.6, color=ACCENT if line.sure else PAPER,
+            markeredgecolor=ACCENT, clip_on=False,
+        )  # fmt: skip
         beside(axes, at, line.words, 8)
     axes.axvline(1, color=INK, linewidth=0.9)
     axes.set_xlim(low, high)
-    axes.set_ylim(len(lines) - 0.4, -0.6)
-    axes.set_yticks(range(len(lines)), names, color=INK)
     ticks(axes.xaxis, 6, "{:g}".format, steps=[1, 2, 2.5, 5, 10])
     return svg(axes, name)
 
