@@ -193,11 +193,11 @@ def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) ->
     from cotenant.results.exports import write_parquet
     from cotenant.results.store import whole
 
-    odd, groups = minorities(judged.gathered), None
+    odd, groups = minorities(judged.gathered), []
     if given.group:
         from cotenant.report.fleet_groups import chosen, groups_grid  # scipy.stats takes a second to import
 
-        groups = groups_grid(chosen(given.group, judged.gathered), judged.gathered)
+        groups = [groups_grid(chosen(given.group, judged.gathered), judged.gathered)]
     if given.html is not None:
         from cotenant.report.fleet_page import fleet_page  # matplotlib takes a second to import
 
@@ -207,7 +207,7 @@ def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) ->
             write_parquet(cells(judged).lazy(), file)
         warn(f"{given.parquet} is written.")
     if given.format == "text":
-        show([*fleet_grids(judged, odd), *([groups] if groups is not None else [])])
+        show([*fleet_grids(judged, odd), *groups])
     else:
         tell_grid(verdict_grid(judged, odd), given.format)
     return EXIT_PASSED if judged.accepted else EXIT_FAILED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -17,18 +17,14 @@ from cotenant.report.numbers import change
 from cotenant.results.launches import grouped
 from cotenant.stats.acceptance import NodeVerdict
 from cotenant.stats.confirmation import ROUNDS
+from cotenant.stats.fleet import Flags, Logs
 from cotenant.text import listed, many
 
-STYLES = {
-    NodeVerdict.ACCEPT: "green",
-    NodeVerdict.BIN: "green",
-    NodeVerdict.UNTESTED: "yellow",
-    NodeVerdict.SUSPECT: "yellow",
-    NodeVerdict.UNSTABLE: "yellow",
-    NodeVerdict.SLOW: "bold red",
-    NodeVerdict.DEFECT: "bold red",
-    NodeVerdict.ABSENT: "bold red",
-}
+STYLES = (
+    dict.fromkeys(ORDER, "bold red")
+    | dict.fromkeys((*AGAIN, NodeVerdict.UNSTABLE), "yellow")
+    | dict.fromkeys(SOUND, "green")
+)
 FEW_NODES = 24
 """Most nodes that are all shown; with more, the accepted ones are only counted."""
 MOST_ROWS, MOST_NOTES = 60, 12
@@ -49,22 +45,19 @@ def fleet_grids(judged: Judged, odd: Sequence[Minority]) -> list[Grid]:
 
 def verdict_grid(judged: Judged, odd: Sequence[Minority] = ()) -> Grid:
     """Return a row for each reason against a node, and for each accepted node if these are few."""
-    nodes = judged.nodes
-    everyone: list[Line] = [(each, reason) for each in nodes for reason in (each.reasons or (ACCEPTED,))]
-    rows = [
-        row(COLUMNS, line) if line[1] is not ACCEPTED or len(nodes) <= FEW_NODES else Row(values=_values(line))
-        for line in everyone
-    ]
+    lines = [(each, reason) for each in judged.nodes for reason in (each.reasons or (ACCEPTED,))]
+    few = len(judged.nodes) <= FEW_NODES
+    rows = [row(COLUMNS, line) if few or line[1] is not ACCEPTED else Row(values=_values(line)) for line in lines]
     return Grid(
         columns=COLUMNS,
         groups=[RowGroup(rows)],
         title=headline(judged),
-        notes=[((sentence, ""),) for sentence in notes(judged)],
+        notes=[((sentence, ""),) for sentence in (*coverage(judged), *advice(judged), *commands(judged))],
         fields=FIELDS,
         document={
             "schema": "cotenant-fleet-report-1",
             "accepted": judged.accepted,
-            "nodes": [_values(line) for line in everyone],
+            "nodes": [each.record for each in rows],
             "inventory": [
                 {"fact": each.fact, "usual": each.usual, "value": each.value, "nodes": list(each.nodes)} for each in odd
             ],
@@ -81,19 +74,19 @@ def headline(judged: Judged) -> str:
     return f"{many(len(judged.nodes), 'node')}: {'ACCEPTED' if judged.accepted else 'NOT ACCEPTED'} ({parts})"
 
 
-def notes(judged: Judged) -> list[str]:
-    """Return the notes below the verdicts: tests not made, nodes whose rates are shared, advice, commands to paste."""
-    lines = coverage(judged)
+def advice(judged: Judged) -> Iterator[str]:
+    """Yield sentences on nodes whose rates are shared, on those that should run again, and on what is left out."""
     if shared := sorted({each.node.host for each in judged.nodes if each.node.shared}):
-        lines.append(f"shared: several nodes are of one host ({listed(shared)}); their rates are of neighbours.")
+        yield f"shared: several nodes are of one host ({listed(shared)}); their rates are of neighbours."
     if suspects := judged.suspects:
-        lines.append(
+        yield (
             f"SUSPECT, UNTESTED: {listed(suspects)} should run again, {ROUNDS} times, each time beside three other "
             "nodes; `cotenant fleet run` does, and further repetitions (--uid) of the suite are such runs."
         )
     left_out = judged.gathered.notes
-    more = [f"and {len(left_out) - MOST_NOTES} more of what is left out"] if len(left_out) > MOST_NOTES else []
-    return [*lines, *left_out[:MOST_NOTES], *more, *commands(judged)]
+    yield from left_out[:MOST_NOTES]
+    if len(left_out) > MOST_NOTES:
+        yield f"and {len(left_out) - MOST_NOTES} more of what is left out"
 
 
 def commands(judged: Judged) -> list[str]:
@@ -141,7 +134,7 @@ def _reason(line: Line) -> Cell:
 COLUMNS: Sequence[Column[Line]] = (
     Column("node", lambda line: Cell(line[0].node.name), left=True),
     Column("verdict", lambda line: Cell(line[1].verdict, _values(line), STYLES[line[1].verdict]), left=True),
-    Column("what", lambda line: Cell(line[1].what), left=True, optional=True),
+    Column("affected", lambda line: Cell(line[1].what), left=True, optional=True),
     Column("rate", lambda line: Cell(_size(line[1])), optional=True),
     Column("95 % interval", lambda line: Cell(_interval(line[1])), optional=True),
     Column(
@@ -165,7 +158,7 @@ def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
         shown = sorted(marked, key=worst.__getitem__)[:MOST_ROWS]
     columns: list[Column[int]] = [Column("node", lambda n: word(members.nodes[n].name), left=True)]
     columns += [
-        Column(f"{job} ({judged.gathered.resources[r]})" if r >= 0 else job, partial(_cell, ratios, low, j))
+        Column(f"{job} ({judged.gathered.resources[r]})" if r >= 0 else job, partial(_cell, ratios[:, j], low[:, j]))
         for j, (job, r) in enumerate(zip(members.jobs, members.resources, strict=True))
     ]
     facts = f"{many(len(worst), 'node')}; each rate in % of its job's median over them"
@@ -176,17 +169,12 @@ def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
     return Grid(columns, [RowGroup([row(columns, n) for n in shown], members.nodes[0].hardware, facts)])
 
 
-def _cell(
-    ratios: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
-    low: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
-    job: int,
-    node: int,
-) -> Cell:
-    ratio = float(ratios[node, job])
+def _cell(ratios: Logs, low: Flags, node: int) -> Cell:
+    ratio = float(ratios[node])
     if not np.isfinite(ratio):
         return Cell()
     heat = round(min(100.0, max(0.0, (1 - ratio) / 0.15 * 100)))
-    mark = "outlier" if low[node, job] else ""
+    mark = "outlier" if low[node] else ""
     return Cell(f"{100 * ratio:.1f}", style="bold red" if mark else "", note=mark, heat=heat)
 
 
@@ -197,8 +185,7 @@ def cells(judged: Judged) -> pl.DataFrame:
         members = of.members
         logs = np.concatenate([members.screening[None], members.rounds])
         at, node, job = np.nonzero(np.isfinite(logs))
-        frame, rows = judged.gathered.frame, members.at[at, node, job]
-        ratios, low = of.ratios[node, job], of.screening.cells.low[node, job]
+        frame, rows, later = judged.gathered.frame, members.at[at, node, job], pl.Series(at > 0)
         parts.append(
             pl.DataFrame(
                 {
@@ -209,8 +196,8 @@ def cells(judged: Judged) -> pl.DataFrame:
                     "resource": np.array([*judged.gathered.resources, ""])[members.resources[job]],
                     "repetition": frame["run_id"].gather(rows),
                     "rate_items_s": np.exp(logs[at, node, job]),
-                    "ratio": pl.Series(ratios).set(pl.Series(at > 0), None),
-                    "outlier": pl.Series(low).set(pl.Series(at > 0), None),
+                    "ratio": pl.Series(of.ratios[node, job]).set(later, None),
+                    "outlier": pl.Series(of.screening.cells.low[node, job]).set(later, None),
                     "path": frame["path"].gather(rows),
                 }
             )

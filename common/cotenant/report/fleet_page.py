@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import compress
 
 from cotenant.fleet.inventory import Minority
 from cotenant.fleet.judgement import ORDER, Judged, coverage
-from cotenant.report.fleet import commands, headline, inventory_grid, matrix_grid, notes, verdict_grid
+from cotenant.report.fleet import advice, commands, headline, inventory_grid, matrix_grid, verdict_grid
 from cotenant.report.grid import Grid
 from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.curves import distribution
@@ -19,11 +20,11 @@ from cotenant.stats.acceptance import NodeVerdict
 from cotenant.text import many
 
 
-def fleet_page(title: str, judged: Judged, odd: Sequence[Minority], groups: Grid | None) -> str:
+def fleet_page(title: str, judged: Judged, odd: Sequence[Minority], groups: Sequence[Grid]) -> str:
     """Return the page; `groups` is the table of two groups side by side, where they were asked for."""
     records = judged.gathered.records
     findings = [] if records is None else reported_findings(records)
-    doubt, to_paste, tested = "" if records is None else _doubt(records), commands(judged), coverage(judged)
+    doubt = "" if records is None else _doubt(records)
     return template("fleet.html.j2").render(
         title=title,
         subtitle=f"{judged.gathered.frame.height:,} records",
@@ -33,14 +34,12 @@ def fleet_page(title: str, judged: Judged, odd: Sequence[Minority], groups: Grid
         findings=html(findings_grid(findings, {})),
         cards=list(_cards(judged)),
         verdicts=html(verdict_grid(judged)),
-        notes=[line for line in notes(judged) if line not in to_paste and line not in tested],
-        coverage=tested,
-        commands=to_paste,
+        coverage=[*coverage(judged), *advice(judged)],
+        commands=commands(judged),
         matrices=[html(matrix_grid(of, judged)) for of in judged.classes],
         distributions=list(_distributions(judged)),
         inventory=html(inventory_grid(odd)),
-        groups=html(groups) if groups is not None else "",
-        of_groups=groups.title if groups is not None else "",
+        groups=[(grid.title, html(grid)) for grid in groups],
     )
 
 
@@ -77,7 +76,7 @@ def _distributions(judged: Judged) -> Iterator[Picture]:
                 continue
             of_class = f", {of.members.nodes[0].hardware}" if len(judged.classes) > 1 else ""
             caption = f"{100 * known.min():.1f} .. {100 * known.max():.1f} % of the median"
-            outliers = [name for name, is_low in zip(names, low[:, job], strict=True) if is_low]
+            outliers = list(compress(names, low[:, job]))
             caption += f"; outliers: {', '.join(outliers[:6])}" if outliers else ""
-            drawn = distribution(ratios[:, job], low[:, job], names, f"d{index}-{job}")
-            yield Picture(drawn, f"{label}{of_class}", caption)
+            chart = distribution(ratios[:, job], low[:, job], names, f"d{index}-{job}")
+            yield Picture(chart, f"{label}{of_class}", caption)
