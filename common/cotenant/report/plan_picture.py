@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import chain, groupby
+from operator import itemgetter
 from string import ascii_letters
 from typing import Any
 
@@ -20,7 +21,7 @@ from rich.panel import Panel
 from rich.style import Style
 from rich.text import Text
 
-from cotenant.report.grid import STYLES, Cell, Column, Grid, Row, RowGroup, row, word
+from cotenant.report.grid import STYLES, Cell, Column, Grid, table
 from cotenant.report.numbers import ABSENT
 from cotenant.report.renderers import may_leave, terminal
 from cotenant.text import many
@@ -162,33 +163,35 @@ def _device_lines(devices: Sequence[Document], letters: Letters, room: int) -> l
     return lines
 
 
+COLUMNS: Sequence[Column[Sequence[Cell]]] = [
+    Column(heading, itemgetter(at), left=heading in ("", "processors"), optional=heading == "shared by")
+    for at, heading in enumerate(("", "user", "processors", "shared by", "cores", "nodes", "devices", "memory"))
+]
+
+
 def _tenants(plan: Document) -> Grid:
     """Return a row per tenant, and one for the processors and devices without a tenant."""
-    tenants, letters = plan["tenants"], _letters(plan)
-
-    def letter(tenant: Document) -> Cell:
-        name, style = letters[tenant["tenant"]]
-        return Cell(name, style=str(style))
-
-    columns: Sequence[Column[Document]] = (
-        Column("", letter, left=True),
-        Column("user", lambda tenant: word(str(tenant["tenant"]))),
-        Column("processors", lambda tenant: word(tenant["processors"]), left=True),
-        Column(
-            "shared by", lambda tenant: word(str(tenant["sharers"]) if tenant["sharers"] > 1 else ""), optional=True
-        ),
-        Column("cores", lambda tenant: word(str(tenant["core_total"]))),
-        Column("nodes", lambda tenant: word(tenant["nodes"])),
-        Column("devices", lambda tenant: word(",".join(tenant["devices"]) or ABSENT)),
-        Column("memory", lambda tenant: word(_size(tenant["memory_bytes"]))),
-    )
-    rows = [row(columns, tenant) for tenant in tenants]
-    devices = chain(plan["homeless_devices"], *(box["devices"] for box in plan["boxes"]))
-    idle = ",".join(device["label"] for device in devices if not device["tenants"])
+    letters, lines = _letters(plan), []
+    for tenant in plan["tenants"]:
+        letter, style = letters[tenant["tenant"]]
+        sharers = str(tenant["sharers"]) if tenant["sharers"] > 1 else ""
+        devices, memory = ",".join(tenant["devices"]) or ABSENT, _size(tenant["memory_bytes"])
+        words = (
+            tenant["tenant"],
+            tenant["processors"],
+            sharers,
+            tenant["core_total"],
+            tenant["nodes"],
+            devices,
+            memory,
+        )
+        lines.append([Cell(letter, style=str(style)), *(Cell(str(each)) for each in words)])
+    everything = chain(plan["homeless_devices"], *(box["devices"] for box in plan["boxes"]))
+    idle = ",".join(device["label"] for device in everything if not device["tenants"])
     if plan["processors_unused"] or idle:
         left = ("nobody", "", plan["processors_unused"] or ABSENT, "", ABSENT, ABSENT, idle or ABSENT, ABSENT)
-        rows.append(Row({column: word(text, style="dim") for column, text in zip(columns, left, strict=True)}))
-    return Grid(columns, [RowGroup(rows)])
+        lines.append([Cell(text, style="dim") for text in left])
+    return table(COLUMNS, lines)
 
 
 def _memory(plan: Document) -> str:
