@@ -5,13 +5,14 @@ Bubble-Up (Mars, Tang, Hundt, Skadron and Soffa, MICRO 2011) measures such curve
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import StatisticsError, fmean, linear_regression
 
 from cotenant.stats.kept import Kept, kept_over
 
@@ -125,8 +126,10 @@ def hinge(points: Sequence[tuple[float, float]]) -> Hinge:
     for before, after in itertools.pairwise(xs):
         beyond = [(x, share) for x, share in ordered if x >= after]
         candidates.append(_hinge_at(before, beyond))
-        if (line := _line(beyond)) is not None and line[1] < 0 and before <= (knee := (1 - line[0]) / line[1]) <= after:
-            candidates.append(Hinge(-line[1], knee))
+        with contextlib.suppress(StatisticsError):  # no line goes through points of one x
+            slope, height = linear_regression(*zip(*beyond, strict=True))
+            if slope < 0 and before <= (knee := (1 - height) / slope) <= after:
+                candidates.append(Hinge(-slope, knee))
     return min((each for each in candidates if each.slope >= 0), key=lambda each: _squares(each, ordered))
 
 
@@ -137,15 +140,6 @@ def _hinge_at(knee: float, beyond: Sequence[tuple[float, float]]) -> Hinge:
     # Distances may be too small for their squares.
     spread = sum(distance**2 for distance in distances)
     return Hinge(products / spread, knee) if spread else Hinge(0.0, None)
-
-
-def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
-    """Return intercept and slope of least squares; None where all points have one x."""
-    middle, height = fmean(x for x, _ in points), fmean(y for _, y in points)
-    if not (spread := sum((x - middle) ** 2 for x, _ in points)):
-        return None
-    slope = sum((x - middle) * (y - height) for x, y in points) / spread
-    return height - slope * middle, slope
 
 
 def _squares(of: Hinge, points: Sequence[tuple[float, float]]) -> float:
