@@ -130,18 +130,8 @@ def enrolled(users: int, active: float) -> int:
     """
     if not 0 < active <= 1:
         raise ValueError(f"{active} is no chance to be active")
-    if active == 1:
-        return users
+    from scipy.stats import binom  # takes a second to import, and few ask for it
+
     # Of users / active people as many are active at one moment out of two.
     people = range(users, math.ceil(users / active) + 1)
-    return people[bisect.bisect_right(people, UNLIKELY, key=lambda count: _more_than(users, count, active)) - 1]
-
-
-def _more_than(users: int, people: int, active: float) -> float:
-    """Return P(Binomial(people, active) > users)."""
-
-    def log_chance(count: int) -> float:
-        ways = math.lgamma(people + 1) - math.lgamma(count + 1) - math.lgamma(people - count + 1)
-        return ways + count * math.log(active) + (people - count) * math.log1p(-active)
-
-    return 1 - math.fsum(math.exp(log_chance(count)) for count in range(min(users, people) + 1))
+    return people[bisect.bisect_right(people, UNLIKELY, key=lambda count: binom.sf(users, count, active)) - 1]
