@@ -28,8 +28,8 @@ class Bins:
 
     def taken_off(self, logs: Logs, resources: npt.NDArray[np.intp]) -> Logs:
         """Return log rates (..., N, J) as if all nodes were of the fastest bin."""
-        of_jobs = np.zeros((len(self.levels), len(resources)))
-        of_jobs[:, resources >= 0] = self.resources[:, resources[resources >= 0]]
+        # The last column, of zeros, is for the jobs without a resource, whose number is -1.
+        of_jobs = np.pad(self.resources, ((0, 0), (0, 1)))[:, resources]
         off: Logs = logs - self.levels[:, None] - of_jobs
         return off
 
@@ -37,10 +37,8 @@ class Bins:
 def bins_of(logs: Logs, resources: npt.NDArray[np.intp]) -> Bins:
     """Return the bins of the nodes of one class by the log rates (N, J) of one run."""
     effects = effects_of(logs, resources)
-    below = np.empty_like(effects.resources)
-    for number, column in enumerate(effects.resources.T):
-        below[:, number] = _below(column)
-    return Bins(_below(effects.nodes), below)
+    below = [_below(column) for column in effects.resources.T]
+    return Bins(_below(effects.nodes), np.reshape(below, effects.resources.T.shape).T)
 
 
 def _below(values: Logs) -> Logs:
