@@ -76,8 +76,7 @@ class SteadyCrowd:
     """Has the same number of users in each of so many rounds; the first `counted` of them are looked at."""
 
     def __init__(self, users: int, rounds: int, counted: int | None = None) -> None:
-        self._users, self._most = users, rounds
-        self._counted = users if counted is None else counted
+        self._users, self._most, self._counted = users, rounds, counted or users
         self.rounds: list[Values] = []
 
     def take(self, users: int, values: Values) -> None:
@@ -126,9 +125,9 @@ class Confirming:
             pair = self._to_launch()
             if lacking := [users for users in pair if self._count(users) < CONFIRMED]:
                 return self._in_turn(lacking)
-            if (moved := self._moved()) == self.users or moved in seen:
-                open_ = [users for users in pair if self.standing(users) is Standing.UNCLEAR]
-                open_ = [users for users in open_ if self._count(users) < MOST_LAUNCHES]
+            if (moved := self._moved()) in seen:
+                unclear = [users for users in pair if self.standing(users) is Standing.UNCLEAR]
+                open_ = [users for users in unclear if self._count(users) < MOST_LAUNCHES]
                 return self._in_turn(open_) if open_ and moved == self.users else None
             self.users = moved
             seen.add(moved)
@@ -164,21 +163,20 @@ class Confirming:
         missing = 0
         for users in self._to_launch():
             estimate, have = self.estimates.get(users), self._count(users)
-            needed = CONFIRMED
+            needed: int | None = CONFIRMED
             if estimate is not None and self.standing(users) is Standing.UNCLEAR:
                 if estimate.spread is None:
                     return None
                 room = abs(estimate.worst - self._requirement.log)
-                more = repeats_needed(estimate.spread, room, max(CONFIRMED, have + 1), MOST_MISSING, sides=2)
-                if more is None:
-                    return None
-                needed = more
+                needed = repeats_needed(estimate.spread, room, max(CONFIRMED, have + 1), MOST_MISSING, sides=2)
+            if needed is None:
+                return None
             missing += max(0, needed - have)
         return missing
 
     def _to_launch(self) -> list[int]:
         """Return the numbers of users that have launches of their own: K where it is not carried anyway, and K + 1."""
-        return [users for users in (self.users, self.following) if self._least < users <= self._most and users > 0]
+        return [users for users in (self.users, self.following) if self._least < users <= self._most]
 
     def _count(self, users: int) -> int:
         return len(self.launches.get(users, ()))
