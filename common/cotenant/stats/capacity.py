@@ -94,14 +94,13 @@ def estimates_of(rows: Mapping[int, Sequence[Values]]) -> dict[int, CrowdEstimat
 
     The spreads have as many degrees of freedom as rounds, or launches, give: users of one of them err together.
     """
-    repeated = {users: of for users, of in rows.items() if len(of) > 1}
-    freedom = sum(len(of) - 1 for of in repeated.values())
-    of_users = _pooled([(len(of) - 1, fmean(map(variance, _by_user(of)))) for of in repeated.values()])
-    of_means = _pooled([(len(of) - 1, variance([fmean(row.values()) for row in of])) for of in repeated.values()])
+    repeated = [of for of in rows.values() if len(of) > 1]
+    freedoms = [len(of) - 1 for of in repeated]
+    freedom = sum(freedoms)
+    of_users = _pooled([fmean(variance(row[user] for row in of) for user in of[0]) for of in repeated], freedoms)
+    of_means = _pooled([variance(fmean(row.values()) for row in of) for of in repeated], freedoms)
     made = {}
     for users, of in rows.items():
-        if not of:
-            continue
         scale = t_975(freedom) / math.sqrt(len(of)) if freedom else None
         half, mean_half = (None, None) if scale is None else (scale * of_users, scale * of_means)
         made[users] = CrowdEstimate(users, len(of), means_of(of), half, mean_half, of_users if freedom else None)
@@ -113,13 +112,8 @@ def means_of(rows: Sequence[Values]) -> dict[int, float]:
     return {user: fmean(row[user] for row in rows) for user in sorted(rows[0])}
 
 
-def _by_user(rows: Sequence[Values]) -> list[list[float]]:
-    return [[row[user] for row in rows] for user in rows[0]]
-
-
-def _pooled(variances: Sequence[tuple[int, float]]) -> float:
-    freedom = sum(part for part, _ in variances)
-    return math.sqrt(sum(part * value for part, value in variances) / freedom) if freedom else 0.0
+def _pooled(variances: Sequence[float], freedoms: Sequence[int]) -> float:
+    return math.sqrt(fmean(variances, freedoms)) if freedoms else 0.0
 
 
 def enrolled(users: int, active: float) -> int:
