@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from cotenant.stats.fleet import OUTLIER, Logs, effects_of
+from cotenant.stats.fleet import OUTLIER, Logs, Resources, effects_of
 
 BIN_NODES, BIN_PART = 4, 0.2
 """A bin has so many nodes at the least, and such a part of all."""
@@ -26,7 +25,7 @@ class Bins:
     levels: Logs
     resources: Logs
 
-    def taken_off(self, logs: Logs, resources: npt.NDArray[np.intp]) -> Logs:
+    def taken_off(self, logs: Logs, resources: Resources) -> Logs:
         """Return log rates (..., N, J) as if all nodes were of the fastest bin."""
         # The last column, of zeros, is for the jobs without a resource, whose number is -1.
         of_jobs = np.pad(self.resources, ((0, 0), (0, 1)))[:, resources]
@@ -34,7 +33,7 @@ class Bins:
         return off
 
 
-def bins_of(logs: Logs, resources: npt.NDArray[np.intp]) -> Bins:
+def bins_of(logs: Logs, resources: Resources) -> Bins:
     """Return the bins of the nodes of one class by the log rates (N, J) of one run."""
     effects = effects_of(logs, resources)
     below = [_below(column) for column in effects.resources.T]

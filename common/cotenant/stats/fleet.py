@@ -18,6 +18,8 @@ import numpy.typing as npt
 Logs = npt.NDArray[np.float64]
 """Natural logarithms of rates, NaN where there is none."""
 Flags = npt.NDArray[np.bool_]
+Resources = npt.NDArray[np.intp]
+"""The number of each job's resource (J), -1 for none."""
 
 LEAST_NODES = 8
 """Fewer nodes of a class do not tell their natural spread: then it is taken to be PRIOR, and all run again."""
@@ -50,8 +52,8 @@ class Effects:
     rest: Logs
 
 
-def effects_of(logs: Logs, resources: npt.NDArray[np.intp]) -> Effects:
-    """Return the effects in `logs` (N nodes, J jobs); `resources` has the number of each job's resource, -1 for none.
+def effects_of(logs: Logs, resources: Resources) -> Effects:
+    """Return the effects in `logs` (N nodes, J jobs).
 
     A node's level is the median over resources of their jobs' medians, so that many jobs of one slow resource do not
     pass for the node (Tukey's median polish, 1977, with one more step).
@@ -67,7 +69,7 @@ def effects_of(logs: Logs, resources: npt.NDArray[np.intp]) -> Effects:
     return Effects(jobs, nodes, by_resource(rest, resources), rest)
 
 
-def levels(deviations: Logs, resources: npt.NDArray[np.intp]) -> Logs:
+def levels(deviations: Logs, resources: Resources) -> Logs:
     """Return each node's own level (N) in deviations from the jobs (N, J); a job without a resource stands alone."""
     with empty_is_nan():
         parts = [by_resource(deviations, resources), deviations[:, resources < 0]]
@@ -75,7 +77,7 @@ def levels(deviations: Logs, resources: npt.NDArray[np.intp]) -> Logs:
     return level
 
 
-def by_resource(deviations: Logs, resources: npt.NDArray[np.intp]) -> Logs:
+def by_resource(deviations: Logs, resources: Resources) -> Logs:
     """Return the medians (..., R) over the jobs of each resource in deviations (..., J)."""
     medians = np.empty((*deviations.shape[:-1], resources.max(initial=-1) + 1))
     with empty_is_nan():
@@ -142,7 +144,7 @@ class Screening:
         return self.outliers | self.few
 
 
-def screen(logs: Logs, resources: npt.NDArray[np.intp]) -> Screening:
+def screen(logs: Logs, resources: Resources) -> Screening:
     """Return the outliers among the nodes of one class, which have to run again before anything is held against them.
 
     `logs` (N, J) are of one run of each job on each node.
