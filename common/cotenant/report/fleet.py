@@ -94,16 +94,13 @@ def commands(judged: Judged) -> list[str]:
     lines = []
     for each in judged.nodes:
         if each.verdict not in (*SOUND, *AGAIN):
-            node = shlex.quote(each.node.name)
-            reason = shlex.quote(f"cotenant: {reason_words(each.reasons[0])}")
-            lines.append(f"scontrol update nodename={node} state=drain reason={reason}")
-            lines.append(f"kubectl taint nodes {node} cotenant={each.verdict.lower()}:NoSchedule")
+            node, worst = shlex.quote(each.node.name), each.reasons[0]
+            reason = shlex.quote(" ".join(filter(None, ("cotenant:", worst.verdict, worst.what, _size(worst)))))
+            lines += [
+                f"scontrol update nodename={node} state=drain reason={reason}",
+                f"kubectl taint nodes {node} cotenant={each.verdict.lower()}:NoSchedule",
+            ]
     return lines
-
-
-def reason_words(reason: Grounds) -> str:
-    """Return `SLOW compute -4.1 %`."""
-    return " ".join(filter(None, (reason.verdict, reason.what, _size(reason))))
 
 
 def _size(reason: Grounds) -> str:
@@ -122,10 +119,6 @@ def _values(line: Line) -> dict[str, Value]:
     return dict(zip(FIELDS, (node.name, node.host, str(reason.verdict), *grounds, *facts), strict=True))
 
 
-def _interval(reason: Grounds) -> str:
-    return "" if reason.interval is None else " .. ".join(map(change, reason.interval))
-
-
 def _reason(line: Line) -> Cell:
     sentence, record = line[1].sentence, line[1].record
     return Cell(sentence, note=record) if sentence else Cell(record)
@@ -136,7 +129,7 @@ COLUMNS: Sequence[Column[Line]] = (
     Column("verdict", lambda line: Cell(line[1].verdict, _values(line), STYLES[line[1].verdict]), left=True),
     Column("affected", lambda line: Cell(line[1].what), left=True, optional=True),
     Column("rate", lambda line: Cell(_size(line[1])), optional=True),
-    Column("95 % interval", lambda line: Cell(_interval(line[1])), optional=True),
+    Column("95 % interval", lambda line: Cell(" .. ".join(map(change, line[1].interval or ()))), optional=True),
     Column(
         "confirmed", lambda line: Cell(f"{line[1].rounds} of {line[1].runs}" if line[1].runs else ""), optional=True
     ),
