@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import fmean
@@ -30,30 +30,28 @@ class SettingLine:
     note: str
 
 
-def setting_lines(search: Search) -> list[SettingLine]:
-    """Return a line for each setting, in the order in which they were tried."""
-    known, base, lines = estimates(search.trials), search.space.base, []
+def setting_lines(search: Search) -> Iterator[SettingLine]:
+    """Yield a line for each setting, in the order in which they were tried."""
+    known, base = estimates(search.trials), search.space.base
     best = search.leader if search.gain is None else search.best
     for setting in dict.fromkeys(trial.setting for trial in search.trials):
-        refused = [trial for trial in search.trials if trial.setting == setting and trial.rate is None]
-        notes = [trial.outcome.replace("_", " ") for trial in refused[:1]]
+        refused = [trial.outcome for trial in search.trials if trial.setting == setting and trial.rate is None]
+        notes = [outcome.replace("_", " ") for outcome in refused[:1]]
         notes += ["the job's own"] * (setting == base) + ["best"] * (setting == best and setting in known)
-        won = search.gain if setting == search.leader and search.gain is not None else None
-        won = won or gain(search.trials, base, setting)
-        lines.append(SettingLine(setting, known.get(setting), won, ", ".join(notes)))
-    return lines
+        won = (search.gain if setting == search.leader else None) or gain(search.trials, base, setting)
+        yield SettingLine(setting, known.get(setting), won, ", ".join(notes))
 
 
 def _rate(line: SettingLine) -> Measurement | None:
-    estimate = line.estimate
-    return None if estimate is None else Measurement(estimate.rate, estimate.interval, str(estimate.n))
+    of = line.estimate
+    return None if of is None else Measurement(of.rate, of.interval, str(of.n))
 
 
 def _gain(line: SettingLine) -> Cell:
-    if line.gain is None:
+    if (gained := line.gain) is None:
         return Cell()
-    interval = line.gain.interval
-    return Cell(numbers.ratio(line.gain.rate), note=f"({numbers.ratio_interval(*interval)})" if interval else "")
+    note = f"({numbers.ratio_interval(*gained.interval)})" if gained.interval else ""
+    return Cell(numbers.ratio(gained.rate), note=note)
 
 
 COLUMNS: Sequence[Column[SettingLine]] = (
