@@ -15,7 +15,7 @@ from scipy import stats
 from cotenant.finding import Finding
 from cotenant.report import numbers
 from cotenant.report.answer import answer, job_shares, shares_of
-from cotenant.report.pictures.shares import shares_picture
+from cotenant.report.pictures.rows import shares_picture
 from cotenant.report.summary import JobSummary
 from cotenant.report.trust import doubts
 from cotenant.results.record import Record

@@ -26,7 +26,7 @@ from cotenant.report.numbers import ABSENT, plain, together_percent
 from cotenant.report.page_beside import beside_each_other, mix_pictures, sharing, under_pressure
 from cotenant.report.page_jobs import Picture, job_cards
 from cotenant.report.pictures import curves as picture
-from cotenant.report.pictures.shares import NARROW, WIDTH, shares_picture
+from cotenant.report.pictures.rows import DESK, PHONE, kept, shares_picture
 from cotenant.report.problems import (
     ReportedFinding,
     findings_grid,
@@ -135,8 +135,8 @@ def _charts(summary: Summary) -> list[list[Picture]]:
         if rows := shares_of(of_host):
             title, caption = _words_of_shares(rows, any(job.mix for job in of_host.jobs))
             title = f"{host or UNNAMED}: {title}" if len(hosts) > 1 else title
-            drawn = (shares_picture(rows, f"shares{at}-{width:.0f}", width) for width in (WIDTH, NARROW))
-            charts.append([Picture(Markup(svg), title, caption) for svg in drawn])
+            drawn = (shares_picture(rows, f"shares{at}-{width:.0f}", width) for width in (DESK, PHONE))
+            charts.append([Picture(svg, title, caption) for svg in drawn])
     return charts
 
 
@@ -318,6 +318,6 @@ def page_blocks(summary: Summary) -> list[tuple[Grid, Markup | None]]:
     """Return a table and a picture for each suite and host; none where no job was measured in two of the three ways."""
     grid = interference_grid(summary)
     return [
-        (replace(grid, groups=[group]), picture.kept(block, f"k{index}"))
+        (replace(grid, groups=[group]), kept(block, f"k{index}"))
         for index, (group, block) in enumerate(zip(grid.groups, interference_blocks(summary), strict=True))
     ]

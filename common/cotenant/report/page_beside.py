@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from markupsafe import Markup
-
 from cotenant.report import prediction, sense, share
 from cotenant.report.beside import outside_pairs
 from cotenant.report.beside_views import OF_MIXES, mix_grid, pairs_grid
 from cotenant.report.page_jobs import Picture
-from cotenant.report.pictures.neighbours import MEASURES, progress_bars, sensitivity, shares_of, signs, worth
+from cotenant.report.pictures.curves import MEASURES, sensitivity, shares_of, signs, worth
+from cotenant.report.pictures.rows import progress_bars
 from cotenant.report.renderers import Section
 from cotenant.report.sense import Sensitivity, words_of
 from cotenant.report.share import SharePoint
@@ -56,7 +55,7 @@ def mix_pictures(summary: Summary) -> Iterator[Picture | None]:
     for index, block in enumerate(outside_pairs(summary)):
         drawn = progress_bars(block, f"mix{index}")
         title = f"{block.mix}: each user's rate over what it has alone"
-        yield None if drawn is None else Picture(Markup(drawn), title, OF_BARS)
+        yield None if drawn is None else Picture(drawn, title, OF_BARS)
 
 
 def sharing(points: Sequence[SharePoint]) -> dict[str, Any] | None:
@@ -67,7 +66,7 @@ def sharing(points: Sequence[SharePoint]) -> dict[str, Any] | None:
     jobs: list[Section] = []
     for (_, host, job, isolation), of_job in grouped(points, lambda point: point.place).items():
         drawn = [(title, worth(of_job, name, f"worth{len(jobs)}{name}")) for name, title in MEASURES.items()]
-        pictures = [Picture(Markup(picture), title, f"{title} of {job}") for title, picture in drawn if picture]
+        pictures = [Picture(picture, title, f"{title} of {job}") for title, picture in drawn if picture]
         marks = ", ".join(f"{sign} {mode}" for mode, sign in signs(of_job).items())
         if pictures:
             jobs.append(Section(f"{job} on {host}, isolation {isolation}", pictures, words=[f"{marks}; {TURNS}."]))
@@ -97,7 +96,7 @@ def _jobs(shown: Sequence[Sensitivity]) -> Iterator[Section]:
         by_resource = grouped(of_job, lambda each: each.conditions.resource)
         pictures = [
             Picture(
-                Markup(sensitivity(of, ends, f"sense{number}-{at}")),
+                sensitivity(of, ends, f"sense{number}-{at}"),
                 MEANT.get(resource, resource),
                 "; ".join(map(words_of, of)),
             )

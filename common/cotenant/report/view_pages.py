@@ -12,7 +12,8 @@ from cotenant.report.comparison import CLAIMS, OF_SUITE, SuiteComparison, compar
 from cotenant.report.history import LEGEND as OF_HISTORY
 from cotenant.report.history import RateSeries, by_place, changes_words, history_grid, series_name
 from cotenant.report.page_jobs import Picture
-from cotenant.report.pictures.views import Ratio, over_dates, over_users, ratios
+from cotenant.report.pictures.curves import over_dates, over_users
+from cotenant.report.pictures.rows import Ratio, ratios
 from cotenant.report.renderers import Card, Section, simple_page
 from cotenant.report.tuning import search_grid, setting_lines
 from cotenant.stats.carried import Carried

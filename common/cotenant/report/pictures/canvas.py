@@ -61,8 +61,6 @@ _ID = re.compile(r"( id=\"|url\(#|href=\"#)")
 WIDTH, LEFT, TOP = 5.2, 0.62, 0.2
 BAND = 0.34
 """Inches of a picture's width, of the room left of and above its axes, and of the height of one tenant's band."""
-LETTER, MARGIN = 0.066, 0.15
-"""Inches of a letter of a row's name and of the numbers beside it, and around these."""
 
 
 def axes_of(height: float, right: float = 0.12, bottom: float = 0.3, width: float = WIDTH, left: float = LEFT) -> Axes:
@@ -90,27 +88,6 @@ def bands(labels: Sequence[str], right: float = 0.12) -> Axes:
     return axes
 
 
-def room_for(texts: Iterable[str]) -> float:
-    """Return the inches that these texts take beside the axes."""
-    return MARGIN + LETTER * max(map(len, texts))
-
-
-def rows(names: Sequence[str], height: float, right: float, width: float = WIDTH, left: float = 0.0) -> Axes:
-    """Return axes with a row per name, the first on top: row i lies at y = i. Names have `left` inches at the least."""
-    axes = axes_of(0.5 + height * len(names), right=right, width=width, left=max(left, room_for(names)))
-    axes.grid(visible=False, axis="y")
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_yticks(range(len(names)), names, color=INK)
-    return axes
-
-
-def doubling(axes: Axes, counts: Sequence[int]) -> None:
-    """Scale the x axis by powers of two, with ticks at these counts alone."""
-    axes.set_xscale("log", base=2)
-    axes.minorticks_off()
-    axes.set_xticks(counts, [str(count) for count in counts])
-
-
 def ticks(axis: Axis, most: int, show: Callable[[float], str] | None = None, **places: Any) -> None:
     """Set about `most` ticks at round values, each formatted by `show`; `places` are settings of MaxNLocator."""
     axis.set_major_locator(MaxNLocator(most, **places))
@@ -123,12 +100,6 @@ def beside(axes: Axes, y: float, text: str, size: float = 7) -> None:
     axes.annotate(
         text, (1, y), (6, 0), ("axes fraction", "data"), "offset points", va="center", color=INK, size=size
     )  # fmt: skip
-
-
-def interval(axes: Axes, ends: npt.ArrayLike, y: float, width: float = 1.1, within: bool = False) -> None:
-    """Draw a 95 % interval as a line at the height y, dotted if it is `within` a launch."""
-    dotted: dict[str, Any] = {"color": SOFT, "linewidth": 0.7, "linestyle": (0, (1, 1.2))}
-    axes.plot(ends, [y, y], **(dotted if within else {"color": INK, "linewidth": width}))
 
 
 def whole_percent(share: float) -> str:

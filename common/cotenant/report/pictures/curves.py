@@ -1,16 +1,22 @@
-"""Curves: speed-up over devices, a quantity over launches or a launch's time, kept shares, nodes over a job's rates."""
+"""Curves over devices, launches, time, dates, users and pressure, and the share of nodes over a job's rates."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
 from statistics import fmean
 
 import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.ticker import EngFormatter
 
-from cotenant.report.interference import InterferenceBlock
+from cotenant.report.capacity import SHOWN
+from cotenant.report.history import RateSeries
+from cotenant.report.numbers import rate
 from cotenant.report.pictures.canvas import (
     ACCENT,
     INK,
@@ -18,20 +24,29 @@ from cotenant.report.pictures.canvas import (
     PAPER,
     SOFT,
     axes_of,
-    bands,
     dots,
-    doubling,
-    interval,
+    shares_axis,
     svg,
     ticks,
     whole_percent,
 )
 from cotenant.report.scaling import ScalingPoint
+from cotenant.report.sense import Sensitivity
+from cotenant.report.share import SharePoint
 from cotenant.results.drawn import Meter
-from cotenant.stats.kept import Kept
+from cotenant.results.launches import grouped
+from cotenant.stats.carried import Carried
+from cotenant.stats.launches import across_launches
 from cotenant.text import printable
 
 Values = npt.NDArray[np.float64]
+
+
+def _doubling(axes: Axes, counts: Sequence[int]) -> None:
+    """Scale the x axis by powers of two, with ticks at these counts alone."""
+    axes.set_xscale("log", base=2)
+    axes.minorticks_off()
+    axes.set_xticks(counts, [str(count) for count in counts])
 
 
 def scaling(points: Sequence[ScalingPoint], name: str) -> Markup | None:
@@ -51,7 +66,7 @@ def scaling(points: Sequence[ScalingPoint], name: str) -> Markup | None:
         axes.annotate(label, (count, of.value), (5, -11), textcoords="offset points", color=INK, size=7)
     axes.set_yscale("log", base=2)
     axes.set_yticks(devices, [str(count) for count in devices])
-    doubling(axes, devices)
+    _doubling(axes, devices)
     axes.set_xlim(devices[0] / 1.15, devices[-1] * 1.45)
     axes.set_xlabel("devices")
     axes.set_ylabel("speed-up")
@@ -99,35 +114,6 @@ def over_time(at_s: Values, lines: Mapping[str, Values], name: str) -> Markup:
     return svg(axes, name)
 
 
-NAME_LENGTH = 14
-
-
-def kept(block: InterferenceBlock, name: str) -> Markup | None:
-    """Return a band per job, a line at 1; None for fewer than two jobs, which the table shows as well.
-
-    None, too, where no job ran without slices: the chart on top of the page shows the shares kept in them.
-    """
-    lines = [line for line in block.lines if line.tenant is None and (line.kept or line.unsliced_kept)]
-    if len(lines) < 2 or not any(line.unsliced_kept for line in lines):
-        return None
-    axes = bands([printable(line.job)[:NAME_LENGTH] for line in lines])
-    axes.axvline(1, color=LINE, linewidth=1.4)
-    for at, line in enumerate(lines):
-        _mark(axes, line.kept, at - 0.12, ACCENT)
-        _mark(axes, line.unsliced_kept, at + 0.12, PAPER)
-    axes.set_xlim(left=0)
-    ticks(axes.xaxis, 6)
-    return svg(axes, name)
-
-
-def _mark(axes: Axes, share: Kept | None, y: float, fill: str) -> None:
-    if share is None:
-        return
-    if share.interval is not None:
-        interval(axes, share.interval, y)
-    axes.plot([share.value], [y], marker="o", markersize=5, color=fill, markeredgecolor=ACCENT, markeredgewidth=1.1)
-
-
 POINTS = 400
 """Most points of a curve over nodes: with more it looks the same."""
 NAMED, LONGEST = 4, 18
@@ -160,4 +146,143 @@ def distribution(
     axes.set_ylim(0, 1.06)
     ticks(axes.yaxis, 4, whole_percent)
     ticks(axes.xaxis, 6, "{:g} %".format)
+    return svg(axes, name)
+
+
+def over_dates(series: RateSeries, name: str) -> Markup:
+    """Return a series' rates over their dates: a line at each level, and one down where the level changed."""
+    axes = axes_of(1.7, left=0.7)
+    seconds = np.array([start.timestamp() for start in series.starts])
+    rates = np.array(series.rates)
+    room = 0.02 * max(seconds[-1] - seconds[0], 3600.0)
+    axes.set_xlim(seconds[0] - room, seconds[-1] + room)
+    spread = max(rates.max() - rates.min(), 0.04 * rates.max())
+    axes.set_ylim(max(0.0, rates.min() - 0.2 * spread), rates.max() + 0.2 * spread)
+    dots(axes, seconds, rates, 3.2, edgecolor=ACCENT, alpha=0.85, clip_on=False)
+    sure = [series.starts.index(change.start) for change in series.changes if not change.provisional]
+    for first, end in pairwise([0, *sure, len(rates)]):
+        level = across_launches(series.rates[first:end]).rate
+        axes.plot(seconds[[first, end - 1]], [level, level], color=INK, linewidth=1.3)
+    for change in series.changes:
+        dashes = (0, (2, 2)) if change.provisional else "-"
+        axes.axvline(change.start.timestamp(), color=SOFT, linewidth=1.0, linestyle=dashes)
+    form = "%Y-%m-%d" if seconds[-1] - seconds[0] > 2 * 86400 else "%m-%d %H:%M"
+    ticks(axes.yaxis, 4, rate)
+    ticks(axes.xaxis, 4, lambda value: datetime.fromtimestamp(value, UTC).strftime(form))
+    return svg(axes, name)
+
+
+APART = 0.12
+"""Half the distance between the points of launches and of a search's rounds with one number of users."""
+
+
+def over_users(found: Carried, name: str) -> Markup:
+    """Return the values over numbers of users, filled where they come from launches, and a line at the required one."""
+    shown, required = SHOWN[found.requirement.kind], found.requirement
+    least = shown.scale * required.least
+    axes = axes_of(2.1, bottom=0.45, left=0.75)
+    axes.axhline(least, color=INK, linewidth=0.9, linestyle=(0, (4, 2.5)))
+    users, values = [], [least]
+    for estimates, offset, line, fill in (
+        (found.searched, -APART, SOFT, PAPER),
+        (found.confirmed.values(), APART, INK, ACCENT),
+    ):
+        at, worst = [], []
+        for estimate in estimates:
+            logs = (estimate.worst, *(estimate.interval or ()))
+            value, *ends = (shown.scale * required.shown(log) for log in logs)
+            if ends:
+                axes.plot([estimate.users + offset] * 2, ends, color=line, linewidth=1.2)
+            at.append(estimate.users + offset)
+            worst.append(value)
+            users.append(estimate.users)
+            values += [value, *ends]
+        axes.plot(at, worst, "o", color=fill, markeredgecolor=ACCENT, markersize=5)
+    room = 0.06 * (max(values) - min(values)) or 0.1 * least
+    axes.set_ylim(max(0.0, min(values) - room), max(values) + room)
+    axes.set_xlim(min(users) - 0.5, max(users) + 0.5)
+    ticks(axes.xaxis, 10, integer=True, min_n_ticks=1)
+    ticks(axes.yaxis, 5, "{:g}".format)
+    axes.set_xlabel("users at once")
+    axes.set_ylabel(shown.unit.strip())
+    return svg(axes, name)
+
+
+SLICED = {"color": ACCENT, "linestyle": "-", "marker": "o", "markerfacecolor": ACCENT}
+NAIVE = {"color": INK, "linestyle": (0, (4, 2.5)), "marker": "s", "markerfacecolor": PAPER}
+
+
+def shares_of(curves: Iterable[Sensitivity]) -> tuple[float, float]:
+    """Return the ends of an axis that holds every point and interval of these curves, and at least 0.5 to 1.05."""
+    points = [point for each in curves for point in each.points]
+    ends = [end for point in points for end in (point.kept.value, *(point.kept.interval or ()))]
+    return shares_axis(ends, inner=(0.5, 1.05), least=0.0)
+
+
+def sensitivity(curves: Sequence[Sensitivity], ends: tuple[float, float], name: str) -> Markup:
+    """Return one job's curves on one resource, one for each isolation; `ends` are those of the axis of shares.
+
+    A band shows 95 % intervals. A curve without slices is dashed and hollow, with only the edges of its band, so that
+    all can be told apart without colours.
+    """
+    axes = axes_of(1.75, bottom=0.42, width=2.6, left=0.5)
+    axes.axhline(1, color=LINE, linewidth=1.4)
+    for each in curves:
+        is_naive = each.conditions.isolation == "none"
+        x = [0.0, *(point.achieved for point in each.points)]
+        # Beside a resting neighbour the share is 1 by definition; at other levels a missing interval leaves a gap.
+        bands = [(1.0, 1.0), *(point.kept.interval or (math.nan, math.nan) for point in each.points)]
+        if is_naive:
+            axes.plot(x, bands, color=SOFT, linewidth=0.8, linestyle=(0, (1, 1.4)))
+        else:
+            low, high = zip(*bands, strict=True)
+            axes.fill_between(x, low, high, facecolor=ACCENT, alpha=0.25, linewidth=0)
+        style = NAIVE if is_naive else SLICED
+        y = [1.0, *(point.kept.value for point in each.points)]
+        axes.plot(x, y, linewidth=1.4, markersize=4.5, markeredgecolor=style["color"], **style)
+    axes.set_ylim(*ends)
+    most = max((point.achieved for each in curves for point in each.points), default=1)
+    axes.set_xlim(-0.03 * most, 1.04 * most)
+    ticks(axes.xaxis, 4, EngFormatter(sep="").format_eng if most >= 1000 else "{:g}".format)
+    ticks(axes.yaxis, 4, whole_percent)
+    axes.set_xlabel(f"{curves[0].conditions.unit}/s of the neighbour")
+    return svg(axes, name)
+
+
+SIGNS = "●■◆▲○□◇△"
+STYLES = [(mark, fill, line) for fill, line in ((ACCENT, "-"), (PAPER, (0, (4, 2.5)))) for mark in "osD^"]
+"""Mark, its fill and the line of each mode, in the order of SIGNS: print tells them apart too."""
+MEASURES = {"stp": "STP", "antt": "ANTT", "worst_slowdown": "worst slowdown"}
+
+
+def signs(points: Sequence[SharePoint]) -> dict[str, str]:
+    """Return the sign of each mode in the pictures of these points; those beyond the last share it."""
+    modes = dict.fromkeys(point.mode for point in points)
+    return {mode: SIGNS[min(at, len(SIGNS) - 1)] for at, mode in enumerate(modes)}
+
+
+def worth(points: Sequence[SharePoint], measure: str, name: str) -> Markup | None:
+    """Return one of MEASURES over K; None below two known points. The dotted line is for users that take turns."""
+    known = [point for point in points if point.measures is not None]
+    if len(known) < 2:
+        return None
+    axes = axes_of(2.0, bottom=0.42, width=2.8, left=0.42)
+    users = sorted({point.sharers for point in known})
+    turns = {point.sharers: point.devices if measure == "stp" else point.sharers for point in known}
+    axes.plot(users, [turns[k] for k in users], color=SOFT, linewidth=0.9, linestyle=(0, (1, 1.6)))
+    of_modes = grouped(known, lambda point: point.mode)
+    for mode, sign in signs(points).items():
+        mark, fill, line = STYLES[SIGNS.index(sign)]
+        at = [(point.sharers, getattr(point.measures, measure)) for point in of_modes.get(mode, ())]
+        for k, value in at:
+            if value.interval is not None:
+                axes.plot([k, k], value.interval, color=INK, linewidth=0.9)
+        axes.plot(
+            [k for k, _ in at], [value.value for _, value in at], marker=mark, markersize=4.5, markerfacecolor=fill,
+            markeredgecolor=ACCENT, color=ACCENT, linewidth=1.3, linestyle=line,
+        )  # fmt: skip
+    _doubling(axes, users)
+    axes.set_ylim(bottom=0)
+    ticks(axes.yaxis, 5)
+    axes.set_xlabel("users of one device or slice (K)")
     return svg(axes, name)
