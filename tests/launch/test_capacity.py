@@ -11,8 +11,7 @@ import pytest
 from cotenant.launch.capacity import CapacityRun
 from cotenant.launch.crowd import Crowd, CrowdSchedule, blocks_in_a_round, values_of
 from cotenant.launch.schedule import ALL, ONLY, Passed
-from cotenant.stats.capacity import Requirement, Standing
-from cotenant.stats.carried import NOBODY, AloneUse, Carried, CrowdUse
+from cotenant.stats.capacity import NOBODY, AloneUse, Carried, CrowdUse, Requirement, Standing
 from cotenant.stats.crowd_search import CrowdSearch, SteadyCrowd
 
 MS = 1_000_000

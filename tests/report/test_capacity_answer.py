@@ -13,8 +13,16 @@ from cotenant.machine import line_checks
 from cotenant.report.capacity import COLUMNS, capacity_document, capacity_grids, capacity_sentences
 from cotenant.report.paste import paste_lines
 from cotenant.report.view_pages import capacity_page
-from cotenant.stats.capacity import Requirement, Standing, estimates_of
-from cotenant.stats.carried import NOBODY, NOISE, AloneUse, BesidePressure, Carried
+from cotenant.stats.capacity import (
+    NOBODY,
+    NOISE,
+    AloneUse,
+    BesidePressure,
+    Carried,
+    Requirement,
+    Standing,
+    estimates_of,
+)
 from machine.invented import machine
 
 GIB = 1 << 30

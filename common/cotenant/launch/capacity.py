@@ -12,8 +12,19 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Protocol
 
-from cotenant.stats.capacity import Requirement, Standing, estimates_of, means_of
-from cotenant.stats.carried import NOBODY, NOISE, AloneUse, BesidePressure, Binding, Carried, CrowdUse
+from cotenant.stats.capacity import (
+    NOBODY,
+    NOISE,
+    AloneUse,
+    BesidePressure,
+    Binding,
+    Carried,
+    CrowdUse,
+    Requirement,
+    Standing,
+    estimates_of,
+    means_of,
+)
 from cotenant.stats.crowd_search import CONFIRMED, Confirming, CrowdSearch, SteadyCrowd
 from cotenant.text import many
 

@@ -19,8 +19,7 @@ from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine
 from cotenant.results.record import Record
-from cotenant.stats.capacity import Requirement
-from cotenant.stats.carried import AloneUse, CrowdUse
+from cotenant.stats.capacity import AloneUse, CrowdUse, Requirement
 from cotenant.stats.crowd_search import LEAST_ROUNDS, MOST_ROUNDS, CrowdSearch, SteadyCrowd
 from cotenant.suite.cells import expand
 from cotenant.suite.mixes import JOINED, Mix

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row, word
 from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
-from cotenant.stats.capacity import CrowdEstimate, Kind, Requirement, Standing, enrolled
-from cotenant.stats.carried import NOBODY, NOISE, Carried
+from cotenant.stats.capacity import NOBODY, NOISE, Carried, CrowdEstimate, Kind, Requirement, Standing, enrolled
 from cotenant.text import gib, many
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cotenant.machine.line_checks import UNCHECKED, checked_by_slurm, checked_by_systemd
 from cotenant.machine.topology import Machine
-from cotenant.stats.carried import Carried
+from cotenant.stats.capacity import Carried
 
 LEAST_TASKS, TASKS_OF_A_SESSION = 512, 4
 """The least limit of a user's tasks, and the factor on the job's processes: a person also has a shell and a desktop."""

@@ -16,7 +16,7 @@ from cotenant.report.pictures.curves import over_dates, over_users
 from cotenant.report.pictures.rows import Ratio, ratios
 from cotenant.report.renderers import Card, Section, simple_page
 from cotenant.report.tuning import search_grid, setting_lines
-from cotenant.stats.carried import Carried
+from cotenant.stats.capacity import Carried
 from cotenant.stats.verdict import Verdict
 from cotenant.text import joined, many
 from cotenant.tuning.search import Search

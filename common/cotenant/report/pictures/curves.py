@@ -35,7 +35,7 @@ from cotenant.report.sense import Sensitivity
 from cotenant.report.share import SharePoint
 from cotenant.results.drawn import Meter
 from cotenant.results.launches import grouped
-from cotenant.stats.carried import Carried
+from cotenant.stats.capacity import Carried
 from cotenant.stats.launches import across_launches
 from cotenant.text import printable
 
