@@ -55,14 +55,13 @@ def strips(
             within = estimate.observations is not None
             style = {"facecolor": "none", "edgecolor": SOFT, "linewidth": 0.7, "linestyle": (0, (1, 1.2))}
             boxes(axes, [(low, high)], y, BAND_HEIGHT, **(style if within else {"facecolor": ACCENT, "alpha": 0.16}))
-        step = BAND_HEIGHT * 0.84 / max(1, len(launches))
-        first = y - step * (len(launches) - 1) / 2
-        for number, rates in enumerate(launches):
+        half = BAND_HEIGHT * 0.42 * (1 - 1 / len(launches))
+        for height, rates in zip(np.linspace(y - half, y + half, len(launches)), launches, strict=True):
             shown = thinned(rates / whole, most)
-            heights = np.full(len(shown), first + number * step)
-            dots(axes, np.clip(shown, *ends), heights, 2.6, edgecolor=ACCENT, alpha=0.75, clip_on=False)
+            at = np.clip(shown, *ends)
+            dots(axes, at, height, 2.6, edgecolor=ACCENT, alpha=0.75, clip_on=False)
             drawn, total = drawn + len(shown), total + len(rates)
-            beyond += int(np.count_nonzero((shown < ends[0]) | (shown > ends[1])))
+            beyond += int(np.count_nonzero(at != shown))
         _level(axes, y, np.clip(estimate.rate / whole, *ends), rate(estimate.rate))
     axes.set_xlim(*ends)
     ticks(axes.xaxis, 5, lambda share: f"{100 * share:.4g} %", steps=[1, 2, 2.5, 5, 10])
@@ -137,7 +136,7 @@ def _band(axes: Axes, y: int, tenant: Drawn, meeting: Meeting, seconds: Callable
     boxes(axes, [(warm_up, ready)], y, HEIGHT * 0.6, facecolor=LINE, edgecolor=SOFT, linewidth=0.7)
     axes.plot([ready, ready], [y - HEIGHT / 2, y + HEIGHT / 2], color=INK, linewidth=1.2)
     kinds = np.select([spans.held, spans.alone, spans.kept], [HELD_STILL, ALONE, KEPT], SKIPPED)
-    merged = max(1, -(-len(kinds) // BOXES))
+    merged = -(-len(kinds) // BOXES)
     number = np.arange(len(kinds))
     # A box ends where the next observation is of another kind.
     first = np.maximum.accumulate(np.where(np.diff(kinds, prepend=-1) != 0, number, 0))
