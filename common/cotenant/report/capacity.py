@@ -50,8 +50,7 @@ def capacity_sentences(found: Carried, active: float | None = None) -> list[str]
     together = f"{_count(users)} users run {label} at once" if users > 1 else f"One user runs {label}"
     each = "each " if users > 1 else ""
     sentence = f"{together.capitalize()} and {each}{_has(found.requirement)} (lower limits); {_next(found)}."
-    sentences = [sentence, *_beside(found)]
-    sentences.append(BINDING.get(found.binding) or _unbound(found))
+    sentences = [sentence, *_beside(found), BINDING.get(found.binding) or _unbound(found)]
     if active is not None:
         people = enrolled(users, active)
         sentences.append(
@@ -77,13 +76,13 @@ def _no_answer(found: Carried) -> str:
         return f"No answer: {found.why}"
     least, open_ = found.requirement.log, found.users + found.step
     held = found.confirmed.get(found.users)
-    if found.users and held is not None and held.standing(least) is Standing.UNCLEAR:
+    if held is not None and held.standing(least) is Standing.UNCLEAR:
         open_ = found.users
     estimate = found.confirmed.get(open_)
     seen = "" if estimate is None else f": the worst of them {_shown(estimate, found.requirement)}"
     tried = (*found.searched, *found.confirmed.values())
-    carried = (each.users for each in tried if each.standing(least) is Standing.HELD)
-    sure = max((users for users in carried if users < open_), default=0)
+    carried = (each.users for each in tried if each.users < open_ and each.standing(least) is Standing.HELD)
+    sure = max(carried, default=0)
     beyond = f" {_count(sure).capitalize()} {'are' if sure > 1 else 'is'} carried beyond doubt." if sure else ""
     longer = "more than an hour" if found.missing_s is None else f"about {duration_words(found.missing_s)} more"
     return (
@@ -165,10 +164,10 @@ def capacity_grid(answers: Sequence[Carried]) -> Grid:
             facts += [] if alone.peak_bytes is None else [f"{gib(alone.peak_bytes)} at the peak"]
             facts += [] if alone.processes is None else [many(alone.processes, "task")]
         facts += [] if found.memory_users is None else [f"memory holds {found.memory_users}"]
-        made = {estimate.users: (estimate, "r") for estimate in found.searched}
-        made |= {users: (estimate, "L") for users, estimate in found.confirmed.items()}
-        lines = [(found, *made[users]) for users in sorted(made)]
-        groups.append(RowGroup([row(COLUMNS, line) for line in lines], found.label, "; ".join(facts)))
+        made = {estimate.users: (found, estimate, "r") for estimate in found.searched}
+        made |= {users: (found, estimate, "L") for users, estimate in found.confirmed.items()}
+        rows = [row(COLUMNS, made[users]) for users in sorted(made)]
+        groups.append(RowGroup(rows, found.label, "; ".join(facts)))
     note = "n: r rounds of blocks of one launch, L launches of so many users. least: of the user that has least."
     return Grid(COLUMNS, groups, notes=[((note, "dim"),)])
 
@@ -177,8 +176,8 @@ Line = tuple[Carried, CrowdEstimate, str]
 
 
 def _least(line: Line) -> Cell:
-    requirement, estimate = line[0].requirement, line[1]
-    return number(requirement.shown(estimate.worst), SHOWN[requirement.kind].text, "least")
+    requirement = line[0].requirement
+    return number(requirement.shown(line[1].worst), SHOWN[requirement.kind].text, "least")
 
 
 def _interval(line: Line) -> Cell:

@@ -208,7 +208,7 @@ def words_of(sensitivity: Sensitivity) -> str:
     who = f"{of.job} beside {of.resource} ({of.isolation}{suspect})"
     if curve is None:
         return f"{who}: nothing is known of it at any level. Make observations shorter: -- --number 1."
-    loss = _loss(curve, of.unit) if curve.loses else _no_loss(curve, curve.points[-1], of.unit)
+    loss = _loss(curve, of.unit) if curve.loses else _no_loss(curve, of.unit)
     unreached = ""
     if curve.unreached:
         most = numbers.rate(max(point.achieved for point in curve.points))
@@ -227,8 +227,9 @@ def _loss(curve: Curve, unit: str) -> str:
     return f"beyond {numbers.rate(knee)} {unit}/s {lost}" if knee else f"{lost}, from the first on"
 
 
-def _no_loss(curve: Curve, last: Point, unit: str) -> str:
+def _no_loss(curve: Curve, unit: str) -> str:
     """Return the sentence on a curve whose highest level shows no loss, though lower ones may."""
+    last = curve.points[-1]
     most = f"{numbers.rate(last.achieved)} {unit}/s"
     if curve.losing:
         return f"a loss is shown at {_levels(curve.losing)}; none at {last.level} % ({most}): more launches settle it"

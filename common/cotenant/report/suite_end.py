@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -30,8 +30,7 @@ from cotenant.text import many
 OF_N_IN_SHORT = "rate: the median; of all users their sum. n: o observations of one launch, L launches."
 
 
-@dataclass(frozen=True, slots=True)
-class TenantLine:
+class TenantLine(NamedTuple):
     """One tenant of a job, or all of them."""
 
     tenant: str
@@ -102,7 +101,7 @@ def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
     outcome = pl.when("invalid").then(pl.lit(INVALID)).otherwise("outcome").last()
     records = own.columns("overlap", "outcome", "invalid", tenant=TENANT)
     of_tenants = records.group_by("tenant", maintain_order=True).agg(pl.col("overlap").min(), outcome)
-    lines = {tenant: (overlap, verdict) for tenant, overlap, verdict in of_tenants.iter_rows()}
+    lines = {tenant: ended for tenant, *ended in of_tenants.iter_rows()}
     for tenant in job.tenants or lines:
         overlap, verdict = lines[tenant]
         if job.node is not None:

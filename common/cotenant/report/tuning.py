@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import fmean
+from typing import NamedTuple
 
 from rich.console import Console, Group
 from rich.text import Text
@@ -20,8 +20,7 @@ from cotenant.tuning.search import Search
 from cotenant.tuning.trial import Setting, StepEstimate, estimates, gain
 
 
-@dataclass(frozen=True, slots=True)
-class SettingLine:
+class SettingLine(NamedTuple):
     """A setting with its rate, and this over the job's own; `note` says why it has none, or that it is the best."""
 
     setting: Setting

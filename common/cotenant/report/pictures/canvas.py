@@ -112,11 +112,11 @@ LEAST, MOST = 0.4, 1.6
 
 
 def shares_axis(
-    values: Iterable[float], inner: tuple[float, float] = (0.9, 1.1), least: float = LEAST
+    values: Iterable[float], inner: tuple[float, float] = (0.9, 1.1), least: float = LEAST, most: float = MOST
 ) -> tuple[float, float]:
-    """Return the ends of an axis of shares, from `least` to MOST: these values lie inside, and all `inner` ones."""
+    """Return the ends of an axis of shares, from `least` to `most`: these values lie inside, and all `inner` ones."""
     known = [*values, *inner]
-    return max(least, min(known) - 0.02), min(MOST, max(known) + 0.02)
+    return max(least, min(known) - 0.02), min(most, max(known) + 0.02)
 
 
 def dots(axes: Axes, x: npt.ArrayLike, y: npt.ArrayLike, size: float, **style: Any) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -106,8 +105,7 @@ MOST_RATIO = 2.5
 """Ratios beyond this, or below its inverse, are drawn at the end of the axis."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ratio:
+class Ratio(NamedTuple):
     """A ratio by its name, filled where it is `sure`, and the words beside it."""
 
     name: str
@@ -121,8 +119,8 @@ def ratios(lines: Sequence[Ratio], margin: float, name: str) -> Markup:
     """Return a row per ratio; ratios from 1 - `margin` to 1 + `margin` count as equal."""
     axes = _rows((line.name for line in lines), height=0.19, right=_room_for(line.words for line in lines), width=8.0)
     ends = [end for line in lines for end in (line.value, *(line.interval or ()))]
-    low = max(1 / MOST_RATIO, min([*ends, 1 - 2 * margin, 0.95]) - 0.02)
-    high = min(MOST_RATIO, max([*ends, 1 + 2 * margin, 1.05]) + 0.02)
+    around = (min(0.95, 1 - 2 * margin), max(1.05, 1 + 2 * margin))
+    low, high = shares_axis(ends, around, 1 / MOST_RATIO, MOST_RATIO)
     if margin:
         axes.axvspan(1 - margin, 1 + margin, facecolor=WASH, linewidth=0)
     for at, line in enumerate(lines):
