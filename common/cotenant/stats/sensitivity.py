@@ -101,16 +101,16 @@ def _point(level: int, rounds: Sequence[Mapping[int, tuple[float, float]]]) -> P
 def over_launches(launches: Sequence[Sequence[Point]]) -> list[Point]:
     """Return the points of several launches of one curve; those of a single one as they are."""
     # Not before: records are made without scipy.
-    from cotenant.stats.interference import ratio
+    from cotenant.stats.launches import across_launches
 
     if len(launches) == 1:
         return [*launches[0]]
     merged = []
     for level in sorted({point.level for points in launches for point in points}):
-        own = {uid: point for uid, points in enumerate(launches) for point in points if point.level == level}
-        kept = ratio({uid: point.kept.value for uid, point in own.items()}, dict.fromkeys(own, 1.0))
-        if kept is not None:
-            merged.append(Point(level, fmean(point.achieved for point in own.values()), kept))
+        own = [point for points in launches for point in points if point.level == level]
+        across = across_launches([point.kept.value for point in own])
+        kept = Kept(across.rate, across.interval, across.n, "launches")
+        merged.append(Point(level, fmean(point.achieved for point in own), kept))
     return merged
 
 
