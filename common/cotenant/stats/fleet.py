@@ -170,7 +170,7 @@ def minority(digests: npt.NDArray[np.str_]) -> Flags:
     """
     known = digests[digests != ""]
     values, counts = np.unique(known, return_counts=True)
-    if not len(known) or (most := counts.max()) < AGREE or most < AGREE_SHARE * len(known):
+    if counts.max(initial=0) < max(AGREE, AGREE_SHARE * len(known)):
         return np.zeros(len(digests), np.bool_)
     other: Flags = (digests != "") & (digests != values[counts.argmax()])
     return other

@@ -40,6 +40,7 @@ from cotenant.stats.launches import across_launches
 from cotenant.text import printable
 
 Values = npt.NDArray[np.float64]
+DASHED = (0, (4, 2.5))
 
 
 def _doubling(axes: Axes, counts: Sequence[int]) -> None:
@@ -120,9 +121,7 @@ NAMED, LONGEST = 4, 18
 """The outliers that are named at most, and the letters of a name."""
 
 
-def distribution(
-    ratios: npt.NDArray[np.float64], low: npt.NDArray[np.bool_], names: Sequence[str], name: str
-) -> Markup:
+def distribution(ratios: Values, low: npt.NDArray[np.bool_], names: Sequence[str], name: str) -> Markup:
     """Return the share of nodes (y) at or below each rate over the median (x); the lowest outliers have their names.
 
     `ratios`, `low` (which are outliers) and `names` are of the same nodes; a node without a rate has none, and one has.
@@ -181,7 +180,7 @@ def over_users(found: Carried, name: str) -> Markup:
     shown, required = SHOWN[found.requirement.kind], found.requirement
     least = shown.scale * required.least
     axes = axes_of(2.1, bottom=0.45, left=0.75)
-    axes.axhline(least, color=INK, linewidth=0.9, linestyle=(0, (4, 2.5)))
+    axes.axhline(least, color=INK, linewidth=0.9, linestyle=DASHED)
     users, values = [], [least]
     for estimates, offset, line, fill in (
         (found.searched, -APART, SOFT, PAPER),
@@ -209,7 +208,7 @@ def over_users(found: Carried, name: str) -> Markup:
 
 
 SLICED = {"color": ACCENT, "linestyle": "-", "marker": "o", "markerfacecolor": ACCENT}
-NAIVE = {"color": INK, "linestyle": (0, (4, 2.5)), "marker": "s", "markerfacecolor": PAPER}
+NAIVE = {"color": INK, "linestyle": DASHED, "marker": "s", "markerfacecolor": PAPER}
 
 
 def shares_of(curves: Iterable[Sensitivity]) -> tuple[float, float]:
@@ -250,7 +249,7 @@ def sensitivity(curves: Sequence[Sensitivity], ends: tuple[float, float], name: 
 
 
 SIGNS = "●■◆▲○□◇△"
-STYLES = [(mark, fill, line) for fill, line in ((ACCENT, "-"), (PAPER, (0, (4, 2.5)))) for mark in "osD^"]
+STYLES = [(mark, fill, line) for fill, line in ((ACCENT, "-"), (PAPER, DASHED)) for mark in "osD^"]
 """Mark, its fill and the line of each mode, in the order of SIGNS: print tells them apart too."""
 MEASURES = {"stp": "STP", "antt": "ANTT", "worst_slowdown": "worst slowdown"}
 
