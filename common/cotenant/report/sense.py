@@ -79,8 +79,9 @@ def _of_pairs(pressed: Iterable[JobSummary]) -> Iterator[Sensitivity]:
             if level_of(victim.cell) is None:
                 (resource, level), neighbour = neighbours[-1]
                 work = next(iter(victim.members.columns("work").to_series()), "")
-                place = (victim.suite, victim.host, victim.cell, victim.isolation)
-                conditions = CurveConditions(*place, resource, neighbour.unit, work)
+                conditions = CurveConditions(
+                    victim.suite, victim.host, victim.cell, victim.isolation, resource, neighbour.unit, work
+                )
                 curves.setdefault(conditions, []).append((level, victim, neighbour))
     for conditions, pairs in curves.items():
         points = [
@@ -101,8 +102,9 @@ def _of_levels(records: Iterable[Decoded]) -> Iterator[Sensitivity]:
         pressure = pressure_in(record.fields)
         if pressure is not None and pressure.blocks:
             host, isolation = text_of(record.at("hostname")), text_of(record.at("isolation", "backend"))
-            place = (record.suite, host, record.cell, isolation)
-            conditions = CurveConditions(*place, pressure.resource, pressure.unit, record.unique_id)
+            conditions = CurveConditions(
+                record.suite, host, record.cell, isolation, pressure.resource, pressure.unit, record.unique_id
+            )
             warnings = {finding.rule for finding in record.findings if finding.severity == "warning"}
             launches.append((conditions, points_of(pressure.blocks), warnings - OF_ONE_RATE))
     for key, group in grouped(launches, lambda launch: launch[0]).items():
