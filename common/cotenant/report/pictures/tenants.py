@@ -141,15 +141,13 @@ def _band(axes: Axes, y: int, tenant: Drawn, meeting: Meeting, seconds: Callable
     # A box ends where the next observation is of another kind.
     first = np.maximum.accumulate(np.where(np.diff(kinds, prepend=-1) != 0, number, 0))
     begins = np.flatnonzero((number - first) % merged == 0)
-    closes = np.append(begins[1:], len(kinds)) - 1
+    drawn = np.column_stack([starts[begins], ends[np.append(begins[1:], len(kinds)) - 1]])
     for kind, style in STYLES.items():
-        chosen = kinds[begins] == kind
-        spread = zip(starts[begins[chosen]], ends[closes[chosen]], strict=True)
-        boxes(axes, spread, y, HEIGHT, **({"edgecolor": PAPER, "linewidth": 0.5} | style))
+        boxes(axes, drawn[kinds[begins] == kind], y, HEIGHT, **({"edgecolor": PAPER, "linewidth": 0.5} | style))
     audits = ((seconds(begin), seconds(end)) for begin, end in spans.audits)
     boxes(axes, audits, y, HEIGHT * 0.7, facecolor=INK, alpha=0.75)
     if load_end > ends[-1]:
-        boxes(axes, [(float(ends[-1]), load_end)], y, HEIGHT * 0.6, facecolor="none", edgecolor=ACCENT, linewidth=0.8)
+        boxes(axes, [(ends[-1], load_end)], y, HEIGHT * 0.6, facecolor="none", edgecolor=ACCENT, linewidth=0.8)
     if cut:
         axes.annotate("◂", (0, y), (-1, 0), ("axes fraction", "data"), "offset points", va="center", color=SOFT)
     axes.axhline(y + 0.5, color=LINE, linewidth=0.5)
