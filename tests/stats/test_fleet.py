@@ -7,9 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from cotenant.stats.acceptance import Charge, NodeVerdict, charges
-from cotenant.stats.bins import bins_of
 from cotenant.stats.confirmation import confirm
-from cotenant.stats.fleet import effects_of, minority, screen
+from cotenant.stats.fleet import bins_of, effects_of, minority, screen
 
 RESOURCES = np.repeat(np.arange(4), 5)
 WORKS = np.arange(20)

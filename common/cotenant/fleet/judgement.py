@@ -15,9 +15,8 @@ from cotenant.results.launches import LaunchRecords, grouped
 from cotenant.results.record import INTERRUPTED
 from cotenant.results.table import AT
 from cotenant.stats.acceptance import Charge, NodeVerdict, charges, least_seen
-from cotenant.stats.bins import Bins, bins_of
 from cotenant.stats.confirmation import Confirmation, confirm
-from cotenant.stats.fleet import AGREE, PRIOR, Screening, minority, screen
+from cotenant.stats.fleet import AGREE, PRIOR, Bins, Screening, bins_of, minority, screen
 from cotenant.text import listed, many
 
 ORDER = (
