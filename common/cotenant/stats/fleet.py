@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +38,7 @@ AGREE, AGREE_SHARE = 3, 0.75
 """So many nodes, and so great a part of all, have to compute the same before another is wrong."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Effects:
+class Effects(NamedTuple):
     """One class of nodes: `jobs` (J), `nodes` (N), `resources` (N, R), and the `rest` (N, J) that a job has left.
 
     Their sum is the logarithm of a rate, but for `rest`, which still holds the effect of its job's resource: that is
@@ -95,8 +94,7 @@ SEPARATION = 5.0
 """The distance between two bins over the standard deviation within: halves of one normal distribution have 2.6."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bins:
+class Bins(NamedTuple):
     """The distance of each node (N) below the fastest bin of its class: in all jobs, `levels` (N), and in one resource,
     `resources` (N, R). Logarithms; 0 where there is one bin, or it is the fastest."""
 
@@ -149,8 +147,7 @@ def _split(ordered: Logs, least: int) -> list[slice]:
 # Outliers
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class Spread(NamedTuple):
     """The natural spread among nodes, for each column: `middle`, the standard deviation `sd`, its degrees of `freedom`,
     and which values are `low` (N, ...): outliers."""
 
@@ -182,8 +179,7 @@ def spread_of(values: Logs, robust_sds: float = ROBUST_SDS, outlier: float = OUT
     return Spread(middle, sd, freedom, away < np.minimum(-robust_sds * robust, outlier))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Screening:
+class Screening(NamedTuple):
     """One class after one run of every node: effects, their natural spread, and the nodes to run again."""
 
     effects: Effects
