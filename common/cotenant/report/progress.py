@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from cotenant.report import numbers
 from cotenant.report.numbers import ABSENT
@@ -21,8 +20,7 @@ LEAST_NAME, BESIDE_NAME = 8, 43
 """Characters of a name on a narrow terminal at least, and of the other columns as a rule."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     """A launch of a suite: its name for people, whether one tenant is alone in it, and its expected seconds.
 
     These are those of its last run, or `estimated` from a calibration of half a second.
@@ -46,7 +44,7 @@ class Progress:
     """The launches of a suite, in their order, with the seconds that each ended one took."""
 
     def __init__(self, planned: Sequence[Planned], clock_s: Callable[[], float] = time.monotonic) -> None:
-        self.planned = [replace(launch, name=printable(launch.name)) for launch in planned]
+        self.planned = [launch._replace(name=printable(launch.name)) for launch in planned]
         self.took_s: dict[int, float] = {}
         self.failed = 0
         self.position = 0

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
+from typing import NamedTuple
 
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, word
@@ -113,8 +114,7 @@ def _of_levels(records: Iterable[Decoded]) -> Iterator[Sensitivity]:
         yield Sensitivity(key, Curve(tuple(points)) if points else None, None, tuple(doubts))
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(NamedTuple):
     """The share that a job keeps beside a neighbour at FULL level, and the share that the neighbour keeps.
 
     `loses` is whether the job's curve shows a loss.
