@@ -16,13 +16,9 @@ from cotenant.report.summary import Summary
 from cotenant.suite.cells import CHALLENGE
 
 
-def challenge_lines(summary: Summary, places: Iterable[Path]) -> list[str]:
-    """Return a sentence for each transcript that lies in these places, and for each file that is no transcript."""
-    return [line for place in places for line in _lines(summary, place)]
-
-
-def _lines(summary: Summary, place: Path) -> Iterator[str]:
-    for path in sorted(place.glob(f"*{TRANSCRIPT}")) if place.is_dir() else ():
+def challenge_lines(summary: Summary, places: Iterable[Path]) -> Iterator[str]:
+    """Yield a sentence for each transcript that lies in these places, and for each file that is no transcript."""
+    for path in (path for place in places for path in sorted(place.glob(f"*{TRANSCRIPT}"))):
         try:
             with open_regular(path) as file:
                 transcript = read(file.read())

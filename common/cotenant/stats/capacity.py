@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, variance
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cotenant.stats.kept import t_975
 
@@ -154,8 +154,7 @@ class AloneUse:
     device_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class CrowdUse:
+class CrowdUse(NamedTuple):
     """How a launch ended: a `flaw` in a sentence where its numbers are none, whether memory did not suffice, and how
     many processors all its users kept busy together, where that is counted."""
 
