@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import StatisticsError, fmean, linear_regression
 
@@ -89,13 +89,12 @@ def points_of(blocks: Sequence[LevelBlock]) -> list[Point]:
         if block.rate is not None and 0 < block.rate < math.inf and 0 <= block.achieved < math.inf:
             rounds[block.round][block.level] = block.rate, block.achieved
     known = [levels for levels in rounds.values() if 0 in levels]
-    return [_point(level, known) for level in sorted({level for of in known for level in of} - {0})]
-
-
-def _point(level: int, rounds: Sequence[Mapping[int, tuple[float, float]]]) -> Point:
-    own = [of for of in rounds if level in of]
-    logs = [math.log(of[level][0]) - math.log(of[0][0]) for of in own]
-    return Point(level, fmean(of[level][1] for of in own), kept_over(logs))
+    points = []
+    for level in sorted({level for of in known for level in of} - {0}):
+        own = [of for of in known if level in of]
+        logs = [math.log(of[level][0]) - math.log(of[0][0]) for of in own]
+        points.append(Point(level, fmean(of[level][1] for of in own), kept_over(logs)))
+    return points
 
 
 def over_launches(launches: Sequence[Sequence[Point]]) -> list[Point]:
@@ -121,26 +120,19 @@ def hinge(points: Sequence[tuple[float, float]]) -> Hinge:
     reaches 1 between the last point before them and the first of them; else the knee is one of these two.
     """
     ordered = sorted(points)
+
+    def squares(of: Hinge) -> float:
+        return sum((1 - of.slope * max(0.0, x - (of.knee or 0.0)) - share) ** 2 for x, share in ordered)
+
     xs = sorted({x for x, _ in ordered})
     candidates = [Hinge(0.0, None)]
     for before, after in itertools.pairwise(xs):
         beyond = [(x, share) for x, share in ordered if x >= after]
-        candidates.append(_hinge_at(before, beyond))
+        # Distances may be too small for their squares.
+        if spread := sum((x - before) ** 2 for x, _ in beyond):
+            candidates.append(Hinge(sum((x - before) * (1 - share) for x, share in beyond) / spread, before))
         with contextlib.suppress(StatisticsError):  # no line goes through points of one x
             slope, height = linear_regression(*zip(*beyond, strict=True))
             if slope < 0 and before <= (knee := (1 - height) / slope) <= after:
                 candidates.append(Hinge(-slope, knee))
-    return min((each for each in candidates if each.slope >= 0), key=lambda each: _squares(each, ordered))
-
-
-def _hinge_at(knee: float, beyond: Sequence[tuple[float, float]]) -> Hinge:
-    """Return the best hinge with this knee."""
-    distances = [x - knee for x, _ in beyond]
-    products = sum(distance * (1 - share) for distance, (_, share) in zip(distances, beyond, strict=True))
-    # Distances may be too small for their squares.
-    spread = sum(distance**2 for distance in distances)
-    return Hinge(products / spread, knee) if spread else Hinge(0.0, None)
-
-
-def _squares(of: Hinge, points: Sequence[tuple[float, float]]) -> float:
-    return sum((1 - of.slope * max(0.0, x - (of.knee or 0.0)) - share) ** 2 for x, share in points)
+    return min((each for each in candidates if each.slope >= 0), key=squares)
