@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -51,26 +52,22 @@ def groups_grid(groups: Mapping[str, Sequence[str]], gathered: Gathered) -> Grid
     for job, launches in grouped(gathered.launches, lambda launch: launch.job).items():
         of_nodes = grouped([launch for launch in launches if launch.rate is not None], lambda launch: launch.host)
         sides = [[of_nodes[node] for node in side if node in of_nodes] for side in (a, b)]
-        if any(sides):
-            lines.append(_line(job, *sides))
+        if nodes := [*chain.from_iterable(sides)]:
+            means_a, means_b = ([across_launches(rates_of(node)).rate for node in side] for side in sides)
+            middles = middle(means_a), middle(means_b)
+            difference = difference_of([launch.work for node in nodes for launch in node], HARDWARE_AND_SOFTWARE)
+            if not means_a or not means_b or difference is not None:
+                why = "no node with a rate" if difference is None else difference_words(*difference)
+                lines.append(JobComparison(job, Verdict.INVALID, *middles, None, why))
+                continue
+            margin = margin_of(_noise(nodes))
+            result = compare(means_a, means_b, margin)
+            note = f"margin {100 * margin:.1f} %"
+            if result.verdict is Verdict.UNCLEAR and result.launches_needed:
+                note += f"; {result.launches_needed} nodes a side would tell"
+            lines.append(JobComparison(job, result.verdict, *middles, result, note))
     title = f"A: {name_a}, {many(len(a), 'node')}; B: {name_b}, {many(len(b), 'node')}; one rate a node"
     return replace(comparison_grid(SuiteComparison(tuple(lines), None)), title=title, notes=[])
-
-
-def _line(job: str, a: Sequence[list[LaunchRecords]], b: Sequence[list[LaunchRecords]]) -> JobComparison:
-    means_a, means_b = ([across_launches(rates_of(node)).rate for node in side] for side in (a, b))
-    middles = middle(means_a), middle(means_b)
-    launches = [launch for node in (*a, *b) for launch in node]
-    difference = difference_of([launch.work for launch in launches], HARDWARE_AND_SOFTWARE)
-    if not means_a or not means_b or difference is not None:
-        why = "no node with a rate" if difference is None else difference_words(*difference)
-        return JobComparison(job, Verdict.INVALID, *middles, None, why)
-    margin = margin_of(_noise([*a, *b]))
-    result = compare(means_a, means_b, margin)
-    note = f"margin {100 * margin:.1f} %"
-    if result.verdict is Verdict.UNCLEAR and result.launches_needed:
-        note += f"; {result.launches_needed} nodes a side would tell"
-    return JobComparison(job, result.verdict, *middles, result, note)
 
 
 def _noise(nodes: Sequence[list[LaunchRecords]]) -> float | None:
