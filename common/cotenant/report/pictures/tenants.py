@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -107,7 +106,11 @@ def timeline(launch: Sequence[Drawn], name: str) -> tuple[Markup, str] | None:
     met = [(tenant, tenant.meeting) for tenant in launch if tenant.meeting is not None and len(tenant.spans.kept)]
     if not met:
         return None
-    seconds = partial(_seconds_since, met[0][1].t0_ns)
+    t0_ns = met[0][1].t0_ns
+
+    def seconds(moments_ns: Any) -> Any:
+        return (moments_ns - t0_ns) / 1e9
+
     common = common_load([(meeting.start_ns, meeting.load_end_ns) for _, meeting in met])
     stop = seconds(max(meeting.load_end_ns for _, meeting in met))
     begin = seconds(min(_warm_up_ns(meeting) for _, meeting in met))
@@ -152,10 +155,6 @@ def _band(axes: Axes, y: int, tenant: Drawn, meeting: Meeting, seconds: Callable
         axes.annotate("◂", (0, y), (-1, 0), ("axes fraction", "data"), "offset points", va="center", color=SOFT)
     axes.axhline(y + 0.5, color=LINE, linewidth=0.5)
     return merged
-
-
-def _seconds_since(t0_ns: int, moments_ns: Any) -> Any:
-    return (moments_ns - t0_ns) / 1e9
 
 
 def _warm_up_ns(meeting: Meeting) -> int:
