@@ -18,7 +18,6 @@ from rich.box import ROUNDED
 from rich.columns import Columns
 from rich.console import Console, RenderableType
 from rich.panel import Panel
-from rich.style import Style
 from rich.text import Text
 
 from cotenant.report.grid import STYLES, Cell, Column, Grid, table
@@ -28,7 +27,7 @@ from cotenant.text import many
 
 Document = Mapping[str, Any]
 """The document that `plan --json` prints, or a part of it."""
-Letters = Mapping[int | None, tuple[str, Style]]
+Letters = Mapping[int | None, tuple[str, str]]
 """Each tenant's letter, which stands for its part of the processors, and its colour; under None those of free cores."""
 
 WIDEST = 120
@@ -130,7 +129,8 @@ def _boxes(plan: Document, width: int) -> Columns:
 def _letters(plan: Document) -> Letters:
     parts = {tenant["tenant"]: tenant["part"] for tenant in plan["tenants"]}
     total = len(set(parts.values()))
-    return {tenant: (name_of(part, total), style_of(part)) for tenant, part in {**parts, None: None}.items()}
+    styles = {part: f"black on color({_COLOURS[part % len(_COLOURS)]})" for part in parts.values()}
+    return {tenant: (name_of(part, total), styles.get(part, "dim")) for tenant, part in {**parts, None: None}.items()}
 
 
 def _core_rows(cores: Sequence[Document], letters: Letters, ids: int, width: int) -> Iterator[Text]:
@@ -185,7 +185,7 @@ def _tenants(plan: Document) -> Grid:
             devices,
             memory,
         )
-        lines.append([Cell(letter, style=str(style)), *(Cell(str(each)) for each in words)])
+        lines.append([Cell(letter, style=style), *(Cell(str(each)) for each in words)])
     everything = chain(plan["homeless_devices"], *(box["devices"] for box in plan["boxes"]))
     idle = ",".join(device["label"] for device in everything if not device["tenants"])
     if plan["processors_unused"] or idle:
@@ -214,10 +214,3 @@ def name_of(tenant: int | None, total: int) -> str:
         return _NOBODY * (1 + digits)
     letter, number = divmod(tenant, 10**digits)
     return _LETTERS[letter] + str(number).zfill(digits)[:digits]
-
-
-def style_of(tenant: int | None) -> Style:
-    """Return a tenant's colour; dim for None."""
-    if tenant is None:
-        return Style(dim=True)
-    return Style(color="black", bgcolor=f"color({_COLOURS[tenant % len(_COLOURS)]})")
