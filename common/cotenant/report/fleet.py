@@ -49,9 +49,9 @@ def verdict_grid(judged: Judged, odd: Sequence[Minority] = ()) -> Grid:
     few = len(judged.nodes) <= FEW_NODES
     rows = [row(COLUMNS, line) if few or line[1] is not ACCEPTED else Row(values=_values(line)) for line in lines]
     return Grid(
-        columns=COLUMNS,
-        groups=[RowGroup(rows)],
-        title=headline(judged),
+        COLUMNS,
+        [RowGroup(rows)],
+        headline(judged),
         notes=[((sentence, ""),) for sentence in (*coverage(judged), *advice(judged), *commands(judged))],
         fields=FIELDS,
         document={

@@ -60,16 +60,16 @@ def tenants_grid(summary: Summary, printed: Collection[Finding] = (), verbose: b
     ]
     if verbose:
         notes: list[Words] = [((OF_N, "dim"),), *lines_below(summary.losses, summary.notes, summary.findings, verbose)]
-        return Grid(TENANTS, groups, notes=notes, joined=True)
-    before = {(finding.rule, finding.sentence) for finding in printed}
-    new = [
-        finding
-        for finding in summary.findings
-        if finding.severity != "info" and not (finding.alike and (finding.rule, finding.sentence) in before)
-    ]
-    notes = [((OF_N_IN_SHORT, "dim"),), *lines_below(summary.losses, (), ()), *gravest(new)]
-    if len(new) > MOST_AT_END:
-        notes.append(((f"{many(len(new) - MOST_AT_END, 'more finding')}: --verbose and report show them.", "dim"),))
+    else:
+        before = {(finding.rule, finding.sentence) for finding in printed}
+        new = [
+            finding
+            for finding in summary.findings
+            if finding.severity != "info" and not (finding.alike and (finding.rule, finding.sentence) in before)
+        ]
+        notes = [((OF_N_IN_SHORT, "dim"),), *lines_below(summary.losses, (), ()), *gravest(new)]
+        if len(new) > MOST_AT_END:
+            notes.append(((f"{many(len(new) - MOST_AT_END, 'more finding')}: --verbose and report show them.", "dim"),))
     return Grid(TENANTS, groups, notes=notes, joined=True)
 
 
