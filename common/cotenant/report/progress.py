@@ -103,7 +103,7 @@ class Progress:
         ended = [(self.planned[position - 1], took) for position, took in self.took_s.items()]
         ended = ended or [(launch, launch.seconds) for launch in self.planned if launch.seconds is not None]
         seconds, by_pace = 0.0, all(launch.seconds is None for launch in self.planned)
-        left = list(self.planned[self.done :])
+        left = self.planned[self.done :]
         if self._measured_s is not None and self.position not in self.took_s:
             left, seconds = left[1:], self._measured_s
         for launch in left:

@@ -32,7 +32,6 @@ from cotenant.report.pictures.canvas import (
     ticks,
     whole_percent,
 )
-from cotenant.stats.kept import Kept
 from cotenant.text import printable
 
 LETTER, MARGIN = 0.066, 0.15
@@ -170,16 +169,14 @@ def kept(block: InterferenceBlock, name: str) -> Markup | None:
     axes = bands([printable(line.job)[:14] for line in lines])
     axes.axvline(1, color=LINE, linewidth=1.4)
     for at, line in enumerate(lines):
-        _mark(axes, line.kept, at - 0.12, ACCENT)
-        _mark(axes, line.unsliced_kept, at + 0.12, PAPER)
+        for share, y, fill in ((line.kept, at - 0.12, ACCENT), (line.unsliced_kept, at + 0.12, PAPER)):
+            if share is None:
+                continue
+            if share.interval is not None:
+                _interval(axes, share.interval, y)
+            axes.plot(
+                [share.value], [y], marker="o", markersize=5, color=fill, markeredgecolor=ACCENT, markeredgewidth=1.1
+            )
     axes.set_xlim(left=0)
     ticks(axes.xaxis, 6)
     return svg(axes, name)
-
-
-def _mark(axes: Axes, share: Kept | None, y: float, fill: str) -> None:
-    if share is None:
-        return
-    if share.interval is not None:
-        _interval(axes, share.interval, y)
-    axes.plot([share.value], [y], marker="o", markersize=5, color=fill, markeredgecolor=ACCENT, markeredgewidth=1.1)
