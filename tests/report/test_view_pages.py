@@ -19,6 +19,8 @@ from cotenant.results.drawn import spans_of
 from cotenant.results.history import entries_of
 from cotenant.results.launches import launches_of
 from cotenant.results.record import Record
+from cotenant.tuning.search import Search, Space
+from cotenant.tuning.trial import Setting, Trial
 from report.making import fields_of, launch, lost, month, solo, summary_of, table
 from report.test_duets import duet
 from report.test_page import Reader, page_of
@@ -120,3 +122,11 @@ def test_a_comparison_a_history_and_searches_are_pages_that_work_offline() -> No
         assert "<svg" in text, words
         assert len(seen.ids) == len(set(seen.ids))
         assert all(link.startswith("#") for link in seen.links)
+
+
+def test_a_search_without_any_rate_is_a_page_without_a_chart() -> None:
+    found = Search(Space(Setting(8)))
+    found.take(Trial(Setting(8), None, "out_of_memory", "It needed more.", seconds=10.0))
+    text = tuning_page("Tuned", {"vae": (found, "image")})
+    assert "out of memory" in Reader(text).text
+    assert "<svg" not in text

@@ -111,9 +111,11 @@ def tuning_page(title: str, searches: Mapping[str, tuple[Search, str]]) -> str:
             for line in setting_lines(search)
             if line.gain is not None
         ]
-        picture = Picture(ratios(drawn, 0.0, f"t{at}"), "Rate over that of the job as it is", "filled: taken")
-        grid = search_grid(search, "", unit)
-        sections.append(Section(f"{name}, {unit or 'item'}/s", [picture] if drawn else [], grid))
+        pictures = []
+        if drawn:
+            svg = ratios(drawn, 0.0, f"t{at}")
+            pictures = [Picture(svg, "Rate over that of the job as it is", "filled: taken")]
+        sections.append(Section(f"{name}, {unit or 'item'}/s", pictures, search_grid(search, "", unit)))
     answer = [_won(name, search) for name, (search, _) in searches.items()]
     return simple_page(title, many(len(searches), "job"), answer, [OF_TUNING], sections)
 
