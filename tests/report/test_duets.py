@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from typing import Any
 
 import msgspec
@@ -41,7 +42,16 @@ def test_a_duet_is_a_row_with_its_sentence_and_in_no_other_table() -> None:
     said = text_of(duets_grid(summary.in_duets))
     assert "B is slower than A: it has 92.4 % (87.6 to 97.4 %) of the rate of A, over 41 rounds of one launch." in said
     assert "A: --batch-size 64; B: --batch-size 128" in said
-    assert as_csv(duets_grid(summary.in_duets)).splitlines()[1].split(",")[5:9] == ["0.924", "0.876", "0.974", "41"]
+    cells = as_csv(duets_grid(summary.in_duets)).splitlines()[1].split(",")
+    assert cells[5:9] == ["0.924", "0.876", "0.974", "41"]
+    assert cells[-4:] == ["SLOWER", "", "'--batch-size 64", "'--batch-size 128"]
+
+
+def test_a_file_of_a_duet_has_the_seconds_that_would_settle_it() -> None:
+    unclear = duets_grid(summary_of(duet(DuetRatio(0.99, (0.95, 1.03), 20, Verdict.UNCLEAR, 142.0))).in_duets)
+    (row,) = csv.DictReader(as_csv(unclear).splitlines())
+    assert (row["verdict"], row["settled_s"]) == ("UNCLEAR", "142.0")
+    assert all(row.values())
 
 
 def line(records: list[Record]) -> DuetLine:

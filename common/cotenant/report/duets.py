@@ -21,7 +21,6 @@ from cotenant.report.grid import (
     number,
     place_columns,
     row,
-    word,
 )
 from cotenant.report.problems import lines_below, losses, reported_findings
 from cotenant.results.launches import ABORTED, grouped
@@ -161,9 +160,17 @@ def _ratio(line: DuetLine) -> Measurement | None:
     return None if line.ratio is None else Measurement(line.ratio, line.interval, str(line.rounds), counts)
 
 
+def _duet(line: DuetLine) -> Cell:
+    return Cell(line.duet, {"duet": line.duet, "a_arguments": line.a_arguments, "b_arguments": line.b_arguments})
+
+
+def _verdict(line: DuetLine) -> Cell:
+    return Cell(line.verdict, {"verdict": line.verdict, "settled_s": line.settled_s}, STYLES.get(line.verdict, ""))
+
+
 COLUMNS: Sequence[Column[DuetLine]] = (
     *place_columns(lambda line: line, "suite", "host", "isolation"),
-    Column("duet", lambda line: word(line.duet, "duet"), left=True),
+    Column("duet", _duet, left=True),
     Column("uid", lambda line: number(line.run_id, str, "run_id")),
     *measured_columns(
         "B / A",
@@ -176,7 +183,7 @@ COLUMNS: Sequence[Column[DuetLine]] = (
     Column("A", lambda line: number(line.a, numbers.rate, "a")),
     Column("B", lambda line: number(line.b, numbers.rate, "b")),
     Column("unit", lambda line: Cell(f"{line.unit or 'item'}/s", {"unit": line.unit}), left=True),
-    Column("verdict", lambda line: word(line.verdict, "verdict", STYLES.get(line.verdict, "")), left=True),
+    Column("verdict", _verdict, left=True),
 )
 
 
