@@ -12,13 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.report.pictures.canvas import ACCENT, axes_of, dots, svg
-from cotenant.report.pictures.curves import FEW, Values, over_launches, over_time
+from cotenant.report.pictures.curves import FEW, Values, distribution, over_launches, over_time
+from cotenant.report.pictures.curves import scaling as speed_up
+from cotenant.report.pictures.rows import Ratio, ratios
 from cotenant.report.pictures.tenants import memory, strips, thinned, timeline
+from cotenant.report.scaling import curves
 from cotenant.report.summary import Estimate
 from cotenant.results.drawn import Meter
 from cotenant.results.read import drawn
 from cotenant.results.table import Rows
-from report.making import launch, table
+from report.making import launch, scaling, summary_of, table
 
 
 @given(st.integers(1, 10_000), st.integers(10, 500))
@@ -129,3 +132,19 @@ def test_what_was_not_seen_is_a_gap() -> None:
     path, _ = re.findall(r'<path d="([^"]*)"[^>]*stroke: var\(--accent\)', text)
     assert path.count("M") == 2
     assert "<svg" in over_time(*lines(1, 0.0), "t"), "zero all along"
+
+
+def test_every_text_has_a_colour_of_the_page() -> None:
+    (points,) = curves(summary_of([scaling(devices) for devices in (1, 2, 8)]).jobs).values()
+    text = speed_up(points, "s") or ""
+    assert re.search(r"<text[^>]*fill: currentColor[^>]*>ideal</text>", text)
+    assert all("fill: " in tag for tag in re.findall(r"<text[^>]*>", text))
+
+
+def test_dollar_signs_in_names_are_no_mathematics() -> None:
+    nodes = ["n$1$", "n2", "n3"]
+    assert ">n$1$</text>" in distribution(np.array([0.5, 1.0, 1.0]), np.array([True, False, False]), nodes, "d")
+    named = ratios([Ratio("vae", 1.0, None, "SAME"), Ratio("a$x^2$", 1.1, None, "$1$ more")], 0.02, "r")
+    assert ">a$x^2$</text>" in named
+    assert ">$1$ more</text>" in named
+    assert ">line $0$</text>" in over_time(np.arange(3.0), {"line $0$": np.ones(3)}, "t")

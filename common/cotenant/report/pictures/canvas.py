@@ -22,6 +22,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
 INK, SOFT, LINE, ACCENT, WASH, PAPER = (f"#0{n}0{n}0{n}" for n in range(1, 7))
@@ -151,6 +152,9 @@ def svg(axes: Axes, name: str) -> Markup:
         # The page draws the text in its own fonts, so a glyph that matplotlib's font lacks does no harm.
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         assert axes.figure is not None
+        # Names may have dollar signs, and texts are also made outside of these settings.
+        for words in axes.figure.findobj(Text):
+            words.set_parse_math(False)
         axes.figure.canvas.print_figure(
             stream, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
         )

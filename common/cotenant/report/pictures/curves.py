@@ -58,7 +58,9 @@ def scaling(points: Sequence[ScalingPoint], name: str) -> Markup | None:
     axes = axes_of(2.6, right=0.3, bottom=0.42)
     devices = [count for count, _ in known]
     axes.plot(devices, devices, color=SOFT, linewidth=0.9, linestyle=(0, (4, 3)))
-    axes.annotate("ideal", (devices[-1], devices[-1]), (-4, 0), textcoords="offset points", ha="right", size=7)
+    axes.annotate(
+        "ideal", (devices[-1], devices[-1]), (-4, 0), textcoords="offset points", ha="right", color=INK, size=7
+    )  # fmt: skip
     axes.plot(devices, [of.value for _, of in known], color=ACCENT, linewidth=1.6, marker="o", markersize=5)
     for count, of in known:
         if of.interval is not None:
