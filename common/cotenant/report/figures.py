@@ -24,16 +24,19 @@ from cotenant.results.store import write_whole
 PRINTED = {INK: "#111111", SOFT: "#555555", LINE: "#dddddd", ACCENT: "#1f5fae", WASH: "#c9dcf2", PAPER: "#ffffff"}
 """The colour on paper of each marker colour of a picture."""
 _COLOURS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "−": r"$-$",
-    "≈": r"$\approx$",
-    "→": r"$\to$",
-} | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+_SPECIAL = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
+        "×": r"$\times$",
+        "−": r"$-$",
+        "≈": r"$\approx$",
+        "→": r"$\to$",
+    }
+    | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+)
 _OF_JOB, _KINDS = re.compile(r"j(\d+)(.+)"), {"s": "observations", "t": "timeline", "m": "memory"}
 _OTHER_NAME = re.compile(r"[^\w.-]+")
 
@@ -72,7 +75,7 @@ def _line(cells: Iterable[str]) -> str:
 
 def latex_text(text: str) -> str:
     """Return a text as LaTeX prints it: its special characters escaped, in one line."""
-    return " ".join(text.split()).translate(str.maketrans(_SPECIAL))
+    return " ".join(text.split()).translate(_SPECIAL)
 
 
 def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) -> int:
