@@ -238,3 +238,22 @@ def test_over_launches_the_mean_is_in_the_interval_and_stands_where_it_excludes_
     assert hidden.interval[0] <= (0.9 * 1.03 * 0.94) ** (1 / 3)
     clear = ratio_over_launches([(1.0, 0.9), (1.001, 0.901), (0.999, 0.899)])
     assert (clear.verdict, clear.value) == (Verdict.SLOWER, pytest.approx(0.9, abs=1e-3))
+
+
+def test_a_host_that_is_busy_for_half_of_the_time_moves_the_ratio_little() -> None:
+    """It takes a third of both sides' rates for two to six blocks, and leaves them alone for as long."""
+    chance, robust, mean = np.random.default_rng(5), [], []
+    for _ in range(30):
+        spans = [chance.integers(2, 7) for _ in range(40)]
+        busy = np.repeat(np.arange(40) % 2, spans)[:40]
+        sides: tuple[list[BlockSum], list[BlockSum]] = ([], [])
+        for index in range(40):
+            is_b = index % 4 in (1, 2)
+            noise = np.exp(chance.normal(0, 0.01, OBSERVATIONS))
+            sides[is_b].extend(observed(index, 1000 * (0.95 if is_b else 1) * (1 - busy[index] / 3) * noise))
+        ratio = ratio_of([sides], {index: index // 4 for index in range(40)}, MOST_S)
+        assert ratio is not None
+        robust.append(math.log(ratio.estimates[0] / 0.95))
+        mean.append(math.log(ratio.estimates[1] / 0.95))
+    assert max(map(abs, robust)) < 0.02
+    assert np.std(mean) > 0.03

@@ -127,7 +127,7 @@ def _reason(line: Line) -> Cell:
 COLUMNS: Sequence[Column[Line]] = (
     Column("node", lambda line: Cell(line[0].node.name), left=True),
     Column("verdict", lambda line: Cell(line[1].verdict, _values(line), STYLES[line[1].verdict]), left=True),
-    Column("what", lambda line: Cell(line[1].what), left=True, optional=True),
+    Column("affected", lambda line: Cell(line[1].what), left=True, optional=True),
     Column("rate", lambda line: Cell(_size(line[1])), optional=True),
     Column("95 % interval", lambda line: Cell(" .. ".join(map(change, line[1].interval or ()))), optional=True),
     Column(
