@@ -38,6 +38,7 @@ SPEAKING: list[tuple[str, Made]] = [
     ("other_load", lambda: of.by_blocks(alone=0.1)),
     ("other_load", lambda: of.by_blocks(together=0.0)),
     ("other_load", lambda: of.by_blocks(alone=0.05, kept=0.5, sharers=2)),
+    ("other_load", lambda: of.by_blocks(together=0.336, alone=1.878, kept=0.0122, sharers=2)),
     ("not_held", lambda: of.by_blocks(unheld=3, void=3)),
     ("pace", lambda: of.warmed_up(9_000_000, 500_000, 600_000, duration_ms=120, number=3000)),
     ("pace", lambda: of.warmed_up(duration_ms=29.7, number=30_000)),
@@ -167,6 +168,7 @@ SILENT: list[tuple[str, Made]] = [
     ("other_load", lambda: of.by_blocks(together=0.31)),
     # Two tenants share two processors: a thread spins while the thread that it waits for rests.
     ("other_load", lambda: of.by_blocks(together=0.42, alone=0.85, kept=0.13, sharers=2)),
+    ("other_load", lambda: of.by_blocks(together=0.336, alone=1.878, kept=0.0122, sharers=6)),
     ("other_load", a_record),
     ("not_held", of.by_blocks),
     ("not_held", a_record),
