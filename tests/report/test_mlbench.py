@@ -229,3 +229,9 @@ def test_zero_variance_and_one_launch() -> None:
 def test_the_colours_step_at_90_80_and_70() -> None:
     colours = {1.0: "green", 0.9: "green", 0.89: "yellow", 0.79: "dark_orange", 0.1: "red"}
     assert {share: colour(share) for share in colours} == colours
+
+
+def test_a_name_with_digits_of_another_script_is_a_job_of_its_own() -> None:
+    rows = [row("a", 100.0), row("a.c\u0663", 50.0)]
+    lines = mlbench.results(tabled(rows), TARGETS).to_dicts()
+    assert [(line["n"], line["mean"]) for line in lines if line["job"] == "a"] == [(1, 100.0)]

@@ -85,5 +85,7 @@ def test_the_relative_half_width_is_that_of_the_record(values: list[float]) -> N
     low, high = description.interval
     assert relative_half_width(values) == pytest.approx((high - low) / 2 / description.median, rel=1e-9)
     assert relative_half_width([3.0] * 6) == 0
+    assert relative_half_width([0.0] * 6) is None
+    assert relative_half_width([-1.0, -2.0, -3.0] * 3) is None
     for without in ([], [1.0] * 5, [0.0] * 9):
         assert relative_half_width(without) is None

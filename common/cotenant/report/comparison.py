@@ -155,7 +155,7 @@ def confirmed(first: SuiteComparison, again: SuiteComparison) -> SuiteComparison
     nearer to the truth. If the new verdict is the opposite claim, neither is made.
     """
     lines = {line.job: line for line in first.lines}
-    for new in again.lines:
+    for new in (line for line in again.lines if line.job in lines):
         before, verdict = lines[new.job], new.verdict
         ratio = "" if before.comparison is None else f", {before.comparison.ratio:.4f}"
         note = f"CONFIRMED by new launches (before {before.verdict}{ratio}){'; ' if new.note else ''}{new.note}"

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,9 @@ def _recolour(figure: Figure) -> None:
             get, put = (getattr(artist, f"{verb}_{name}", None) for verb in ("get", "set"))
             if get is None or put is None:
                 continue
-            with suppress(ValueError):  # several colours, which no picture of ours has
+            try:
                 marker, (*_, alpha) = to_hex(get()), to_rgba(get())
-                if marker in PRINTED:
-                    put(to_rgba(PRINTED[marker], alpha))
+            except ValueError:  # several colours, which no picture of ours has
+                continue
+            if marker in PRINTED:
+                put(to_rgba(PRINTED[marker], alpha))

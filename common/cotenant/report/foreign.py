@@ -93,7 +93,8 @@ def read_foreign(path: Path) -> str:
 
 def _line(path: Path, number: int, row: Mapping[str, object], kind: Kind, known: Iterable[ColumnWork]) -> Line:
     numbers = {name.strip(): _number(path, number, name, value) for name, value in row.items() if name != INDEX}
-    name, (counted, watt, price) = str(row[INDEX]).strip(), (numbers.pop(column, None) for column in OF_SYSTEM)
+    counted, watt, price = (numbers.pop(column, None) for column in OF_SYSTEM)
+    name = str(row[INDEX]).strip()
     named = _DEVICES.findall(name)
     devices = int(named[-1]) if named else int(counted or 1)
     system, whole = System(name, "", devices, watt, price), devices > 1

@@ -112,17 +112,23 @@ def _lines(jobs: Sequence[JobSummary]) -> Iterator[tuple[InterferenceLine, Seque
     pairs: list[tuple[JobSummary | None, JobSummary | None, list[str]]] = []
     for job in jobs:
         if sliced(job.isolation):
-            mine = rows_of(job.members)
-            # A job that never finished matches any, since only its name is known: it comes last.
-            others = sorted(without, key=lambda other: not other.members)
-            reasons = {other: unlike([*mine, *rows_of(other.members)]) for other in others}
-            partner = next((other for other, reason in reasons.items() if reason is None), None)
-            notes = [] if partner else [f"without slices: {reason}" for reason in dict.fromkeys(reasons.values())]
+            partner, notes = _partner(job, without)
             pairs.append((job, partner, notes))
             without = [other for other in without if other is not partner]
     pairs += [(None, job, [] if len(jobs) == 1 else ["nothing equal ran in slices"]) for job in without]
     for with_, without_, notes in pairs:
         yield from _of_pair(with_, without_, notes, several=len(pairs) > 1)
+
+
+def _partner(job: JobSummary, without: Sequence[JobSummary]) -> tuple[JobSummary | None, list[str]]:
+    """Return the job that did equal work without slices, or None and the differences of those that did not."""
+    mine, reasons = rows_of(job.members), []
+    # A job that never finished matches any, since only its name is known: it comes last.
+    for other in sorted(without, key=lambda other: not other.members):
+        if (reason := unlike([*mine, *rows_of(other.members)])) is None:
+            return other, []
+        reasons.append(f"without slices: {reason}")
+    return None, list(dict.fromkeys(reasons))
 
 
 def _of_pair(

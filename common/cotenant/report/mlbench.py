@@ -27,8 +27,8 @@ CLASSIC_RUNS = 4
 CLASSIC_SPREAD = 0.05
 CLASSIC_QUANTILE = 0.8
 _HAS_RATE = COUNTS & pl.col(RATE).is_not_null()
-_JOB = pl.col("name").str.replace(r"\.c\d{1,9}$", "")
-_CELL = pl.col("name").str.extract(r"\.c(\d{1,9})$").cast(int).fill_null(0)
+_JOB = pl.col("name").str.replace(r"\.c[0-9]{1,9}$", "")
+_CELL = pl.col("name").str.extract(r"\.c([0-9]{1,9})$").cast(int).fill_null(0)
 """The number of a cell, from 1; 0 for a job without cells."""
 
 Failure = tuple[str, int, str, str]

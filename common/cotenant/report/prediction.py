@@ -55,10 +55,10 @@ class Predictions:
 
 def predictions(summary: Summary, curves: Sequence[Sensitivity]) -> list[Predictions]:
     """Return the predictions where three pairs at least were measured."""
-    made = []
+    made, of_places = [], of_resources(curves)
     for matrix in pair_matrices(summary):
         place = (matrix.suite, matrix.host, matrix.isolation)
-        resources = of_resources(curves).get(place, {})
+        resources = of_places.get(place, {})
         pairs = [*product(matrix.jobs, matrix.jobs)]
         measured = [share and share.kept for share in map(matrix.shares.get, pairs)]
         kept = np.reshape([math.nan if each is None else each.value for each in measured], (len(matrix.jobs), -1))

@@ -45,14 +45,17 @@ def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
     )
     warnings = jobs[0].table.findings.filter(pl.col("severity") == "warning").join(of_jobs, on=AT)
     by_rule = warnings.group_by("job", "rule").agg(GRAVEST, pl.len(), pl.col("effect").max())
-    ranked = [(job, Doubt(*of)) for job, *of in by_rule.iter_rows()]
-    ranked.sort(key=lambda of: (_rank(of[1].rule), -of[1].records, of[1].rule), reverse=True)
-    worst = dict(ranked)  # the last of a job's doubts
-    return [worst.get(job) for job in range(len(jobs))]
+    of_job: dict[int, list[Doubt]] = {job: [] for job in range(len(jobs))}
+    for job, *of in by_rule.iter_rows():
+        of_job[job].append(Doubt(*of))
+    return [
+        min(of, key=lambda doubt: (_rank(doubt.rule), -doubt.records, doubt.rule), default=None)
+        for of in of_job.values()
+    ]
 
 
 def _rank(rule: str) -> int:
     """Rank rules by their themes; warnings on the host before the suite come after those on the launch."""
     known = RECORD_RULES.get(rule) or LAUNCH_RULES.get(rule)
     theme = "" if known is None else known.ask.__module__.rpartition(".")[2]
-    return (*THEMES, theme).index(theme)
+    return THEMES.index(theme) if theme in THEMES else len(THEMES)

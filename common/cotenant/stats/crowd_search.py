@@ -76,7 +76,7 @@ class SteadyCrowd:
     """Has the same number of users in each of so many rounds; the first `counted` of them are looked at."""
 
     def __init__(self, users: int, rounds: int, counted: int | None = None) -> None:
-        self._users, self._most, self._counted = users, rounds, counted or users
+        self._users, self._most, self._counted = users, rounds, users if counted is None else counted
         self.rounds: list[Values] = []
 
     def take(self, users: int, values: Values) -> None:

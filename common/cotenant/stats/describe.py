@@ -83,7 +83,7 @@ def relative_half_width(rates: Sequence[float]) -> float | None:
 
     `rates`: in the order of their making, none below 0; of a median of 0 there is none either.
     """
-    if (interval := median_interval(rates)) is None or not (median := statistics.median(rates)):
+    if (interval := median_interval(rates)) is None or (median := statistics.median(rates)) <= 0:
         return None
     return (interval[1] - interval[0]) / 2 / median
 
