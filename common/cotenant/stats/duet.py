@@ -170,9 +170,15 @@ def _distance(center: float) -> float:
 
 
 def _by_round(slices: Sides, rounds: Mapping[int, int]) -> Iterator[Round]:
-    for number in sorted(set(rounds.values())):
-        of_slices = [tuple([of for of in side if rounds[of.index] == number] for side in sides) for sides in slices]
-        yield {place: (a, b) for place, (a, b) in enumerate(of_slices) if a and b}
+    found: dict[int, dict[int, tuple[list[BlockSum], list[BlockSum]]]] = defaultdict(
+        lambda: defaultdict(lambda: ([], []))
+    )
+    for place, sides in enumerate(slices):
+        for side, blocks in enumerate(sides):
+            for block in blocks:
+                found[rounds[block.index]][place][side].append(block)
+    for _, of_round in sorted(found.items()):
+        yield {place: (a, b) for place, (a, b) in of_round.items() if a and b}
 
 
 def _log_mean(of_round: Round) -> float:
