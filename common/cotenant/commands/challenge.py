@@ -22,7 +22,7 @@ from cotenant.commands.output import note, tell
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
 from cotenant.results.store import prepare_directory, write_whole
 from cotenant.suite.task_source import shipped_versions
-from cotenant.text import many, printable
+from cotenant.text import joined, many, printable
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 BOUGHT = "bought"
@@ -102,7 +102,7 @@ def _lines(transcript: Transcript) -> list[str]:
     for chain in transcript.chains:
         tenant, software = chain.join.tenant, chain.ready.software if chain.ready else {}
         lines.append(f"claimed by user {tenant}: {chain.join.task} {printable(' '.join(chain.join.words))}")
-        lines.append(f"user {tenant}: {printable(', '.join(filter(None, software.values())))}")
+        lines.append(f"user {tenant}: {printable(joined(', ', *software.values()))}")
     reasons = verdict(transcript).reasons
     return [*lines, *(f"refused, {reason.kind}: {printable(reason.sentence)}" for reason in reasons)]
 

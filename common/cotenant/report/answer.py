@@ -22,7 +22,7 @@ from cotenant.stats.evenness import UNLIKELY, Differences, differences, differen
 from cotenant.stats.interference import log_ratios, mean_kept, ratio
 from cotenant.stats.kept import Kept, ends_around, joint, t_975
 from cotenant.stats.launches import INTERVAL_LAUNCHES, by_uid
-from cotenant.text import many
+from cotenant.text import joined, many
 
 NAMED = 4
 """Most users whose numbers all stand in a sentence; with more, only the lowest and the highest do."""
@@ -163,7 +163,7 @@ def _among_equals(summary: Summary, beside_mixes: bool) -> list[str]:
         return []
     counted = _counted(summary)
     users = _keeps(counted, beside_mixes)
-    users = "; ".join(filter(None, (_rates(rated[0]), users))) if len(rated) == 1 else _capitalised(users)
+    users = joined("; ", _rates(rated[0]), users) if len(rated) == 1 else _capitalised(users)
     shared = sorted({job.sharers for job in rated if job.sharers > 1})
     several = any(len(job.tenants) > 1 for job in rated)
     return [

@@ -16,7 +16,7 @@ from cotenant.results.record import UNAUDITED
 from cotenant.stats.comparison import Comparison, compare, holm, pooled_noise
 from cotenant.stats.launches import across_launches
 from cotenant.stats.verdict import LEAST_MARGIN, Verdict
-from cotenant.text import printable
+from cotenant.text import joined, printable
 
 HOST, CLASS, BENCHMARK, ITEM = "host", "class", "benchmark", "work_of_an_item"
 OF_TUNING = (BENCHMARK, "batch_size", "kernels")
@@ -118,7 +118,7 @@ def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]
     for line in lines:
         if line.verdict in CLAIMS and adjusted[line.job] >= ALARM:
             why = f"{line.verdict} by itself, but not beyond chance among {len(known)} jobs"
-            line = replace(line, verdict=Verdict.UNCLEAR, note="; ".join(filter(None, (why, line.note))))
+            line = replace(line, verdict=Verdict.UNCLEAR, note=joined("; ", why, line.note))
         judged.append(line)
     return tuple(judged)
 

@@ -18,7 +18,7 @@ from cotenant.results.launches import grouped
 from cotenant.stats.acceptance import NodeVerdict
 from cotenant.stats.confirmation import ROUNDS
 from cotenant.stats.fleet import Flags, Logs
-from cotenant.text import listed, many
+from cotenant.text import joined, listed, many
 
 STYLES = (
     dict.fromkeys(ORDER, "bold red")
@@ -95,7 +95,7 @@ def commands(judged: Judged) -> list[str]:
     for each in judged.nodes:
         if each.verdict not in (*SOUND, *AGAIN):
             node, worst = shlex.quote(each.node.name), each.reasons[0]
-            reason = shlex.quote(" ".join(filter(None, ("cotenant:", worst.verdict, worst.what, _size(worst)))))
+            reason = shlex.quote(joined(" ", "cotenant:", worst.verdict, worst.what, _size(worst)))
             lines += [
                 f"scontrol update nodename={node} state=drain reason={reason}",
                 f"kubectl taint nodes {node} cotenant={each.verdict.lower()}:NoSchedule",

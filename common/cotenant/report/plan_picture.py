@@ -23,7 +23,7 @@ from rich.text import Text
 from cotenant.report.grid import STYLES, Cell, Column, Grid, table
 from cotenant.report.numbers import ABSENT
 from cotenant.report.renderers import may_leave, terminal
-from cotenant.text import many
+from cotenant.text import joined, many
 
 Document = Mapping[str, Any]
 """The document that `plan --json` prints, or a part of it."""
@@ -94,7 +94,7 @@ def _heading(plan: Document) -> Iterator[Text]:
     yield Text(f"{many(len(tenants), 'user')} with {share}{' each' if len(tenants) > 1 else ''}, {how}")
     if (sharers := tenants[0]["sharers"]) > 1:
         yield Text(f"shared: {sharers} users have the same processors, each its own memory")
-    yield Text("; not held: ".join(filter(None, (f"isolation {plan['backend']}", ", ".join(plan["unenforced"])))))
+    yield Text(joined("; not held: ", f"isolation {plan['backend']}", ", ".join(plan["unenforced"])))
 
 
 def _cores(boxes: Iterable[Document]) -> list[Document]:

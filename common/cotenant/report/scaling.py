@@ -21,7 +21,7 @@ from cotenant.results.table import Rows
 from cotenant.stats.interference import efficiency
 from cotenant.stats.kept import Kept
 from cotenant.stats.launches import INTERVAL_LAUNCHES, across_launches, half_width
-from cotenant.text import printable
+from cotenant.text import joined, printable
 
 WANTED_LAUNCHES = 5
 NORMAL = 1.96
@@ -52,7 +52,7 @@ class Series:
     def __str__(self) -> str:
         batch = f"batch {self.batch_size_per_device} per device" if self.batch_size_per_device else ""
         source = f"foreign: {self.foreign}" if self.foreign else ""
-        return ", ".join(filter(None, (self.model, batch, self.precision, self.parallelism, self.input, source)))
+        return joined(", ", self.model, batch, self.precision, self.parallelism, self.input, source)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

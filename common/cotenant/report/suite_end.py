@@ -25,7 +25,7 @@ from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.report.time_share import observed_words
 from cotenant.results.columns import TENANT
 from cotenant.results.record import INVALID
-from cotenant.text import many
+from cotenant.text import joined, many
 
 OF_N_IN_SHORT = "rate: the median; of all users their sum. n: o observations of one launch, L launches."
 
@@ -87,7 +87,7 @@ def _job_facts(job: JobSummary) -> str:
     if None in job.kept:
         interference = interference_cell(job)
         parts.append(f"interference {interference.text} {interference.note}")
-    return "; ".join(filter(None, parts))
+    return joined("; ", *parts)
 
 
 def _tenant_lines(job: JobSummary, summary: Summary) -> Iterator[TenantLine]:
