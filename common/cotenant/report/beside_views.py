@@ -9,7 +9,20 @@ from statistics import fmean
 
 from cotenant.report import numbers
 from cotenant.report.beside import MixBlock, PairMatrix, TenantBeside, pair_matrices
-from cotenant.report.grid import BLANK, Cell, Column, Grid, Row, RowGroup, Words, number, place_columns, row, word
+from cotenant.report.grid import (
+    BLANK,
+    Cell,
+    Column,
+    Grid,
+    Row,
+    RowGroup,
+    Words,
+    number,
+    place_columns,
+    row,
+    text_column,
+    word,
+)
 from cotenant.report.kept import (
     OF_ENERGY,
     OF_N,
@@ -59,7 +72,7 @@ def _share_kept(tenant: TenantBeside) -> Cell:
 MIX_PLACE: Sequence[Column[MixBlock]] = place_columns(lambda block: block, "suite", "host", "mix", "isolation")
 OF_TENANT: Sequence[Column[TenantBeside]] = (
     Column("user", lambda tenant: word(tenant.tenant, "tenant")),
-    Column("job", lambda tenant: word(tenant.job, "job"), left=True),
+    text_column("job", lambda tenant: tenant.job, "job"),
     *kept_columns("/ alone", lambda tenant: tenant.progress, "progress"),
     Column("share kept", _share_kept, optional=True),
     Column("slowdown", lambda tenant: number(tenant.slowdown, numbers.ratio, "slowdown")),
@@ -68,7 +81,7 @@ OF_TENANT: Sequence[Column[TenantBeside]] = (
     Column("unit", lambda tenant: Cell(f"{tenant.unit or 'item'}/s", {"unit": tenant.unit}), left=True),
     *STEPS,
     Column("baseline", lambda tenant: baseline_cell(tenant.baseline if tenant.alone else ""), left=True, optional=True),
-    Column("verdict", lambda tenant: word(tenant.verdict, "verdict"), left=True),
+    text_column("verdict", lambda tenant: tenant.verdict, "verdict"),
 )
 
 
@@ -160,7 +173,7 @@ def pairs_grid(summary: Summary) -> Grid:
     jobs = list(dict.fromkeys(job for matrix in matrices for job in matrix.jobs))
     columns: list[Column[Line]] = [
         *PAIR_PLACE,
-        Column("job", lambda line: word(line[1]), left=True),
+        text_column("job", lambda line: line[1]),
         *(Column(job, partial(_cell, job), optional=True) for job in jobs),
         Column("sum (sensitive)", _row_sum),
     ]

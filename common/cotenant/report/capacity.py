@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row, word
+from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row, text_column
 from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
 from cotenant.stats.capacity import NOBODY, NOISE, Carried, CrowdEstimate, Kind, Requirement, Standing, enrolled
@@ -194,7 +194,7 @@ COLUMNS: Sequence[Column[Line]] = (
     Column("least", _least),
     Column("95 % interval", _interval),
     Column("n", lambda line: Cell(f"{line[1].n}{line[2]}", {"n": line[1].n})),
-    Column("", lambda line: word(line[1].standing(line[0].requirement.log), "standing"), left=True),
+    text_column("", lambda line: line[1].standing(line[0].requirement.log), "standing"),
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from xml.etree import ElementTree
 
-from cotenant.report.grid import Column, Grid, Measurement, measured_columns, number, table, word
+from cotenant.report.grid import Column, Grid, Measurement, measured_columns, number, table, text_column, word
 from cotenant.report.numbers import rate
 from cotenant.report.renderers import html
 from cotenant.results.columns import equal_columns
@@ -252,12 +252,12 @@ def _ratio(line: JobComparison) -> Measurement | None:
 
 
 COLUMNS: Sequence[Column[JobComparison]] = (
-    Column("job", lambda line: word(line.job), left=True),
+    text_column("job", lambda line: line.job),
     Column("A", lambda line: number(line.a, rate)),
     Column("B", lambda line: number(line.b, rate)),
     *measured_columns("B / A", _ratio, (), show="{:.4f}".format, span="{:.4f} .. {:.4f}".format),
     Column("verdict", lambda line: word(line.verdict, style=STYLES.get(line.verdict, "bold red")), left=True),
-    Column("", lambda line: word(line.note), left=True),
+    text_column("", lambda line: line.note),
 )
 OF_SUITE = {True: "slower by more than chance (Holm, 0.05)", False: "not slower beyond chance", None: "not compared"}
 

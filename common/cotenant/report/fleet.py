@@ -12,7 +12,7 @@ import polars as pl
 
 from cotenant.fleet.inventory import Minority
 from cotenant.fleet.judgement import AGAIN, ORDER, SOUND, Grounds, Judged, JudgedClass, NodeJudgement, coverage
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Value, row, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Value, row, text_column
 from cotenant.report.numbers import change
 from cotenant.results.launches import grouped
 from cotenant.stats.acceptance import NodeVerdict
@@ -149,7 +149,7 @@ def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
     if len(worst) > FEW_NODES:
         marked = [n for n in shown if worst[n] < len(ORDER) - 1 or low[n].any()]
         shown = sorted(marked, key=worst.__getitem__)[:MOST_ROWS]
-    columns: list[Column[int]] = [Column("node", lambda n: word(members.nodes[n].name), left=True)]
+    columns: list[Column[int]] = [text_column("node", lambda n: members.nodes[n].name)]
     columns += [
         Column(f"{job} ({judged.gathered.resources[r]})" if r >= 0 else job, partial(_cell, ratios[:, j], low[:, j]))
         for j, (job, r) in enumerate(zip(members.jobs, members.resources, strict=True))
@@ -201,10 +201,10 @@ def cells(judged: Judged) -> pl.DataFrame:
 def inventory_grid(odd: Sequence[Minority]) -> Grid:
     """Return a row per fact and value that only a few nodes of a class have."""
     columns: list[Column[Minority]] = [
-        Column("fact", lambda each: word(each.fact), left=True),
+        text_column("fact", lambda each: each.fact),
         Column("most have", lambda each: Cell(each.usual, note=f"({each.usual_nodes})"), left=True),
         Column("others", lambda each: Cell(each.value, note=f"({len(each.nodes)})", style="yellow"), left=True),
-        Column("nodes", lambda each: word(listed(each.nodes, 8)), left=True, words=True),
+        text_column("nodes", lambda each: listed(each.nodes, 8), words=True),
     ]
     groups = grouped(odd, lambda each: each.hardware)
     title = "Inventory: what differs between equal nodes" if odd else ""

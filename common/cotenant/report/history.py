@@ -20,7 +20,7 @@ from cotenant.report.grid import (
     number,
     place_columns,
     row,
-    word,
+    text_column,
 )
 from cotenant.report.numbers import ABSENT, change, rate
 from cotenant.results.columns import equal_columns
@@ -252,7 +252,7 @@ COLUMNS: Sequence[Column[RateSeries]] = (
     Column("trend", _trend, left=True),
     Column("", lambda series: Cell(sparkline(series.rates)), left=True, drop=True, seen="screens"),
     Column("changes", _changes, left=True, seen="files"),
-    Column("without a rate", lambda series: word(lost_words(series), "lost"), left=True, seen="files"),
+    text_column("without a rate", lambda series: lost_words(series), "lost", seen="files"),
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from cotenant.report import numbers
 from cotenant.report.alone import NO_SLICES, BaselineWord, Side, rows_of, sliced, unlike
-from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, place_columns, row, word
+from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup, Words, place_columns, row, text_column, word
 from cotenant.report.kept import (
     BLOCKS,
     OF_N,
@@ -201,7 +201,7 @@ OF_LINE: Sequence[Column[Any]] = (
     *rates_over_launches("together", lambda line: line.sliced, "sliced"),
     *rates_over_launches("no slices", lambda line: line.unsliced, "unsliced", optional=True),
     *UNSLICED_KEPT,
-    Column("note", lambda line: word("; ".join(line.notes), "note"), left=True, seen="files"),
+    text_column("note", lambda line: "; ".join(line.notes), "note", seen="files"),
 )
 FOR_PROGRAMS: Sequence[Column[Any]] = rates_over_launches("", lambda line: line.unsliced_alone, "unsliced_alone")
 

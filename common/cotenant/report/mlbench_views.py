@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, table, word
+from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, table, text_column, word
 from cotenant.report.matrix import Matrix, matrix_grid
 from cotenant.report.mlbench import CLASSIC_QUANTILE, CLASSIC_SPREAD, ORIGINAL_LEFT_OUT, Failure, Score
 from cotenant.report.numbers import ABSENT, borne, percent, plain
@@ -124,10 +124,10 @@ def classic_grid(
 def failures_grid(report: Report) -> Grid:
     """Return a row per failed record; their share of all records is the heading."""
     columns: Sequence[Column[Failure]] = (
-        Column("job", lambda failure: word(failure[0]), left=True),
+        text_column("job", lambda failure: failure[0]),
         Column("uid", lambda failure: word(str(failure[1]))),
         Column("device", lambda failure: word(failure[2])),
-        Column("reason", lambda failure: word(failure[3]), left=True, words=True),
+        text_column("reason", lambda failure: failure[3], words=True),
     )
     failed = len(report.failed)
     share = f"{failed} of {report.total} records failed ({percent(failed / report.total if report.total else 1)})"

@@ -14,7 +14,7 @@ import numpy as np
 
 from cotenant.report import numbers
 from cotenant.report.beside import pair_matrices
-from cotenant.report.grid import Column, Grid, RowGroup, Words, number, place_columns, row, word
+from cotenant.report.grid import Column, Grid, RowGroup, Words, number, place_columns, row, text_column
 from cotenant.report.kept import kept_columns, kept_fields
 from cotenant.report.sense import Sensitivity, of_resources
 from cotenant.report.summary import Summary
@@ -86,8 +86,8 @@ NOTHING = "Nothing can be predicted: it takes three measured pairs at least."
 Item = tuple[Predictions, PairPrediction]
 COLUMNS: Sequence[Column[Item]] = (
     *place_columns(lambda item: item[0], "suite", "host", "isolation"),
-    Column("job", lambda item: word(item[1].victim, "victim"), left=True),
-    Column("beside", lambda item: word(item[1].neighbour, "neighbour"), left=True),
+    text_column("job", lambda item: item[1].victim, "victim"),
+    text_column("beside", lambda item: item[1].neighbour, "neighbour"),
     Column("predicted", lambda item: number(item[1].predicted, numbers.ratio, "predicted")),
     *kept_columns("measured", lambda item: item[1].measured, "measured"),
     Column("error, points", lambda item: number(item[1].error, lambda error: f"{100 * error:+.1f}", "error")),

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, word
+from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, text_column
 from cotenant.report.kept import OF_N, kept_columns, kept_fields, kept_values, shaded
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.decoded import Decoded, text_of
@@ -179,7 +179,7 @@ COLUMNS: tuple[Column[Item], ...] = (
     Column("pressure", lambda item: _first(item, item[0].conditions.resource, "resource"), left=True),
     Column("level", _level),
     Column("achieved", lambda item: number(item[1].achieved, numbers.rate, "achieved")),
-    Column("unit/s", lambda item: word(item[0].conditions.unit, "unit"), left=True),
+    text_column("unit/s", lambda item: item[0].conditions.unit, "unit"),
     *kept_columns("kept", lambda item: item[1].kept, "kept"),
 )
 
@@ -255,9 +255,9 @@ def fingerprints_grid(curves: Iterable[Sensitivity]) -> Grid:
     resources = dict.fromkeys(each.conditions.resource for of in by_job for each in of)
     columns: list[Column[Line]] = [
         *place_columns(lambda line: line[0], "suite", "host"),
-        Column("job", lambda line: word(line[0].job if line[1] == KEEPS else ""), left=True),
-        Column("slices", lambda line: word(line[0].isolation if line[1] == KEEPS else ""), left=True),
-        Column("", lambda line: word(line[1]), left=True),
+        text_column("job", lambda line: line[0].job if line[1] == KEEPS else ""),
+        text_column("slices", lambda line: line[0].isolation if line[1] == KEEPS else ""),
+        text_column("", lambda line: line[1]),
         *(Column(resource, partial(_of_resource, resource), left=True) for resource in resources),
     ]
     lines = [

@@ -12,7 +12,7 @@ import polars as pl
 from cotenant.report import numbers
 from cotenant.report.alone import BaselineWord
 from cotenant.report.beside import INSTANCES, SLICES, StepTimes, measured, tenants_of, watts, why_not
-from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, word
+from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, text_column
 from cotenant.report.kept import (
     OF_ENERGY,
     OF_STEPS,
@@ -148,7 +148,7 @@ def _measured(name: str, title: str) -> Sequence[Column[SharePoint]]:
 
 COLUMNS: Sequence[Column[SharePoint]] = (
     *place_columns(lambda point: point, "suite", "host", "job", "isolation"),
-    Column("mode", lambda point: word(point.mode, "mode"), left=True),
+    text_column("mode", lambda point: point.mode, "mode"),
     Column("K", lambda point: Cell(str(point.sharers), {"sharers": point.sharers})),
     Column("entitled", lambda point: Cell(numbers.ratio(point.entitlement), {"entitlement": point.entitlement})),
     *_measured("stp", "STP"),
@@ -157,7 +157,7 @@ COLUMNS: Sequence[Column[SharePoint]] = (
     *_measured("fairness", "fairness")[:1],
     Column("tax", lambda point: number(point.measures.tax.value if point.measures else None, numbers.percent, "tax")),
     *kept_columns("accuracy", lambda point: getattr(point.accuracy, "accuracy", None), "accuracy")[:2],
-    Column("limit", lambda point: word(point.accuracy.verdict if point.accuracy else "", "limit"), left=True),
+    text_column("limit", lambda point: point.accuracy.verdict if point.accuracy else "", "limit"),
     Column("settled", lambda point: number(point.settled_s, "{:.1f} s".format, "settled_s")),
     Column(
         "J per item", lambda point: number(point.joules_per_item, "{:.3g}".format, "joules_per_item"), optional=True

@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from cotenant.report import numbers
-from cotenant.report.grid import Cell, Column, Grid, Measurement, measured_columns, table, word
+from cotenant.report.grid import Cell, Column, Grid, Measurement, measured_columns, table, text_column, word
 from cotenant.report.live import Drawing
 from cotenant.report.progress import Silent, duration_words
 from cotenant.report.renderers import terminal
@@ -54,7 +54,7 @@ def _gain(line: SettingLine) -> Cell:
 
 
 COLUMNS: Sequence[Column[SettingLine]] = (
-    Column("setting", lambda line: word(str(line.setting)), left=True),
+    text_column("setting", lambda line: str(line.setting)),
     *measured_columns("rate", _rate, (), n="launches"),
     Column("over the job's", _gain),
     Column("", lambda line: word(line.note, style="bold green" if "best" in line.note else ""), left=True),
