@@ -163,9 +163,9 @@ def _device_lines(devices: Sequence[Document], letters: Letters, room: int) -> l
     return lines
 
 
-COLUMNS: Sequence[Column[Sequence[Cell]]] = [
-    Column(heading, itemgetter(at), left=heading in ("", "processors"), optional=heading == "shared by")
-    for at, heading in enumerate(("", "user", "processors", "shared by", "cores", "nodes", "devices", "memory"))
+COLUMNS: Sequence[Column[Mapping[str, Cell]]] = [
+    Column(heading, itemgetter(heading), left=heading in ("", "processors"), optional=heading == "shared by")
+    for heading in ("", "user", "processors", "shared by", "cores", "nodes", "devices", "memory")
 ]
 
 
@@ -174,23 +174,31 @@ def _tenants(plan: Document) -> Grid:
     letters, lines = _letters(plan), []
     for tenant in plan["tenants"]:
         letter, style = letters[tenant["tenant"]]
-        sharers = str(tenant["sharers"]) if tenant["sharers"] > 1 else ""
-        devices, memory = ",".join(tenant["devices"]) or ABSENT, _size(tenant["memory_bytes"])
-        words = (
-            tenant["tenant"],
-            tenant["processors"],
-            sharers,
-            tenant["core_total"],
-            tenant["nodes"],
-            devices,
-            memory,
-        )
-        lines.append([Cell(letter, style=style), *(Cell(str(each)) for each in words)])
+        words = {
+            "user": tenant["tenant"],
+            "processors": tenant["processors"],
+            "shared by": tenant["sharers"] if tenant["sharers"] > 1 else "",
+            "cores": tenant["core_total"],
+            "nodes": tenant["nodes"],
+            "devices": ",".join(tenant["devices"]) or ABSENT,
+            "memory": _size(tenant["memory_bytes"]),
+        }
+        cells = {heading: Cell(str(word)) for heading, word in words.items()}
+        lines.append({"": Cell(letter, style=style), **cells})
     everything = chain(plan["homeless_devices"], *(box["devices"] for box in plan["boxes"]))
     idle = ",".join(device["label"] for device in everything if not device["tenants"])
     if plan["processors_unused"] or idle:
-        left = ("nobody", "", plan["processors_unused"] or ABSENT, "", ABSENT, ABSENT, idle or ABSENT, ABSENT)
-        lines.append([Cell(text, style="dim") for text in left])
+        left = {
+            "": "nobody",
+            "user": "",
+            "processors": plan["processors_unused"] or ABSENT,
+            "shared by": "",
+            "cores": ABSENT,
+            "nodes": ABSENT,
+            "devices": idle or ABSENT,
+            "memory": ABSENT,
+        }
+        lines.append({heading: Cell(word, style="dim") for heading, word in left.items()})
     return table(COLUMNS, lines)
 
 
