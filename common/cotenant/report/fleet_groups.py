@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 
 import numpy as np
 
@@ -20,6 +19,8 @@ from cotenant.stats.verdict import Verdict
 from cotenant.suite.jobfile import matches
 from cotenant.text import many
 
+Nodes = Sequence[list[LaunchRecords]]
+"""The launches of one job on each node."""
 HARDWARE_AND_SOFTWARE = ("device", "devices", "processors", "software", "kernels", "isolation")
 """The words in which two groups may differ, since this difference is the point of the comparison."""
 
@@ -51,26 +52,33 @@ def groups_grid(groups: Mapping[str, Sequence[str]], gathered: Gathered) -> Grid
     lines = []
     for job, launches in grouped(gathered.launches, lambda launch: launch.job).items():
         of_nodes = grouped([launch for launch in launches if launch.rate is not None], lambda launch: launch.host)
-        sides = [[of_nodes[node] for node in side if node in of_nodes] for side in (a, b)]
-        if nodes := [*chain.from_iterable(sides)]:
-            means_a, means_b = ([across_launches(rates_of(node)).rate for node in side] for side in sides)
-            middles = middle(means_a), middle(means_b)
-            difference = difference_of([launch.work for node in nodes for launch in node], HARDWARE_AND_SOFTWARE)
-            if not means_a or not means_b or difference is not None:
-                why = "no node with a rate" if difference is None else difference_words(*difference)
-                lines.append(JobComparison(job, Verdict.INVALID, *middles, None, why))
-                continue
-            margin = margin_of(_noise(nodes))
-            result = compare(means_a, means_b, margin)
-            note = f"margin {100 * margin:.1f} %"
-            if result.verdict is Verdict.UNCLEAR and result.launches_needed:
-                note += f"; {result.launches_needed} nodes a side would tell"
-            lines.append(JobComparison(job, result.verdict, *middles, result, note))
+        nodes_a = [of_nodes[node] for node in a if node in of_nodes]
+        nodes_b = [of_nodes[node] for node in b if node in of_nodes]
+        if nodes_a or nodes_b:
+            lines.append(_compared(job, nodes_a, nodes_b))
     title = f"A: {name_a}, {many(len(a), 'node')}; B: {name_b}, {many(len(b), 'node')}; one rate a node"
     return replace(comparison_grid(SuiteComparison(tuple(lines), None)), title=title, notes=[])
 
 
-def _noise(nodes: Sequence[list[LaunchRecords]]) -> float | None:
+def _compared(job: str, a: Nodes, b: Nodes) -> JobComparison:
+    nodes = [*a, *b]
+    means_a = [across_launches(rates_of(node)).rate for node in a]
+    means_b = [across_launches(rates_of(node)).rate for node in b]
+    middles = middle(means_a), middle(means_b)
+    difference = difference_of([launch.work for node in nodes for launch in node], HARDWARE_AND_SOFTWARE)
+    if difference is not None:
+        return JobComparison(job, Verdict.INVALID, *middles, None, difference_words(*difference))
+    if not a or not b:
+        return JobComparison(job, Verdict.INVALID, *middles, None, "no node with a rate")
+    margin = margin_of(_noise(nodes))
+    result = compare(means_a, means_b, margin)
+    note = f"margin {100 * margin:.1f} %"
+    if result.verdict is Verdict.UNCLEAR and result.launches_needed:
+        note += f"; {result.launches_needed} nodes a side would tell"
+    return JobComparison(job, result.verdict, *middles, result, note)
+
+
+def _noise(nodes: Nodes) -> float | None:
     """Return the standard deviation of repetitions on one node, pooled over nodes; None without repetitions."""
     variances = [float(np.var(np.log(rates_of(node)), ddof=1)) for node in nodes if len(node) > 1]
     return math.sqrt(sum(variances) / len(variances)) if variances else None
