@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import product
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ from cotenant.report.pictures.tenants import memory, strips, timeline
 from cotenant.report.problems import rule_anchors, rules_of
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.decoded import part_of
-from cotenant.results.drawn import DEVICE_QUANTITIES, Drawn, Kind, courses_of
+from cotenant.results.drawn import DEVICE_QUANTITIES, Course, Drawn, Kind, courses_of
 from cotenant.results.launches import grouped
 from cotenant.results.read import again, drawn
 from cotenant.results.record import MOST, Number
@@ -201,24 +200,34 @@ def _over_time(launch: Rows, name: str, limited: bool) -> Iterator[Picture]:
     """
     # All records of a launch hold the same samples over time.
     courses = next((series for _, record in again(launch) if (series := courses_of(record.fields))), [])
-    kinds = {course.kind for course in courses}
-    for kind, (index, quantity) in product(WHOSE, enumerate(NAMES)):
-        shown = [course for course in courses if (course.kind, course.quantity) == (kind, quantity)]
-        looks = max((np.count_nonzero(~np.isnan(course.values)) for course in shown), default=0)
-        # A course moves if it was at some time lower by a fifth than its greatest value.
-        moves = any(np.nanmin(course.values) < 0.8 * np.nanmax(course.values) for course in shown)
-        known = limited and kind == "tenant" and not moves
-        if looks < LEAST_LOOKS or known or (kind == "host" and kinds != {"host"}):
-            continue
-        (title, unit, scale), (one, whose) = NAMES[quantity], WHOSE[kind]
-        at_s, lines = shown[0].at_s, {f"{one}{printable(course.of)}": course.values / scale for course in shown}
-        greatest = max(lines, key=lambda label: np.nanmax(lines[label]))
-        caption = joined(
-            "; ",
-            f"{len(lines)} {whose}: from the lowest to the highest, and their mean" if len(lines) > FEW else "",
-            f"most {np.nanmax(lines[greatest]):.4g} {unit}{f' ({greatest})' if len(lines) > 1 else ''}",
-            f"a look every {np.median(np.diff(at_s)):.1f} s",
-        )
-        title += "" if kind == "host" else f", {whose}"
-        svg = over_time(at_s, lines, f"{name}{kind[0]}{index}")
-        yield Picture(svg, f"{title}, {unit}", caption)
+    only_host = all(course.kind == "host" for course in courses)
+    for kind in WHOSE:
+        for index, quantity in enumerate(NAMES):
+            shown = [course for course in courses if course.kind == kind and course.quantity == quantity]
+            looks = max((np.count_nonzero(~np.isnan(course.values)) for course in shown), default=0)
+            if looks < LEAST_LOOKS or (kind == "host" and not only_host):
+                continue
+            if kind == "tenant" and limited and not any(map(_moves, shown)):
+                continue
+            yield _courses(kind, quantity, shown, f"{name}{kind[0]}{index}")
+
+
+def _moves(course: Course) -> bool:
+    """Whether a course was at some time lower by a fifth than its greatest value."""
+    return bool(np.nanmin(course.values) < 0.8 * np.nanmax(course.values))
+
+
+def _courses(kind: Kind, quantity: str, courses: Sequence[Course], name: str) -> Picture:
+    title, unit, scale = NAMES[quantity]
+    one, whose = WHOSE[kind]
+    at_s = courses[0].at_s
+    lines = {f"{one}{printable(course.of)}": course.values / scale for course in courses}
+    greatest = max(lines, key=lambda label: np.nanmax(lines[label]))
+    caption = joined(
+        "; ",
+        f"{len(lines)} {whose}: from the lowest to the highest, and their mean" if len(lines) > FEW else "",
+        f"most {np.nanmax(lines[greatest]):.4g} {unit}{f' ({greatest})' if len(lines) > 1 else ''}",
+        f"a look every {np.median(np.diff(at_s)):.1f} s",
+    )
+    title += "" if kind == "host" else f", {whose}"
+    return Picture(over_time(at_s, lines, name), f"{title}, {unit}", caption)
