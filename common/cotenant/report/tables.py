@@ -27,7 +27,7 @@ from cotenant.results.read import drawn
 from cotenant.results.targets import System, system_of
 from cotenant.stats.launches import across_launches
 from cotenant.suite.sizes import WHOLE
-from cotenant.text import many, printable
+from cotenant.text import joined, many, printable
 
 Kind = Literal["throughput", "batch-size"]
 Per = Literal["watt", "price"]
@@ -209,17 +209,17 @@ def forms(lines: Iterable[Line]) -> list[str]:
 
 def sources_of_watt(lines: Iterable[Line]) -> list[str]:
     """Return a sentence for each line: the source of its watts."""
-    sentences = []
-    for line in lines:
-        families = [work.family for work, entry in line.entries.items() if entry.watt is not None]
-        measured = f"measured for {', '.join(families)}" if families else ""
-        source = f"{measured}, else unknown" if measured else "unknown"
-        if families and len(families) == len(line.entries):
-            source = "measured"
-        elif line.system.watt is not None:
-            source = f"the constant {line.system.watt:g} of its description{measured and f'; {measured}'}"
-        sentences.append(f"{line.name}: watt is {source}.")
-    return sentences
+    return [f"{line.name}: watt is {_source_of_watt(line)}." for line in lines]
+
+
+def _source_of_watt(line: Line) -> str:
+    families = [work.family for work, entry in line.entries.items() if entry.watt is not None]
+    if families and len(families) == len(line.entries):
+        return "measured"
+    measured = f"measured for {', '.join(families)}" if families else ""
+    if line.system.watt is not None:
+        return joined("; ", f"the constant {line.system.watt:g} of its description", measured)
+    return f"{measured}, else unknown" if measured else "unknown"
 
 
 def _system(job: JobSummary, systems: Sequence[System]) -> System:
