@@ -134,11 +134,16 @@ def least_seen(part: Part) -> Logs:
 
 def _charge(confirmation: Confirmation, part: Part, node: int, column: int = 0) -> Charge:
     """Return the charge; ACCEPT where the node may be faster than the limits of both verdicts."""
-    effect, half, upper = (float(values[node, column]) for values in (part.effect, part.half_width, part.upper))
-    verdict = NodeVerdict.SLOW if upper < SLOW else NodeVerdict.ACCEPT
+    effect, half = float(part.effect[node, column]), float(part.half_width[node, column])
+    upper = float(part.upper[node, column])
+    verdict = NodeVerdict.ACCEPT
+    if upper < DEFECT:
+        verdict = NodeVerdict.DEFECT
+    elif upper < SLOW:
+        verdict = NodeVerdict.SLOW
     return Charge(
         node=node,
-        verdict=NodeVerdict.DEFECT if upper < DEFECT else verdict,
+        verdict=verdict,
         ratio=float(np.exp(effect)),
         interval=(float(np.exp(effect - half)), float(np.exp(upper))),
         rounds=int(part.rounds[node, column]),
