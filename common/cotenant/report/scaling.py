@@ -222,16 +222,22 @@ def _measured(point: ScalingPoint) -> Measurement:
 def _worth(
     name: str, heading: str, of: Callable[[ScalingPoint], Kept | None], show: str, span: str
 ) -> Sequence[Column[ScalingPoint]]:
-    """Return the columns of a share and its interval; one device's speed-up, 1 by definition, has no interval."""
+    """Return the columns of a share and its interval."""
 
-    def measured(point: ScalingPoint) -> Measurement | None:
+    def value(point: ScalingPoint) -> Cell:
+        if (kept := of(point)) is None:
+            return Cell()
+        low, high = kept.interval or (None, None)
+        return Cell(show.format(kept.value), {name: kept.value, f"{name}_low": low, f"{name}_high": high})
+
+    def interval(point: ScalingPoint) -> Cell:
         kept = of(point)
-        return None if kept is None else Measurement(kept.value, kept.interval, "")
+        # One device's speed-up is 1 by definition.
+        if kept is None or point.total_devices == 1:
+            return Cell()
+        return Cell(numbers.span(kept.interval, span.format))
 
-    fields = (name, f"{name}_low", f"{name}_high")
-    columns = measured_columns(heading, measured, fields, show=show.format, span=span.format, seen="screens")
-    value, interval = columns[:2]
-    return value, replace(interval, of=lambda point: Cell() if point.total_devices == 1 else interval.of(point))
+    return Column(heading, value, seen="screens"), Column("95 % interval", interval, seen="screens")
 
 
 COLUMNS: Sequence[Column[ScalingPoint]] = (
