@@ -119,6 +119,7 @@ class JobSummary:
     alone: Side | None = None
     unsliced_alone: Side | None = None
     compute: Compute | None = None
+    """None where no operations were counted, and for a `pressed` job."""
     doubt: Doubt | None = None
     """The worst warning; None for a clean job."""
     kept: Mapping[str | None, Kept] = field(default_factory=dict)
@@ -190,10 +191,11 @@ def summarise(records: Rows) -> Summary:
         shared, lone = ([launch for launch in launches if launch.solo == solo] for solo in (False, True))
         notes += [why_left_out(launch) for launch in (*shared, *lone) if launch.flaw is not None]
         of_solos = rows_of(Rows(table, [at for launch in lone for at in launch.at]))
-        for of, is_pressed in ((jobs, False), (pressed, True)):
-            among = [launch for launch in shared if beside_levels.issuperset(launch.at) == is_pressed]
-            of.extend(_with_solos(_jobs(table, among), of_solos, is_pressed))
-    jobs, pressed = _judged(jobs), _judged(pressed)
+        of_pressed = [launch for launch in shared if beside_levels.issuperset(launch.at)]
+        others = [launch for launch in shared if not beside_levels.issuperset(launch.at)]
+        jobs += _with_solos(_jobs(table, others), of_solos, are_pressed=False)
+        pressed += _with_solos(_jobs(table, of_pressed), of_solos, are_pressed=True)
+    jobs, pressed = _with_ceilings(_with_doubts(jobs)), _with_doubts(pressed)
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
     of_all, solos = rows(own & ~pl.col("solo")), rows(own & pl.col("solo"))
     whole = Rows(table, [*of_all.at, *solos.at])
@@ -313,13 +315,15 @@ def _within(job: JobSummary, alone: Side, tenant: str) -> Kept | None:
     return Kept(estimate.rate / rate, ends, estimate.observations, "observations")
 
 
-def _judged(jobs: Sequence[JobSummary]) -> list[JobSummary]:
-    """Return the jobs with their doubts, compared with the ceilings among them; a ceiling is compared with none."""
+def _with_doubts(jobs: Sequence[JobSummary]) -> list[JobSummary]:
+    worst = doubts([job.members for job in jobs])
+    return [replace(job, doubt=doubt) for job, doubt in zip(jobs, worst, strict=True)]
+
+
+def _with_ceilings(jobs: Sequence[JobSummary]) -> list[JobSummary]:
+    """Return the jobs, compared with the ceilings among them; a ceiling is compared with none."""
     most = ceilings(job.members for job in jobs if job.unit == FLOP)
-    return [
-        replace(job, doubt=doubt, compute=compute(job.members, most.clear() if job.unit == FLOP else most))
-        for job, doubt in zip(jobs, doubts([job.members for job in jobs]), strict=True)
-    ]
+    return [replace(job, compute=compute(job.members, most.clear() if job.unit == FLOP else most)) for job in jobs]
 
 
 def _job(table: Table, label: str, work: Work | None, launches: Sequence[LaunchRecords]) -> JobSummary:
