@@ -99,12 +99,14 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     They need the work and the slices of the `members`. A uid has a node's rate if every tenant of the members has one.
     Quick launches count only where there are no others: two kinds of baseline are never mixed.
     """
-    by_kind = grouped(solos, lambda row: row["baseline"] == "quick")
-    sides = [
-        replace(_alone(by_kind[is_quick], members), baseline="quick" if is_quick else "whole")
-        for is_quick in sorted(by_kind)
-    ]
-    return next((side for side in sides if side.tenants), sides[0] if sides else Side())
+    kinds: dict[BaselineWord, list[RecordRow]] = {"whole": [], "quick": []}
+    for row in solos:
+        kinds["quick" if row["baseline"] == "quick" else "whole"].append(row)
+    sides = [replace(_alone(rows, members), baseline=kind) for kind, rows in kinds.items() if rows]
+    for side in sides:
+        if side.tenants:
+            return side
+    return sides[0] if sides else Side()
 
 
 def alone_in_blocks(members: Rows) -> Side | None:
@@ -142,8 +144,10 @@ def _alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
         return Side(reason=mixed)
     rows: Records = defaultdict(dict)
     for row in like:
-        for who in {row["who"], *filter(beside.__contains__, row["stands_for"].split(","))}:
-            rows[who][row["run_id"]] = row
+        rows[row["who"]][row["run_id"]] = row
+        for who in row["stands_for"].split(","):
+            if who in beside:
+                rows[who][row["run_id"]] = row
     tenants = _rates(rows)
     node = {uid: sum(rates) for uid, rates in by_uid([tenants.get(who, {}) for who in beside]).items()}
     why = "; ".join(f"{reason} (user {', '.join(who)})" for reason, who in others.items())
