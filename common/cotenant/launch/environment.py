@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.checkout import SOURCE_ROOT
@@ -13,7 +14,7 @@ from cotenant.errors import CotenantError
 from cotenant.isolation.device_modes import DeviceShare
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
-from cotenant.launch.paths import MPS, RunPaths
+from cotenant.launch.paths import RunPaths
 from cotenant.machine.accelerators import VISIBILITY, visible_variables
 from cotenant.machine.topology import Machine
 from cotenant.nodes.cluster import Cluster, interface_towards
@@ -38,69 +39,70 @@ END_OF_PORTS = 1 << 16
 LOOPBACK = "lo"
 
 
-def job_variables(
-    cell: JobCell, suite: str, uid: int, tenants: int, slice_: Slice, machine: Machine, paths: RunPaths, port: int
-) -> dict[str, str]:
-    """Return the variables a job's text may name, with this tenant's values. `RAM_*` are kB, as in the original."""
-    return {
-        "JOB_RUNNER": "cotenant",
-        "JOB_FILE": suite,
-        "SUITE_NAME": suite,
-        "BENCH_NAME": cell.job.name,
-        "RUN_ID": str(uid),
-        "JOB_ID": str(slice_.tenant),
-        "DEVICE_TOTAL": str(tenants),
-        "CPU_TOTAL": str(len(machine.processors)),
-        "CPU_COUNT": str(len(slice_.processors)),
-        "RAM_TOTAL": str(machine.memory_bytes // 1024),
-        "RAM_CONSTRAINT": str(slice_.memory_bytes // 1024),
-        # A user who asks for devices must not get a processor's rates: benchmarks then refuse to run without a device.
-        "USE_CUDA": "1" if slice_.accelerators or os.environ.get("USE_CUDA") == "1" else "0",
-        "BASE": str(paths.base),
-        "DATA_DIRECTORY": str(paths.data),
-        "OUTPUT_DIRECTORY": str(paths.output),
-        "TEMP_DIRECTORY": str(paths.temporary / f"t{slice_.tenant}"),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-    }
+@dataclass(frozen=True, slots=True)
+class RunEnvironment:
+    """The properties of a run and its machine from which its tenants' variables are made."""
 
+    suite: str
+    uid: int
+    run: RunName
+    paths: RunPaths
+    machine: Machine
+    first_port: int
 
-def added_environment(
-    variables: Mapping[str, str],
-    cell: JobCell,
-    slice_: Slice,
-    threads: int | None,
-    ranks: Sequence[Sequence[int]],
-    run: RunName,
-    socket_path: Path,
-    log: Path,
-) -> dict[str, str]:
-    """Return the variables on top of the caller's environment: the job's, devices, threads, and the rendezvous.
+    def job_variables(self, cell: JobCell, slice_: Slice, tenants: int) -> dict[str, str]:
+        """Return the variables a job's text may name, with this tenant's values. `RAM_*` are kB, as in the original."""
+        return {
+            "JOB_RUNNER": "cotenant",
+            "JOB_FILE": self.suite,
+            "SUITE_NAME": self.suite,
+            "BENCH_NAME": cell.job.name,
+            "RUN_ID": str(self.uid),
+            "JOB_ID": str(slice_.tenant),
+            "DEVICE_TOTAL": str(tenants),
+            "CPU_TOTAL": str(len(self.machine.processors)),
+            "CPU_COUNT": str(len(slice_.processors)),
+            "RAM_TOTAL": str(self.machine.memory_bytes // 1024),
+            "RAM_CONSTRAINT": str(slice_.memory_bytes // 1024),
+            # A user who asks for devices must not get a processor's rates: without a device benchmarks then refuse.
+            "USE_CUDA": "1" if slice_.accelerators or os.environ.get("USE_CUDA") == "1" else "0",
+            "BASE": str(self.paths.base),
+            "DATA_DIRECTORY": str(self.paths.data),
+            "OUTPUT_DIRECTORY": str(self.paths.output),
+            "TEMP_DIRECTORY": str(self.paths.temporary / f"t{slice_.tenant}"),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(self.first_port + slice_.tenant),
+        }
 
-    `ranks` are the processors of each rank of an `all` launch; ranks write their logs beside `log`. `threads` is None
-    without isolation, so that the effect of default thread counts shows.
-    """
-    added = dict(variables)
-    added["TMPDIR"] = variables["TEMP_DIRECTORY"]
-    if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
-        # The default is in TMPDIR, where every tenant of every launch would compile the same code again.
-        added["TORCHINDUCTOR_CACHE_DIR"] = str(Path(variables["BASE"]) / "compiled")
-    added |= own_python()
-    if threads is not None:
-        added |= dict.fromkeys(THREAD_VARIABLES, str(threads))
-    if ranks:
-        added[RANKS_VARIABLE] = ";".join(map(format_list, ranks))
-    added |= visible_variables(slice_.accelerators)
-    if slice_.device_share is not None:
-        added |= share_variables(slice_.device_share, socket_path.parent / MPS)
-    added |= {name: expand_variables(value, variables) for name, value in cell.job.env}
-    return added | {
-        RUN_VARIABLE: str(run),
-        TENANT_VARIABLE: str(slice_.tenant),
-        SOCKET_VARIABLE: str(socket_path),
-        LOG_VARIABLE: str(log),
-        GROUP_VARIABLE: cell.job.group,
-    }
+    def added(
+        self, variables: Mapping[str, str], cell: JobCell, slice_: Slice, ranks: Sequence[Sequence[int]], log: Path
+    ) -> dict[str, str]:
+        """Return the variables on top of the caller's environment: the job's, devices, threads, and the rendezvous.
+
+        `ranks` are the processors of each rank, several in an `all` launch alone; these write logs beside `log`.
+        Without isolation there are none, so that the effect of default thread counts shows.
+        """
+        added = dict(variables)
+        added["TMPDIR"] = variables["TEMP_DIRECTORY"]
+        if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
+            # The default is in TMPDIR, where every tenant of every launch would compile the same code again.
+            added["TORCHINDUCTOR_CACHE_DIR"] = str(Path(variables["BASE"]) / "compiled")
+        added |= own_python()
+        if ranks:
+            added |= dict.fromkeys(THREAD_VARIABLES, str(len(ranks[0])))
+            if cell.job.group == "all":
+                added[RANKS_VARIABLE] = ";".join(map(format_list, ranks))
+        added |= visible_variables(slice_.accelerators)
+        if slice_.device_share is not None:
+            added |= share_variables(slice_.device_share, self.paths.mps)
+        added |= {name: expand_variables(value, variables) for name, value in cell.job.env}
+        return added | {
+            RUN_VARIABLE: str(self.run),
+            TENANT_VARIABLE: str(slice_.tenant),
+            SOCKET_VARIABLE: str(self.paths.socket_of(slice_.tenant)),
+            LOG_VARIABLE: str(log),
+            GROUP_VARIABLE: cell.job.group,
+        }
 
 
 def share_variables(part: DeviceShare, mps: Path) -> dict[str, str]:

@@ -55,6 +55,9 @@ class RunPaths:
     def mps(self) -> Path:
         return self.sockets / MPS
 
+    def socket_of(self, tenant: int) -> Path:
+        return self.sockets / f"t{tenant}"
+
     @property
     def purposes(self) -> dict[str, Path]:
         """The directories that need free room, by their contents."""

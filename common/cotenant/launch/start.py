@@ -24,7 +24,7 @@ from cotenant.launch.baseline import alone_of
 from cotenant.launch.command import interpreter, nocache_prefix, resolve_command
 from cotenant.launch.containers import Image
 from cotenant.launch.crowd import Crowd
-from cotenant.launch.environment import added_environment, free_ports, job_variables, node_variables
+from cotenant.launch.environment import RunEnvironment, free_ports, node_variables
 from cotenant.launch.foreign import environment_without_jobs, found, supervised
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import PAIR_S, PART_OF_TIMEOUT, USUAL_BYTES, Pair, Pairing, groups_of
@@ -256,7 +256,15 @@ class Resolver:
         self.ranks = ranks_of_all(machine, self.plans["student"])
         most = max((len(mix.labels) for mix in options.mixes if mix.pairs), default=0)
         # A merged duet has one tenant more than there are users.
-        self._port = free_ports(max(self.tenants + 1, most))
+        first_port = free_ports(max(self.tenants + 1, most))
+        self._environment = RunEnvironment(
+            suite=options.suite.name,
+            uid=options.uid,
+            run=options.run,
+            paths=options.paths,
+            machine=machine,
+            first_port=first_port,
+        )
         for job in options.jobs:
             check_axis(job, options.extra)
         tables = (options.suite.path.parent, options.checkout / "profiles")
@@ -421,11 +429,9 @@ class Resolver:
         job, options = cell.job, self._options
         if extra is None:
             extra = () if job in options.neighbours else options.extra
-        suite, uid, port = options.suite.name, options.uid, self._port
         total = self.ranks if job.group == "all" else self.tenants
         variables = tuple(
-            job_variables(cell, suite, uid, total, slice_, self._machine, options.paths, port + slice_.tenant)
-            | self._sizing.variables(job, size)
+            self._environment.job_variables(cell, slice_, total) | self._sizing.variables(job, size)
             for slice_ in slices
         )
         if job.foreign is not None:
@@ -507,17 +513,15 @@ class Resolver:
             words = [*interpreter(command), str(command), *arguments(cell, variables, program.extra, seed)]
         else:
             words = supervised(foreign, command, slice_.tenant, options.uid)
-        socket = paths.sockets / f"t{slice_.tenant}"
+        socket = paths.socket_of(slice_.tenant)
         # On a shared file system the logs of all nodes are in one directory.
         node = f".node{options.cluster.node}" if options.cluster and options.cluster.node else ""
         log = paths.logs / f"{label}.R{options.uid}.T{slice_.tenant}{node}.log"
         ranks: Sequence[Sequence[int]] = ()
-        threads = None
         # Without isolation no tenant is bound, and the number of threads is the caller's.
         if self._chosen.backend.name != "none":
-            ranks = split_ranks(self._machine, slice_, self.ranks) if group == "all" else ()
-            threads = len(ranks[0] if ranks else slice_.processors)
-        environment = added_environment(variables, cell, slice_, threads, ranks, options.run, socket, log)
+            ranks = split_ranks(self._machine, slice_, self.ranks) if group == "all" else [slice_.processors]
+        environment = self._environment.added(variables, cell, slice_, ranks, log)
         environment |= node_variables(options.cluster, cell.nodes)
         environment |= {WARM_UP_VARIABLE: "alone"} if in_parts else {}
         temporary = Path(variables["TEMP_DIRECTORY"])
