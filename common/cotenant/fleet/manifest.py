@@ -18,7 +18,7 @@ State = Literal["started", "finished", "failed", "lost"]
 
 
 class NodeState(msgspec.Struct, frozen=True):
-    """One node: its host, how it ended, and why; `folder` is the node's own place for records, there."""
+    """One node: its host, how it ended, and why."""
 
     host: str
     state: State
