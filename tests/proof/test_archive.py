@@ -25,7 +25,7 @@ from cotenant.findings.rules import with_findings
 from cotenant.proof import signature
 from cotenant.proof.archive import END, MANIFEST, SEAL_BYTES, _block, _blocks, _seal, make_archive, packed, unpack
 from cotenant.proof.verify import checks_of
-from cotenant.results.journal import FILE, Journal, Launched, Started, append, read_journal
+from cotenant.results.journal import ARGUMENTS, FILE, Journal, Launched, Started, append, read_journal
 from cotenant.results.record import Record
 from cotenant.stats.tenants import common_load, overlap
 from report.making import launch
@@ -315,6 +315,20 @@ def forge(suite: Path, folder: Path, changes: dict[str, bytes | None], head: str
     path = folder / "forged.tar.zst"
     path.write_bytes(packed([*blocks, END]))
     return path
+
+
+def test_arguments_behind_the_job_files_own_are_named(suite: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "suite"
+    shutil.copytree(suite, directory, symlinks=True)
+    for words in ([], ["--batch-size", "512"], ["--batch-size", "512"]):
+        conditions = {ARGUMENTS: json.dumps(words)}
+        append(
+            directory, Started(suite="baselines", uid=0, host="h", time="t", launches=("vae",), conditions=conditions)
+        )
+    make_archive(directory, tmp_path / "run.tar.zst", "0.1.0")
+    assert wrong(tmp_path / "run.tar.zst") == {}
+    (note,) = [check.note for check in checks_of(unpack(tmp_path / "run.tar.zst"), set()) if check.name == "class"]
+    assert note == "These arguments stood behind --, and base results have none: --batch-size 512."
 
 
 def test_commands(suite: Path, tmp_path: Path, capsys: Capture) -> None:

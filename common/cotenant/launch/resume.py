@@ -18,7 +18,7 @@ from cotenant.launch.output import Output
 from cotenant.launch.start import Options, Program, Start
 from cotenant.machine.facts import installed
 from cotenant.procfs import format_list
-from cotenant.results.journal import Journal, Launched, Started, now, read_journal
+from cotenant.results.journal import ARGUMENTS, Journal, Launched, Started, now, read_journal
 from cotenant.results.record import Record, restored
 from cotenant.suite.duets import BETWEEN
 from cotenant.suite.task_source import task_of, version_of
@@ -104,7 +104,7 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
     sources = [version_of(task) for task in map(task_of, sorted(commands)) if task is not None]
     return {
         "the jobs": hashlib.sha256(json.dumps(work).encode()).hexdigest(),
-        "arguments after --": json.dumps(words_without(_typed(options))),
+        ARGUMENTS: json.dumps(words_without(_typed(options))),
         "the slices": "; ".join(f"{format_list(slice_.processors)}" for slice_ in slices.values()),
         "isolation": backend,
         "--share": str(options.share),

@@ -7,6 +7,7 @@ are the audit step, and launches of one's own.
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -18,8 +19,8 @@ from cotenant.errors import CotenantError
 from cotenant.proof.archive import Unpacked
 from cotenant.proof.check import SHOWN, ProofCheck, chain_of, name_of
 from cotenant.results.build import kept_by_blocks, meters_of, numbers_of
+from cotenant.results.journal import ARGUMENTS, Challenged, Launched, Started, parsed
 from cotenant.results.journal import FILE as JOURNAL
-from cotenant.results.journal import Challenged, Launched, Started, parsed
 from cotenant.results.record import Record, counted, counts, restored
 from cotenant.stats.tenants import common_load, overlap
 from cotenant.suite.task_source import harness_version
@@ -38,7 +39,13 @@ def checks_of(archive: Unpacked, versions: Collection[str]) -> list[ProofCheck]:
     launches = _launches(records)
     none = () if records or unread else ("It holds no record: there is nothing that could hold.",)
     checks.append(ProofCheck("records", many(len(records), "record"), (*unread, *none)))
-    checks += [_class(records), _journal(archive), _numbers(launches), _rules(launches), _sources(records, versions)]
+    checks += [
+        _class(records, archive),
+        _journal(archive),
+        _numbers(launches),
+        _rules(launches),
+        _sources(records, versions),
+    ]
     held = {name: content for name, content in archive.members.items() if name.endswith(TRANSCRIPT)}
     if held or any(map(chain_of, records)):
         from cotenant.proof.transcripts import challenges  # of a room that may be left out
@@ -58,10 +65,26 @@ def _records(archive: Unpacked) -> tuple[list[Record], list[str]]:
     return records, unread
 
 
-def _class(records: Sequence[Record]) -> ProofCheck:
+def _class(records: Sequence[Record], archive: Unpacked) -> ProofCheck:
     classes = sorted({record.run_class for record in records})
     note = "No table may hold results of both." if len(classes) > 1 else ""
+    if "base" in classes and (typed := _typed(archive)):
+        note = f"{note} These arguments stood behind --, and base results have none: {listed(typed, SHOWN)}.".lstrip()
     return ProofCheck("class", " and ".join(classes) or "none", note=note)
+
+
+def _typed(archive: Unpacked) -> list[str]:
+    """Return the arguments behind `--` of each start that had any; none of a journal whose own check fails."""
+    try:
+        starts = parsed(archive.members.get(JOURNAL, b""), JOURNAL).entries
+        words = [
+            msgspec.json.decode(start.conditions.get(ARGUMENTS, "[]"), type=list[str])
+            for start in starts
+            if isinstance(start, Started)
+        ]
+    except (CotenantError, msgspec.MsgspecError):
+        return []
+    return list(dict.fromkeys(shlex.join(each) for each in words if each))
 
 
 def _journal(archive: Unpacked) -> ProofCheck:

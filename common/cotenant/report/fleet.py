@@ -140,7 +140,10 @@ COLUMNS: Sequence[Column[Line]] = (
 
 
 def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
-    """Return nodes by jobs of one class, each rate in % of its job's median; of many nodes those with an outlier."""
+    """Return nodes by jobs of one class, each rate in % of its job's median.
+
+    Of many nodes these are the ones that are not ACCEPT or have an outlier.
+    """
     members, ratios = of.members, of.ratios
     low = of.screening.cells.low
     ranks = {each.node.name: ORDER.index(each.verdict) for each in judged.nodes}
@@ -158,7 +161,7 @@ def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
     if any(node.shared for node in members.nodes):
         facts += ", shared: of neighbours on one host"
     if len(shown) < len(worst):
-        facts += f"; {len(shown)} with an outlier are shown"
+        facts += f"; {len(shown)} not ACCEPT or with an outlier are shown"
     return Grid(columns, [RowGroup([row(columns, n) for n in shown], members.nodes[0].hardware, facts)])
 
 

@@ -25,6 +25,8 @@ from cotenant.results.store import cannot_write
 
 FILE = "cotenant.journal"
 FIRST = "0" * 64
+ARGUMENTS = "arguments after --"
+"""The condition of a start that holds the words behind `--`, as a JSON list."""
 LOCK_LIMIT_S, LOCK_POLL_S = 10.0, 0.05
 
 
