@@ -198,7 +198,7 @@ def test_thaws_that_cost_bias_nothing() -> None:
 @pytest.mark.parametrize("correlation", [0.0, 0.7])
 @pytest.mark.parametrize("cold", [0.0, 0.03, 0.1, 0.5])
 def test_a_warm_up_that_ends_by_its_times_biases_nothing(rounds: int, correlation: float, cold: float) -> None:
-    """If the first of nine rounds counted, steps that take half as long again in it would bias the value by 4 %."""
+    """If the first of nine rounds counted, steps that take half as long again in it would bias the value by 2.4 %."""
     covered, bias = Machine(rounds, correlation, cold=cold).check(1000)
     _, always = Machine(rounds, correlation, cold=cold, by_times=False).check(1000)
     assert 0.89 <= covered <= 0.98

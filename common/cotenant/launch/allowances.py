@@ -19,8 +19,8 @@ SLACK = 4.0
 went, so that the end cannot be computed and is awaited."""
 
 TOO_LONG = 5
-"""A side of a duet may have warmed up while others kept its processors busy: steps that leave no time for eight rounds
-are taken for so many times shorter."""
+"""A side of a duet may have warmed up while others kept its processors busy: steps that leave no time for the fewest
+rounds are taken for so many times shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,6 @@ def _schedule(
         users = crowd.searcher.next_users() or len(tenants)
         return CrowdSchedule(*shape, 1, (users,), crowd.slices, budget_ns)
     if pairs:
-        # Their rounds are counted once steps are timed again: before GO all tenants share the slices of two.
+        # Their rounds are counted once steps are timed again: before GO those of the other slice ran beside them.
         return PairSchedule(*shape, LEAST_ROUNDS, pairs, budget_ns)
     return within(Schedule(*shape, LEAST_ROUNDS), budget_ns)

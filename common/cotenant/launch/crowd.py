@@ -62,7 +62,7 @@ class CrowdSchedule(Schedule):
         return self.budget_ns
 
     def timed(self, seen_ns: Mapping[int, Sequence[float]], most_ns: int) -> CrowdSchedule:
-        """Return the schedule by the steps that tenants made alone, since before GO all of them warm up at once.
+        """Return the schedule by the steps that tenants made alone: those of other slices warm up beside them.
 
         A tenant that was not alone yet is taken to be as fast as the first one.
         """

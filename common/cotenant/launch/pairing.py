@@ -49,8 +49,8 @@ class PairSchedule(Schedule):
     def timed(self, seen_ns: Mapping[int, Sequence[float]], most_ns: int) -> PairSchedule:
         """Return the schedule by the timed steps of each tenant alone, with as many rounds as fit its budget.
 
-        Before GO all tenants warm up at once on the slices of two, so that steps take several times as long. A tenant
-        so slow that the fewest rounds take more than `most_ns` meets no other: it would cost the others their rounds.
+        Before GO tenants warm up by turns in a slice, but beside those of the other slice, which may slow steps. One so
+        slow that the fewest rounds take more than `most_ns` meets no other: it would cost the others their rounds.
         """
         steps_ns = {**self.steps_ns, **{tenant: round(median(seen)) for tenant, seen in seen_ns.items() if seen}}
         least = replace(self, steps_ns=steps_ns)

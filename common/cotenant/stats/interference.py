@@ -25,9 +25,9 @@ def ratio(over: Rates, under: Rates) -> Kept | None:
     """Return rates `over` / rates `under`, over launches; None where one of them is empty.
 
     Launches of one uid share the state of the machine, which their ratio loses: the t interval (Student, 1908) is that
-    of the logarithms of these ratios. Where fewer than three uids are shared and a side has more, all launches count
-    as they are, with Welch's (1947) interval, and `n` is that of the fewer. Both are exact or cautious whatever the
-    launches share. Raises ValueError for a rate that is not positive.
+    of the logarithms of these ratios. Where fewer than three uids are shared and both sides have more, all launches
+    count as they are, with Welch's (1947) interval, and `n` is that of the fewer. Both are exact or cautious whatever
+    the launches share. Raises ValueError for a rate that is not positive.
     """
     if not over or not under:
         return None
