@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cotenant.stats.evenness import beyond, differences, differences_of, differences_within
+from cotenant.stats.evenness import beyond, differences, differences_by_intervals, differences_of
 from cotenant.stats.kept import Kept
 
 
@@ -42,8 +42,8 @@ def test_equals_are_equal_and_without_noise_every_difference_counts() -> None:
 
 def test_one_launch_tells_by_its_rounds_alone() -> None:
     sure, apart = Kept(0.9, (0.88, 0.92), 9), Kept(0.8, (0.78, 0.82), 9)
-    found = differences_within([sure, apart])
+    found = differences_by_intervals([sure, apart])
     assert found.p < 0.001
     assert (found.least, found.freedom) == (1, 16)
-    assert differences_within([sure, Kept(0.8, None, 1)]) is None
-    assert differences_within([sure, Kept(0.8, (0.78, 0.82), 25, "observations")]) is None
+    assert differences_by_intervals([sure, Kept(0.8, None, 1)]) is None
+    assert differences_by_intervals([sure, Kept(0.8, (0.78, 0.82), 25, "observations")]) is None

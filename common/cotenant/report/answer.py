@@ -18,7 +18,7 @@ from cotenant.report.progress import duration_words
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.report.trust import Doubt
 from cotenant.results.launches import grouped
-from cotenant.stats.evenness import UNLIKELY, Differences, differences, differences_within
+from cotenant.stats.evenness import UNLIKELY, Differences, differences, differences_by_intervals
 from cotenant.stats.interference import log_ratios, mean_kept, ratio
 from cotenant.stats.kept import Kept, ends_around, joint, t_975
 from cotenant.stats.launches import INTERVAL_LAUNCHES, by_uid
@@ -235,7 +235,7 @@ def _users(counted: Sequence[JobShares]) -> str:
     rows = [[math.log(of.shares[tenant].value) for tenant in first] for of in counted]
     if len(counted) == 1:
         rows = [*_logs(counted[0]).values()]
-    found = differences(rows) or differences_within([*first.values()])
+    found = differences(rows) or differences_by_intervals([*first.values()])
     if found is None or not found.notable:
         return ""
     center = fmean(math.log(of.kept.value) for of in counted)
@@ -260,7 +260,7 @@ def _least(counted: Sequence[JobShares]) -> str:
 def _between_jobs(counted: Sequence[JobShares]) -> Differences | None:
     """Return how jobs differ in their kept shares: over launches, or over the rounds of a single one's blocks."""
     rows = by_uid([*map(_mean_logs, counted)]).values()
-    return differences([*rows]) or differences_within([of.kept for of in counted])
+    return differences([*rows]) or differences_by_intervals([of.kept for of in counted])
 
 
 def _least_even(jobs: Sequence[JobSummary]) -> str:

@@ -45,7 +45,7 @@ from cotenant.report.kept import (
 )
 from cotenant.report.summary import Summary
 from cotenant.results.record import SUSPECT
-from cotenant.stats.evenness import differences_within
+from cotenant.stats.evenness import differences_by_intervals
 from cotenant.stats.kept import joint
 
 OF_MIXES = (
@@ -141,8 +141,8 @@ def mix_sentence(block: MixBlock) -> str:
         return f"what the users of {block.mix} keep beside each other is not known: {'; '.join(block.notes)}"
     measures, parts = block.measures, [*block.measures.progress.values()]
     least = next(tenant.job for tenant in block.tenants if tenant.tenant == measures.worst)
-    differ = measures.differences or differences_within(parts)
-    notable = differ is None or differ.notable
+    differ = measures.differences or differences_by_intervals(parts)
+    notable = differ is not None and differ.notable
     worst = f"; least: {least}, {percents(measures.progress[measures.worst])}" if notable else ""
     return (
         f"beside each other the {len(block.tenants)} users of {block.mix} keep {percents(joint(parts))} of what each "
@@ -225,13 +225,17 @@ def _pair_notes(matrix: PairMatrix) -> list[Words]:
 
 
 def pairs_sentence(matrix: PairMatrix) -> str:
-    """Return the victim and neighbour of the least kept share, and the number of pairs."""
-    value, victim, neighbour = min((share.kept.value, *pair) for pair, share in matrix.shares.items())
-    suspect = f" ({SUSPECT})" if matrix.shares[victim, neighbour].doubts else ""
-    mean = 100 * fmean(share.kept.value for share in matrix.shares.values())
-    beside = "itself" if victim == neighbour else neighbour
+    """Return the mean of the kept shares, and the pair of the least one if noise does not explain it."""
+    parts = [share.kept for share in matrix.shares.values()]
+    differ, mean = differences_by_intervals(parts), 100 * fmean(part.value for part in parts)
+    once = "; measured once" if any(part.n == 1 for part in parts) else ""
+    worst = ""
+    if differ is not None and differ.notable:
+        (victim, neighbour), share = min(matrix.shares.items(), key=lambda pair: pair[1].kept.value)
+        beside = "itself" if victim == neighbour else neighbour
+        suspect = f" ({SUSPECT})" if share.doubts else ""
+        worst = f"; the worst is {victim} beside {beside}, which keeps {percents(share.kept)}{suspect}"
     return (
         f"in pairs these {len(matrix.jobs)} jobs keep {mean:.0f} % of what each has "
-        f"alone{QUICKLY if matrix.quick else ''}; the worst is {victim} beside {beside}, which keeps "
-        f"{100 * value:.0f} %{suspect}"
+        f"alone{QUICKLY if matrix.quick else ''}{worst}{once}"
     )

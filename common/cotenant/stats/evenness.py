@@ -74,12 +74,12 @@ def differences_of(means: Sequence[float], error: float, freedom: int) -> Differ
     return Differences(p, tuple(shrunk * (mean - center) for mean in means), math.sqrt(shrunk) * error, freedom)
 
 
-def differences_within(parts: Sequence[Kept]) -> Differences | None:
-    """Return how the kept shares of several differ, by their intervals within one launch; None where one has none."""
+def differences_by_intervals(parts: Sequence[Kept]) -> Differences | None:
+    """Return how several kept shares differ, by their intervals over rounds or launches; None where one has none."""
     widths = [
         math.log(part.interval[1] / part.interval[0]) / 2 / t_975(part.n - 1)
         for part in parts
-        if part.over == "rounds" and part.interval is not None
+        if part.over in ("rounds", "launches") and part.interval is not None
     ]
     if len(widths) < max(2, len(parts)):
         return None

@@ -258,7 +258,7 @@ def pace(record: Record) -> Finding | None:
 
 
 def _beside_in_warm_up(record: Record) -> int:
-    """Return the number of tenants that warmed up on its processors, itself included: before pairs meet, all do."""
+    """Return the most tenants that may have warmed up on its processors at once: turns can overlap."""
     residents = record.blocks.residents if record.blocks else None
     return max(record.sharers, residents or 1)
 
