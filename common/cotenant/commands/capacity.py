@@ -89,7 +89,7 @@ def parser() -> Parser:
     execution.add_counting(parser)
     add_slice_flags(parser, most=True)
     add = parser.add_argument_group("how it is measured").add_argument
-    whole = "the time of everything together (default 20m)"
+    whole = "the time of everything together, with several modes of --share of each (default 20m)"
     add("--budget", type=duration, default=BUDGET_S, metavar="S", help=whole)
     add("--ready-timeout", type=duration, default=READY_LIMIT_S, metavar="S", help="seconds until GO (default 600)")
     add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help="seconds a launch may take (default 3600)")
