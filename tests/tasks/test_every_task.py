@@ -144,7 +144,7 @@ FALLS: dict[str, tuple[dict[str, Any], int, float]] = {
     f"{TEXT}/moe": ({"lr": 0.01}, 20, 0.8),
     "image_classification/vit": ({"batch_size": 4, "lr": 0.01}, 20, 0.5),
     "natural_language_processing/rnn_translator": ({"batch_size": 4, "dropout": 0.0, "lr": 0.01}, 30, 0.9),
-    "natural_language_processing/transformer_xl": ({"lr": 0.1}, 20, 0.6),  # LAMB moves weights by this part of their norm.
+    "natural_language_processing/transformer_xl": ({"lr": 0.1}, 20, 0.6),  # a part of each norm, as LAMB has it
     "question_answering/bert": ({"lr": 1e-3}, 20, 0.9),
     DLRM: ({}, 20, 0.9),
     "recommendation/neural_collaborative_filtering": ({"batch_size": 128}, 80, 0.8),
