@@ -65,6 +65,7 @@ def test_a_lie_is_found(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("own_clock")
 @pytest.mark.parametrize("kind", LIES)
 def test_a_lie_is_found_every_time(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "observe", loop.observe)

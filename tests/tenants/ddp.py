@@ -19,9 +19,9 @@ class Parallel(Benchmark):
     """
 
     item = "row"
-    die_at: int = flag(-1, "--die-at", help="step at which a rank dies")
+    die_at: int = flag(-1, "--die-at", help="step at which a rank dies", least=-1)
     die_how: Literal["kill", "raise", "leave"] = flag("leave", "--die-how", help="by a signal, an error, or in peace")
-    die_who: int = flag(-1, "--die-who", help="which rank, counted from the last where negative")
+    die_who: int = flag(-1, "--die-who", help="which rank, counted from the last where negative", least=-9)
 
     tardy: float = flag(0.0, "--tardy", help="seconds")
     long: float = flag(60.0, "--long", help="seconds")
