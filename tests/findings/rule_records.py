@@ -308,11 +308,17 @@ def counting(items: list[float]) -> Record:
 
 
 def by_blocks(together: float = 1.0, alone: float = 1.0, rest: float = 0.0, kept: float = 0.9, **more: Any) -> Record:
-    """A record of a launch by blocks, with the number of processors that its slice used in blocks of each kind."""
+    """A record of a launch by blocks, with the number of processors that its slice used in blocks of each kind.
+
+    Blocks of a kind lasted 1 s, or `lasted_s`, where 20 observations took 10 s; `starts` are those of a command.
+    """
+    lasted_ns = round(more.pop("lasted_s", 1.0) * 1e9)
     loads = {"all": together, "only": alone, "rest": rest}
-    spent = {kind: Spent(round(load * 1e9), 1_000_000_000) for kind, load in loads.items()}
-    sharers = more.pop("sharers", 1)
+    spent = {kind: Spent(round(load * lasted_ns), lasted_ns) for kind, load in loads.items()}
+    sharers, starts = more.pop("sharers", 1), more.pop("starts", 1)
     blocks = Blocks(9, 41, 41, more.pop("void", 0), "freezer", 500_000, 3_000_000, spent, **more)
     rows = [replace(row, block=index // 5, kept=True) for index, row in enumerate(steady()[5:])]
-    told = {"observations": rows, "skip": 0, "blocks": blocks, "kept": Kept(kept, (0.8, 1.0), 9)}
+    part = a_part()
+    part["observed"] |= {"starts": starts}
+    told = {"observations": rows, "skip": 0, "blocks": blocks, "kept": Kept(kept, (0.8, 1.0), 9), "part": part}
     return a_record({"sharers": sharers}, told)

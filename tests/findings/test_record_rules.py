@@ -40,6 +40,8 @@ SPEAKING: list[tuple[str, Made]] = [
     ("other_load", lambda: of.by_blocks(alone=0.05, kept=0.5, sharers=2)),
     ("other_load", lambda: of.by_blocks(together=0.336, alone=1.878, kept=0.0122, sharers=2)),
     ("not_held", lambda: of.by_blocks(unheld=3, void=3)),
+    ("starting", lambda: of.by_blocks(starts=3, lasted_s=6.25)),
+    ("starting", lambda: of.by_blocks(starts=9, lasted_s=8)),
     ("pace", lambda: of.warmed_up(9_000_000, 500_000, 600_000, duration_ms=120, number=3000)),
     ("pace", lambda: of.warmed_up(duration_ms=29.7, number=30_000)),
     ("pace", lambda: of.shared(of.warmed_up(9_000_000, 900_000, 900_000, duration_ms=120, number=3000))),
@@ -162,6 +164,9 @@ SPEAKING: list[tuple[str, Made]] = [
 SILENT: list[tuple[str, Made]] = [
     ("worked_at_rest", lambda: of.by_blocks(rest=0.01)),
     ("worked_at_rest", a_record),
+    ("starting", lambda: of.by_blocks(starts=1, lasted_s=8)),
+    ("starting", lambda: of.by_blocks(starts=3, lasted_s=5.75)),
+    ("starting", a_record),
     ("other_load", of.by_blocks),
     # A quarter of the time makes a quarter of the items, as for tenants of one processor.
     ("other_load", lambda: of.by_blocks(together=0.25, kept=0.25)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from cotenant.finding import Finding, error, warning
 from cotenant.findings import record_rule
 from cotenant.results.record import Record
@@ -14,6 +16,8 @@ MOST_OTHER_LOAD = 3.0
 MOST_SPUN = 5.0
 """The same of threads that share their processors, for each tenant there: they spin while those rest that they wait
 for. Seen: 3.8 of two tenants, 14.7 of six."""
+SOME_STARTING, MOST_STARTING = 0.2, 0.5
+"""Parts of the observations' time."""
 
 
 @record_rule
@@ -53,6 +57,31 @@ def other_load(record: Record) -> Finding | None:
         "Let every step do its work, whoever else runs.",
         value=ratio,
         effect=abs(1 - ratio),
+    )
+
+
+@record_rule
+def starting(record: Record) -> Finding | None:
+    """A command that is started again and again: while it starts it does not train, and its neighbours have more."""
+    starts = record.observed.get("starts")
+    inside_ns = [made.end_ns - made.start_ns for made in record.observations if made.block is not None]
+    if record.blocks is None or not isinstance(starts, int) or starts < 2 or not inside_ns:
+        return None
+    awake_ns = sum(spent.lasted_ns for kind, spent in record.blocks.spent.items() if kind != "rest")
+    # One across a border holds the time at rest as well.
+    usual_ns = median(inside_ns)
+    across_ns = sum(min(made.end_ns - made.start_ns, usual_ns) for made in record.observations if made.block is None)
+    timed_ns = sum(inside_ns) + across_ns
+    share = (awake_ns - timed_ns) / timed_ns
+    if share <= SOME_STARTING:
+        return None
+    severity = error if share > MOST_STARTING else warning
+    return severity(
+        f"It was started {starts} times: it was awake for {100 * share:.0f} % longer than it was observed, and its "
+        "neighbours had more of the machine in that time.",
+        "Give it more epochs, so that --again starts it less often.",
+        value=share,
+        effect=share,
     )
 
 
