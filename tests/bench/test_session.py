@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +34,7 @@ from cotenant.protocol.client import Rendezvous
 from cotenant.protocol.messages import SEND_EVERY_NS, SOCKET_VARIABLE, STEPS_AN_AUDIT, TENANT_VARIABLE
 from cotenant.results.schema import record_schema
 from cotenant.suite.task_source import harness_version
+from tenants.suites import ROOT
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -164,6 +168,24 @@ def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
         assert shown.err.startswith("Small: ")
         assert "Traceback" not in shown.err
         assert shown.out == ""
+
+
+HELD_BY_A_THREAD = """
+import atexit, threading
+from bench.small import Small
+from cotenant.bench import main
+atexit.register(print, "left")
+threading.Thread(target=threading.Event().wait).start()
+main(Small, [])
+"""
+
+
+def test_a_tenant_leaves_without_closing_the_interpreter_whose_threads_can_end_it_by_a_signal(tmp_path: Path) -> None:
+    nobody = {SOCKET_VARIABLE: str(tmp_path / "nobody"), TENANT_VARIABLE: "0"}
+    nobody |= {"PYTHONPATH": f"{ROOT / 'common'}:{ROOT / 'tests'}"}
+    line = [sys.executable, "-c", HELD_BY_A_THREAD]
+    ended = subprocess.run(line, env=os.environ | nobody, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (1, "left\n"), ended.stderr
 
 
 Start = Callable[[Callable[[Runner], None]], Runner]
