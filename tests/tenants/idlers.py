@@ -30,12 +30,12 @@ class Idler(Rendezvous):
             sums.observe = self.after_tenant_0
         return go
 
-    def after_tenant_0(self, number: int, sleep_s: float) -> tuple[int, int]:
+    def after_tenant_0(self, number: int, sleep_s: float, sums_n: int) -> tuple[int, int]:
         sums.observe = observe
         start_ns = time.perf_counter_ns()
         while not DONE.exists():
             time.sleep(0.01)
-        return start_ns, observe(number, sleep_s)[1]
+        return start_ns, observe(number, sleep_s, sums_n)[1]
 
     def done(self) -> None:
         super().done()
@@ -59,4 +59,5 @@ if __name__ == "__main__":
     runner.idle = given.idle
     if given.slow == TENANT:
         sums.BATCH *= 2
+        given.sums *= 2
     sums.measure(runner, given)
