@@ -43,7 +43,7 @@ def test_nonsense_fails_its_tenant_and_after_go_leaves_the_neighbour_its_record(
 @pytest.mark.slow
 def test_the_sentence_names_what_was_wrong(spoken: ByJob) -> None:
     for name, words in {
-        "late-done": " of 6 observations",
+        "late-done": "done after 2 of 6 observations",
         "connections": "connections",
         "as-another": "hello as user 1, which it is not",
         "hangs-up": "left the rendezvous before its record",

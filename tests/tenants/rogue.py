@@ -55,6 +55,7 @@ class Rogue(Rendezvous):
             return
         super().observation(**fields)
         if fields["index"] == 1:
+            self.flush()
             self.deed("observed")
 
     def enough(self) -> bool:

@@ -19,7 +19,7 @@ from cotenant.errors import CotenantError
 from cotenant.proof.archive import Unpacked
 from cotenant.proof.check import SHOWN, ProofCheck, chain_of, name_of
 from cotenant.results.build import kept_by_blocks, meters_of, numbers_of
-from cotenant.results.journal import ARGUMENTS, Challenged, Launched, Started, parsed
+from cotenant.results.journal import ARGUMENTS, Challenged, Journal, Launched, Started, parsed
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.record import Record, counted, counts, restored
 from cotenant.stats.tenants import common_load, overlap
@@ -39,9 +39,10 @@ def checks_of(archive: Unpacked, versions: Collection[str]) -> list[ProofCheck]:
     launches = _launches(records)
     none = () if records or unread else ("It holds no record: there is nothing that could hold.",)
     checks.append(ProofCheck("records", many(len(records), "record"), (*unread, *none)))
+    journal, unreadable = _parsed(archive)
     checks += [
-        _class(records, archive),
-        _journal(archive),
+        _class(records, journal),
+        _journal(archive, journal, unreadable),
         _numbers(launches),
         _rules(launches),
         _sources(records, versions),
@@ -65,39 +66,40 @@ def _records(archive: Unpacked) -> tuple[list[Record], list[str]]:
     return records, unread
 
 
-def _class(records: Sequence[Record], archive: Unpacked) -> ProofCheck:
+def _parsed(archive: Unpacked) -> tuple[Journal, str]:
+    """Return the journal and "", or an empty one and the reason."""
+    try:
+        return parsed(archive.members.get(JOURNAL, b""), JOURNAL), ""
+    except CotenantError as error:
+        return Journal(), str(error)
+
+
+def _class(records: Sequence[Record], journal: Journal) -> ProofCheck:
     classes = sorted({record.run_class for record in records})
     note = "No table may hold results of both." if len(classes) > 1 else ""
-    if "base" in classes and (typed := _typed(archive)):
+    if "base" in classes and (typed := _typed(journal)):
         note = f"{note} These arguments stood behind --, and base results have none: {listed(typed, SHOWN)}.".lstrip()
     return ProofCheck("class", " and ".join(classes) or "none", note=note)
 
 
-def _typed(archive: Unpacked) -> list[str]:
-    """Return the arguments behind `--` of each start that had any; none of a journal whose own check fails."""
+def _typed(journal: Journal) -> list[str]:
+    """Return the arguments behind `--` of each start that had any; none where one cannot be read."""
+    starts = [entry for entry in journal.entries if isinstance(entry, Started)]
     try:
-        starts = parsed(archive.members.get(JOURNAL, b""), JOURNAL).entries
-        words = [
-            msgspec.json.decode(start.conditions.get(ARGUMENTS, "[]"), type=list[str])
-            for start in starts
-            if isinstance(start, Started)
-        ]
-    except (CotenantError, msgspec.MsgspecError):
+        words = [msgspec.json.decode(start.conditions.get(ARGUMENTS, "[]"), type=list[str]) for start in starts]
+    except msgspec.MsgspecError:
         return []
     return list(dict.fromkeys(shlex.join(each) for each in words if each))
 
 
-def _journal(archive: Unpacked) -> ProofCheck:
+def _journal(archive: Unpacked, journal: Journal, unreadable: str) -> ProofCheck:
     """Every launch that the journal has left its records, unchanged, and no record came by another way."""
-    lines = archive.members.get(JOURNAL, b"")
-    try:
-        journal = parsed(lines, JOURNAL)
-    except CotenantError as error:
-        return ProofCheck("journal", "chained by hashes", (str(error),))
+    if unreadable:
+        return ProofCheck("journal", "chained by hashes", (unreadable,))
     wrong, known = [], set[str]()
     if not journal.entries:
         wrong.append("There is no journal: nothing says which launches there were.")
-    elif not lines.endswith(b"\n"):
+    elif not archive.members[JOURNAL].endswith(b"\n"):
         wrong.append("The journal's last line is cut off.")
     if journal.head != archive.manifest.journal_head:
         wrong.append("The journal does not end where the archive says.")
