@@ -122,8 +122,7 @@ def test_a_launch_ends_for_both_tenants_with_its_reason(name: str, ended: ByJob)
 
 
 def test_observations_before_a_death_are_kept_and_the_log_is_quoted(ended: ByJob, shared: Suites) -> None:
-    # Of two that were short the client had sent the first.
-    for at, observations in {"go": 0, "observed": 1, "done": 6}.items():
+    for at, observations in {"go": 0, "observed": 2, "done": 6}.items():
         dead, _ = ended[f"die-{at}"]
         assert (dead["train"], len(dead["observations"])) == (None, observations)
     assert all("last words of the log" in record["message"] for record in ended["exit-ready"])
