@@ -45,7 +45,7 @@ def test_a_launch_yields_a_curve_and_the_records_of_its_pairs(tmp_path: Path) ->
         assert {row["kind"] for row in record["observations"] if row["kept"]} == {"all", "only"}
         assert not [found for found in record["findings"] if found["severity"] == "error"]
     half, full = (records[f"pressure_cpu_{level}.in.vae+pressure_cpu_{level}"] for level in (50, 100))
-    assert 0.3 < half["statistics"]["rate"]["median"] / full["statistics"]["rate"]["median"] < 0.8
+    assert 0.3 < half["statistics"]["median"] / full["statistics"]["median"] < 0.8
     document = json.loads(ran(tmp_path, "report", out, "--table", "sense", "--format", "json"))
     (curve,) = document["curves"]
     assert [point["level"] for point in curve["curve"]["points"]] == [50, 100]

@@ -141,7 +141,7 @@ def test_twenty_kills_at_random_moments_change_nothing_in_the_set_of_records(v1:
         deadline = time.monotonic() + chance.uniform(0.0, 3.0)
         while runner.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        os.kill(runner.pid, chance.choice([signal.SIGKILL, signal.SIGINT, signal.SIGTERM]))
+        runner.send_signal(chance.choice([signal.SIGKILL, signal.SIGINT, signal.SIGTERM]))
         runner.wait()
         kills += 1
     for uid in range(5):
