@@ -26,13 +26,14 @@ def other_works(records: Rows) -> dict[str, str]:
 
     Jobs that are not in that suite, and records without their command, are left out.
     """
-    reference = {job.name: _of_file(dict(job.args)) for job in load(CHECKOUT / "baselines.json").jobs}
+    reference = {job.name: job for job in load(CHECKOUT / "baselines.json").jobs}
     found = {}
     for row, record in again(records):
         command = [str(word) for word in list_of(record.fields.get("command"))]
         if not command or row["name"] not in reference:
             continue
-        own, asked = _of_command(command[1:]), reference[row["name"]]
+        job = reference[row["name"]]
+        own, asked = _of_command(_behind(job.cmd, command)), _of_file(dict(job.args))
         flags = [flag for flag in dict.fromkeys([*asked, *own]) if own.get(flag) != asked.get(flag)]
         if flags:
             found[row["name"]] = listed((_difference(flag, own, asked) for flag in flags), SHOWN)
@@ -51,14 +52,23 @@ def _of_file(args: Mapping[str, object]) -> dict[str, str]:
     }
 
 
+def _behind(cmd: str, command: Sequence[str]) -> Sequence[str]:
+    """Return the words behind the program of a job: before it may stand those of an image's engine."""
+    programs = (at for at, word in enumerate(command) if word.endswith(cmd.removeprefix(".")))
+    return command[next(programs, 0) + 1 :]
+
+
 def _of_command(words: Sequence[str]) -> dict[str, str]:
-    """Return the flags of a command with the words after each."""
+    """Return the flags of a command with the words after each, without places of files.
+
+    The place of a job's input can be an operand behind any flag's value: `--batch-size 64 /data/ImageNet/train`.
+    """
     flags: dict[str, str] = {}
     flag = ""
     for word in words:
         if word.startswith("-") and not word[1:2].isdigit():
-            flag = word
-            flags[flag] = ""
-        elif flag:
+            flag, _, value = word.partition("=")
+            flags[flag] = value
+        elif flag and not word.startswith("/"):
             flags[flag] = f"{flags[flag]} {word}".lstrip()
     return {flag: value for flag, value in flags.items() if flag not in OF_NO_WORK}
