@@ -97,6 +97,12 @@ def test_a_suite_begins_whatever_an_earlier_one_left_in_the_place_of_a_record(de
     assert last.last_in(tmp_path, "s") == {}
 
 
+@pytest.mark.parametrize("suite", ["baselines", "my suite (1)", ".hidden", "[a]*"])
+def test_the_last_launches_are_found_whatever_the_suite_is_called(suite: str, output: Output) -> None:
+    output.keep([a_record(place={"suite": suite})], NOON)
+    assert set(last.last_in(output.directory.path, suite)) == {"vae"}
+
+
 def test_a_record_is_hashed_as_it_was_written(output: Output) -> None:
     losses = msgspec.structs.replace(RECORDS[0], batch_loss=[float("nan"), None, 1.0])
     assert output.keep([losses], NOON) == hashes(output.directory.path.glob("*.json"))

@@ -13,7 +13,7 @@ from pathlib import Path
 from cotenant.files import open_regular
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of
 from cotenant.results.record import IN_MIX, SOLO, Whole, why_no_blocks
-from cotenant.results.store import TIME
+from cotenant.results.store import TIME, safe_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def last_in(output: Path, suite: str, before: datetime | None = None) -> dict[st
     """
     newest: dict[str, tuple[str, Path]] = {}
     end = "" if before is None else before.strftime(TIME)
-    for path in output.glob(f"{glob.escape(suite)}.*.R*.json"):
+    for path in output.glob(f"{glob.escape(safe_part(suite))}.*.R*.json"):
         label, time = path.name.rpartition(".R")[0], path.name.split(".")[-2]
         if ".FAIL." not in path.name and (not end or time < end):
             newest[label] = max(newest.get(label, ("", path)), (time, path))

@@ -37,7 +37,7 @@ def file_name(record: Record, time: datetime) -> str:
     failed = "" if record.completed else ".FAIL"
     end = f".R{record.run_id}.D{record.vcd}{failed}.{time.strftime(TIME)}.json"
     each = (NAME_BYTES - len(end.encode()) - 1) // 2
-    return f"{_safe(record.suite, each)}.{_safe(record.name, each)}{end}"
+    return f"{safe_part(record.suite, each)}.{safe_part(record.name, each)}{end}"
 
 
 def write_record(directory: Path | Directory, record: Record, time: datetime) -> Path:
@@ -210,7 +210,7 @@ def _no_room(directory: Path) -> CotenantError:
     )
 
 
-def _safe(text: str, limit_bytes: int) -> str:
+def safe_part(text: str, limit_bytes: int = NAME_BYTES) -> str:
     """Return `text` as a part of a file's name: without separators and control characters, not hidden, not too long."""
     safe = "".join(char if char.isalnum() or char in "-_.+=@" else "_" for char in text)
     return ("_" + safe[1:] if safe.startswith(".") else safe).encode()[:limit_bytes].decode(errors="ignore")
