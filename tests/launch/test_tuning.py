@@ -7,14 +7,18 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from cotenant.commands.tune import _in_precisions
+from cotenant.commands import tune
+from cotenant.commands.tune import _in_precisions, _tuners
 from cotenant.errors import CotenantError
+from cotenant.isolation.runs import RunName
+from cotenant.launch.paths import RunPaths
 from cotenant.launch.tuned_file import check_target
 from cotenant.launch.tuning import trial_of, with_setting
 from cotenant.results.journal import Launched, read_journal
@@ -26,6 +30,13 @@ from results.made import a_part
 from tenants.suites import ROOT, Suites, job, until
 
 MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class FakeOptions:
+    """The options of a suite that a search changes."""
+
+    paths: RunPaths
 
 
 def tune_line(suites: Suites, *flags: object) -> list[str]:
@@ -169,7 +180,7 @@ def test_a_launch_says_what_its_setting_is_worth() -> None:
         assert (trial.outcome, trial.items) == (outcome, 256 if outcome == "completed" else None)
 
 
-def test_jobs_of_one_name_are_tuned_in_other_precisions_apart(tmp_path: Path) -> None:
+def test_jobs_of_one_name_are_tuned_in_other_precisions_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "jobs.json"
     path.write_text(json.dumps([{"name": "a", "cmd": "x"}] * 2))
     made = [precise for own in load(path).jobs for precise in _in_precisions(own, ["bf16"])]
@@ -179,3 +190,6 @@ def test_jobs_of_one_name_are_tuned_in_other_precisions_apart(tmp_path: Path) ->
         ("a", "a-2"),
         ("a_bf16", "a-2_bf16"),
     ]
+    monkeypatch.setattr(tune, "Tuner", lambda options, _, job, __: (job, options.paths.output))
+    options = FakeOptions(RunPaths.of_run(tmp_path, tmp_path, tmp_path, RunName()))
+    assert list(_tuners(made, options, None, ()).values()) == [(each, tmp_path / each.stem) for each in made]

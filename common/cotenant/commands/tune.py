@@ -101,21 +101,21 @@ def _in_precisions(job: Job, allowed: Sequence[str]) -> Iterator[Job]:
 
 
 def _tuners(jobs: Sequence[Job], options: Options, machine: Machine, knobs: Sequence[str]) -> dict[str, Tuner]:
-    """Return the searches by their jobs' names; warn of jobs that cannot be tuned. Raises IsolationError."""
+    """Return the searches by their jobs' stems; warn of jobs that cannot be tuned. Raises IsolationError."""
     tuners: dict[str, Tuner] = {}
     for job in jobs:
-        paths = replace(options.paths, output=options.paths.output / (job.stem or job.name))
+        paths = replace(options.paths, output=options.paths.output / job.stem)
         try:
-            tuners[job.name] = Tuner(replace(options, paths=paths), machine, job, knobs)
+            tuners[job.stem] = Tuner(replace(options, paths=paths), machine, job, knobs)
         except IsolationError:
             raise
         except CotenantError as error:
-            warn(f"{job.name}: left out: {error}")
+            warn(f"{job.stem}: left out: {error}")
     return tuners
 
 
 def _tune(given: argparse.Namespace, options: Options, tuners: Mapping[str, Tuner]) -> int:
-    results: list[Tuner] = []
+    results: dict[str, Tuner] = {}
     left_s, status = given.budget, EXIT_PASSED
     for name, tuned in tuners.items():
         if left_s <= 0:
@@ -132,7 +132,7 @@ def _tune(given: argparse.Namespace, options: Options, tuners: Mapping[str, Tune
             continue
         left_s -= sum(trial.seconds for trial in tuned.search.trials)
         if any(trial.rate is not None for trial in tuned.search.trials):
-            results.append(tuned)
+            results[name] = tuned
             tell_grid(search_grid(tuned.search, name, tuned.unit), "text")
         if tuned.ended == "interrupted":
             status = EXIT_INTERRUPTED
@@ -140,11 +140,11 @@ def _tune(given: argparse.Namespace, options: Options, tuners: Mapping[str, Tune
     if not results:
         warn("No job has a rate: nothing is written.")
         return status or EXIT_FAILED
-    write_tuned(given.out.absolute(), results, CHECKOUT)
+    write_tuned(given.out.absolute(), list(results.values()), CHECKOUT)
     if given.html is not None:
         from cotenant.report.view_pages import tuning_page  # matplotlib takes a second to import
 
-        searches = {tuned.job.name: (tuned.search, tuned.unit) for tuned in results}
+        searches = {name: (tuned.search, tuned.unit) for name, tuned in results.items()}
         write_page(given.html, tuning_page(f"Tuned: {given.out.name}", searches))
     tell(f"{given.out}: {many(len(results), 'job')}. Run it: {PROGRAM} --jobs {given.out}")
     if status == EXIT_INTERRUPTED:
