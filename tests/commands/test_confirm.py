@@ -20,6 +20,7 @@ from cotenant.isolation.runs import RunName
 from cotenant.launch.paths import RunPaths
 from cotenant.launch.suite import SuiteResult
 from cotenant.results.journal import FILE
+from launch.resolving import HOST
 from tenants.suites import ROOT, Suites, job
 
 LAUNCHES = 5
@@ -194,6 +195,13 @@ def test_what_is_the_same_or_cannot_confirm_is_not_run(here: Suites, measured: P
     assert "B is of the suite others, not jobs." in refused(a, other_suite)
     assert not list(here.folder.glob("*.confirm"))
     assert not measured.with_name("output.confirm").exists()
+
+
+def test_mixes_and_curves_of_the_job_file_are_not_launched_again(tmp_path: Path) -> None:
+    """They were, in every turn; and a file with curves was refused for a --baseline that nobody had given."""
+    options = confirm._options("B", tmp_path, ["--jobs", "cotenancy"], HOST)
+    assert [job.name for job in options.jobs] == ["vae", "wlm", "convnet", "loader", "recom", "decode"]
+    assert (options.mixes, options.neighbours, options.users) == ((), (), 2)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from commands.calling import call
 from cotenant.commands import tune
 from cotenant.commands.tune import _in_precisions, _tuners
 from cotenant.errors import CotenantError
@@ -178,6 +179,14 @@ def test_a_launch_says_what_its_setting_is_worth() -> None:
     ):
         trial = trial_of(setting, launch("a", uid=1, part=part), first, base)
         assert (trial.outcome, trial.items) == (outcome, 256 if outcome == "completed" else None)
+
+
+def test_a_job_file_with_curves_can_be_tuned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was refused for a --baseline that nobody had given."""
+    words = ("tune", "--jobs", ROOT / "profiles" / "cotenancy.json", "--out", tmp_path / "absent" / "jobs.json")
+    status, said, errors = call(capsys, *words)
+    assert (status, said) == (2, "")
+    assert "The directory of " in errors
 
 
 def test_jobs_of_one_name_are_tuned_in_other_precisions_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

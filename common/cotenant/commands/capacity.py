@@ -128,11 +128,11 @@ def _options(given: argparse.Namespace, words: Sequence[str], machine: Machine) 
         flags = execution.parser().completed(given, **fixed, name="")
         options = execution.options_of_command(flags, words, machine)
     else:
-        options = options_of(suite_parser("capacity", "").completed(given, **fixed), (), machine)
+        options = options_of(suite_parser("capacity", "").completed(given, **fixed), (), machine, jobs_alone=True)
         if len(options.jobs) != 1:
             raise CotenantError(f"{len(options.jobs)} jobs are chosen.", "Choose one by --name.")
     slices = given.slices or len(machine.accelerators) or 1
-    return replace(options, slices=slices, users=slices, baseline="none", mixes=(), within_s=None)
+    return replace(options, slices=slices, users=slices, baseline="none", within_s=None)
 
 
 def _in_mode(options: Options, mode: ShareMode | None) -> Options:

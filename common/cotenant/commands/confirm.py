@@ -125,7 +125,7 @@ def _options(name: str, place: Path, words: Sequence[str], machine: Machine) -> 
         raise CotenantError(f"{given.outdir} holds something already.", "Remove it, or add -- --outdir ANOTHER.")
     # Launches alone do not count in a comparison.
     given.baseline = given.baseline or "none"
-    return options_of(given, others, machine)
+    return options_of(given, others, machine, jobs_alone=True)
 
 
 def _jobs(options: Options, cells: Sequence[str]) -> dict[str, Job]:

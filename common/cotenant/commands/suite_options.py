@@ -46,10 +46,13 @@ NOT_OF_DUETS = (
 """Flags that choose what runs, or how often, which a duet already does."""
 
 
-def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machine) -> Options:
+def options_of(
+    given: argparse.Namespace, extra: tuple[str, ...], machine: Machine, jobs_alone: bool = False
+) -> Options:
     """Return the options of the command line; the suite without `--jobs` depends on the machine.
 
-    Raises CotenantError for flags that make no sense, and for a wrong job file.
+    With `jobs_alone` the mixes are left out, and the users are still as many as beside these. Raises CotenantError for
+    flags that make no sense, and for a wrong job file.
     """
     if (given.singularity or given.docker) and INSTALLED:
         raise CotenantError(
@@ -63,7 +66,8 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
             raise CotenantError(sentence, "Use --mix a,b,c.")
         given.isolation = "none"
     duet = _duet(given, extra, suite)
-    jobs, mixes, neighbours = Selected() if duet else _selected(given, suite, len(machine.accelerators))
+    chosen = Selected() if duet else _selected(given, suite, len(machine.accelerators))
+    jobs, mixes, neighbours = Selected(chosen.jobs) if jobs_alone else chosen
     check_one_class(jobs)
     baseline = "none" if duet else _baseline(given, mixes)
     by_words = _first_of((*REPEATS, "--skip"), extra) or ("--at-least" if given.at_least else "")
@@ -79,7 +83,7 @@ def options_of(given: argparse.Namespace, extra: tuple[str, ...], machine: Machi
         usual,
         mixes=mixes,
         neighbours=neighbours,
-        users=_users(given, mixes, machine) if duet is None else usual.users,
+        users=_users(given, chosen.mixes, machine) if duet is None else usual.users,
         limits=replace(usual.limits, settle_s=settle_s, at_least_s=at_least_s, on_oom=given.on_oom),
         memory_class=given.memory_class,
         image=image_of(given.singularity, given.docker),

@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     given.outdir = given.outdir or out.with_suffix(".tuning")
     machine = discover()
     flags = suite_parser("tune", "").completed(given, budget=given.measured, at_least=0.0, baseline="none")
-    options = options_of(flags, (), machine)
+    options = options_of(flags, (), machine, jobs_alone=True)
     check_target(out, options.suite.path)
     options.plan(machine)  # If slices cannot be planned, no job can run.
     jobs = [precise for job in options.jobs for precise in _in_precisions(job, given.allow)]
