@@ -150,6 +150,12 @@ def test_losses_that_are_none_decide_nothing_and_leave_a_launch_without_a_rate()
     assert left_out == ["vae, repetition 0: user 1 has 3 losses that are not finite."]
 
 
+def test_of_users_that_share_a_device_the_lost_one_is_named() -> None:
+    lost = a_lost_record("timeout", "sentence", {"tenant": 1, "vcd": "0"})
+    _, left_out = launches_of(frame_of([a_record(place={"tenant": 0, "vcd": "0"}), lost]))
+    assert left_out == ["vae, repetition 0: user 1 timeout."]
+
+
 def test_launches_with_another_cache_policy_are_other_work() -> None:
     policies = [{"isolation": replace(ISOLATION, policies={"cache": cache})} for cache in ("drop", "warm")]
     frame = frame_of([one for uid, place in enumerate(policies) for one in launch(uid=uid, day=uid, **place)])

@@ -236,7 +236,8 @@ def _launches(launches: pl.DataFrame, equal: Mapping[str, str]) -> Iterator[Laun
 
 def _flaw() -> pl.Expr:
     """Return an expression for the reason why a row's rate does not count, for rows without a counting rate."""
-    tenant = pl.lit("user ") + pl.col("vcd")  # pl.format panics if a column's first chunk is empty (polars 2.1)
+    # Not its device, which several users may share.
+    tenant = pl.lit("user ") + TENANT  # pl.format panics if a column's first chunk is empty (polars 2.1)
     rules = pl.col("findings").str.replace_all(",", ", ", literal=True)
     return (
         pl.when(~pl.col("completed"))
