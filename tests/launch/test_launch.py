@@ -18,6 +18,7 @@ from cotenant.launch.events import Events, Interruption
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.tenant import Tenant, start_tenant
+from cotenant.suite.foreign import Foreign
 from launch.turning import outcomes
 from tenants.fakes import FakeBackend, FakeSlice, specs
 from tenants.once import once
@@ -55,6 +56,12 @@ else:
         time.sleep(0.01)
 """
 """The second tenant's observation ends when the runner has seen the first one's end."""
+
+FAILS_BEHIND_STOP = """
+while not runner.stopped(): time.sleep(0.01)
+if tenant == "0": os._exit(3)
+time.sleep(1000)
+"""
 
 HANGS = """
 if tenant == "1":
@@ -280,6 +287,16 @@ def test_who_is_in_the_midst_of_a_long_step_is_given_the_time_to_end_it(
     monkeypatch.setattr(limits, "STOP_LIMIT_S", 0.1)
     slow = once(work="time.sleep(0.8)", done="time.sleep(0.9)")
     assert outcomes(live(tmp_path, interruption, sys.executable, "-c", slow, tenants=1)) == ["completed"]
+
+
+def test_a_program_that_ended_by_itself_was_not_asked_to(tmp_path: Path, interruption: Interruption) -> None:
+    """The first fails behind the measurement; the time limit asks only the second, which goes on."""
+    program = Foreign(("loop",), finish=True)
+    planned = specs(tmp_path, sys.executable, "-c", once(done=FAILS_BEHIND_STOP))
+    planned = [replace(spec, foreign=program) for spec in planned]
+    result = launch.Launch(planned, FakeBackend(), interruption, Limits(timeout_s=5)).run()
+    assert outcomes(result) == ["failed", "completed"]
+    assert [ending.unfinished for ending in result.tenants] == [False, True]
 
 
 def test_kill_meets_one_that_has_not_entered_its_slice_yet(tmp_path: Path) -> None:

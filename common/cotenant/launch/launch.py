@@ -515,7 +515,8 @@ class Launch:
         if self.interruption.requested:
             self._kill(self._tenants, self._interruption_reason)
         for tenant in self._tenants:
-            if tenant.asked_at_s is not None and now_s >= tenant.asked_at_s:
+            # One that has ended by itself is not asked: its end is its own.
+            if tenant.alive and tenant.asked_at_s is not None and now_s >= tenant.asked_at_s:
                 tenant.ask_to_end()
                 tenant.deadline = now_s + ASKED_LIMIT_S, None
             if tenant.deadline is not None and now_s >= tenant.deadline[0]:
