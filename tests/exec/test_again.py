@@ -17,7 +17,14 @@ import pytest
 from cotenant.checkout import SOURCE_ROOT
 from cotenant.exec.again import Again
 from cotenant.exec.settings import EXEC_VARIABLE, Settings
-from cotenant.protocol.messages import SOCKET_VARIABLE, TENANT_VARIABLE, Message, MessageBuffer, encode
+from cotenant.protocol.messages import (
+    SOCKET_VARIABLE,
+    TENANT_VARIABLE,
+    WARM_UP_VARIABLE,
+    Message,
+    MessageBuffer,
+    encode,
+)
 
 LOOP = (
     "import sys, cotenant\nwith cotenant.measure() as measured:\n    for _ in range(31): measured.step()\nsys.exit({})"
@@ -25,7 +32,7 @@ LOOP = (
 
 
 class FakeRunner(threading.Thread):
-    """Gives GO for `repeat` observations of two steps, and STOP to who is done; keeps all that it hears."""
+    """Gives a turn, GO for `repeat` observations of two steps, and STOP to who is done; keeps all that it hears."""
 
     def __init__(self, path: Path, repeat: int) -> None:
         super().__init__(daemon=True)
@@ -46,6 +53,8 @@ class FakeRunner(threading.Thread):
         if message.kind == "ready":
             go = {"t0_ns": time.perf_counter_ns(), "number": 2, "repeat": self._repeat, "skip": 0}
             link.sendall(encode("go", **go))
+        elif message.kind in ("turn", "turned"):
+            link.sendall(encode(message.kind))
         elif message.kind == "done":
             link.sendall(encode("stop"))
 
@@ -80,6 +89,14 @@ def test_starts_are_one_program_to_the_runner(tmp_path: Path, monkeypatch: pytes
     assert runner.kinds == ["hello", "begin", "ready", *["observation"] * 25, "done", "record"]
     assert [one.fields["index"] for one in runner.heard if one.kind == "observation"] == [*range(25)]
     assert runner.heard[-1].fields["record"]["observed"] == {"counted_by": "measure", "starts": 3}
+
+
+def test_a_further_start_warms_up_without_a_turn_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a duet, whose tenants warm up by turns."""
+    monkeypatch.setenv(WARM_UP_VARIABLE, "alone")
+    status, runner = run(tmp_path, monkeypatch, LOOP.format(0), 25)
+    assert status == 0
+    assert runner.kinds == ["hello", "begin", "turn", "turned", "ready", *["observation"] * 25, "done", "record"]
 
 
 @pytest.mark.parametrize(("program", "status"), [(LOOP.format(3), 3), ("print()", 0)], ids=["fails", "counts nothing"])

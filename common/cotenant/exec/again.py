@@ -136,6 +136,9 @@ class Again:
             fields = {"record": {**fields["record"], "observed": observed}}
         elif kind == "hello" or kind in self._said:
             self._said.add(kind)
+            if kind in ("turn", "turned"):
+                # The runner gives one turn, and an earlier start has had it: this one does not wait.
+                self._tell(kind, {})
             self._give_go()
             return
         self._said.add(kind)
