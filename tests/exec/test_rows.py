@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from cotenant.exec.optimizer import RowCounter, count_rows, rows_of
+from cotenant.exec.optimizer import Optimizers, RowCounter, count_rows, rows_of
+from cotenant.exec.settings import Settings
 
 TRAINING, VALIDATION = object(), object()
 
@@ -63,3 +64,28 @@ def test_loaders_are_counted_as_they_hand_over() -> None:
     count_rows(SimpleNamespace(_BaseDataLoaderIter=Iterator), rows)
     assert [batch.shape for batch in next(Iterator())] == [(3,)]
     assert rows.since_last_step() == 3
+
+
+class Skips(float):
+    """Whether a device has skipped a step, as its tensor says it."""
+
+    def detach(self) -> float:
+        return float(self)
+
+
+@pytest.mark.parametrize(("of_batches", "skipped"), [(True, 12.0), (False, 2.0)], ids=["rows", "steps"])
+def test_a_step_that_the_device_has_skipped_takes_back_as_much_as_it_was_credited(
+    of_batches: bool, skipped: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.register_at_fork", lambda **calls: None)
+    monkeypatch.setattr("atexit.register", lambda call: None)
+    credited: list[float] = []
+    rows = RowCounter() if of_batches else None
+    optimizers = Optimizers(None, Settings(items=2.0), rows)
+    monkeypatch.setattr(optimizers, "_steps", SimpleNamespace(step=credited.append))
+    for found_inf in (0.0, 1.0, 0.0):
+        if rows is not None:
+            rows.take(TRAINING, tensor(6))
+        optimizers._step(SimpleNamespace(found_inf=Skips(found_inf)))
+    assert optimizers._border() == skipped == credited[1]
+    assert optimizers._border() == 0.0

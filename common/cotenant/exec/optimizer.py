@@ -28,6 +28,7 @@ class Optimizers:
         self._first: Callable[[], Any] = _nobody
         self._others: dict[str, int] = {}
         self._skipped: Any = None
+        """The items of the steps that the device has skipped since the last border, as a tensor there."""
         self._device = ""
         self._is_off = False
         os.register_at_fork(after_in_child=self._forget)
@@ -47,13 +48,14 @@ class Optimizers:
             self._turn_off(error)
 
     def _step(self, optimizer: Any) -> None:
-        skipped = getattr(optimizer, "found_inf", None)
-        if skipped is not None:
-            # A fused optimizer skips on the device; to wait for that at each step would slow the program.
-            self._skipped = skipped.detach().clone() if self._skipped is None else self._skipped + skipped.detach()
         rows = 1.0 if self._rows is None else self._rows.since_last_step()
+        items, skips = rows * self._settings.items, getattr(optimizer, "found_inf", None)
+        if skips is not None:
+            # A fused optimizer skips on the device; to wait for that at each step would slow the program.
+            skipped = skips.detach() * items
+            self._skipped = skipped if self._skipped is None else self._skipped + skipped
         assert self._steps is not None
-        self._steps.step(rows * self._settings.items)
+        self._steps.step(items)
 
     def _takes(self, optimizer: Any) -> bool:
         """Whether an optimizer becomes the one whose steps are reported: at the first step of all, and after the
@@ -86,7 +88,7 @@ class Optimizers:
         if self._skipped is None:
             return 0.0
         skipped, self._skipped = float(self._skipped), None
-        return skipped * self._settings.items
+        return skipped
 
     def _facts(self) -> dict[str, Any]:
         observed = {
