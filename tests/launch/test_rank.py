@@ -12,7 +12,7 @@ import pytest
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.records import _statement
 from cotenant.launch.rendezvous import OWN_OUTCOMES, Go, Link, Rank
-from cotenant.launch.tenant import signal_name
+from cotenant.launch.tenant import Tenant, signal_name
 from cotenant.nodes.peers import NodeResult
 from cotenant.protocol.messages import SEND_EVERY_NS, Message, ProtocolError, encode
 from cotenant.stats.budget import Amount
@@ -107,6 +107,19 @@ def test_impossible_observations(rank: Rank, go: Go) -> None:
     refuses(rank, seen(go, 1, start_ns=go.t0_ns + 999_999), go)
     rank.take(seen(go, 1), go)
     refuses(rank, seen(go, 2), go)
+
+
+@pytest.mark.parametrize("elsewhere", ["1", 0.5, None, -1, 2])
+def test_a_hello_says_in_a_whole_number_how_many_ranks_are_elsewhere(rank: Rank, elsewhere: object) -> None:
+    """The runner takes it off the number of all."""
+    tenant: Any = object.__new__(Tenant)
+    tenant.spec, tenant.ranks = SimpleNamespace(slice=SimpleNamespace(tenant=0)), {}
+    hello = {"tenant": 0, "rank": 0, "world": 2, "pid": 1}
+    with pytest.raises(ProtocolError):
+        tenant.join(rank.link, Message("hello", hello | {"elsewhere": elsewhere}))
+    joined = tenant.join(rank.link, Message("hello", hello | {"elsewhere": 1}))
+    assert not tenant.all_ranks("ready")
+    joined.life.close()
 
 
 def test_ready_for_nothing(rank: Rank) -> None:

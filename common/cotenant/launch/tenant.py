@@ -149,6 +149,9 @@ class Tenant:
         if index != self.index:
             raise ProtocolError(f"hello as user {index}, which it is not")
         elsewhere = hello.fields.get("elsewhere", 0)
+        # Not every hello has this field, so that its type is not checked yet.
+        if not isinstance(elsewhere, int) or not 0 <= elsewhere < world:
+            raise ProtocolError(f"hello with {elsewhere!r:.40} of {world} ranks elsewhere")
         alike = all((rank.world, rank.elsewhere) == (world, elsewhere) for rank in self.ranks.values())
         if not 0 <= number < world or not alike:
             raise ProtocolError(f"hello as rank {number} of {world}, which does not fit its other ranks")
