@@ -156,7 +156,11 @@ def test_a_job_that_b_was_to_run_is_lost_but_of_some_of_its_records_nobody_knows
 
 
 def test_a_wrong_condition_is_a_sentence(sample: Path) -> None:
-    for wrong, sentence in (({"margin": 2.0}, "A margin of 2.0 does not lie"), ({"allow": ["colour"]}, "'colour'")):
+    for wrong, sentence in (
+        ({"margin": 2.0}, "A margin of 2.0 does not lie"),
+        ({"margin": 0.1, "noise": sample / "A"}, "margin and noise both say"),
+        ({"allow": ["colour"]}, "'colour'"),
+    ):
         assert sentence in refusal(cotenant.compare, sample / "A", sample / "B", **wrong)
 
 

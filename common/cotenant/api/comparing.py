@@ -73,6 +73,8 @@ def sides_of(
     """Return the sides to compare, and tell of other versions in B. Raises CotenantError."""
     if margin is not None and not 0 < margin < 1:
         raise CotenantError(f"A margin of {margin} does not lie between 0 and 1.", "2 % is 0.02.")
+    if margin is not None and noise is not None:
+        raise CotenantError("margin and noise both say which difference counts as none.", "Give one of them.")
     if unknown := sorted({*allow} - {*differences_allowed()}):
         raise CotenantError(
             f"No difference is called '{unknown[0]}'.", f"There are {', '.join(differences_allowed())}."
