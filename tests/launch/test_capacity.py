@@ -129,11 +129,12 @@ def test_where_there_is_no_answer_it_says_why() -> None:
     assert edge.why == "noise"
 
 
-def test_no_more_users_are_tried_than_somebody_allows() -> None:
-    machine = Bucket(8.0)
-    found = found_on(machine, most=3)
-    assert (found.users, found.settled, found.by_memory) == (3, True, False)
-    assert max(users for _, users in machine.launched) == 3
+@pytest.mark.parametrize(("step", "most", "users"), [(1, 3, 3), (2, 5, 4)])
+def test_no_more_users_are_tried_than_somebody_allows_whom_memory_would_hold(step: int, most: int, users: int) -> None:
+    machine = Bucket(8.0, step=step)
+    found = found_on(machine, most=most)
+    assert (found.users, found.settled, found.by_memory, found.binding) == (users, True, False, "")
+    assert max(users for _, users in machine.launched) == users
 
 
 @pytest.mark.slow

@@ -65,6 +65,8 @@ def test_the_answer_says_how_many_what_each_has_and_what_the_next_one_does() -> 
         "Four users run vae at once and each keeps at least half of what it has alone (lower limits); with the fifth "
         "the worst keeps 45 % (44.3 to 45.7 %). Processors bind: no more of them are idle."
     )
+    allowed = replace(found(3, {3: 0.9}), binding="")
+    assert " ".join(capacity_sentences(allowed)).endswith("; more than 3 were not to be tried (--users).")
     rate = replace(found(1, {1: 0.9, 2: 0.3}), requirement=Requirement("rate", 0.5), binding="")
     assert " ".join(capacity_sentences(rate)) == (
         "One user runs vae and has at least 0.5000 items/s (lower limits); with the second the worst has "

@@ -100,12 +100,12 @@ class CapacityRun:
         self._found = replace(self._found, **changes)
 
     def _find(self) -> None:
-        step, alone = self.launches.step, self.launches.alone()
+        alone = self.launches.alone()
         if isinstance(alone, str):
             raise NoAnswerError(alone)
         memory_users = self._most(alone)
         self._note(alone=alone, memory_users=memory_users)
-        limit = min(MOST_USERS if memory_users is None else memory_users, self.most or MOST_USERS) // step * step
+        limit = self._allowed if memory_users is None else min(self._allowed, memory_users)
         if not limit:
             raise NoAnswerError(
                 "Memory does not hold a single user." if memory_users == 0 else "No user is to be tried."
@@ -115,6 +115,12 @@ class CapacityRun:
         self._answer(*self._confirm(search, limit), alone)
         if self._found.settled:
             self._press()
+
+    @property
+    def _allowed(self) -> int:
+        """The most users to try, however many memory holds; as many in each slice."""
+        step = self.launches.step
+        return min(self.most or MOST_USERS, MOST_USERS) // step * step
 
     def _most(self, alone: AloneUse) -> int | None:
         """Return the most users that memory holds, each with the peak of one alone; None if that is unknown."""
@@ -193,6 +199,7 @@ class CapacityRun:
 
     def _answer(self, confirming: Confirming, uses: dict[int, CrowdUse], alone: AloneUse) -> None:
         users, why, missing_s = confirming.users, "", None
+        by_memory = confirming.by_memory and users < self._allowed
         if not confirming.settled:
             open_ = users or confirming.standing(confirming.following) is not Standing.FAILED
             launches = confirming.missing_launches()
@@ -204,11 +211,11 @@ class CapacityRun:
             settled=confirming.settled,
             why=why,
             missing_s=missing_s,
-            by_memory=confirming.by_memory and users != self.most,
+            by_memory=by_memory,
             confirmed=confirming.estimates,
             memory_bytes=self.launches.holds(users, alone) if users else None,
             busy=use.busy if (use := uses.get(users)) is not None else None,
-            binding=_binding(confirming, use, alone),
+            binding=_binding(by_memory, use, alone),
         )
 
     def _press(self) -> None:
@@ -239,8 +246,8 @@ class CapacityRun:
         self._note(pressures=(*self._found.pressures, pressed))
 
 
-def _binding(confirming: Confirming, use: CrowdUse | None, alone: AloneUse) -> Binding:
-    if confirming.by_memory:
+def _binding(by_memory: bool, use: CrowdUse | None, alone: AloneUse) -> Binding:
+    if by_memory:
         return "memory"
     if use is None:
         return ""

@@ -50,7 +50,10 @@ def capacity_sentences(found: Carried, active: float | None = None) -> list[str]
     together = f"{_count(users)} users run {label} at once" if users > 1 else f"One user runs {label}"
     each = "each " if users > 1 else ""
     sentence = f"{together.capitalize()} and {each}{_has(found.requirement)} (lower limits); {_next(found)}."
-    sentences = [sentence, *_beside(found), BINDING.get(found.binding) or _unbound(found)]
+    sentences = [sentence, *_beside(found)]
+    # If no more were to be tried, no limit was met.
+    if found.binding or users + found.step in found.confirmed:
+        sentences.append(BINDING.get(found.binding) or _unbound(found))
     if active is not None:
         people = enrolled(users, active)
         sentences.append(
