@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.exec.lines import Counter
+from cotenant.exec import lines as module
+from cotenant.exec.lines import Counter, Lines
+from cotenant.exec.settings import Settings
+from cotenant.exec.steps import WARM_UP_STEPS
+from exec.test_steps import Told
 
 
 def counted(counter: Counter, *lines: str) -> list[float | None]:
@@ -40,3 +49,44 @@ def test_bytes_that_are_no_text_count_as_they_stand() -> None:
     assert Counter("^step").items(b"step \xff\xfe") == 1
     with pytest.raises(Exception, match="unterminated"):
         Counter("(")
+
+
+class Waited(Told):
+    """Told, and meanwhile the program has gone on."""
+
+    released = False
+
+    def __init__(self, goes_on: Callable[[], object]) -> None:
+        super().__init__(number=2, repeat=3)
+        self._goes_on = goes_on
+
+    def await_go(self) -> tuple[int, int, int]:
+        self._goes_on()
+        self.released = True
+        return super().await_go()
+
+
+def test_lines_from_before_go_that_wait_to_be_read_count_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank of torchrun is in a session of its own, which is not stopped."""
+    program = -1
+
+    def start(output: int) -> Any:
+        nonlocal program
+        program = os.dup(output)
+        os.write(program, b"step\n" * (1 + WARM_UP_STEPS + 5))
+        return SimpleNamespace(pid=1, wait=lambda: 0)
+
+    def copied(chunk: bytes) -> None:
+        if b"late" in chunk:
+            os.write(program, b"step of ten\n" * 10)
+            os.close(program)
+
+    runner = Waited(lambda: os.write(program, b"step, late\n" * 100))
+    monkeypatch.setattr(module, "Held", lambda *address: runner)
+    monkeypatch.setattr(module, "address", lambda: ())
+    monkeypatch.setattr(module.sys, "stdout", SimpleNamespace(buffer=SimpleNamespace(write=copied, flush=lambda: None)))
+    lines = Lines(Settings(count_line="^step"), start, lambda: False)
+    assert lines.follow() == 0
+    assert runner.kinds() == ["ready", *["observation"] * 3, "done", "record"]
+    assert lines._steps is not None
+    assert lines._steps.count == 1 + WARM_UP_STEPS + 10

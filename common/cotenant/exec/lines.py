@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Iterator
 
 from cotenant.exec.settings import Settings, address
@@ -17,9 +19,13 @@ CHUNK_BYTES = 1 << 16
 
 
 class Held(Rendezvous):
-    """The rendezvous on behalf of a process group that does not take part: it is stopped until GO."""
+    """The rendezvous on behalf of a process group that does not take part: it is stopped until GO, and then `released`.
+
+    A process of the program in a group of its own, as a rank of torchrun, goes on meanwhile.
+    """
 
     group = 0
+    released = False
 
     def await_go(self) -> tuple[int, int, int]:
         os.killpg(self.group, signal.SIGSTOP)
@@ -29,6 +35,7 @@ class Held(Rendezvous):
             return go
         finally:
             os.killpg(self.group, signal.SIGCONT)
+            self.released = True
 
 
 class Counter:
@@ -94,32 +101,47 @@ class Lines:
         os.close(writing)
         if self._runner is not None:
             self._runner.group = child.pid
-        for line in _lines(reading):
-            items = self._counter.items(line)
-            if items is None:
-                continue
-            if self._steps is None:
-                self._runner = Held(*address())
-                self._runner.group = child.pid
-                self._steps = Steps(
-                    self._runner,
-                    self._settings.item or "line",
-                    lambda: {"observed": {"counted_by": "lines"}},
-                    word="line",
-                    again=self._settings.again,
-                )
-            self._steps.step(items)
+        stale = 0
+        for size, lines in _lines(reading):
+            for line in lines:
+                items = self._counter.items(line)
+                if items is not None and not stale and self._is_go(items, child.pid):
+                    # What was printed until now is work from before GO.
+                    stale = size + _unread(reading)
+            stale = max(0, stale - size)
         os.close(reading)
         return child.wait()
 
+    def _is_go(self, items: float, group: int) -> bool:
+        """Count a line; return whether it waited for GO."""
+        if self._steps is None or self._runner is None:
+            self._runner = Held(*address())
+            self._runner.group = group
+            self._steps = Steps(
+                self._runner,
+                self._settings.item or "line",
+                lambda: {"observed": {"counted_by": "lines"}},
+                word="line",
+                again=self._settings.again,
+            )
+        released = self._runner.released
+        self._steps.step(items)
+        return self._runner.released and not released
 
-def _lines(descriptor: int) -> Iterator[bytes]:
-    """Yield each line, also one that ends with a carriage return, and copy it to our own output."""
+
+def _lines(descriptor: int) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield the size of each read and the lines that it completes, also those that end with a carriage return; copy all
+    to our own output."""
     pending = b""
     while chunk := os.read(descriptor, CHUNK_BYTES):
         sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()
         *whole, pending = re.split(rb"[\r\n]", pending + chunk)
-        yield from filter(None, whole)
+        yield len(chunk), [line for line in whole if line]
     if pending:
-        yield pending
+        yield 0, [pending]
+
+
+def _unread(descriptor: int) -> int:
+    """Return the number of bytes in a pipe."""
+    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
