@@ -289,6 +289,7 @@ def test_who_is_in_the_midst_of_a_long_step_is_given_the_time_to_end_it(
     assert outcomes(live(tmp_path, interruption, sys.executable, "-c", slow, tenants=1)) == ["completed"]
 
 
+@pytest.mark.slow
 def test_a_program_that_ended_by_itself_was_not_asked_to(tmp_path: Path, interruption: Interruption) -> None:
     """The first fails behind the measurement; the time limit asks only the second, which goes on."""
     program = Foreign(("loop",), finish=True)
