@@ -106,6 +106,11 @@ def test_memory_binds_to_the_byte() -> None:
     assert "not hold a single" in found_on(Bucket(8.0, memory_bytes=GIB - 1)).why
 
 
+def test_a_single_user_is_bound_by_processors_as_it_is_alone() -> None:
+    found = found_on(Bucket(1.3), keep=0.7)
+    assert (found.users, found.settled, found.busy, found.binding) == (1, True, 1.0, "processors")
+
+
 def test_users_that_hold_among_themselves_may_not_beside_another_kind() -> None:
     found = found_on(Bucket(2.2, pressed=0.5))
     assert found.settled

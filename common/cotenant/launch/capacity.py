@@ -200,6 +200,8 @@ class CapacityRun:
     def _answer(self, confirming: Confirming, uses: dict[int, CrowdUse], alone: AloneUse) -> None:
         users, why, missing_s = confirming.users, "", None
         by_memory = confirming.by_memory and users < self._allowed
+        # A single user that is held from the outset has no launch but that alone.
+        busy = alone.busy if users == 1 and users not in uses else uses.get(users, CrowdUse()).busy
         if not confirming.settled:
             open_ = users or confirming.standing(confirming.following) is not Standing.FAILED
             launches = confirming.missing_launches()
@@ -214,8 +216,8 @@ class CapacityRun:
             by_memory=by_memory,
             confirmed=confirming.estimates,
             memory_bytes=self.launches.holds(users, alone) if users else None,
-            busy=use.busy if (use := uses.get(users)) is not None else None,
-            binding=_binding(by_memory, use, alone),
+            busy=busy,
+            binding=_binding(by_memory, busy, alone),
         )
 
     def _press(self) -> None:
@@ -246,9 +248,7 @@ class CapacityRun:
         self._note(pressures=(*self._found.pressures, pressed))
 
 
-def _binding(by_memory: bool, use: CrowdUse | None, alone: AloneUse) -> Binding:
+def _binding(by_memory: bool, busy: float | None, alone: AloneUse) -> Binding:
     if by_memory:
         return "memory"
-    if use is None:
-        return ""
-    return "processors" if use.busy is not None and use.busy >= BUSY * alone.processors else ""
+    return "processors" if busy is not None and busy >= BUSY * alone.processors else ""
