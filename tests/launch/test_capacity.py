@@ -30,6 +30,8 @@ class Bucket:
     seed: int = 0
     step: int = 1
     flaw: str = ""
+    fits: int = 512
+    """The most users that fit into memory, whatever the peak of one alone promises."""
     pressed: float = 1.0
     clock_s: float = 0.0
     launched: list[tuple[str, int]] = field(default_factory=list)
@@ -65,6 +67,8 @@ class Bucket:
     def crowd(self, users: int, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str = "") -> CrowdUse:
         self.launched.append((pressure or type(crowd).__name__, users))
         self.clock_s += 5 + users
+        if users > self.fits:
+            return CrowdUse(out_of_memory=True)
         shifts = [self.chance.gauss(0, self.launch_noise) for _ in range(users)]
         until_s = self.clock_s + budget_s
         while (awake := crowd.next_users()) is not None and self.clock_s < until_s:
@@ -104,6 +108,15 @@ def test_memory_binds_to_the_byte() -> None:
         assert (found.memory_users, found.users, found.settled, found.by_memory) == (users, users, True, True)
         assert (found.binding, found.memory_bytes) == ("memory", room // users)
     assert "not hold a single" in found_on(Bucket(8.0, memory_bytes=GIB - 1)).why
+
+
+def test_a_search_that_memory_ends_again_and_again_leaves_time_to_confirm() -> None:
+    machine = Bucket(16.0, fits=2)
+    found = found_on(machine, budget_s=200.0)
+    assert machine.launched[:4] == [("CrowdSearch", users) for users in (16, 15, 14, 13)]
+    assert machine.launched[4:8] == [("SteadyCrowd", users) for users in (2, 2, 2, 3)]
+    assert (found.users, found.settled, found.by_memory) == (2, True, True)
+    assert found.seconds < 200.0
 
 
 def test_a_single_user_is_bound_by_processors_as_it_is_alone() -> None:

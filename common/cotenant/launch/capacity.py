@@ -161,7 +161,9 @@ class CapacityRun:
                 limit = residents = residents - self.launches.step
                 if not limit:
                     raise NoAnswerError("Memory does not hold a single user.")
-            elif search.next_users() is not None or left_s <= 0:
+            elif search.next_users() is not None:
+                return search, limit
+            if left_s <= 0:
                 return search, limit
 
     @property
