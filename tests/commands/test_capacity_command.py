@@ -23,6 +23,8 @@ REFUSED = {
     "--name vae --p95 0ms": "a time must be positive",
     "--name vae --keep 0.5 --rate 3": "not allowed with argument",
     "--name vae --share turns": "turns",
+    "--name vae --users 0": "--users 0 is less than a user in each of",
+    "--name vae --users -3": "--users -3 is less than a user in each of",
     "-- no-such-program": "'no-such-program' is no program that can be run.",
 }
 

@@ -14,6 +14,7 @@ from cotenant.commands.flags import Parser, add_format, add_slice_flags, at_dash
 from cotenant.commands.output import note, tell, tell_document, write_page
 from cotenant.commands.suite_flags import add_jobs, suite_parser
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
+from cotenant.text import many
 
 if TYPE_CHECKING:
     from cotenant.isolation.device_modes import ShareMode
@@ -132,6 +133,11 @@ def _options(given: argparse.Namespace, words: Sequence[str], machine: Machine) 
         if len(options.jobs) != 1:
             raise CotenantError(f"{len(options.jobs)} jobs are chosen.", "Choose one by --name.")
     slices = given.slices or len(machine.accelerators) or 1
+    if given.users is not None and given.users < max(1, slices):
+        raise CotenantError(
+            f"--users {given.users} is less than a user in each of {many(slices, 'slice')}.",
+            f"Use --users {max(1, slices)} or more.",
+        )
     return replace(options, slices=slices, users=slices, baseline="none", within_s=None)
 
 
