@@ -140,6 +140,16 @@ def test_a_launch_that_failed_once_is_repeated_first(tmp_path: Path, capsys: Cap
     assert (status, "1 UNSTABLE, 7 ACCEPT" in text) == (1, True)
 
 
+def test_a_job_that_fails_on_most_nodes_is_named_though_no_node_is(tmp_path: Path, capsys: Capture) -> None:
+    place = write_fleet(tmp_path, NODES[:8])
+    for node in NODES[:8]:
+        lost = fields_of(node, "vae", 0, 1.0, completed=False, outcome="missing_data", statistics=None)
+        (place / node / "s.vae.R0.D0.json").write_text(json.dumps(lost | {"train_item": None}))
+    status, text, _ = report(capsys, place)
+    assert (status, "8 nodes: ACCEPTED" in text) == (0, True)
+    assert "Failed on most nodes, so that no node is to blame: vae (user 0 missing_data)." in text
+
+
 def test_failures_losses_and_shared_hosts(tmp_path: Path, capsys: Capture) -> None:
     place = write_fleet(tmp_path / "f", NODES[:9], changes={node: {"hostname": "one"} for node in NODES[:9]})
     lost = fields_of("one", "vae", 0, 1.0, completed=False, outcome="device_out_of_memory", statistics=None)

@@ -228,6 +228,15 @@ def _failures(gathered: Gathered) -> Iterator[tuple[str, Grounds]]:
             yield launch.host, Grounds(verdict, launch.job, sentence=sentence, record=record)
 
 
+def _failed_on_most(gathered: Gathered) -> Iterator[str]:
+    """Yield the jobs that completed on less than half of the nodes that launched them, each with the first reason."""
+    for job, launches in grouped(gathered.launches, lambda launch: launch.job).items():
+        passed = {launch.host for launch in launches if not _has_failed(launch)}
+        failed = [launch for launch in launches if launch.host not in passed]
+        if 2 * len({launch.host for launch in failed}) > len({launch.host for launch in launches}):
+            yield f"{job} ({(failed[0].flaw or '').rstrip('.')})"
+
+
 def _has_failed(launch: LaunchRecords) -> bool:
     return launch.rate is None and launch.failure != INTERRUPTED
 
@@ -280,6 +289,8 @@ def coverage(judged: Judged) -> list[str]:
     lines.append(f"Not tested: {listed(missing, 20)}.")
     if judged.compared:
         lines.append(f"Losses compared: {listed(judged.compared, 20)}.")
+    if failed := list(_failed_on_most(gathered)):
+        lines.append(f"Failed on most nodes, so that no node is to blame: {listed(failed, 20)}.")
     return [*lines, *(_few(of) for of in judged.classes if of.screening.few)]
 
 
