@@ -132,6 +132,14 @@ def test_an_agent_says_why_nothing_runs_and_ends_what_does(tmp_path: Path, monke
     assert agent.news(0.0).status not in (None, 0)
 
 
+def test_a_record_that_the_runner_sets_aside_at_this_moment_is_no_lost_node(tmp_path: Path) -> None:
+    agent = Agent()
+    agent._output = tmp_path
+    (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "kept.json").write_bytes(b"{}")
+    assert agent._changed() == ({"kept.json": b"{}"}, ())
+
+
 def test_tiers_choose_jobs_and_share_their_time() -> None:
     assert WITNESSES == INDEPENDENT_JOBS
     jobs = load(ROOT / "baselines.json").jobs

@@ -162,14 +162,17 @@ class Agent:
         for name in names:
             if name.startswith(".") or not name.endswith(KEPT):
                 continue
-            state = (self._output / name).stat()
-            mark = (state.st_mtime_ns, state.st_size)
-            if self._seen.get(name) == mark:
-                continue
-            if total > MOST_BYTES:
-                self._more = True
-                break
-            files[name] = (self._output / name).read_bytes()
+            try:
+                state = (self._output / name).stat()
+                mark = (state.st_mtime_ns, state.st_size)
+                if self._seen.get(name) == mark:
+                    continue
+                if total > MOST_BYTES:
+                    self._more = True
+                    break
+                files[name] = (self._output / name).read_bytes()
+            except FileNotFoundError:
+                continue  # the runner has set it aside since the names were read
             self._seen[name] = mark
             total += state.st_size
         aside = {name.removesuffix(SET_ASIDE) for name in names if name.endswith(SET_ASIDE)} - self._aside
