@@ -10,6 +10,7 @@ from cotenant.errors import CotenantError
 from cotenant.nodes import member as member_module
 from cotenant.nodes.cluster import Cluster
 from cotenant.nodes.coordinator import Coordinator
+from cotenant.nodes.member import Member
 from cotenant.nodes.peers import CommonGo
 from cotenant.stats.budget import Amount
 from nodes.pairs import LIMIT_S, PLANTED_NS, RESULT, SILENCE_S, Pair, beside, never, pair
@@ -34,6 +35,20 @@ def test_a_node_of_other_jobs_or_of_another_place_is_refused_and_told_why(pair: 
         pair.coordinator.gather("jobs", 0, never)
     assert "other jobs, arguments, limits, devices or software than node 0" in refusals[0]
     assert "no place for a node 2 among 2" in refusals[1]
+
+
+def test_a_node_that_left_before_all_came_may_come_again(pair: Pair) -> None:
+    pair.coordinator._cluster = Cluster(3, 0, "127.0.0.1", pair.port)
+    twice: list[Member] = []
+
+    def join() -> None:
+        for _ in range(2):
+            twice.append(pair.member())
+            twice[-1].join("jobs", LIMIT_S, never)
+            twice[0].close()
+
+    beside(join, lambda: pair.coordinator.gather("jobs", LIMIT_S, lambda: len(twice) == 2 and twice[1].connections()))
+    assert twice[1].connections()
 
 
 def test_one_launch_from_its_key_to_its_result(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,9 +167,18 @@ class Coordinator(Peers):
             if readable(self._listener.fileno(), POLL_S):
                 with contextlib.suppress(OSError):
                     self._waiting.append((Connection(self._listener.accept()[0], self._silence_s), time.monotonic()))
+            self._let_go()
             for connection, _ in self._waiting[:-MOST_WAITING]:
                 connection.close()
             self._waiting = [each for each in self._waiting if self._is_awaited(*each, identity)]
+
+    def _let_go(self) -> None:
+        """Give free the places of nodes that have left before all came: their runners may be started again."""
+        for node in self._nodes:
+            node.hear()
+            if node.lost(self._silence_s):
+                node.connection.close()
+        self._nodes = [node for node in self._nodes if node.connection.open]
 
     def _is_awaited(self, connection: Connection, since_s: float, identity: str) -> bool:
         """Admit or refuse who joins; return whether this connection may still do so."""
