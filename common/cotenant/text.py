@@ -79,6 +79,14 @@ def markdown_cell(text: str) -> str:
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
+def is_host(name: str) -> bool:
+    """Return whether a text can be looked up as a host: sockets raise UnicodeError for an empty or too long label."""
+    try:
+        return bool(name.encode("idna"))
+    except UnicodeError:
+        return False
+
+
 def endpoint(host: str, port: int) -> str:
     """Return `HOST:PORT`, an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

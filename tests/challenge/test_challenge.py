@@ -376,7 +376,7 @@ def test_addresses() -> None:
         ("a.b", 7000),
         ("::1", 7000),
     ]
-    for wrong in ("", "a.b", "a.b:x", "a:99999"):
+    for wrong in ("", "a.b", "a.b:x", "a:99999", "a..b:7000", 64 * "x" + ":7000"):
         with pytest.raises(CotenantError, match="no address"):
             address_of(wrong)
     with pytest.raises(BuyerError, match="No buyer listens"):

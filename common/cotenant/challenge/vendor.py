@@ -39,6 +39,7 @@ from cotenant.challenge.verdict import summary
 from cotenant.choices import BUYER_VARIABLE, TOKEN_VARIABLE
 from cotenant.errors import EXIT_FAILED, CotenantError
 from cotenant.files import open_regular, readable
+from cotenant.text import is_host
 
 LAUNCH_VARIABLE = "COTENANT_CHALLENGE_LAUNCH"
 CONNECT_S, LOOK_S = 10.0, 0.5
@@ -55,7 +56,7 @@ class BuyerError(CotenantError):
 def address_of(text: str) -> tuple[str, int]:
     """Return host and port of `HOST:PORT`, `[HOST]:PORT` or `PORT`, which is of the loopback. Raises CotenantError."""
     host, _, port = text.rpartition(":")
-    if not port.isdecimal() or not 0 <= int(port) < 1 << 16:
+    if not port.isdecimal() or not 0 <= int(port) < 1 << 16 or (host and not is_host(host)):
         raise CotenantError(f"'{text}' is no address.", "Write HOST:PORT, as buyer.example:7000; a port is 0 to 65535.")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 

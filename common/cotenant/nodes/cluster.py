@@ -15,7 +15,7 @@ from cotenant.choices import Launcher
 from cotenant.errors import CotenantError
 from cotenant.nodes import slurm
 from cotenant.procfs import read_text
-from cotenant.text import endpoint
+from cotenant.text import endpoint, is_host
 
 USUAL_PORT = 29400
 """torchrun's own, for a rendezvous endpoint without one."""
@@ -138,7 +138,7 @@ def parsed(endpoint: str) -> tuple[str, int]:
     host, colon, port = endpoint.rpartition(":")
     if not colon or "]" in port:
         host, port = endpoint, str(USUAL_PORT)
-    if not port.isdecimal() or not 0 < int(port) < (1 << 16) - 1 or not host:
+    if not port.isdecimal() or not 0 < int(port) < (1 << 16) - 1 or not is_host(host):
         raise CotenantError(f"--rdzv-endpoint {endpoint} is no HOST:PORT.", "As node0:29400, or [fd00::1]:29400.")
     return host.strip("[]"), int(port)
 
@@ -156,7 +156,7 @@ def addresses_of(host: str) -> list[str]:
     """Return the addresses of a host's name. Raises CotenantError for one that nobody knows."""
     try:
         return list(dict.fromkeys(str(entry[4][0]) for entry in socket.getaddrinfo(host, None)))
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter of a name with an empty label, as `a..b`
         raise CotenantError(f"--rdzv-endpoint: nobody knows the host {host}.", "Name an address.") from error
 
 
