@@ -25,8 +25,8 @@ class Offset:
         return ours_ns + self.ns
 
     def until(self, later: Offset) -> Offset:
-        """Return this offset, whose error includes the drift of the clocks until a later one."""
-        return Offset(self.ns, self.error_ns + abs(later.ns - self.ns))
+        """Return this offset, whose error includes the drift of the clocks until a later one, and that one's error."""
+        return Offset(self.ns, max(self.error_ns, abs(later.ns - self.ns) + later.error_ns))
 
 
 def offset_of(round_trip: Callable[[], tuple[int, int, int]]) -> Offset:
