@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from cotenant.choices import TOKEN_VARIABLE
 from cotenant.commands import COMMANDS
 from pages import PAGE_OF, launches, runs
 from tenants.suites import ROOT, job
@@ -144,11 +145,18 @@ def test_a_buyer_listens_until_it_is_interrupted(place: Place) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     line = [sys.executable, str(ROOT / "run.py"), "challenge", "--listen", str(port)]
+    # An empty variable, as containers hand on an unset one, names no token: one is drawn, and has to be said.
     buyer = subprocess.Popen(
-        line, cwd=place.folder, env=place.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        line,
+        cwd=place.folder,
+        env=place.environment | {TOKEN_VARIABLE: ""},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert buyer.stderr is not None
     assert f"the vendor runs ./run.sh --challenge 127.0.0.1:{port}" in buyer.stderr.readline()
+    assert buyer.stderr.readline().startswith(f"Its token: {TOKEN_VARIABLE}=")
     buyer.send_signal(signal.SIGINT)
     assert buyer.communicate(timeout=LIMIT_S)[1].endswith("0 launches challenged.\n")
     assert buyer.returncode == 0

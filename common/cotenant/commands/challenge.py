@@ -37,8 +37,8 @@ def main(argv: Sequence[str]) -> int:
         from cotenant.proof.signature import check_key
 
         check_key(given.key)
-    token = token_of(given.token, os.environ) or secrets.token_urlsafe(16)
-    known = given.token is not None or TOKEN_VARIABLE in os.environ
+    known = token_of(given.token, os.environ)
+    token = known or secrets.token_urlsafe(16)
     directory: Path = given.outdir or output_directory() / BOUGHT
     prepare_directory(directory)
     transcripts: list[Transcript] = []
