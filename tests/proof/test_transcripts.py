@@ -60,9 +60,10 @@ def test_words_and_floor_are_held_against_the_records(suite: tuple[Path, Transcr
     keyed = [replace(one, command=["run.sh", "--api-key", "hidden:0f", *one.command[1:]]) for one in records]
     concealed = challenges({"a.challenge": written(replace(transcript, chains=chains))}, keyed).wrong
     assert not [one for one in concealed if "its record has other arguments" in one]
-    slower = [replace(each, train_item=replace(each.train_item, avg=1e-6)) for each in records if each.train_item]
-    (impossible,) = challenges(held, slower).wrong
-    assert "no lower bound of the rate can be" in impossible
+    for rate in (1e-6, 0.0):
+        slower = [replace(each, train_item=replace(each.train_item, avg=rate)) for each in records if each.train_item]
+        (impossible,) = challenges(held, slower).wrong
+        assert f"items/s of a rate of {2 * rate:.4g}: it is of other work" in impossible
 
 
 def test_a_transcript_is_judged_with_the_records_of_its_launch(

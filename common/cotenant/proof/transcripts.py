@@ -54,7 +54,7 @@ def _unlike_records(transcript: Transcript, records: Sequence[Record]) -> Iterat
     rates = [record.train_item.avg for record in map(by_chain.get, heads) if record and record.train_item]
     floor = verdict(transcript).floor
     if len(rates) == len(heads) and floor > MOST_OF_RATE * sum(rates):
-        yield f"no lower bound of the rate can be {floor / sum(rates):.2f} of it: it is of other work."
+        yield f"no lower bound can be {floor:.4g} items/s of a rate of {sum(rates):.4g}: it is of other work."
 
 
 def _is_said(words: Sequence[str], command: Sequence[str]) -> bool:
