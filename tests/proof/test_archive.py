@@ -395,6 +395,8 @@ def test_a_signature_is_of_this_archive_by_this_key(suite: Path, tmp_path: Path,
     forged.with_name(forged.name + ".sig").write_bytes((tmp_path / "run.tar.zst.sig").read_bytes())
     assert call(capsys, "verify", forged, "--key", mine)[1].splitlines()[-1] == "REFUSED: signature."
     assert signature.wrong_signature(forged, mine) == "Its signature is of another archive."
+    forged.with_name(forged.name + ".sig").write_bytes(100_000 * b"[")
+    assert "cannot be read: maximum recursion depth" in signature.wrong_signature(forged, mine)
     forged.with_name(forged.name + ".sig").unlink()
     assert signature.wrong_signature(forged, mine) == "There is no signature beside it."
     status, _, errors = call(capsys, "verify", out, "--key", suite / "summary.txt")

@@ -65,7 +65,7 @@ def wrong_signature(archive: Path, key: Path) -> str:
         digests = {subject["digest"]["sha256"] for subject in json.loads(payload)["subject"]}
     except FileNotFoundError:
         return "There is no signature beside it."
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         return f"The signature beside it cannot be read: {error}."
     for signature in signatures:
         try:
