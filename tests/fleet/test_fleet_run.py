@@ -160,13 +160,19 @@ def test_nodes_have_names_of_their_own() -> None:
         ("10.0.0.2", "gpu7", "10.0.0.2"),
         ("10.0.0.3", "vm", "10.0.0.3"),
         ("n1", "x/y", "10.0.0.4"),
+        ("n1-0", "z", "10.0.0.5"),
+        ("a/b", "z1", "10.0.0.6"),
+        ("a_b", "z2", "10.0.0.7"),
     ]
     alive = [dict(zip(("NodeName", "NodeManagerHostname", "NodeManagerAddress"), each, strict=True)) for each in fields]
     assert [(node.name, node.emulated) for node in _named(alive).values()] == [
-        ("n1-0", True),
+        ("n1-0-", True),
         ("gpu7", False),
         ("vm", True),
         ("n1-3", False),
+        ("n1-0", False),
+        ("a_b-5", False),
+        ("a_b-6", False),
     ]
     assert _reason(RuntimeError("Long words\n  The node died: power.\nmore")) == "The node died: power."
 

@@ -175,14 +175,18 @@ def _named(alive: list[dict[str, Any]]) -> dict[str, ClusterNode]:
     names = []
     for node, host in zip(alive, hosts, strict=True):
         own = str(node.get("NodeName") or "")
-        names.append(host if own in ("", str(node["NodeManagerAddress"])) else own)
+        names.append(re.sub(r"[^A-Za-z0-9._-]", "_", host if own in ("", str(node["NodeManagerAddress"])) else own))
     twice, count = Counter(names), Counter(hosts)
-    unique = [name if twice[name] == 1 else f"{name}-{index}" for index, name in enumerate(names)]
-    safe = [re.sub(r"[^A-Za-z0-9._-]", "_", name) for name in unique]
+    unique: list[str] = []
+    for index, name in enumerate(names):
+        numbered = name if twice[name] == 1 else f"{name}-{index}"
+        while numbered != name and numbered in twice:  # another node is called so
+            numbered += "-"
+        unique.append(numbered)
     addresses = [str(node["NodeManagerAddress"]) for node in alive]
     return {
         name: ClusterNode(name, host, count[host] > 1, address)
-        for name, host, address in zip(safe, hosts, addresses, strict=True)
+        for name, host, address in zip(unique, hosts, addresses, strict=True)
     }
 
 
