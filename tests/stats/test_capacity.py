@@ -99,7 +99,7 @@ def test_where_memory_holds_no_more_only_they_are_launched() -> None:
     for _ in range(CONFIRMED):
         assert confirming.next_users() == 4
         confirming.take(4, values(0.8, 4, 0.01))
-    assert (confirming.next_users(), confirming.settled, confirming.by_memory) == (None, True, True)
+    assert (confirming.next_users(), confirming.settled, confirming.has_tried_most) == (None, True, True)
     confirming.limit_to(3)
     assert confirming.next_users() == 3
 

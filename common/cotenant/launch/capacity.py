@@ -201,7 +201,7 @@ class CapacityRun:
 
     def _answer(self, confirming: Confirming, uses: dict[int, CrowdUse], alone: AloneUse) -> None:
         users, why, missing_s = confirming.users, "", None
-        by_memory = confirming.by_memory and users < self._allowed
+        by_memory = confirming.has_tried_most and users < self._allowed
         # A single user that is held from the outset has no launch but that alone.
         busy = alone.busy if users == 1 and users not in uses else uses.get(users, CrowdUse()).busy
         if not confirming.settled:

@@ -147,8 +147,8 @@ class Confirming:
         return self.users + self._step
 
     @property
-    def by_memory(self) -> bool:
-        """Whether memory does not hold more users."""
+    def has_tried_most(self) -> bool:
+        """Whether more users would be beyond the most there may be."""
         return self.following > self._most
 
     @property
