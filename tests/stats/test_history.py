@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotenant.stats.correlation import lag_correlation, variance_inflation
 from cotenant.stats.history import LEAST_RUN, P_CHANGE, change_points, trend
 
 
@@ -51,24 +52,45 @@ def test_too_short_a_history_has_no_change(rates: list[float]) -> None:
 
 
 def brute_force(rates: list[float]) -> tuple[int, float]:
-    """Return Pettitt's most likely place and its p, by comparing every entry before it with every one after it."""
+    """Return Pettitt's most likely place and its p, by comparing every entry before it with every one after it.
+
+    Where entries are like those before them, beside their levels, the comparisons say less.
+    """
     n = len(rates)
     places = range(LEAST_RUN, n - LEAST_RUN + 1)
-    counts = [sum((a > b) - (a < b) for a in rates[:k] for b in rates[k:]) for k in places]
-    most = max(map(abs, counts))
-    return places[[abs(one) for one in counts].index(most)], min(1.0, 2 * math.exp(-6 * most**2 / (n**3 + n**2)))
+    counts = [abs(sum((a > b) - (a < b) for a in rates[:k] for b in rates[k:])) for k in places]
+    at = places[counts.index(max(counts))]
+    beside = [float(log - np.median(part)) for part in np.split(np.log(rates), [at]) for log in part]
+    most = max(counts) / math.sqrt(variance_inflation(lag_correlation(beside)))
+    return at, min(1.0, 2 * math.exp(-6 * most**2 / (n**3 + n**2)))
 
 
-@given(st.lists(st.integers(1, 12).map(float), min_size=6, max_size=25))
-def test_the_place_is_that_of_all_pairs(rates: list[float]) -> None:
-    """The first split is found with its p, unless splits beside it leave no step there."""
+LEAST_DIVIDED = 16
+"""Of fewer entries even a perfect step has no p that passes."""
+
+
+@given(
+    st.lists(st.integers(1, 12).map(float), min_size=LEAST_DIVIDED, max_size=24),
+    st.integers(8, 12),
+    st.sampled_from([0.0, 6.0, 12.0]),
+)
+def test_the_place_is_that_of_all_pairs(values: list[float], place: int, raised: float) -> None:
+    """So few entries are one window. A change that leaves neither side enough to be divided again is the only one."""
+    rates = [value + raised * (index >= place) for index, value in enumerate(values)]
     at, p = brute_force(rates)
     found = {change.index: change.p for change in change_points(rates, 1e-9)}
     step = float(np.median(np.log(rates[at:])) - np.median(np.log(rates[:at])))
     if p >= P_CHANGE or not step:
         assert found == {}
-    elif at in found:
-        assert found[at] == pytest.approx(p)
+    elif max(at, len(rates) - at) < LEAST_DIVIDED:
+        assert found == {at: pytest.approx(p)}
+
+
+def test_the_place_of_a_perfect_step_is_found_with_its_p() -> None:
+    rates = [7.0 + at % 3 + 5 * (at >= 10) for at in range(20)]
+    at, p = brute_force(rates)
+    assert (at, p < P_CHANGE) == (10, True)
+    assert {change.index: change.p for change in change_points(rates, 1e-9)} == {10: pytest.approx(p)}
 
 
 @pytest.mark.slow
