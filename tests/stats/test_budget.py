@@ -115,11 +115,15 @@ def test_kept_observations_last_at_least_so_long() -> None:
     assert lasting(Amount(1, 20_000, 5), 1_000, 10**12).repeat == 20_000
 
 
-@given(amounts(), st.none() | times_ns, times_ns)
+@given(amounts(), st.none() | times_ns, st.floats(0.0, 1.2))
 def test_shortened_observations_stay_as_long_and_are_enough_for_an_interval(
-    asked: Amount, batch_ns: int | None, most_ns: int
+    asked: Amount, batch_ns: int | None, part: float
 ) -> None:
-    got, of_asked = shortened(asked, batch_ns, most_ns), asked.repeat - asked.skip
+    """The time is a part of what was asked for, or more."""
+    of_asked = asked.repeat - asked.skip
+    observation_ns = asked.number * (batch_ns or 1)
+    most_ns = int(part * of_asked * observation_ns)
+    got = shortened(asked, batch_ns, most_ns)
     kept = got.repeat - got.skip
     assert got.number == asked.number
     assert min(LEAST_KEPT, of_asked) <= kept <= of_asked
@@ -127,8 +131,11 @@ def test_shortened_observations_stay_as_long_and_are_enough_for_an_interval(
     assert 2 * got.skip <= kept
     if batch_ns is None:
         assert kept == min(LEAST_KEPT, of_asked)
-    elif LEAST_KEPT < kept < of_asked:
-        assert kept * got.number * batch_ns <= most_ns < (kept + 1) * got.number * batch_ns
+        return
+    if kept > LEAST_KEPT:
+        assert kept * observation_ns <= most_ns
+    if kept < of_asked:
+        assert most_ns < (kept + 1) * observation_ns
 
 
 def test_shortened_by_hand() -> None:
