@@ -93,7 +93,7 @@ def test_a_slow_start_is_one_that_chance_would_not_make() -> None:
         assert slow_start(series) == first
 
 
-@given(st.lists(st.integers(0, 9), min_size=4, max_size=40), st.integers(0, 9))
+@given(st.lists(st.integers(0, 9), min_size=12, max_size=40), st.integers(0, 7))
 def test_a_slow_start_is_the_longest_that_is_above_all_later_ones(series: list[int], raised: int) -> None:
     n = len(series)
     times = [float(one + (10 if index < raised else 0)) for index, one in enumerate(series)]
