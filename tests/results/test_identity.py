@@ -32,10 +32,13 @@ def test_equal_work_has_equal_ids(work: Any, one: Any, other: Any, random: Any) 
     assert unique_id("n", "v", work | one) == unique_id("n", "v", dict(shuffled))
 
 
-@given(works, works)
-def test_different_work_has_different_ids(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assume(repr(sorted(one.items())) != repr(sorted(other.items())))
-    assert unique_id("n", "v", one) != unique_id("n", "v", other)
+@given(works, st.data(), values)
+def test_another_value_or_one_argument_less_or_more_is_other_work(work: Any, data: st.DataObject, value: Any) -> None:
+    name = data.draw(st.sampled_from(sorted(work)))
+    assume(repr(value) != repr(work[name]))
+    less = {each: work[each] for each in work if each != name}
+    ids = {unique_id("n", "v", each) for each in (work, work | {name: value}, less, work | {f"{name}-more": value})}
+    assert len(ids) == 4
 
 
 @given(works, names, names)
