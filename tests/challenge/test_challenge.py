@@ -38,7 +38,17 @@ from challenge.vendors import (
     replays,
 )
 from cotenant.challenge.listener import MOST_OF_AN_ADDRESS, MOST_SESSIONS, ChallengeListener
-from cotenant.challenge.messages import FRAME_BYTES, Begin, NonsenseError, Piece, framed, length_of, of_vendor, seed_of
+from cotenant.challenge.messages import (
+    FRAME_BYTES,
+    Begin,
+    NonsenseError,
+    Piece,
+    ToBuyer,
+    framed,
+    length_of,
+    of_vendor,
+    seed_of,
+)
 from cotenant.challenge.transcript import Transcript, read, written
 from cotenant.challenge.vendor import Buyer, BuyerConnection, BuyerError, ChallengedRun, address_of, token_of
 from cotenant.challenge.verdict import KINDS, summary, verdict
@@ -203,10 +213,17 @@ def test_items_and_saved_state_are_those_of_the_replay(honest: Transcript) -> No
         assert kinds(replace(honest, replays=again)) == {"changed"}
 
 
-@given(st.binary(max_size=200))
+JOINED = msgspec.msgpack.encode(join(0))
+DAMAGED = st.tuples(st.integers(0, len(JOINED) - 1), st.binary(max_size=3)).map(
+    lambda change: JOINED[: change[0]] + change[1] + JOINED[change[0] + len(change[1]) :]
+)
+
+
+@given(st.binary(max_size=200) | DAMAGED)
 def test_bytes_are_a_message_or_nonsense(content: bytes) -> None:
     with contextlib.suppress(NonsenseError):
-        of_vendor(content)
+        assert isinstance(of_vendor(content), ToBuyer)
+    assert of_vendor(JOINED) == join(0)
     for size in (0, FRAME_BYTES + 1, 1 << 31):
         with pytest.raises(NonsenseError):
             length_of(size.to_bytes(4, "big"))

@@ -56,7 +56,14 @@ def test_any_pieces_make_the_same_messages(said: list[Message], data: st.DataObj
     assert heard == said
 
 
-@given(st.binary(max_size=200))
+@st.composite
+def damaged_lines(draw: st.DrawFn) -> bytes:
+    whole, odd = line(draw(messages())), draw(st.binary(max_size=3))
+    at = draw(st.integers(0, len(whole) - 1))
+    return whole[:at] + odd + whole[at + len(odd) :]
+
+
+@given(st.binary(max_size=200) | damaged_lines())
 def test_bytes_of_any_kind_are_messages_or_a_protocol_error(data: bytes) -> None:
     try:
         heard = MessageBuffer().feed(data + b"\n")
