@@ -200,7 +200,9 @@ def test_honest_and_fraudulent_tasks_through_real_launches(
 
 def test_two_tenants_with_one_seed_through_a_real_launch(loose: Suites) -> None:
     assert loose.run([job("planted.py", "--one-seed", "--repeat", 8)], "--users", 2).returncode == 0
-    for record in loose.records():
+    records = loose.records()
+    assert len(records) == 2
+    for record in records:
         found = {one["rule"]: one for one in record["findings"]}
         assert {"same_seed", "seed"} <= found.keys()
         assert found["same_seed"]["severity"] == "warning"

@@ -221,7 +221,9 @@ def test_lines_of_a_shell_script_are_counted_behind_its_ready_line(loose: Suites
     path = script(loose.folder / "serve.sh", "echo step 900", "echo listening", "i=0", f"while :; do {loop}; done")
     flags = "--baseline none --budget 1 --ready-line ^listening --item request --count-line"
     loose.executes(path, flags=rf"{flags} ^step\s(\d+)", status=0)
-    for record in loose.records():
+    records = loose.records()
+    assert len(records) == 2
+    for record in records:
         assert (record["outcome"], record["unit"], record["observed"]["counted_by"]) == (
             "completed",
             "request",

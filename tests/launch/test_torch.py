@@ -44,7 +44,9 @@ def test_a_warm_up_that_is_long_for_one_rank_ends_for_all(loose: Suites) -> None
 @pytest.mark.slow
 def test_a_script_of_theirs_under_the_runner_is_measured_beside_its_neighbour(loose: Suites) -> None:
     loose.run([job("polynome.py", "--repeat", 20, "--number", 500)], "--users", 2, "--budget", 4, limit_s=120, status=0)
-    for record in loose.records():
+    records = loose.records()
+    assert len(records) == 2
+    for record in records:
         assert (record["outcome"], record["unit"]) == ("completed", "item")
         assert record["rendezvous"]["overlap"] > 0.9
         assert len(record["observations"]) == record["repeat"] <= 20
