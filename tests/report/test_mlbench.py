@@ -50,7 +50,9 @@ def tabled(rows: list[dict[str, Any]]) -> pl.DataFrame:
 def test_every_column_is_what_pandas_says(rows: list[dict[str, Any]]) -> None:
     rates = frame(rows).dropna().groupby("job")["rate"]
     means, sds, counts = rates.mean(), rates.std(), rates.count()
-    for line in mlbench.results(tabled(rows), TARGETS).to_dicts():
+    lines = mlbench.results(tabled(rows), TARGETS).to_dicts()
+    assert {line["job"] for line in lines if line["n"]} == {*counts[counts > 0].index}
+    for line in lines:
         job, target = line["job"], TARGETS[line["job"]]
         assert line["n"] == counts.get(job, 0)
         if line["n"] == 0:

@@ -218,7 +218,7 @@ def test_the_same_answers_lead_to_the_same_settings() -> None:
     space = Space(Setting(128), (Knob("--compile"),))
     whole = searched(space, saturating(16), 0.01, seed=3)
     again = Search(space)
-    for setting, trial in zip(again.settings(), whole.trials, strict=False):
+    for setting, trial in zip(again.settings(), whole.trials, strict=True):
         assert setting == trial.setting
         again.take(trial)
     assert again.best == whole.best
