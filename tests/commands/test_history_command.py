@@ -10,7 +10,7 @@ import pytest
 from commands.calling import Capture, call, check_refusals, write
 from cotenant.results.store import write_record
 from report.making import month
-from results.made import NOON, a_lost_record, a_record
+from results.made import NOON, a_lost_record, a_part, a_record
 
 
 @pytest.fixture
@@ -42,11 +42,12 @@ def test_add_and_show(capsys: Capture, records: Path, store: Path) -> None:
 
 
 def test_jobs_and_devices_are_chosen(capsys: Capture, records: Path, store: Path) -> None:
-    write_record(records, a_record(place={"name": "wlm", "tenants": 1}), NOON)
+    other = a_record(place={"name": "wlm", "tenants": 1}, told={"part": a_part(gpu="Tesla T4")})
+    write_record(records, other, NOON)
     history(capsys, "add", records, "--store", store)
-    said = history(capsys, "show", "--store", store, "--job", "w*", "--format", "csv")[1]
-    assert [line.split(",")[1] for line in said.splitlines()] == ["job", "wlm"]
-    assert history(capsys, "show", "--store", store, "--device", "Some*")[0] == 0
+    for words, job in ((("--job", "w*"), "wlm"), (("--device", "Some*"), "vae"), (("--device", "Tesla*"), "wlm")):
+        said = history(capsys, "show", "--store", store, *words, "--format", "csv")[1]
+        assert [line.split(",")[1] for line in said.splitlines()] == ["job", job], words
 
 
 def test_damage_is_named_and_counted(capsys: Capture, records: Path, store: Path) -> None:
