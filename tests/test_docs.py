@@ -123,7 +123,7 @@ def test_every_item_of_the_four_suites_has_a_verdict_and_its_command_is_one(work
             assert capsys.readouterr().out
 
 
-def test_the_manifest_is_one_and_its_command_is_ours(workspace: Path, capsys: Capture) -> None:
+def test_the_manifest_is_one_and_its_command_is_ours(workspace: Path) -> None:
     (job,) = [json.loads(block) for language, block in FENCE.findall(RECIPES.read_text()) if language == "json"]
     assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
     pod = job["spec"]["template"]["spec"]

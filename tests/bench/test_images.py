@@ -125,7 +125,7 @@ def test_a_broken_image_is_named_also_by_a_process(reader: str, tmp_path: Path) 
         assert "\n" not in message
 
 
-def test_memory_that_ran_out_is_no_broken_image(tmp_path: Path) -> None:
+def test_memory_that_ran_out_is_no_broken_image() -> None:
     def read(path: str) -> torch.Tensor:
         raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
 

@@ -114,7 +114,7 @@ def test_what_ends_one_node_ends_all_and_is_named(
         assert [path.name for path in run.output.iterdir()] == ["s.both.R0.D0.json"]
 
 
-def test_ctrl_c_ends_all_nodes_and_a_node_without_a_runner_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_all_nodes_and_a_node_without_a_runner_too(place: Path) -> None:
     class Interrupted(LocalCluster):
         asked = 0
 

@@ -253,7 +253,7 @@ def test_there_has_to_be_something_to_report(tmp_path: Path, capsys: Capture) ->
     )
 
 
-def test_a_resource_is_named_by_patterns_and_by_few_witnesses(tmp_path: Path) -> None:
+def test_a_resource_is_named_by_patterns_and_by_few_witnesses() -> None:
     table = read_resources(Path(__file__).parents[2] / "profiles" / "resources.csv")
     named = {
         job: resource_of(job, table)

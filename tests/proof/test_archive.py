@@ -403,7 +403,7 @@ def test_a_signature_is_of_this_archive_by_this_key(suite: Path, tmp_path: Path,
     assert (status, "is no public key" in errors) == (2, True)
 
 
-def test_a_finding_that_was_taken_out_is_missed(suite: Path, tmp_path: Path) -> None:
+def test_a_finding_that_was_taken_out_is_missed(tmp_path: Path) -> None:
     records = launch("vae", uid=5)
     records = [replace(record, observed={**record.observed, "dtype": "fp16"}) for record in records]
     assert all(record.invalid for record in with_findings(records))

@@ -127,7 +127,7 @@ def test_a_journal_goes_on_that_was_only_added_to(journal: Path) -> None:
         assert not goes_on(place, known)
 
 
-def test_a_record_nested_deeper_than_any_of_ours_is_not_restored(tmp_path: Path) -> None:
+def test_a_record_nested_deeper_than_any_of_ours_is_not_restored() -> None:
     """The record could be read, but not written again."""
     content = encode(launch_of("vae")[0]).replace(
         b'"observed": {', b'"observed": {"x": ' + b"[" * 600 + b"]" * 600 + b","

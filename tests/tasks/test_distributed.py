@@ -147,7 +147,7 @@ def test_gradients_of_two_ranks_are_the_mean_of_each_ranks_own(place: str, tmp_p
         assert furthest([weight.grad for weight in benchmark.model.parameters()], ours) < 1e-6
 
 
-def test_the_profile_of_families_has_copies_and_one_model_of_each(tmp_path: Path) -> None:
+def test_the_profile_of_families_has_copies_and_one_model_of_each() -> None:
     jobs = {job.name: job for job in load(ROOT / "profiles/lambda.json").jobs}
     copies = {name: job for name, job in jobs.items() if job.group == "student"}
     assert len(copies) * 2 == len(jobs) == 88

@@ -70,7 +70,7 @@ def test_the_h100_profile_is_the_twins_of_every_job_that_trains_in_fp32_on_a_dev
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.label)
-def test_a_job_is_understood(cell: JobCell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_is_understood(cell: JobCell) -> None:
     command = (TASKS / cell.job.cmd).resolve()
     assert command.is_file()
     preset = ["--fp16"] if command.name == "run_fp16.sh" else []
