@@ -16,7 +16,8 @@ from cotenant.choices import OF_DEVICES
 from cotenant.commands import exec as exec_command
 from cotenant.confidential import by_new_key
 from cotenant.errors import CotenantError
-from cotenant.isolation.unenforced import NoIsolation
+from cotenant.isolation.choose import Chosen
+from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.launch.allowances import Allowance, allowances
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.limits import Limits
@@ -118,16 +119,14 @@ def test_pairs_share_their_baselines() -> None:
 
 
 def test_pairs_meet_in_one_launch_of_slices_of_a_pair() -> None:
-    made = resolver("--jobs", "cpu", "--pairs", "vae,wlm,loader")
+    made = Resolver(options("--jobs", "cpu", "--pairs", "vae,wlm,loader"), HOST, Chosen(Affinity()))
     (start,) = made.starts()
     assert (start.key, start.takes_turns, start.sharers) == ("pairs", True, 1)
     slots = made.plans["student"].slices
     assert [spec.cell for spec in start.specs] == ["vae", "wlm", "loader"] * 2
     assert [spec.slice.processors for spec in start.specs] == [slots[number % 2].processors for number in range(6)]
     assert {spec.slice.memory_bytes for spec in start.specs} == {slots[0].memory_bytes}
-    assert {spec.environment["OMP_NUM_THREADS"] for spec in start.specs if "OMP_NUM_THREADS" in spec.environment} <= {
-        "3"
-    }
+    assert {spec.environment["OMP_NUM_THREADS"] for spec in start.specs} == {"3"}
     assert len({spec.environment["MASTER_PORT"] for spec in start.specs}) == 6
     # Its records are those of the pairs, each in both slots.
     assert [met.names for met in start.met] == [
@@ -271,10 +270,8 @@ def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_goin
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--mix", "vae,wlmm"], "there is no job 'wlmm'"),
         (["--mix", "vae", "--pairs", "vae"], "--mix is one launch and --pairs are several"),
         (["--pairs", "vae,wlm", "--users", "3"], "--pairs: these launches are of two users"),
-        (["--mix", "vae", "--name", "vae"], "--mix names all that runs"),
         (["--mix", "vae,convnet_distributed"], "of the group 'all'"),
         (["--mix", "vae,wlm,loader", "--users", "2"], "No job is left to run"),
     ],
