@@ -15,7 +15,8 @@ from typing import Any
 
 HIDDEN = "(hidden)"
 _NAME = re.compile(r"secret|passw|passphrase|(^|[^a-z])pass([^a-z]|$)|(token|key)([^a-z]|$)", re.IGNORECASE)
-_IN_LINE = re.compile(r"(?P<name>[\w-]+)(?P<between>=|\s+)(?P<value>(?!--)(?:'[^']*'|\"[^\"]*\"|[^\s'\"]+))")
+_NAMED = re.compile(r"(?<![\w-])([\w-]++)(=|\s+)")
+_VALUE = re.compile(r"(?!--)(?:'[^']*'|\"[^\"]*\"|(?:\\.|[^\s'\"\\])+)")
 
 Conceal = Callable[[str], str]
 
@@ -56,16 +57,26 @@ def words_without(words: Sequence[str], conceal: Conceal = hidden) -> list[str]:
         before = shown[-1] if shown else ""
         if before.startswith("-") and "=" not in before and is_confidential(before) and not word.startswith("--"):
             shown.append(conceal(word))
-        elif any(map(str.isspace, word)):
-            shown.append(_IN_LINE.sub(lambda found: _without(found, conceal), word))
-        elif equals and value and is_confidential(name):
+        # A flag begins no line of a shell: all behind it is its value.
+        elif equals and value and is_confidential(name) and not _has_space(name if name.startswith("-") else word):
             shown.append(f"{name}={conceal(value)}")
         else:
-            shown.append(word)
+            shown.append(_line_without(word, conceal))
     return shown
 
 
-def _without(found: re.Match[str], conceal: Conceal) -> str:
-    name, between, value = found["name"], found["between"], found["value"]
-    is_flag = name.startswith("-") or between == "="
-    return f"{name}{between}{conceal(value)}" if is_flag and is_confidential(name) else found[0]
+def _has_space(text: str) -> bool:
+    return any(map(str.isspace, text))
+
+
+def _line_without(line: str, conceal: Conceal) -> str:
+    shown, end = "", 0
+    # What stands behind a name that is not confidential may be the next name: `export TOKEN=X`.
+    for found in _NAMED.finditer(line):
+        name, between = found.groups()
+        if found.start() < end or not (name.startswith("-") or between == "=") or not is_confidential(name):
+            continue
+        if value := _VALUE.match(line, found.end()):
+            shown += line[end : value.start()] + conceal(value[0])
+            end = value.end()
+    return shown + line[end:]

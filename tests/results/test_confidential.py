@@ -37,6 +37,23 @@ def test_words_of_every_form_are_hidden_and_no_others() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("export API_KEY=S1; python main.py", "export API_KEY=(hidden) python main.py"),
+        ("env HF_TOKEN=S1 python main.py", "env HF_TOKEN=(hidden) python main.py"),
+        ("docker run -e HF_TOKEN=S1 image", "docker run -e HF_TOKEN=(hidden) image"),
+        ("mysql -u root -password S1", "mysql -u root -password (hidden)"),
+        ("main.py -v --token token=S1 --token S2\\ S3 -x", "main.py -v --token (hidden) --token (hidden) -x"),
+        ("--env=API_KEY=S1", "--env=API_KEY=(hidden)"),
+        ("--passphrase=S1 S2", "--passphrase=(hidden)"),
+        ("main.py --use-token --seed 1 --tokens=5", "main.py --use-token --seed 1 --tokens=5"),
+    ],
+)
+def test_a_line_hides_every_value_whatever_stands_before_its_name(word: str, shown: str) -> None:
+    assert words_without(["sh", "-c", word]) == ["sh", "-c", shown]
+
+
 def test_equal_values_are_equal_by_one_key_and_cannot_be_looked_up_by_another() -> None:
     one, other = by_new_key(), by_new_key()
     assert one("a") == one("a") != one("b")
