@@ -117,7 +117,7 @@ def padding_counted(record: Record) -> Finding | None:
             value=share,
             effect=share,
         )
-    if record.observed.get("item_is_row") is True or items <= ROUNDED * words:
+    if record.observed.get("item_is_row") is True or items <= ROUNDED * max(0, words):
         return None
     return error(
         f"A step counts {items:g} items, and its batch holds {words:g} words that are no padding.",
@@ -133,8 +133,8 @@ def batch_sizes(record: Record) -> Finding | None:
     sizes = record.observed.get("size_per_item")
     if record.statistics is None or not isinstance(sizes, dict):
         return None
-    before, after = sizes.get("warm_up"), sizes.get("observed")
-    if not isinstance(before, int | float) or not isinstance(after, int | float) or before <= 0 or not sizes["batches"]:
+    before, after, batches = (sizes.get(name) for name in ("warm_up", "observed", "batches"))
+    if not isinstance(before, int | float) or not isinstance(after, int | float) or before <= 0 or not batches:
         return None
     ratio = after / before
     if ratio >= 1 - SMALLER:

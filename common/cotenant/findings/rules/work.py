@@ -130,7 +130,9 @@ def credited(record: Record) -> Finding | None:
             "Let every step do the same work, or count in `items` what it did.",
         )
     expected, ran = (record.observed.get(name) for name in ("updates_credited", "updates"))
-    if record.statistics is None or not isinstance(expected, int) or not isinstance(ran, int) or ran >= expected:
+    if record.statistics is None or not isinstance(expected, int) or not isinstance(ran, int):
+        return None
+    if not 0 <= ran < expected:
         return None
     return error(
         f"{expected} updates of weights were credited, as many per batch as in the warm-up, and {ran} ran.",
