@@ -66,6 +66,8 @@ def test_an_instance_is_entitled_to_its_part() -> None:
     assert {part.sharers for part in two} == {1}
     small = replace(instance(0), name="NVIDIA A30 MIG 1g.6gb")
     assert parts(1, "mig", small)[0].entitlement == 1 / 4
+    large = replace(instance(0), name="NVIDIA RTX PRO 6000 Blackwell Server Edition MIG 2g.48gb")
+    assert parts(1, "mig", large)[0].entitlement == 2 / 4
     assert parts(1, "mig", replace(small, name="MIG"))[0].entitlement is None
 
 

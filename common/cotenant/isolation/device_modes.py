@@ -21,8 +21,8 @@ the large side for CUDA 12 and 13."""
 LEAST_BYTES = 64 << 20
 _MODE = re.compile(r"(time|mps|mig|dmem)|mps:([1-9]\d?|100)")
 _COMPUTE_SLICES = re.compile(r"\bMIG (\d)g\.")
-_SLICES_OF = {"A30": 4}
-"""Compute slices of a whole device (NVIDIA, MIG User Guide, supported profiles); 7 of all others."""
+_SLICES_OF = {"A30": 4, "RTX PRO 6000": 4, "RTX PRO 5000": 2, "RTX PRO 4500": 2}
+"""Compute slices of a whole device (NVIDIA, MIG User Guide, supported GPUs and profiles); 7 of all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,5 +113,5 @@ def _part(device: Accelerator, sharers: int, mode: ShareMode) -> DeviceShare:
 
 def _part_of_instance(name: str) -> float | None:
     match = _COMPUTE_SLICES.search(name)
-    whole = next((slices for model, slices in _SLICES_OF.items() if model in name.split()), 7)
+    whole = next((slices for model, slices in _SLICES_OF.items() if f" {model} " in f" {name} "), 7)
     return int(match[1]) / whole if match else None
