@@ -183,6 +183,18 @@ def test_a_dead_run_is_swept_wherever_it_lived(v2_kernel: FakeV2, dead_run: RunN
         assert [path.name for path in place.iterdir() if path.is_dir()] == ["some-thing"]
 
 
+def test_a_dead_run_of_our_name_that_another_user_has_made_is_let_alone(
+    v2_kernel: FakeV2, dead_run: RunName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = v2_kernel.own.parent / "theirs" / HOME
+    for path in (home.parent, home, home / str(dead_run), home / str(dead_run) / LEAF):
+        os.mkdir(path)  # noqa: PTH102
+    v2_kernel.enter(home / str(dead_run) / LEAF, STRANGER)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert v2_kernel.backend().sweep() == []
+    assert v2_kernel.place_of(STRANGER) == [home / str(dead_run) / LEAF]
+
+
 def test_the_leaf_of_a_runner_shows_its_end_where_nothing_else_does(v2_kernel: FakeV2, run_elsewhere: RunName) -> None:
     run = v2_kernel.own / HOME / str(run_elsewhere)
     (run / LEAF).mkdir(parents=True)

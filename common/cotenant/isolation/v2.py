@@ -18,7 +18,7 @@ from cotenant.isolation.runs import OURS, checked_base, default_base
 from cotenant.isolation.slice import Slice
 from cotenant.isolation.slices import CgroupBackend, CgroupSlice, Throttled, pids_share, throttled
 from cotenant.isolation.stopped import bind
-from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes, is_marked, systemd_runs
+from cotenant.isolation.v2tree import ESSENTIAL, NEEDED, Tree, controllers, homes, is_marked, is_own, systemd_runs
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
@@ -170,7 +170,8 @@ class V2(CgroupBackend):
         swept = []
         for tree in self._trees():
             for run in tree.runs():
-                if tree.is_dead(run):
+                # Anybody may give a cgroup of theirs our name, and have in it who cannot be moved.
+                if is_own(tree.run(str(run))) and tree.is_dead(run):
                     tree.clear_run(str(run))
                     swept.append(str(run))
         return swept

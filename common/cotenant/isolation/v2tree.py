@@ -176,6 +176,14 @@ def is_marked(directory: Path) -> bool:
     return False
 
 
+def is_own(directory: Path) -> bool:
+    """Whether this user has made a cgroup; not of one that is gone."""
+    try:
+        return directory.stat().st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
 def is_root(directory: Path) -> bool:
     """Whether this is the root of the whole hierarchy, which may have processes and children at once."""
     return not (directory / "cgroup.events").exists()
