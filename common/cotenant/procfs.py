@@ -58,11 +58,16 @@ def to_int(text: str) -> int | None:
 def fields(text: str, separator: str | None = None) -> dict[str, str]:
     """Return the first value of each `key separator value` line; None separates at white space."""
     values: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in _lines(text):
         key, *rest = line.split(separator, 1)
         if rest:
             values.setdefault(key.strip(), rest[0].strip())
     return values
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines that are not empty. `splitlines` also ends one at a form feed, which names may contain."""
+    return [line for line in text.split("\n") if line]
 
 
 def numbered(directory: Path, prefix: str = "") -> tuple[int, ...]:
@@ -113,7 +118,7 @@ class Mount:
 def mounted_systems(root: Path = Path("/")) -> list[Mount]:
     """Return the mounts in this process's namespace, in the order of proc_pid_mountinfo(5)."""
     mounted = []
-    for line in os.fsdecode(_read(root / "proc/self/mountinfo")).splitlines():
+    for line in _lines(os.fsdecode(_read(root / "proc/self/mountinfo"))):
         before, dash, after = line.partition(" - ")
         left, right = before.split(" "), after.split(" ")
         if dash and len(left) >= 5 and len(right) >= 3:
