@@ -14,7 +14,7 @@ from cotenant.checkout import INSTALLED, PROGRAM
 from cotenant.commands import COMMANDS
 from cotenant.commands.output import mute, settle_streams
 from cotenant.errors import EXIT_INTERRUPTED, EXIT_PASSED, EXIT_USAGE, CotenantError, did_you_mean
-from cotenant.text import sender_of
+from cotenant.text import sender_of, visible
 
 
 def main(argv: Sequence[str]) -> int:
@@ -35,7 +35,8 @@ def main(argv: Sequence[str]) -> int:
         _take_signals()
         return int(module.main(argv[1:]))
     except CotenantError as error:
-        print(f"cotenant: {error}", file=sys.stderr)
+        # It may quote a file, or the command of another user's process.
+        print(visible(f"cotenant: {error}"), file=sys.stderr)
         return error.exit_status
     except ModuleNotFoundError as error:
         if error.name in LEFT_OUT:
@@ -54,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
             mute()
             return EXIT_INTERRUPTED
         where = f": {error.filename}" if error.filename else ""
-        print(f"cotenant: {error.strerror or error}{where}.", file=sys.stderr)
+        print(visible(f"cotenant: {error.strerror or error}{where}."), file=sys.stderr)
         return EXIT_USAGE
     except KeyboardInterrupt as error:
         with contextlib.suppress(OSError):

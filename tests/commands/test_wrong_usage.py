@@ -123,6 +123,10 @@ def test_a_command_that_there_is_not(capsys: Capture) -> None:
     assert (ended.returncode, ended.stderr) == (2, errors)
 
 
+def test_what_an_error_quotes_controls_no_terminal(capsys: Capture) -> None:
+    assert call(capsys, "\x1b]0;mine\x07")[2].startswith("cotenant: There is no command '?]0;mine?'. ")
+
+
 def test_the_version(capsys: Capture) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for line in (["--version"], ["--users", 2, "--version"]):
