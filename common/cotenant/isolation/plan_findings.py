@@ -135,9 +135,11 @@ def _device_findings(machine: Machine, slices: Sequence[Slice], idle: Sequence[A
             rule="devices_shared",
         )
     if idle:
+        parts = len({slice_.accelerators for slice_ in slices})
+        whose, flag = ("user", "--users") if parts == len(slices) else ("slice", "--slices")
         yield info(
-            f"{len(idle)} of {total} devices stay idle: they do not divide by {len(slices)} users.",
-            f"Use --users {total} for one each.",
+            f"{len(idle)} of {total} devices stay idle: they do not divide by {many(parts, whose)}.",
+            f"Use {flag} {total} for one each.",
             rule="devices_idle",
         )
     if len(names := sorted({device.name for device in machine.accelerators})) > 1:
