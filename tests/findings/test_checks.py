@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -250,3 +251,13 @@ def test_an_answer_is_as_bad_as_its_worst_finding() -> None:
 def test_what_the_suite_asks_needs_no_isolation() -> None:
     facts: Facts = host(isolation=HOLDS_ALL, plan=None, self_test=None, jobs=None)
     assert len(list(ask_all(EVERY_SUITE, facts))) == len(EVERY_SUITE)
+
+
+def test_what_is_to_be_pasted_names_a_cgroup_whatever_is_in_its_name() -> None:
+    """systemd writes a dash in the name of a unit as `\\x2d`, and any user may name a cgroup of theirs."""
+    places = tuple(Path(f"/sys/fs/cgroup/{name}/7-8-9") for name in ("app-a\\x2db.scope", "$(reboot) "))
+    (line,) = (
+        one.remedy.partition("left: ")[2]
+        for one in said(other_suites, isolation=Isolation("v2", elsewhere=places)).values()
+    )
+    assert shlex.split(line)[1:3] == list(map(str, places))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from cotenant.finding import Finding, info, warning
 from cotenant.findings import Inspection, check
 from cotenant.findings.facts import Facts
@@ -77,7 +79,7 @@ def other_suites(facts: Facts) -> Inspection:
     yield warning(
         f"Suites may be running in other PID namespaces of this host ({listed(names)}), and two disturb each other.",
         "Wait for their end. This removes what a dead one has left: "
-        f"find {' '.join(map(str, directories))} -depth -type d -exec rmdir {{}} +",
+        f"find {shlex.join(map(str, directories))} -depth -type d -exec rmdir {{}} +",
         rule="run_elsewhere",
     )
     return f"{len(names)} in other PID namespaces"
