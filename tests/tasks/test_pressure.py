@@ -17,7 +17,7 @@ from bench.small import warmed
 from cotenant.bench import UnsupportedError, pressure
 from cotenant.bench.arguments import parse
 from cotenant.bench.auditor import Auditor
-from cotenant.bench.device import Device
+from cotenant.bench.device import Device, Recorded
 from cotenant.bench.pressure import DevicePressure
 from cotenant.errors import CotenantError
 from tasks.loading import built, main_of, of
@@ -187,6 +187,22 @@ def test_an_amount_is_what_a_device_was_given(name: str, queue: list[str]) -> No
     assert sum(benchmark.enqueue() for _ in range(4)) == pytest.approx(COUNTED[name])
     assert DID[name](benchmark)
     assert type(benchmark).item == unit
+
+
+def test_copies_within_the_cache_of_a_device_of_cuda_are_replayed_from_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    zeros, replays = torch.zeros, list[Callable[[], None]]()
+    monkeypatch.setattr(torch, "zeros", lambda *size, dtype, device: zeros(*size, dtype=dtype))
+
+    def recorded(work: Callable[[], None]) -> Recorded:
+        work()
+        graph: Any = SimpleNamespace(replay=lambda: replays.append(work))
+        stream: Any = None
+        return Recorded(graph, stream, None)
+
+    benchmark = of("pressure/l2")(cuda=False, **OF_DEVICES["l2"][1])
+    benchmark.prepare(SimpleNamespace(device=torch.device("cuda"), chosen=SimpleNamespace(recorded=recorded)))
+    assert sum(benchmark.enqueue() for _ in range(4)) == pytest.approx(COUNTED["l2"])
+    assert replays == 4 * [benchmark.copies]
 
 
 def test_a_device_has_its_next_piece_before_anybody_waits_for_the_last(queue: list[str]) -> None:

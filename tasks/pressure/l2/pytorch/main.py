@@ -27,7 +27,7 @@ class DeviceCachePressure(DevicePressure):
                 "torch does not tell how large this device's last-level cache is.", "Name a size, as --size-kib 4096."
             )
         self.table = torch.zeros(2, size_bytes // 2, dtype=torch.uint8, device=run.device)
-        self.copy = run.chosen.recorded(self.copies)[0] if run.device.type == "cuda" else self.copies
+        self.copy = run.chosen.recorded(self.copies).graph.replay if run.device.type == "cuda" else self.copies
 
     def copies(self) -> None:
         source, target = self.table
