@@ -194,6 +194,25 @@ def test_a_second_forward_in_one_step_sees_the_updated_weights(make: Callable[[]
     assert torch.equal(second, expected)
 
 
+def test_a_loss_that_is_computed_again_in_one_step_sees_the_weights_as_they_are_by_then() -> None:
+    precision, model, x = set_precision("bf16", CPU), nn.Linear(4, 4), torch.randn(8, 4)
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=4)
+    losses: list[float] = []
+
+    def compute() -> torch.Tensor:
+        loss = (model(x).float() - 3).square().mean()
+        losses.append(loss.item())
+        return loss
+
+    def step(run: Any, batch: torch.Tensor) -> torch.Tensor:
+        assert precision.minimize(compute, optimizer).item() == losses[0]
+        return model(batch)
+
+    after = precision.around(step)(None, x)
+    assert losses[0] > losses[1]
+    assert torch.equal(after, nn.functional.linear(*(part.bfloat16() for part in (x, model.weight, model.bias))))
+
+
 def weights_after(
     precision: Precision, clip_norm: float | None, loss_of: Callable[[Any], torch.Tensor]
 ) -> torch.Tensor:

@@ -205,6 +205,8 @@ class Precision:
         self.updates += 1
 
         def closure() -> torch.Tensor:
+            # As behind an update: the optimizer may have moved the weights since it was called last.
+            torch.clear_autocast_cache()
             optimizer.zero_grad()
             loss = compute()
             with self.outside or contextlib.nullcontext():
@@ -213,7 +215,9 @@ class Precision:
                 _clip(optimizer, clip_norm)
             return loss
 
-        return optimizer.step(closure)  # type: ignore[return-value,arg-type] # It is the closure's.
+        first = optimizer.step(closure)  # type: ignore[arg-type]
+        torch.clear_autocast_cache()
+        return first  # type: ignore[return-value] # It is the closure's.
 
     def _update_half(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None) -> None:
         masters = self.masters.get(optimizer)
