@@ -20,6 +20,7 @@ from cotenant.bench.auditor import Auditor
 from cotenant.bench.device import Device, Recorded
 from cotenant.bench.pressure import DevicePressure
 from cotenant.errors import CotenantError
+from cotenant.machine.cpu import Cache
 from tasks.loading import built, main_of, of
 
 PRESSURES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -74,6 +75,15 @@ def test_a_triad_counts_the_bytes_of_the_numbers_that_it_makes_and_reads() -> No
     sums, addends, factors = (torch.cat(arrays) for arrays in zip(*benchmark.pieces, strict=True))
     assert torch.allclose(sums, addends + 3 * factors, atol=1e-5)
     assert amount == pytest.approx((sums.nbytes + addends.nbytes + factors.nbytes) / 1e9)
+
+
+def test_the_arrays_of_a_triad_are_larger_than_all_caches_of_its_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    caches = [Cache(3, 1 << 20, (0, 1)), Cache(3, 3 << 20, (2, 3)), Cache(2, None, (4,))]
+    monkeypatch.setattr(main_of("pressure/dram"), "last_level_caches", lambda processors: caches if processors else [])
+    for least_mib, mib in ((1, 4 * 4), (24, 24)):
+        monkeypatch.setattr(main_of("pressure/dram"), "LEAST_BYTES", least_mib << 20)
+        benchmark, _ = built(of("pressure/dram"))
+        assert sum(array.nbytes for piece in benchmark.pieces for array in piece) == pytest.approx(mib << 20, abs=12)
 
 
 def test_walkers_walk_on_through_the_whole_table_and_each_step_of_each_is_an_access() -> None:

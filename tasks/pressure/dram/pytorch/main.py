@@ -3,11 +3,13 @@
 python main.py --level 50
 """
 
+import os
+
 import torch
 
 from cotenant.bench import Run, flag, main
 from cotenant.bench.pressure import Pressure
-from cotenant.machine.cpu import last_level_cache_bytes
+from cotenant.machine.cpu import last_level_caches
 
 ARRAYS, FACTOR = 3, 3.0
 PIECE = 1 << 20
@@ -20,10 +22,12 @@ class BandwidthPressure(Pressure):
 
     item = "GB"
 
-    elements: int = flag(0, help="numbers in one array; 0: three arrays are four times the last-level cache", least=0)
+    elements: int = flag(0, help="numbers in one array; 0: three arrays are four times its last-level caches", least=0)
 
     def prepare(self, run: Run) -> None:
-        whole = max(LEAST_BYTES, CACHES * (last_level_cache_bytes() or 0))
+        # A thread comes back to its own part of each piece: all caches together could hold the arrays.
+        caches = last_level_caches(os.sched_getaffinity(0))
+        whole = max(LEAST_BYTES, CACHES * sum(cache.size_bytes or 0 for cache in caches))
         elements = self.elements or whole // (4 * ARRAYS)
         arrays = (torch.empty(elements), torch.randn(elements), torch.randn(elements))
         self.pieces = list(zip(*(array.split(PIECE) for array in arrays), strict=True))
