@@ -43,6 +43,8 @@ def test_what_a_batch_is_filled_with() -> None:
 def test_which_batches_are_looked_at_is_drawn_anew_and_of_large_ones_it_is_one() -> None:
     assert [len(chosen(number, 1)) for number in (1, 9, 10, 35)] == [1, 1, 1, 3]
     assert len(chosen(35, sizes.MOST_HELD_BYTES + 1)) == 1
+    assert len(chosen(1000, sizes.MOST_HELD_BYTES // 4)) == 4, "together they are no larger"
+    assert len(chosen(10, 0)) == 1
     assert len({tuple(chosen(100, 1)) for _ in range(9)}) > 1
 
 

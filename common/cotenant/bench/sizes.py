@@ -21,7 +21,7 @@ from cotenant.bench.loader import ORDERED, tensors_in
 ONE_IN = 10
 """One batch of an observation is looked at for every so many."""
 MOST_HELD_BYTES = 1 << 24
-"""Where batches are larger, only one is held for that: a device may be full."""
+"""No more of them are held for that, and one at least: a device may be full."""
 LOOKED_AT = 1 << 16
 """So many numbers of a tensor are looked at."""
 SMALLER = 0.05
@@ -33,7 +33,7 @@ _chance = random.SystemRandom()
 
 def chosen(number: int, batch_bytes: int) -> set[int]:
     """Return which of `number` batches are looked at: drawn anew each time, so that nobody can know."""
-    many = max(1, number // ONE_IN) if batch_bytes <= MOST_HELD_BYTES else 1
+    many = max(1, min(number // ONE_IN, MOST_HELD_BYTES // max(1, batch_bytes)))
     return set(_chance.sample(range(number), many))
 
 
