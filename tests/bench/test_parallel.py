@@ -26,10 +26,13 @@ ROWS = 4
 
 
 def network(rank: int) -> nn.Module:
-    """Return a network whose weights differ by rank, until spreading gives all ranks those of rank 0."""
+    """Return a network whose weights differ by rank, until spreading gives all ranks those of rank 0.
+
+    Of the last layer, which has one row, one rank has the only shard.
+    """
     torch.manual_seed(rank)
     blocks = [nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(3)]
-    return nn.Sequential(nn.Linear(5, 8), nn.Sequential(*blocks), nn.Linear(8, 8))
+    return nn.Sequential(nn.Linear(5, 8), nn.Sequential(*blocks), nn.Linear(8, 1))
 
 
 def batches(ranks: int) -> torch.Tensor:

@@ -159,9 +159,12 @@ def pushes_of(optimizers: Iterable[torch.optim.Optimizer], looked_at: Iterable[i
     for group in (group for optimizer in optimizers for group in optimizer.param_groups):
         for weight in group["params"]:
             gradient = weight.grad
-            if id(weight) in chosen and gradient is not None and gradient.layout == torch.strided and gradient.numel():
+            if id(weight) not in chosen or gradient is None or gradient.layout != torch.strided:
+                continue
+            # Of a sharded weight that has fewer rows than there are ranks some hold nothing.
+            if (part := _some(gradient)).numel():
                 rates[id(weight)] = float(group.get("lr", 1.0))
-                largest.append(_some(gradient).abs().max().float())
+                largest.append(part.abs().max().float())
     sizes = torch.stack(largest).tolist() if largest else []
     return {weight: rate * size for (weight, rate), size in zip(rates.items(), sizes, strict=True)}
 
