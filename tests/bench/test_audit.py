@@ -222,6 +222,23 @@ def test_weights_that_have_learned_all_need_not_move() -> None:
     assert audited(Learned())["audit"]["differences"] == []
 
 
+def test_gradients_that_are_cleared_behind_each_step_give_an_audit_nothing_to_compare_with() -> None:
+    class Clears(Small):
+        acts = True
+
+        def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+            loss = self.model(batch).square().mean()
+            loss.backward()
+            self.optimizer.step()
+            self.optimizer.zero_grad()
+            return loss
+
+    loop, _ = warmed(Clears())
+    loop.observe(3)
+    loop.load_until(lambda: True, lambda: 1)
+    assert loop.audited()["audit"]["differences"] == []
+
+
 # ---- words, and the padding of rows up to the longest sentence of a batch
 
 

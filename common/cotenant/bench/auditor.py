@@ -105,7 +105,8 @@ class Auditor:
         if self._warm:
             stepped = {id(weight) for weight in weights_of(self.optimizers)}
             left = sum(weight.requires_grad for each, weight in self._pushed.items() if each not in stepped)
-            return part if part is None else part * (1 - left / len(self._pushed))
+            # Of gradients that are cleared behind each step the warm-up has seen none.
+            return part if part is None or not left else part * (1 - left / len(self._pushed))
         for weight in sample(self.optimizers):
             if (size := pushes.get(id(weight))) is not None:
                 self._pushed[id(weight)] = weight
