@@ -77,6 +77,19 @@ def test_what_slices_and_runner_did_not_use_is_foreign(host: Host) -> None:
     assert meter.sample() == {("host", "foreign_processors"): 0.0}
 
 
+def test_a_look_right_behind_another_tells_no_load_by_itself(host: Host) -> None:
+    meter = ForeignLoad(2)
+    meter.start([CountedSlice(5)])
+    host.at(SECOND, busy_ns=0)
+    meter.sample()
+    host.at(SECOND + SECOND // 1000, busy_ns=TICK_NS)
+    assert meter.sample() == {}
+    assert meter.result()["most_processors"] == 0, "not a tick in a millisecond, ten processors"
+    assert meter.result()["processors"] == pytest.approx(TICK_NS / (SECOND + SECOND // 1000))
+    host.at(2 * SECOND, busy_ns=TICK_NS)
+    assert meter.sample() == {("host", "foreign_processors"): pytest.approx(TICK_NS / SECOND)}
+
+
 def test_slices_that_do_not_count_are_stood_for_by_the_processes_below_us(host: Host) -> None:
     own = os.getpid()
     host.process(101, "user) odd", own, ticks=100)

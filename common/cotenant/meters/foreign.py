@@ -12,6 +12,9 @@ from cotenant.isolation.backend import LiveSlice
 from cotenant.machine.load import Times, processes, processor_seconds, spent
 from cotenant.meters.sampler import Look
 
+LEAST_S = 0.25
+"""The kernel counts by ticks of 10 ms: over a millisecond a single one would be ten processors."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
@@ -44,12 +47,14 @@ class ForeignLoad:
         self._processes = processes()
         family = _family(self._processes)
         self._family, self._family_s = family.keys(), sum(family.values())
-        self._first = self._last = self._read()
+        self._first = self._last = self._looked = self._read()
 
     def sample(self) -> Look:
-        now = self._read()
-        load = _foreign(self._last, now)
-        self._last = now
+        self._last = now = self._read()
+        if now.at_s - self._looked.at_s < LEAST_S:
+            return {}
+        load = _foreign(self._looked, now)
+        self._looked = now
         if load is None:
             return {}
         self._most = max(self._most or 0.0, load)
