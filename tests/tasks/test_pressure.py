@@ -199,6 +199,15 @@ def test_an_amount_is_what_a_device_was_given(name: str, queue: list[str]) -> No
     assert type(benchmark).item == unit
 
 
+@pytest.mark.parametrize(
+    ("words", "precision"),
+    [([], "fp16"), (["--opt-level", "O0"], "fp32"), (["--half"], "half"), (["--precision", "bf16", "--half"], "bf16")],
+)
+def test_products_are_of_the_precision_asked_for_in_any_spelling(words: list[str], precision: str) -> None:
+    cls = of("pressure/sm")
+    assert cls(**parse(cls, words).values).asked_precision == precision
+
+
 def test_copies_within_the_cache_of_a_device_of_cuda_are_replayed_from_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     zeros, replays = torch.zeros, list[Callable[[], None]]()
     monkeypatch.setattr(torch, "zeros", lambda *size, dtype, device: zeros(*size, dtype=dtype))

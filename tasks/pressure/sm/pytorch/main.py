@@ -3,7 +3,7 @@
 python main.py --level 50 --side 2048
 """
 
-from typing import Literal
+from typing import Any
 
 import torch
 
@@ -12,13 +12,16 @@ from cotenant.bench.pressure import DevicePressure
 
 
 class ProductPressure(DevicePressure):
-    """Work is products of two matrices into a third, in the precision of --precision."""
+    """Work is products of two matrices into a third, in fp16 where no precision is asked for."""
 
     item = "TFLOP"
 
-    # Every device with tensor cores has it.
-    precision: Literal["fp32", "tf32", "bf16", "fp16"] | None = "fp16"
     side: int = flag(2048, help="rows and columns of each matrix")
+
+    def __init__(self, **parameters: Any) -> None:
+        if not any(parameters.get(spelling) for spelling in ("precision", "half", "fp16", "opt_level")):
+            parameters["precision"] = "fp16"  # Every device with tensor cores has it.
+        super().__init__(**parameters)
 
     def prepare(self, run: Run) -> None:
         # Random, never zeros: products of zeros take less power, and higher clocks.
