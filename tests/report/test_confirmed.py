@@ -76,6 +76,15 @@ def test_the_margin_is_the_noise_of_all_launches_and_two_percent_at_the_least() 
         assert line.comparison.margin == margin
 
 
+def test_a_job_that_is_not_compared_does_not_widen_the_margin() -> None:
+    slow, twice = launches(0.9), launches(2.0)
+    mixed = [*launches(1.0, 3), *(replace(one, work=(("batch_size", 256), *WORK[2:])) for one in twice[3:])]
+    a = {"vae": launches(1.0), "mixed": mixed, "gone": [*launches(1.0, 2), *twice[3:]]}
+    vae, *others = compare_launches(a, {"vae": slow, "mixed": launches(1.0)}, Conditions()).lines
+    assert (vae.verdict, vae.comparison and vae.comparison.margin) == (Verdict.SLOWER, 0.02)
+    assert [line.verdict for line in others] == [Verdict.INVALID] * 2
+
+
 def test_sides_that_did_not_run_by_turns_are_named() -> None:
     def at(*hours: int) -> dict[str, list[LaunchRecords]]:
         pairs = zip(launches(1.0), hours, strict=True)

@@ -86,16 +86,18 @@ def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteCompariso
     Among many equal jobs chance alone makes some look faster or slower, so a claim has to hold with Holm's (1979)
     correction over all jobs, too.
     """
+    same = _identities(a) == _identities(b)
+    sides = {job: (a.get(job, []), b.get(job, [])) for job in dict.fromkeys((*a, *b))}
+    reasons = {job: _incomparable(*both, conditions.allowed, same) for job, both in sides.items()}
     usual = conditions.margin
     if usual is None:
-        noise = pooled_noise(rates_of(launches) for side in (a, b) for launches in side.values())
-        usual = max(LEAST_MARGIN, noise or 0.0)
-    same = _identities(a) == _identities(b)
-    compared = [
-        _line(job, a.get(job, []), b.get(job, []), conditions.margins.get(job, usual), conditions.allowed, same)
-        for job in dict.fromkeys((*a, *b))
-    ]
-    lines = _without_chance(compared)
+        # A job that is not compared may be a mixture of works, whose rates differ by more than noise.
+        compared = [both for job, both in sides.items() if reasons[job] is None]
+        usual = max(LEAST_MARGIN, pooled_noise(rates_of(side) for both in compared for side in both) or 0.0)
+    margins = conditions.margins
+    lines = _without_chance(
+        [_line(job, *both, margins.get(job, usual), reasons[job], same) for job, both in sides.items()]
+    )
     ran_in_b = {*b, *conditions.asked_of_b}
     lost = tuple(job for job, launches in a.items() if launches and not b.get(job) and job in ran_in_b)
     return SuiteComparison(lines, _alarm(lines), lost, _apart(a, b))
@@ -176,12 +178,13 @@ def _line(
     a: Sequence[LaunchRecords],
     b: Sequence[LaunchRecords],
     margin: float,
-    allowed: Collection[str],
+    reason: str | None,
     same: bool,
 ) -> JobComparison:
+    """Return the comparison of one job's sides; INVALID where there is a `reason` not to compare them."""
     rates_a, rates_b = rates_of(a), rates_of(b)
     middles = middle(rates_a), middle(rates_b)
-    if (reason := _incomparable(a, b, allowed, same)) is not None:
+    if reason is not None:
         return JobComparison(job, Verdict.INVALID, *middles, None, reason)
     result, sides = compare(rates_a, rates_b, margin), {"A": a, "B": b}
     notes = ["A and B are the same launches"] if same else []
