@@ -75,6 +75,12 @@ def test_the_answer_says_how_many_what_each_has_and_what_the_next_one_does() -> 
     )
 
 
+def test_a_job_keeps_the_letters_of_its_name() -> None:
+    for users, begin in ((4, "Four users run ViT_L16 at once"), (1, "One user runs ViT_L16 and")):
+        (said, *_) = capacity_sentences(replace(HELD, label="ViT_L16", users=users))
+        assert said.startswith(begin)
+
+
 def test_it_says_beside_whom_that_holds_and_names_a_model_a_model() -> None:
     estimate = estimates_of(launches({4: 0.3}))[4]
     beside = BesidePressure("dram", estimate, Standing.FAILED)

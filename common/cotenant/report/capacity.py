@@ -47,9 +47,9 @@ def capacity_sentences(found: Carried, active: float | None = None) -> list[str]
     if not found.settled:
         return [_no_answer(found)]
     users, label = found.users, found.label
-    together = f"{_count(users)} users run {label} at once" if users > 1 else f"One user runs {label}"
+    together = f"{_count(users).capitalize()} users run {label} at once" if users > 1 else f"One user runs {label}"
     each = "each " if users > 1 else ""
-    sentence = f"{together.capitalize()} and {each}{_has(found.requirement)} (lower limits); {_next(found)}."
+    sentence = f"{together} and {each}{_has(found.requirement)} (lower limits); {_next(found)}."
     sentences = [sentence, *_beside(found)]
     # If no more were to be tried, no limit was met.
     if found.binding or users + found.step in found.confirmed:
