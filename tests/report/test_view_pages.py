@@ -78,6 +78,9 @@ LATE = Finding("slow_start", "warning", "The first 2 are slow.", "Skip them.", v
         ({"suite": "tweaked"}, "./run.sh --jobs tweaked.json --name vae,wlm -- --skip 7"),
         ({"suite": "exec"}, ""),  # only its user knows its command
         ({"name": "vae.in.lab"}, ""),
+        ({"name": "vae.duet.A"}, ""),
+        ({"name": "vae.challenge"}, ""),
+        ({"name": "vae.c2"}, "./run.sh --jobs baselines --name vae -- --skip 7"),  # --name knows no cells
     ],
 )
 def test_a_first_step_has_a_command_with_the_jobs_that_it_helps(place: dict[str, str], command: str) -> None:

@@ -11,13 +11,16 @@ from typing import NamedTuple
 import polars as pl
 
 from cotenant.checkout import PROGRAM
+from cotenant.choices import MERGED
 from cotenant.finding import Severity
 from cotenant.report.grid import STYLES, Cell, Column, Grid, Words, table, text_column, word
 from cotenant.report.numbers import ABSENT, SHOWN_TENANTS
 from cotenant.results.columns import TENANT
+from cotenant.results.identity import job_and_cell
 from cotenant.results.launches import ABORTED, grouped
 from cotenant.results.record import IN_MIX, SOLO
 from cotenant.results.table import Rows
+from cotenant.suite.cells import CHALLENGE
 from cotenant.suite.foreign import SUITE as OF_COMMANDS
 from cotenant.suite.jobfile import shipped_suites
 from cotenant.text import listed, many, printable
@@ -106,6 +109,8 @@ PASTED = {
     ),
 }
 """The command that mends a finding; `{again}`, which launches its jobs again, suffices if the host was the cause."""
+OF_NO_JOB = (IN_MIX, ".duet.", f".{MERGED}.", CHALLENGE)
+"""Parts of the names of records that `--name` does not know: of mixes, duets and challenged launches."""
 SHOWN_JOBS = 4
 SHOWN_FORMS = 2
 """Most further sentences of a rule below its worst one."""
@@ -157,14 +162,15 @@ def _command(finding: ReportedFinding, names: Sequence[str]) -> str:
 
 
 def _again(suites: Sequence[str], names: Sequence[str]) -> str:
-    """Return the command that launches jobs of one job file again, "" for those of several files, and of a mix.
+    """Return the command that launches jobs of one job file again, with all of their cells, which have no names there.
 
-    Jobs of `exec` have none, either, since they are in no job file.
+    It is "" for jobs of several files, for names of no job, and for those of `exec`, which are in no job file.
     """
-    if len(suites) != 1 or suites[0] == OF_COMMANDS or any(IN_MIX in name for name in names):
+    if len(suites) != 1 or suites[0] == OF_COMMANDS or any(part in name for name in names for part in OF_NO_JOB):
         return ""
-    jobs = suites[0] if suites[0] in shipped_suites() else f"{suites[0]}.json"
-    return shlex.join((PROGRAM, "--jobs", jobs, "--name", ",".join(names)))
+    file = suites[0] if suites[0] in shipped_suites() else f"{suites[0]}.json"
+    jobs = dict.fromkeys(job_and_cell(name)[0] for name in names)
+    return shlex.join((PROGRAM, "--jobs", file, "--name", ",".join(jobs)))
 
 
 def gravest(findings: Iterable[ReportedFinding]) -> Iterator[Words]:
