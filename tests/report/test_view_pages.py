@@ -92,6 +92,13 @@ def test_a_first_step_has_a_command_with_the_jobs_that_it_helps(place: dict[str,
         assert command in Reader(page_of(summary)).text
 
 
+def test_the_command_that_skips_what_was_loaded_ahead_observes_more() -> None:
+    """The job's own 20 observations would all be skipped, which it refuses."""
+    ahead = Finding("loaded_ahead", "warning", "The first 15 of 15.", "Skip them: --skip 32.", value=32.0, effect=0.1)
+    (step,) = first_steps(summary_of(launch("vae", findings=(ahead,))).findings)
+    assert step.command == "./run.sh --jobs baselines --name vae -- --skip 32 --repeat 96"
+
+
 def test_blocks_of_others_and_audits_are_known_of_a_timeline() -> None:
     rows = [
         {"start_ns": 10 * at, "end_ns": 10 * at + 8, "items": 1, "data_wait_ns": 0, "block": block, "kind": kind}

@@ -99,7 +99,9 @@ SHOWN = 50
 MOST_AT_END = 3
 """Most findings at a suite's end."""
 PASTED = {
-    **dict.fromkeys(("slow_start", "loaded_ahead"), "{again} -- --skip {value:.0f}"),
+    "slow_start": "{again} -- --skip {value:.0f}",
+    # More may have been loaded than a launch observes.
+    "loaded_ahead": "{again} -- --skip {value:.0f} --repeat {thrice:.0f}",
     "drift": "{again} --settle 10s",
     "few_observations": "{again} --budget 30s",
     "slow_user": f"{PROGRAM} plan",
@@ -158,7 +160,7 @@ def _command(finding: ReportedFinding, names: Sequence[str]) -> str:
     """Return the command that mends a finding, "" where none does."""
     command, again = PASTED.get(finding.rule, ""), _again(finding.suites, names)
     unknown = ("{value" in command and finding.value is None) or ("{again" in command and not again)
-    return "" if unknown else command.format(again=again, value=finding.value)
+    return "" if unknown else command.format(again=again, value=finding.value, thrice=3 * (finding.value or 0.0))
 
 
 def _again(suites: Sequence[str], names: Sequence[str]) -> str:
