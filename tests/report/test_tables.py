@@ -15,6 +15,7 @@ from cotenant.errors import CotenantError
 from cotenant.report.foreign import foreign_lines
 from cotenant.report.renderers import as_csv, as_json
 from cotenant.report.tables import (
+    Line,
     Tables,
     family,
     forms,
@@ -206,6 +207,18 @@ def as_theirs(backbone: str, **place: Any) -> list[Record]:
     """A launch of the detector with this backbone."""
     part = a_part(item="image", gpu="Tesla V100", arguments=ARGUMENTS | {"backbone": backbone, "precision": "fp32"})
     return launch("ssd_fp32" if backbone == "resnet50" else "ssd", 0, 2, place={"hostname": "dgx", **place}, part=part)
+
+
+def test_published_systems_of_one_name_keep_their_own_rates(tmp_path: Path) -> None:
+    lines: list[Line] = []
+    for year, rate in (("2022", 100), ("2024", 300)):
+        path = tmp_path / year / "theirs.csv"
+        path.parent.mkdir()
+        path.write_text(f"name_gpu,num_gpu,ssd\nV100,1,{rate}\n")
+        lines += foreign_lines(path, "throughput")
+    for reference, rates in ((None, ["100.0", "300.0"]), (lines[0].name, ["1.0", "3.0"])):
+        rows = csv.DictReader(io.StringIO(csv_of(lines, "throughput", reference=reference)))
+        assert [row["ssd"] for row in rows] == rates
 
 
 def test_published_rows_stand_beside_ours_and_are_labelled(tmp_path: Path) -> None:

@@ -170,19 +170,21 @@ def _title(work: ColumnWork, alike: Sequence[ColumnWork]) -> str:
 def table_grid(lines: Sequence[Line], kind: Kind, per: Per | None = None, reference: str | None = None) -> Grid:
     """Return one precision's table, for programs alone; rates may be per watt or price, or relative to a line.
 
-    An unknown cell is empty. Raises CotenantError if no line has the name `reference`.
+    An unknown cell is empty. Several published lines may have one name, of which the first is the reference. Raises
+    CotenantError if no line has the name `reference`.
     """
-    columns = works(lines)
-    values = {line.name: [_value(line, work, kind, per) for work in columns] for line in lines}
+    columns, names = works(lines), [line.name for line in lines]
+    values = [[_value(line, work, kind, per) for work in columns] for line in lines]
     if reference is not None:
-        if reference not in values:
-            hint = did_you_mean(reference, values) or f"There are {', '.join(values)}."
+        if reference not in names:
+            hint = did_you_mean(reference, names) or f"There are {', '.join(names)}."
             raise CotenantError(f"There is no system '{reference}'.", hint)
-        values = {name: [*map(_over, of_line, values[reference])] for name, of_line in values.items()}
+        whole = values[names.index(reference)]
+        values = [[*map(_over, of_line, whole)] for of_line in values]
     fields = (INDEX, "num_gpu", "watt", "price", *map(printable, columns.values()))
     rows = []
-    for line in lines:
-        record = (line.name, line.system.devices, line.usual_watt, line.system.price, *values[line.name])
+    for line, of_line in zip(lines, values, strict=True):
+        record = (line.name, line.system.devices, line.usual_watt, line.system.price, *of_line)
         rows.append(Row(values=dict(zip(fields, record, strict=True))))
     return Grid((), [RowGroup(rows)], fields=fields)
 
