@@ -15,6 +15,8 @@ from cotenant.errors import CotenantError
 from cotenant.report.foreign import foreign_lines
 from cotenant.report.renderers import as_csv, as_json
 from cotenant.report.tables import (
+    ColumnWork,
+    Entry,
     Line,
     Tables,
     family,
@@ -207,6 +209,14 @@ def as_theirs(backbone: str, **place: Any) -> list[Record]:
     """A launch of the detector with this backbone."""
     part = a_part(item="image", gpu="Tesla V100", arguments=ARGUMENTS | {"backbone": backbone, "precision": "fp32"})
     return launch("ssd_fp32" if backbone == "resnet50" else "ssd", 0, 2, place={"hostname": "dgx", **place}, part=part)
+
+
+def test_works_that_differ_by_an_argument_without_a_value_have_columns_of_their_own() -> None:
+    """An older record lacks an argument that a newer one has, with null."""
+    shapes = {"old": '{"size": 300}', "new": '{"freeze": null, "size": 300}'}
+    lines = [Line(System(of, "", 1), {}, {ColumnWork("ssd", shapes[of]): Entry(9.0, 1, None)}, of) for of in shapes]
+    rows = read(csv_of(lines, "throughput"))
+    assert [(row["ssd"], row["ssd (freeze None)"]) for row in rows.values()] == [("9.0", ""), ("", "9.0")]
 
 
 def test_published_systems_of_one_name_keep_their_own_rates(tmp_path: Path) -> None:

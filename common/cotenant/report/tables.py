@@ -160,7 +160,7 @@ def _title(work: ColumnWork, alike: Sequence[ColumnWork]) -> str:
     shapes = [other.arguments for other in alike if other.shape]
     notes = [] if work.shape or not shapes else [f"{UNKNOWN} work"]
     for name, value in sorted(work.arguments.items()):
-        if len({json.dumps(shape.get(name)) for shape in shapes}) > 1:
+        if len({json.dumps(shape[name]) if name in shape else "" for shape in shapes}) > 1:
             notes.append(f"{name} {' '.join(map(str, value)) if isinstance(value, list) else value}")
     if work.whole:
         notes.append("one model")
