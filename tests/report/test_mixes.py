@@ -20,6 +20,7 @@ from cotenant.report.answer import answer, sentences, shares_of
 from cotenant.report.beside import MixBlock, mix_blocks, outside_pairs, pair_matrices
 from cotenant.report.beside_views import mix_grid, pairs_grid, pairs_sentence
 from cotenant.report.interference import interference_blocks
+from cotenant.report.meters import courses
 from cotenant.report.page import page
 from cotenant.report.renderers import markdown
 from cotenant.report.tables import tables
@@ -27,7 +28,7 @@ from cotenant.results.record import Record, SharedDevice
 from cotenant.results.store import write_record
 from cotenant.results.targets import System
 from cotenant.stats.kept import Kept
-from report.making import BUSY, SEEN, UNSLICED, launch, quick, rows_of, summary_of, text_of
+from report.making import BUSY, SEEN, UNSLICED, launch, power, quick, rows_of, summary_of, text_of
 from results.made import ARGUMENTS, ISOLATION, NOON, a_part, a_record, steady
 
 ALONE_MS = {"vae": 450.0, "wlm": 100.0, "loader": 800.0}
@@ -79,6 +80,16 @@ def only(records: Sequence[Record]) -> MixBlock:
 
 
 TWO = (("vae", 0.8), ("wlm", 0.5))
+
+
+def test_the_jobs_of_a_mix_are_one_launch_of_the_meters() -> None:
+    def measured(uid: int) -> list[Record]:
+        return [msgspec.structs.replace(one, meters=one.meters | power([100.0, 300.0])) for one in mix(TWO, uid, "lab")]
+
+    assert courses(summary_of(measured(0)).records) == []
+    two = courses(summary_of([*measured(0), *measured(1)]).records)
+    (watts,) = (launches for _, quantity, launches in two if quantity == "power_w")
+    assert [[meter.mean for meter in of] for of in watts] == [[100.0, 300.0]] * 2
 
 
 def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
