@@ -311,6 +311,12 @@ def test_what_is_kept_by_blocks_needs_no_launch_alone() -> None:
     assert summary_of(older).jobs[0].kept == job.kept
 
 
+def test_a_page_says_what_its_n_counts() -> None:
+    text = page("A title", summary_of(by_blocks("vae", 0)), {})
+    assert "n: L launches, r rounds of blocks or o observations of one launch" in text
+    assert "blocks: alone and beside each other by turns" in text
+
+
 def test_blocks_count_before_launches_alone_unless_more_repetitions_have_these() -> None:
     records = [*by_blocks("vae", 0), *solo("vae", 0, 2, 400)]
     assert lines_of(records)["vae", "0"].baseline == "blocks"
