@@ -173,7 +173,7 @@ def test_what_is_no_number_is_a_failure_and_in_no_mean() -> None:
     rows = [
         row("a", 100.0),
         row("a", 1e9, losses_non_finite=3),
-        row("a", 1e9, findings="overlap", error_findings="overlap"),
+        row("a", 1e9, findings="overlap,budget", error_findings="overlap"),
         row("a", None, message="It died."),
     ]
     assert mlbench.results(tabled(rows), {"a": TARGETS["a"]})["mean"].to_list() == [100]

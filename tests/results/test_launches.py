@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from msgspec.structs import replace
 
+from cotenant.finding import Finding
 from cotenant.results.launches import launches_in, launches_of
 from cotenant.results.newest import newest_in, newest_work
 from cotenant.results.record import Record
@@ -154,6 +155,12 @@ def test_of_users_that_share_a_device_the_lost_one_is_named() -> None:
     lost = a_lost_record("timeout", "sentence", {"tenant": 1, "vcd": "0"})
     _, left_out = launches_of(frame_of([a_record(place={"tenant": 0, "vcd": "0"}), lost]))
     assert left_out == ["vae, repetition 0: user 1 timeout."]
+
+
+def test_of_an_invalid_launch_the_errors_are_named_and_no_other_findings() -> None:
+    found = [Finding("drift", "warning", "It drifted.", ""), Finding("overlap", "error", "It was late.", "")]
+    _, left_out = launches_of(frame_of([replace(one, findings=found) for one in launch()]))
+    assert left_out == ["vae, repetition 0: user 0 is INVALID (overlap)."]
 
 
 def test_launches_with_another_cache_policy_are_other_work() -> None:

@@ -108,7 +108,7 @@ def _reason(row: Mapping[str, Any]) -> str:
         return f"{row['outcome']}: {row['message']}".removesuffix(": ")
     if row["losses_non_finite"]:
         return f"{row['losses_non_finite']} losses are not finite"
-    return f"INVALID: {row['findings'].replace(',', ', ')}" if row["invalid"] else "no rate"
+    return f"INVALID: {row['error_findings'].replace(',', ', ')}" if row["invalid"] else "no rate"
 
 
 def beside_devices(records: pl.DataFrame) -> list[str]:

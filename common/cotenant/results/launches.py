@@ -238,7 +238,7 @@ def _flaw() -> pl.Expr:
     """Return an expression for the reason why a row's rate does not count, for rows without a counting rate."""
     # Not its device, which several users may share.
     tenant = pl.lit("user ") + TENANT  # pl.format panics if a column's first chunk is empty (polars 2.1)
-    rules = pl.col("findings").str.replace_all(",", ", ", literal=True)
+    rules = pl.col("error_findings").str.replace_all(",", ", ", literal=True)
     return (
         pl.when(~pl.col("completed"))
         .then(tenant + " " + pl.col("outcome") + ".")
