@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from cotenant.finding import Finding
-from cotenant.results.launches import launches_in, launches_of
+from cotenant.results.launches import distinguishing_values, launches_in, launches_of
 from cotenant.results.newest import newest_in, newest_work
 from cotenant.results.record import Record
 from cotenant.results.table import AT
@@ -155,6 +155,11 @@ def test_of_users_that_share_a_device_the_lost_one_is_named() -> None:
     lost = a_lost_record("timeout", "sentence", {"tenant": 1, "vcd": "0"})
     _, left_out = launches_of(frame_of([a_record(place={"tenant": 0, "vcd": "0"}), lost]))
     assert left_out == ["vae, repetition 0: user 1 timeout."]
+
+
+def test_works_that_differ_are_told_apart_by_a_few_characters_of_their_hashes() -> None:
+    works = [(("benchmark", each * 64), ("work_of_an_item", each * 64), ("batch_size", 8)) for each in "ab"]
+    assert distinguishing_values(works[0], works) == f"benchmark {'a' * 12}, work of an item {'a' * 12}"
 
 
 def test_of_an_invalid_launch_the_errors_are_named_and_no_other_findings() -> None:

@@ -19,6 +19,8 @@ K = TypeVar("K")
 ABORTED = "aborted"
 HASH_SHOWN = 12
 """The number of a hash's characters that people are shown."""
+HASHES = ("benchmark", "work_of_an_item")
+"""The words whose values are hashes."""
 _SAME = ("unit", "version", "batch_size", "precision")
 """Values that must be equal in the tenants of a launch: otherwise its rate would be a sum over different works."""
 _FIELDS = (
@@ -163,7 +165,7 @@ def distinguishing_values(work: Work, works: Collection[Work]) -> str:
 
 
 def _shown(word: str, value: Any) -> str:
-    return "unknown" if value in ("", None) else str(value)[: HASH_SHOWN if word == "benchmark" else None]
+    return "unknown" if value in ("", None) else str(value)[: HASH_SHOWN if word in HASHES else None]
 
 
 def launches_in(frame: pl.DataFrame, *apart: str) -> list[LaunchRecords]:
