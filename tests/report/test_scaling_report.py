@@ -108,6 +108,7 @@ def test_the_shoot_outs_own_result_file_is_read(tmp_path: Path) -> None:
     assert (str(series), found.key) == ("r50, batch 128 per device, foreign: _result.json", "2n8g")
     assert found.rates == (4372.33,)
     wrong = {"{}x": "no table of scaling", '{"r50": {"2n8": 1}}': "no table", "a,b\n1,2\n": "Its header"}
+    wrong[json.dumps({"r50": {"1n0g": point}})] = "row 1: Expected `int` >= 1"
     for text, reason in wrong.items():
         (tmp_path / "x").write_text(text)
         with pytest.raises(CotenantError, match=reason):

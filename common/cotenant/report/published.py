@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -18,6 +19,7 @@ from cotenant.results.record import Positive
 from cotenant.stats.interference import efficiency
 
 COMMENT = "#"
+_Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class _Published(msgspec.Struct, frozen=True):
@@ -28,8 +30,8 @@ class _Published(msgspec.Struct, frozen=True):
     precision: str
     parallelism: str
     input: str
-    node_num: int
-    gpu_num_per_node: int
+    node_num: _Count
+    gpu_num_per_node: _Count
     rate: Positive
 
 
