@@ -278,6 +278,19 @@ def test_different_work_is_never_in_one_column() -> None:
     assert len(line.entries) == 2
 
 
+def test_other_numbers_of_copies_have_rows_and_speed_ups_of_their_own() -> None:
+    def of(copies: int, name: str) -> list[Record]:
+        place = {"hostname": "dgx", "devices": 0, "suite": f"of-{copies}"}
+        return launch(name, 0, copies, place=place, part=_part("Xeon", name[-4:]))
+
+    one, four = of(1, "resnet50_fp32"), of(4, "resnet50_fp32")
+    found = tables(summary_of([*one, *four, *of(4, "resnet50_fp16")]).jobs, [])
+    rates = {name: float(row["resnet50"]) for name, row in read(csv_of(found["fp32"], "throughput")).items()}
+    assert rates == pytest.approx({"Xeon (1 copy)": rate_of(one), "Xeon (4 copies)": rate_of(four)})
+    ups = speed_up_grid(found).document["speed_ups"]
+    assert [up.ratios for up in ups] == [{"resnet50": pytest.approx(1.0)}]
+
+
 def test_copies_and_one_model_over_devices_share_neither_row_nor_column() -> None:
     part = _part("Tesla V100") | {"observed": {"dtype": "fp32", "device": "cuda:0", "world_size": 2}}
     place = {"hostname": "dgx", "group": "all", "vcd": "0,1", "devices": 2}

@@ -84,7 +84,7 @@ class Line:
     @property
     def key(self) -> tuple[Hashable, ...]:
         """System, form and conditions: lines of one key are compared."""
-        return self.system.name, self.whole, self.whole and self.members, *self.conditions.values()
+        return self.system.name, self.whole, self.members, *self.conditions.values()
 
     @property
     def form(self) -> str:
@@ -110,7 +110,7 @@ def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
     """Return the lines of each precision, in the order of their first jobs.
 
     If a family ran in several cells on a system, the fastest counts. Each host of a system has its own line, and so has
-    each isolation and each version of torch. Rates in a mix are left out.
+    each number of copies, each isolation and each version of torch. Rates in a mix are left out.
     """
     by_precision: dict[str, dict[Hashable, Line]] = defaultdict(dict)
     for job in (job for job in jobs if job.rates and not job.mix):
@@ -126,16 +126,18 @@ def tables(jobs: Iterable[JobSummary], systems: Sequence[System]) -> Tables:
         entries[work] = max(entries.get(work, entry), entry, key=lambda cell: cell.rate)
     for lines in by_precision.values():
         for line in lines.values():
-            line.name = _name(line, lines.values())
+            line.name = _name(line, [other for other in lines.values() if other.system.name == line.system.name])
     return {precision: list(lines.values()) for precision, lines in by_precision.items()}
 
 
-def _name(line: Line, lines: Iterable[Line]) -> str:
-    """Return the system's name, with the form of one model, and the conditions in which its lines differ."""
-    alike = [other.conditions for other in lines if other.system.name == line.system.name]
-    parts = [line.form] if line.whole else []
+def _name(line: Line, alike: Sequence[Line]) -> str:
+    """Return the system's name, with the form of one model, or how many copies, and the conditions in which its lines
+    differ."""
+    several = len({other.members for other in alike if not other.whole}) > 1
+    copies = f"{line.members} {'copies' if line.members > 1 else 'copy'}"
+    parts = [line.form] if line.whole else [copies] * several
     for prefix, value in line.conditions.items():
-        if len({other[prefix] for other in alike}) > 1:
+        if len({other.conditions[prefix] for other in alike}) > 1:
             parts.append(f"{prefix}{value or UNKNOWN}")
     return f"{line.system.name} ({', '.join(parts)})" if parts else line.system.name
 
