@@ -90,6 +90,7 @@ def test_it_says_beside_whom_that_holds_and_names_a_model_a_model() -> None:
     assert "It held beside a user that takes all it can of cpu." in text
     assert "Of 7 enrolled people more than 4 are active at once" in text
     assert "that is a model (binomial), not measured" in text
+    assert "each is active by itself 0.4 % of the time" in capacity_sentences(HELD, 0.004)[-1]
 
 
 def test_where_there_is_no_answer_it_says_why_and_what_would_settle_it() -> None:

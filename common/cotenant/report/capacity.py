@@ -58,7 +58,7 @@ def capacity_sentences(found: Carried, active: float | None = None) -> list[str]
         people = enrolled(users, active)
         sentences.append(
             f"Of {people} enrolled people more than {users} are active at once with a chance of 5 % at the most, if "
-            f"each is active by itself {100 * active:.0f} % of the time: that is a model (binomial), not measured."
+            f"each is active by itself {100 * active:.3g} % of the time: that is a model (binomial), not measured."
         )
     return sentences
 
