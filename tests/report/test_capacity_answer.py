@@ -119,6 +119,8 @@ def test_the_table_has_a_row_for_each_number_of_users_and_the_document_the_sente
     document = capacity_document([answer], 0.3)
     assert document["schema"] == "cotenant-capacity-1"
     assert (document["answers"][0]["users"], document["answers"][0]["enrolled"]) == (4, 7)
+    unsettled = capacity_document([replace(answer, settled=False, why=NOISE)], 0.3)
+    assert unsettled["answers"][0]["enrolled"] is None
     assert document["answers"][0]["sentences"] == capacity_sentences(answer, 0.3)
 
 

@@ -209,7 +209,7 @@ def capacity_document(answers: Sequence[Carried], active: float | None) -> dict[
             asdict(found)
             | {
                 "sentences": capacity_sentences(found, active),
-                "enrolled": None if active is None or not found.users else enrolled(found.users, active),
+                "enrolled": None if active is None or not found.settled else enrolled(found.users, active),
             }
             for found in answers
         ],
