@@ -138,6 +138,16 @@ def test_power_measured_of_all_devices_counts_before_the_constant() -> None:
     assert (entry.watt, line.usual_watt) == (None, 500)
 
 
+def test_power_of_a_launch_by_blocks_is_none_of_its_rate_together() -> None:
+    def by_blocks(one: Record) -> Record:
+        *others, last = one.observations
+        return replace(one, observations=[*others, replace(last, kind="only", kept=False)])
+
+    records = on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300, 200]))
+    lines = tables_of([by_blocks(one) for one in records])["fp32"]
+    assert sources_of_watt(lines) == ["2x V100: watt is the constant 500 of its description."]
+
+
 def test_power_of_some_families_leaves_the_constant_for_the_system() -> None:
     """Column and sentence say the constant; per watt each family has its own power."""
     records = on("dgx", "Tesla V100", "ssd_fp32", 500, meters=power([300, 310]))

@@ -236,12 +236,15 @@ def _system(job: JobSummary, systems: Sequence[System]) -> System:
 
 
 def _watt(job: JobSummary) -> float | None:
-    """Return the mean power of all devices while the launches that count were timed; None where one has no samples."""
+    """Return the mean power of all devices while the launches that count were timed; None where one has no samples, and
+    by blocks, in which not all of them ran: their samples are of all blocks, and rates of those together."""
     # Every tenant's record holds the samples of all devices: each used device is counted once.
     rows = job.members.columns("run_id", "vcd").iter_rows()
     used = {(run_id, device) for run_id, vcd in rows for device in vcd.split(",")}
     power: dict[tuple[int, str], float] = {}
     for record in drawn(job.members):
+        if record.spans.alone.any():
+            return None
         power |= {(record.run_id, meter.of): meter.mean for meter in record.meters if meter.quantity == POWER}
     if used - power.keys():
         return None
