@@ -92,6 +92,14 @@ def test_statistics_that_cannot_be_cost_themselves_only() -> None:
         assert {name: row[name] for name in whole} == whole | values, changes
 
 
+def test_a_rate_with_losses_that_are_none_is_not_clean() -> None:
+    """The original's records say `completed` despite such losses; no mean has their rates."""
+    old = {"name": "vae", "train_item": {"avg": 5.0}, "batch_loss": [None, 0.5]}
+    row = row_of(old)
+    assert (row["completed"], row["losses_non_finite"], row["trust"]) == (True, 1, "invalid")
+    assert row_of(old | {"batch_loss": [0.5]})["trust"] == "clean"
+
+
 def test_text_that_no_file_can_hold_costs_its_part_only() -> None:
     findings = [{"rule": "x", "severity": "\ud800", "sentence": "x"}, {"severity": "error"}]
     row = row_of(fields_of(findings=findings, gpu="\udcff"), "/\udce9")

@@ -187,7 +187,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("outcome", "`completed`, or what happened instead", needed=True),
     text("message", "the reason, where it did not complete"),
     flag("invalid", "completed, but an error finding says that the number is none"),
-    text("trust", "`clean`, `suspect` (a warning), `invalid` or `failed`", of=lambda record: ""),
+    text("trust", "`clean`, `suspect` (a warning), `invalid` (also by its losses) or `failed`", of=lambda record: ""),
     flag("comparable", "false where another tenant of the launch was lost after GO", True),
     text("unit", "what is counted: `image`, `token` ..."),
     flag(
@@ -395,7 +395,7 @@ OBSERVATION_COLUMNS: tuple[RecordColumn, ...] = (
 TRUST = (
     pl.when(~pl.col("completed"))
     .then(pl.lit("failed"))
-    .when(pl.col("invalid"))
+    .when(pl.col("invalid") | (pl.col("losses_non_finite") > 0))
     .then(pl.lit("invalid"))
     .when(pl.col("warning_findings") != "")
     .then(pl.lit("suspect"))
