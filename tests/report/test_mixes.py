@@ -92,6 +92,14 @@ def test_the_jobs_of_a_mix_are_one_launch_of_the_meters() -> None:
     assert [[meter.mean for meter in of] for of in watts] == [[100.0, 300.0]] * 2
 
 
+def test_a_mix_that_ran_again_and_lost_a_user_does_not_hide_its_first_run() -> None:
+    """Its survivors would stand beside the lost user's first run."""
+    first, alone_too = mix(TWO), baselines("vae", "wlm")
+    again = only([*first, *mix((("vae", 0.4), ("wlm", 0.9)), lost=1, second=30), *alone_too])
+    assert again.measures == only([*first, *alone_too]).measures
+    assert again.measures is not None
+
+
 def test_a_mix_of_known_progress_has_its_measures_whatever_the_units() -> None:
     """Each repetition is slower than the one before it, together and alone: ratios within one uid cancel that."""
     uids = range(4)

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from cotenant.results.columns import COUNTS, equal_columns
+from cotenant.results.columns import COUNTS, LAUNCH, equal_columns
 from cotenant.results.decoded import UNNAMED
 from cotenant.results.table import AT
 from cotenant.text import listed
@@ -72,15 +72,17 @@ def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 def _without_failed_reruns(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
     """Return the rows without launches of ours that failed after another of the same repetition had completed.
 
-    Also returns a sentence on each. So a failed second run of a job does not hide its first.
+    Also returns a sentence on each. So a failed second run of a job does not hide its first. The tenants of a mix have
+    several names, and fail together.
     """
     failed = pl.col("ours") & ~pl.col("completed")
     # As a rule there is none, which two columns show at little cost.
     if not frame.select(failed.any()).item():
         return frame, []
-    of_failures = frame.join(frame.filter(failed).select(key).unique(), on=key, how="semi", nulls_equal=True)
-    good = pl.col("completed").all().over([*key, "start_time"])
-    last_good = pl.col("start_time").filter(pl.col("good")).max().over(key)
+    rows, of = frame.with_columns(launch=LAUNCH), ["launch", "mix", *(name for name in key if name != "name")]
+    of_failures = rows.join(rows.filter(failed).select(of).unique(), on=of, how="semi", nulls_equal=True)
+    good = pl.col("completed").all().over([*of, "start_time"])
+    last_good = pl.col("start_time").filter(pl.col("good")).max().over(of)
     reruns = of_failures.with_columns(good=good).filter(~pl.col("good") & (pl.col("start_time") > last_good))
     sentences = [
         f"{name}, repetition {run_id}: a later run of it failed; the newest that completed counts."
