@@ -10,6 +10,7 @@ import pytest
 
 from cotenant.report.duets import DuetLine, duet_lines, duets_grid, over_launches, sentences_of
 from cotenant.report.renderers import as_csv
+from cotenant.results.columns import LAUNCH
 from cotenant.results.record import DuetPart, Record, Side
 from cotenant.stats.duet import DuetRatio
 from cotenant.stats.verdict import Verdict
@@ -57,6 +58,15 @@ def test_a_file_of_a_duet_has_the_seconds_that_would_settle_it() -> None:
 def line(records: list[Record]) -> DuetLine:
     (found,) = duet_lines(summary_of(records).in_duets)
     return found
+
+
+def test_a_duet_that_ran_again_and_lost_a_user_does_not_hide_its_first_run() -> None:
+    again = [msgspec.structs.replace(one, start_time="2026-11-28T10:00:00+00:00") for one in duet(None, lost=1)]
+    assert duet_lines(summary_of([*duet(), *again]).in_duets) == duet_lines(summary_of(duet()).in_duets)
+
+
+def test_both_sides_of_a_duet_are_one_launch() -> None:
+    assert summary_of(duet()).in_duets.columns(launch=LAUNCH)["launch"].unique().to_list() == ["vae.duet"]
 
 
 @pytest.mark.parametrize(

@@ -421,8 +421,14 @@ CELL = (
 """The name without the marks of a tenant alone or in a mix."""
 JOB = pl.when("solo").then(pl.col("name").str.strip_suffix(SOLO)).otherwise("name")
 """The name of the job: for a solo launch that of the launch to which it belongs."""
-LAUNCH = pl.when(pl.col("mix") == "").then("name").otherwise("mix")
-"""The name that tells the launches of one repetition apart: the tenants of a mix have several names."""
+LAUNCH = (
+    pl.when(pl.col("mix") != "")
+    .then("mix")
+    .when(IN_DUET)
+    .then(pl.col("name").str.strip_suffix(pl.concat_str(pl.lit("."), pl.col("duet_side"))))
+    .otherwise("name")
+)
+"""The name that tells the launches of one repetition apart: the tenants of a mix, or of a duet, have several names."""
 TENANT = pl.coalesce(pl.col("tenant").cast(pl.String), "vcd")
 """The label of a tenant: its number, or in the original's records its device."""
 

@@ -72,8 +72,8 @@ def newest_in(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 def _without_failed_reruns(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
     """Return the rows without launches of ours that failed after another of the same repetition had completed.
 
-    Also returns a sentence on each. So a failed second run of a job does not hide its first. The tenants of a mix have
-    several names, and fail together.
+    Also returns a sentence on each. So a failed second run of a job does not hide its first. The tenants of a mix or
+    duet have several names, and fail together.
     """
     failed = pl.col("ours") & ~pl.col("completed")
     # As a rule there is none, which two columns show at little cost.
