@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from commands.calling import Capture, call, check_refusals, write
 from cotenant.results.store import write_record
 from report.making import launch
+from report.test_duets import duet
 from results.made import ISOLATION, NOON, a_lost_record, a_record, steady
 
 JOBS = ("vae", "toy_reg")
@@ -113,6 +114,12 @@ def test_a_tenant_alone_is_no_record_of_its_job(reports: Path, capsys: Capture) 
     write_record(reports, alone, NOON)
     write_record(reports, replace(a_lost_record("failed", "x", {"solo": True}), run_id=3), NOON)
     assert run(capsys, "--reports", reports)[1] == before
+
+
+def test_a_duet_is_no_record_of_its_job(reports: Path, capsys: Capture) -> None:
+    alone = run(capsys, "--reports", reports)
+    write(reports / "output0", duet(lost=1))
+    assert run(capsys, "--reports", reports) == alone
 
 
 def test_failures_are_a_share_of_all_records_whatever_their_work(reports: Path, capsys: Capture) -> None:

@@ -11,10 +11,12 @@ import pytest
 from cotenant.report.duets import DuetLine, duet_lines, duets_grid, over_launches, sentences_of
 from cotenant.report.renderers import as_csv
 from cotenant.results.columns import LAUNCH
+from cotenant.results.history import entries_of
+from cotenant.results.launches import launches_of
 from cotenant.results.record import DuetPart, Record, Side
 from cotenant.stats.duet import DuetRatio
 from cotenant.stats.verdict import Verdict
-from report.making import summary_of, text_of
+from report.making import launch, summary_of, table, text_of
 from results.made import a_part, a_record, steady
 
 SLOWER = DuetRatio(0.924, (0.876, 0.974), 41, Verdict.SLOWER)
@@ -46,6 +48,14 @@ def test_a_duet_is_a_row_with_its_sentence_and_in_no_other_table() -> None:
     cells = as_csv(duets_grid(summary.in_duets)).splitlines()[1].split(",")
     assert cells[5:9] == ["0.924", "0.876", "0.974", "41"]
     assert cells[-4:] == ["SLOWER", "", "'--batch-size 64", "'--batch-size 128"]
+
+
+def test_a_duet_is_in_no_comparison_and_no_history() -> None:
+    both = table([*duet(), *launch("vae")])
+    compared, left_out = launches_of(both.frame)
+    assert ([*compared], left_out) == (["vae"], [])
+    entries, why = entries_of(both)
+    assert ([entry.job for entry in entries], why) == (["vae"], [])
 
 
 def test_a_file_of_a_duet_has_the_seconds_that_would_settle_it() -> None:
