@@ -17,6 +17,7 @@ from cotenant.cli import main
 from cotenant.commands import views
 from cotenant.results.targets import Target, save_targets, targets_named
 from report.making import UNSLICED, launch, lost, scaling, solo
+from report.test_mixes import mix
 
 
 @pytest.fixture
@@ -36,6 +37,14 @@ def targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(capsys: Capture, *words: object) -> tuple[int, str, str]:
     return call(capsys, "report", *words)
+
+
+def test_a_mix_that_failed_is_no_failure_of_the_originals_score(tmp_path: Path, capsys: Capture) -> None:
+    records = write(tmp_path / "records", [*launch("ssd"), *mix((("vae", 0.8), ("wlm", 0.5)), lost=0)])
+    save_targets(tmp_path / "mine.csv", {"ssd": Target(9.0)})
+    page = tmp_path / "page.html"
+    assert run(capsys, records, "--html", page, "--targets", tmp_path / "mine.csv")[0] == 0
+    assert "BF 1; of mean rates" in page.read_text()
 
 
 def test_other_programs_read_standard_output_and_people_standard_error(reports: Path, capsys: Capture) -> None:

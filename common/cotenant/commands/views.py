@@ -94,7 +94,7 @@ def _write_page(result: Result, given: argparse.Namespace) -> None:
     if given.targets is not None:
         targets = targets_named(given.targets, TARGETS)
         weights = dict.fromkeys(targets, 1.0) if given.jobs is None else expected_jobs(given.jobs, targets)
-        newest = summary.records.frame
+        newest = summary.records.frame.filter(pl.col("mix") == "")  # as mlbench-report counts failures
         older = mlbench.scored(newest, newest_work(newest)[0], targets, list(weights) if given.jobs else None)
         of_hosts = scores(summary, targets, list(weights), weights)
         against = Against(given.targets, targets, of_hosts, older[-1] if older else None)
