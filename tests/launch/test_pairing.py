@@ -83,6 +83,26 @@ def test_each_round_each_pair_meets_once_near_both_of_it_alone_in_the_same_slots
             assert all({tenant: slot} in near for tenant, slot in block.awake.items())
 
 
+def test_each_meeting_is_held_against_turns_alone_in_its_own_slots_at_the_most_three_blocks_away() -> None:
+    pairs = tuple(combinations(range(6), 2))
+    schedule = PairSchedule(dict.fromkeys(range(6), MS), False, 3, pairs)
+    made = [
+        Passed(block, 1000 * MS * block.index, 1000 * MS * (block.index + 1))
+        for block in schedule.blocks(random.Random(0))
+    ]
+    spans = [(one.start_ns + 500 * MS, one.end_ns - 100 * MS) for one in made]
+    for pair, tenant in ((each, tenant) for each in pairs for tenant in each):
+        found = [one for one, at in zip(made, places(spans, made, tenant, schedule, pair), strict=True) if at.kind]
+        alone = [one for one in found if one.block.kind == ONLY]
+        meetings = [one for one in found if one.block.kind == ALL]
+        assert len(meetings) == schedule.rounds + 1
+        for met in meetings:
+            beside = [one for one in alone if abs(one.block.index - met.block.index) <= 3]
+            assert met.block.awake[tenant] in [one.block.awake[tenant] for one in beside]
+        slots = {(one.block.round, one.block.awake[tenant]) for one in meetings}
+        assert {(one.block.round, one.block.awake[tenant]) for one in alone} == slots
+
+
 def test_tenants_of_pairs_are_thawed_for_their_meetings_as_often_as_for_their_turns_alone() -> None:
     pairs = tuple(combinations(range(6), 2))
     schedule = PairSchedule(dict.fromkeys(range(6), MS), False, 600, pairs)

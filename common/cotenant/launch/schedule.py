@@ -263,14 +263,15 @@ def _windows(
 
 
 def _beside(passed: Sequence[Passed], tenant: int, members: Collection[int]) -> Iterator[int]:
-    """Yield the indices of blocks in which members meet, and for each the tenant's nearest one alone in its round."""
-    own = [at for at, one in enumerate(passed) if tenant in one.block.awake]
-    alone: dict[int, list[int]] = defaultdict(list)
-    for place, at in enumerate(own):
-        if passed[at].block.kind == ONLY:
-            alone[passed[at].block.round].append(place)
-    for place, at in enumerate(own):
-        if passed[at].block.kind != ONLY and passed[at].block.awake.keys() == {*members}:
+    """Yield the indices of blocks in which members meet, and for each the tenant's nearest one alone in its round, in
+    the same slot."""
+    own = [(at, one.block) for at, one in enumerate(passed) if tenant in one.block.awake]
+    alone: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for at, block in own:
+        if block.kind == ONLY:
+            alone[block.round, block.awake[tenant]].append(at)
+    for at, block in own:
+        if block.kind != ONLY and block.awake.keys() == {*members}:
             yield at
-            if turns := alone[passed[at].block.round]:
-                yield own[min(turns, key=lambda turn: abs(turn - place))]
+            if turns := alone[block.round, block.awake[tenant]]:
+                yield min(turns, key=lambda turn: abs(turn - at))
