@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -174,6 +174,17 @@ def test_a_block_is_void_whose_tenant_is_not_held_in_time() -> None:
     assert {tuple(one.block.awake) for one in conducted.passed if one.void} == {(0,)}
     assert conducted.unheld == {1: 9}
     assert sorted(conducted.spent_of(1)) == ["all", "only"]
+
+
+def test_each_block_is_void_until_who_rests_in_it_is_held() -> None:
+    play = Play(rounds=8, stubborn=True, tenants=3)
+    while len([one for one in play.conductor.conducted.passed if one.void]) < 8:
+        play.next()
+    passed = play.conductor.conducted.passed
+    assert all(one.void is (1 not in one.block.awake) for one in passed)
+    assert any(not before.block.awake.keys() & {1} and one.void for before, one in pairwise(passed))
+    play.slices[1].stubborn = False
+    assert not any(one.void for one in play.to_the_end().passed[len(passed) + 1 :])
 
 
 def test_a_block_in_which_the_runner_was_not_there_is_void() -> None:

@@ -89,7 +89,9 @@ class Conductor:
         self._blocks = iter(blocks)
         self._clock_ns = clock_ns
         self._block: Block | None = next(self._blocks)
-        self._start_ns, self._is_void = t0_ns, False
+        self._start_ns = t0_ns
+        self._unheld: list[int] = []
+        """Tenants that should rest now and are not held still: the block is void."""
         self.unmoved: tuple[int, str] | None = None
         self._frozen: dict[int, int] = {}
         self._count, self._counted = count, count()
@@ -156,11 +158,12 @@ class Conductor:
         end_ns = self._clock_ns()
         # It was so much longer than planned that it is unknown which tenants ran in it.
         is_late = end_ns - self._start_ns > block.lasting_ns + LATEST_NS
-        self.conducted.passed.append(Passed(block, self._start_ns, end_ns, self._is_void or is_late))
+        self.conducted.passed.append(Passed(block, self._start_ns, end_ns, bool(self._unheld) or is_late))
         running = self.conducted.schedule.everybody if following is None else following.awake
         moving = [index for index, slot in running.items() if self._at[index] != slot]
         resting = [index for index in self._tenants if index not in running or index in moving]
-        unheld = self._freeze([index for index in resting if index not in self._frozen], end_ns)
+        # Who was not held in time may still run.
+        unheld = self._freeze([at for at in resting if at not in self._frozen or at in self._unheld], end_ns)
         self._add_up(block, end_ns)
         for index in moving:
             try:
@@ -170,7 +173,7 @@ class Conductor:
                 self.stop()
                 return
         self._thaw(running.keys() & self._frozen.keys())
-        self._block, self._is_void = following, bool(unheld)
+        self._block, self._unheld = following, unheld
         self._start_ns = self._clock_ns()
         self.conducted.borders_ns.append(self._start_ns - end_ns)
         self.conducted.processor_ns += time.process_time_ns() - began_ns
@@ -184,7 +187,7 @@ class Conductor:
         """Freeze tenants and wait until the kernel confirms it; return those that it did not hold in time."""
         awaited = []
         for index in indices:
-            self._frozen[index] = now_ns
+            self._frozen.setdefault(index, now_ns)
             with contextlib.suppress(OSError):  # It has ended, which will end the schedule.
                 self._tenants[index].live.freeze()
                 awaited.append(index)
@@ -217,7 +220,7 @@ class Conductor:
         does not grow.
         """
         before, self._counted = self._counted, self._count()
-        if self._is_void:
+        if self._unheld:
             return
         awake = frozenset(block.awake)
         for index in before.keys() & self._counted.keys():
