@@ -143,6 +143,17 @@ def test_in_each_block_those_run_that_should_and_all_in_the_end() -> None:
         assert spent["rest"].lasted_ns > 0
 
 
+def test_the_load_in_which_all_settle_before_the_first_block_is_of_none() -> None:
+    play = Play()
+    schedule = play.conductor.conducted.schedule
+    play.conductor = Conductor(schedule, play.tenants, 30_000 * MS, play.count, random.Random(1), play.clock)
+    for now_ms in range(0, 30_200, 100):
+        play.clock.now_ns = now_ms * MS
+        play.conductor.look()
+    for spent in map(play.to_the_end().spent_of, (0, 1)):
+        assert spent["all"].processor_ns == pytest.approx(spent["all"].lasted_ns, rel=0.02)
+
+
 def test_a_rest_is_no_lateness() -> None:
     play = Play()
     while not any(play.asleep):

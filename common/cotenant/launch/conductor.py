@@ -94,7 +94,9 @@ class Conductor:
         """Tenants that should rest now and are not held still: the block is void."""
         self.unmoved: tuple[int, str] | None = None
         self._frozen: dict[int, int] = {}
-        self._count, self._counted = count, count()
+        self._count = count
+        self._counted: Mapping[int, int] | None = None
+        self._counted_since_ns = t0_ns
         held_by = {tenant.live.held_by for tenant in tenants}
         named = str(*held_by) if len(held_by) == 1 else ""
         self.conducted = Conducted(schedule, named, len(blocks), frozenset(self._tenants))
@@ -130,7 +132,12 @@ class Conductor:
 
     def look(self) -> None:
         """Go into the next block if it is due."""
-        if self._block is not None and not self.due_s():
+        if self._block is None:
+            return
+        if self._counted is None and self._clock_ns() >= self._start_ns:
+            # Not before: it would count the load in which all settle as of the first block.
+            self._counted, self._counted_since_ns = self._count(), self._clock_ns()
+        if not self.due_s():
             self._cross(self._block)
 
     def follow(self, schedule: Schedule) -> None:
@@ -174,7 +181,7 @@ class Conductor:
                 return
         self._thaw(running.keys() & self._frozen.keys())
         self._block, self._unheld = following, unheld
-        self._start_ns = self._clock_ns()
+        self._start_ns = self._counted_since_ns = self._clock_ns()
         self.conducted.borders_ns.append(self._start_ns - end_ns)
         self.conducted.processor_ns += time.process_time_ns() - began_ns
 
@@ -219,10 +226,11 @@ class Conductor:
         The counters are read while all tenants rest that do not run on both sides of the border: a frozen slice's use
         does not grow.
         """
-        before, self._counted = self._counted, self._count()
+        before, counted = self._counted or {}, self._count()
+        self._counted = counted
         if self._unheld:
             return
         awake = frozenset(block.awake)
-        for index in before.keys() & self._counted.keys():
+        for index in before.keys() & counted.keys():
             spent = self.conducted.spent.setdefault(index, {}).setdefault(awake, Spent())
-            spent.add(self._counted[index] - before[index], end_ns - self._start_ns)
+            spent.add(counted[index] - before[index], end_ns - self._counted_since_ns)
