@@ -83,6 +83,23 @@ def test_a_block_holds_its_leave_out_and_ten_steps_or_two_tenths_of_a_second(on_
     }
 
 
+def test_what_is_queued_on_a_shared_device_by_who_is_frozen_is_left_out_of_who_goes_on() -> None:
+    schedule = Schedule({0: 2 * MS, 1: 100 * MS}, 2, 20)
+    blocks = [*schedule.blocks(random.Random(0))]
+    lasting = {(tuple(before.awake), tuple(block.awake), block.lasting_ns // MS) for before, block in pairwise(blocks)}
+    assert lasting == {
+        ((0, 1), (0,), 300 + 100 + 200),
+        ((0, 1), (1,), 300 + 2 + 1000),
+        ((0,), (1,), 300 + 100 + 1000),
+        ((1,), (0,), 300 + 100 + 200),
+        ((0,), (0, 1), 300 + 100 + 1000),
+        ((1,), (0, 1), 300 + 2 + 1000),
+    }
+    spans = [(start * MS, (start + 20) * MS) for start in (499, 500)]
+    turns = passed((0, 0, 100, BOTH), (0, 100, 700, (0,)))
+    assert [place.kept for place in places(spans, turns, 0, schedule)] == [False, True]
+
+
 @pytest.mark.parametrize(("step_ms", "requested", "number"), [(2, 800, 10), (2, 4, 4), (50, 4, 1), (300, 1, 1)])
 def test_ten_observations_lie_in_a_block_where_steps_allow(step_ms: int, requested: int, number: int) -> None:
     assert Schedule({0: MS, 1: step_ms * MS}, False, 8).number([0, 1], requested) == number

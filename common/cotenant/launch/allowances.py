@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -109,7 +109,8 @@ def _schedule(
     crowd: Crowd | None,
 ) -> Schedule | None:
     """Return a schedule of as many rounds as the budget has time for; None if the fewest take over twice as long."""
-    shape = (steps_ns, any(tenant.spec.slice.accelerators for tenant in tenants))
+    on_devices = Counter(device for tenant in tenants for device in tenant.spec.slice.accelerators)
+    shape = (steps_ns, max(on_devices.values(), default=0))
     duets = {tenant.index: tenant.spec.duet.turn for tenant in tenants if tenant.spec.duet is not None}
     usual_ns = DUET_BUDGET_NS if duets else (2 * len(pairs) or len(tenants)) * BUDGET_NS
     budget_ns = usual_ns if budget_s is None else round(budget_s * 1e9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Protocol
@@ -90,7 +90,7 @@ class CrowdSchedule(Schedule):
         there = dict.fromkeys(sorted(self.steps_ns)[: self.crowds[number - WARM_UP_ROUNDS]], HOME)
         return [*cycles(there, chance), (ALL, there)]
 
-    def _step_ns(self, awake: Mapping[int, int]) -> int:
+    def _step_ns(self, awake: Collection[int]) -> int:
         in_turns = math.ceil(len(awake) / self.slices)
         return in_turns * max(self.steps_ns[tenant] for tenant in awake)
 

@@ -24,7 +24,7 @@ STEPS_IN_A_BLOCK = 10
 OBSERVATIONS_IN_A_BLOCK = 10
 AFTER_THAW_NS, AFTER_BORDER_NS, AFTER_THAW_ON_DEVICES_NS = 150_000_000, 50_000_000, 300_000_000
 """The times that are left out after a border: after a thaw (the first 20 ms run 5 to 15 % slow), for tenants that went
-on, and after a thaw on devices, where the queue of a frozen tenant still runs."""
+on, and after a thaw on devices, or a freeze on shared ones, where the queue of a frozen tenant still runs."""
 OPENING_NS = 500_000_000
 """The most time, beside a step, of a block that only times steps."""
 BUDGET_NS = 7_500_000_000
@@ -84,7 +84,8 @@ NOWHERE = Place(None, "", False)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The rounds of a launch; `steps_ns` is the time of a step by tenant, `rounds` their number after the warm-up.
+    """The rounds of a launch; `steps_ns` is the time of a step by tenant, `rounds` their number after the warm-up,
+    `on_devices` the most tenants on one device, 0 without devices.
 
     In each round every tenant is alone once, in a new random order, with a few such blocks between two blocks of all.
     A tenant that ran just before a block goes on into it, which is faster than a thaw: with up to four tenants that
@@ -92,7 +93,7 @@ class Schedule:
     """
 
     steps_ns: Mapping[int, int]
-    on_devices: bool
+    on_devices: int
     rounds: int
 
     @property
@@ -147,11 +148,17 @@ class Schedule:
         step_ns = max(self.steps_ns[tenant] for tenant in tenants)
         return max(1, min(requested, MEASURED_NS // (OBSERVATIONS_IN_A_BLOCK * step_ns)))
 
-    def left_out_ns(self, tenant: int, thawed: bool) -> int:
-        """Return the nanoseconds after a border in which a tenant's observations do not count."""
-        if not thawed:
-            return AFTER_BORDER_NS
-        return (AFTER_THAW_ON_DEVICES_NS if self.on_devices else AFTER_THAW_NS) + self.steps_ns[tenant]
+    def left_out_ns(self, tenant: int, thawed: bool, held: Collection[int] = ()) -> int:
+        """Return the nanoseconds after a border in which a tenant's observations do not count.
+
+        `held` are the tenants that it froze: on a shared device what they had queued runs beside who is awake now.
+        """
+        left_ns = AFTER_BORDER_NS
+        if thawed:
+            left_ns = (AFTER_THAW_ON_DEVICES_NS if self.on_devices else AFTER_THAW_NS) + self.steps_ns[tenant]
+        if held and self.on_devices > 1:
+            left_ns = max(left_ns, AFTER_THAW_ON_DEVICES_NS + self._step_ns(held))
+        return left_ns
 
     @property
     def everybody(self) -> Mapping[int, int]:
@@ -185,10 +192,11 @@ class Schedule:
         If there is none before it, all its tenants are taken to have rested.
         """
         awake, ran = turn[1], {} if before is None else before[1]
-        left_out_ns = max(self.left_out_ns(tenant, ran.get(tenant) != awake[tenant]) for tenant in awake)
+        held = ran.keys() - awake.keys()
+        left_out_ns = max(self.left_out_ns(tenant, ran.get(tenant) != awake[tenant], held) for tenant in awake)
         return left_out_ns + max(MEASURED_NS, STEPS_IN_A_BLOCK * self._step_ns(awake))
 
-    def _step_ns(self, awake: Mapping[int, int]) -> int:
+    def _step_ns(self, awake: Collection[int]) -> int:
         """Return the nanoseconds in which each of these tenants can make a step beside the others."""
         return max(self.steps_ns[tenant] for tenant in awake)
 
@@ -258,7 +266,7 @@ def _windows(
         awake = one.block.awake
         if tenant in awake and (at in counting or one.block.kind == TURN):
             thawed = before.get(tenant) != awake[tenant]
-            yield one, one.start_ns + schedule.left_out_ns(tenant, thawed)
+            yield one, one.start_ns + schedule.left_out_ns(tenant, thawed, before.keys() - awake.keys())
         before = awake
 
 
