@@ -29,8 +29,10 @@ def row(job: str, rate: float | None, run_id: int = 0, vcd: str = "0", **more: A
     return fields | {"name": job, "run_id": run_id, "vcd": vcd, "ours": False} | rates | more
 
 
-records = st.lists(
-    st.builds(row, JOBS, st.none() | st.floats(0.5, 500), st.integers(0, 9), st.sampled_from("01")), max_size=40
+RATES = st.floats(0.5, 500)
+# Suites of which none fails, and others.
+records = st.sampled_from((RATES, st.none() | RATES)).flatmap(
+    lambda rates: st.lists(st.builds(row, JOBS, rates, st.integers(0, 9), st.sampled_from("01")), max_size=40)
 )
 
 
