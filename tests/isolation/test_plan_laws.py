@@ -58,7 +58,8 @@ def fitting(host: Machine) -> int:
 @settings(max_examples=100, deadline=None)
 def test_laws(data: st.DataObject, host: Machine) -> None:
     limit = fitting(host)
-    tenants = data.draw(st.integers(1, limit))
+    # Of whole numbers half would be 1.
+    tenants = data.draw(st.sampled_from(range(1, limit + 1)))
     made, policy = drawn_plan(data, host, tenants)
     given_out = [number for hand in processors(made) for number in hand]
     assert len(given_out) == len(set(given_out)) <= limit
@@ -149,14 +150,12 @@ def test_kinds_that_divide_are_dealt_alike(tenants: int, wide: int, narrow: int)
         assert rules(made) == expected
 
 
-@given(st.integers(1, 4), st.integers(1, 8), st.integers(1, 8), st.sampled_from((1, 2)))
+@given(st.integers(1, 4), st.integers(1, 8), st.integers(0, 7), st.sampled_from((1, 2)))
 def test_equal_nodes_are_never_straddled_by_a_multiple_of_them(
-    nodes: int, cores: int, per_node: int, threads: int
+    nodes: int, per_node: int, spare: int, threads: int
 ) -> None:
-    if per_node > cores:
-        return
     devices = tuple(device(i, node=i % nodes) for i in range(nodes * per_node))
-    made = plan(machine(nodes, cores, threads, devices=devices), nodes * per_node)
+    made = plan(machine(nodes, per_node + spare, threads, devices=devices), nodes * per_node)
     assert [piece.nodes for piece in made.slices] == [(i % nodes,) for i in range(nodes * per_node)]
     assert set(rules(made)) <= {"processors_unused"}
 
