@@ -71,10 +71,6 @@ def lines_of_launches(shown: list[str]) -> list[str]:
     return [line for line in shown if re.match(r"\d/\d ", line)]
 
 
-def summary(suites: Suites) -> list[str]:
-    return (suites.output / "summary.txt").read_text().splitlines()
-
-
 @pytest.mark.parametrize("width", [60, pytest.param(120, marks=pytest.mark.slow)])
 def test_a_suite_on_a_terminal(loose: Suites, width: int) -> None:
     jobs = [job("sums.py", "--number", 40, "--repeat", 20, name="vae"), job("plain.sh", "0", "3", name="odd")]
@@ -89,7 +85,7 @@ def test_a_suite_on_a_terminal(loose: Suites, width: int) -> None:
     assert not any(" of 2 done" in line or "measuring since" in line for line in shown)
     assert re.fullmatch(r"1/2 vae  (clean  |suspect) +\d+ s  \S+ \+ \S+ sum/s", lines_of_launches(shown)[0])
     assert re.fullmatch(r"2/2 odd  failed   +\d+ s  -", lines_of_launches(shown)[1])
-    assert [line.partition("|")[0].strip() for line in summary(loose)[:2]] == [
+    assert [line.partition("|")[0].strip() for line in loose.summary()[:2]] == [
         "[ 1/ 2][  /  ] PASSED",
         "[ 2/ 2][ 2/ 2] FAILED",
     ]

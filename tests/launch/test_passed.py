@@ -73,7 +73,7 @@ def records(shared: Suites) -> ByJob:
     ended = shared.run(jobs, "--users", 2, "--ready-timeout", 20, "--verbose", limit_s=120, **RANK, status=1)
     lines = [line for line in ended.stdout.splitlines() if line.startswith("info: Not measured in this launch: ")]
     assert 1 <= len(lines) == len({*lines})
-    failures = [line[:8] for line in (shared.output / "summary.txt").read_text().splitlines() if "FAILED" in line]
+    failures = [line[:8] for line in shared.summary() if "FAILED" in line]
     assert failures == ["[ 6/ 7]["]
     return shared.by_job()
 

@@ -18,10 +18,6 @@ def solo(suites: Suites) -> list[dict[str, Any]]:
     return [record for record in suites.records() if record["solo"]]
 
 
-def summary(suites: Suites) -> list[str]:
-    return (suites.output / "summary.txt").read_text().splitlines()
-
-
 def rates(records: list[dict[str, Any]]) -> list[float]:
     return [record["statistics"]["median"] for record in records]
 
@@ -32,7 +28,7 @@ def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites
     ended = loose.run(jobs, "--users", 2, "--solo", "--uid", 3, "--verbose", status=0)
     assert "7 launches (4 of one user alone on the whole machine, without slices; baseline whole)" in ended.stdout
     assert "job.c1: user 0 alone on the whole machine, without a slice: " in ended.stdout
-    assert [line[:15] for line in summary(loose)[:-1]] == [f"[ {at}/ 7][  /  ] " for at in range(1, 8)]
+    assert [line[:15] for line in loose.summary()[:-1]] == [f"[ {at}/ 7][  /  ] " for at in range(1, 8)]
     launched = [(record["name"], record["tenant"], record["tenants"]) for record in loose.records()]
     assert launched == [
         *[("job.c1", 0, 2), ("job.c1", 1, 2), ("job.c1.solo", 0, 1), ("job.c1.solo", 1, 1)],
@@ -127,7 +123,7 @@ def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
         status=1,
     )
     assert [record["outcome"] for record in loose.records()] == ["completed"] * 2 + ["failed"] * 2
-    assert [line[:24] for line in summary(loose)[1:3]] == ["[ 2/ 3][ 1/ 1] FAILED | ", "[ 3/ 3][ 1/ 1] FAILED | "]
+    assert [line[:24] for line in loose.summary()[1:3]] == ["[ 2/ 3][ 1/ 1] FAILED | ", "[ 3/ 3][ 1/ 1] FAILED | "]
     assert len(list(loose.output.glob("jobs.second.solo.R0.D?.FAIL.*.json"))) == 2
     assert "second alone, repetition 0: user 1 failed." in ended.stdout
     assert re.search(r"^second +all +- ", ended.stdout, re.MULTILINE)

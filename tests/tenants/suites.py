@@ -124,6 +124,10 @@ class Suites:
     def said(self) -> str:
         return (self.folder / "stdout").read_text() + (self.folder / "stderr").read_text()
 
+    def summary(self) -> list[str]:
+        """The lines of its summary, one a launch and the last of all."""
+        return (self.output / "summary.txt").read_text().splitlines()
+
     def records(self) -> list[dict[str, Any]]:
         """Every record, by launch and tenant."""
         records = [json.loads(path.read_text()) for path in self.output.glob("*.json")]
