@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -255,11 +255,12 @@ def kept(victim: str, neighbour: str) -> float:
     return 1 / (1 + WEIGHTS[victim, neighbour])
 
 
-def pairs(*left_out: str) -> list[Record]:
-    found = [*baselines(*ALONE_MS)]
+def pairs(*left_out: str, keeps: Callable[[str, str], float] = kept) -> list[Record]:
+    """Every pair of the three jobs but those left out, and each job alone."""
+    found = baselines(*ALONE_MS)
     for number, (one, other) in enumerate(itertools.combinations_with_replacement(ALONE_MS, 2)):
         if f"{one}+{other}" not in left_out:
-            found += mix([(one, kept(one, other)), (other, kept(other, one))], name=f"{one}+{other}", second=number)
+            found += mix([(one, keeps(one, other)), (other, keeps(other, one))], second=number)
     return found
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from cotenant.report.sense import sensitivities
 from cotenant.results.record import Record
 from cotenant.results.store import write_record
 from report.making import LEVELS, UNSLICED, beside_dram, rows_of, summary_of, text_of
-from report.test_mixes import baselines, mix
+from report.test_mixes import pairs
 from results.made import NOON
 
 LOST = {"vae": 0.3, "wlm": 0.1, "loader": 0.2}
@@ -30,13 +28,6 @@ OF_NEIGHBOUR = 0.4
 
 def kept(victim: str, neighbour: str) -> float:
     return 1 - LOST[victim] - TAKES[neighbour] / 3
-
-
-def of_pairs(jobs: list[str]) -> list[Record]:
-    found = baselines(*jobs)
-    for number, (one, other) in enumerate(itertools.combinations_with_replacement(jobs, 2)):
-        found += mix([(one, kept(one, other)), (other, kept(other, one))], second=number)
-    return found
 
 
 def of_curves(jobs: list[str], **place: Any) -> list[Record]:
@@ -58,7 +49,7 @@ def found_in(records: list[Record]) -> list[Any]:
 
 
 def test_predictions_stand_beside_measured_pairs_with_their_error() -> None:
-    (found,) = found_in([*of_pairs([*LOST]), *of_curves([*LOST])])
+    (found,) = found_in([*pairs(keeps=kept), *of_curves([*LOST])])
     assert (found.fit.error < 0.06 < found.fit.constant, len(found.pairs)) == (True, 9)
     for row in rows_of(prediction_grid([found])):
         assert float(row["predicted"]) == pytest.approx(kept(row["victim"], row["neighbour"]), abs=0.2)
@@ -68,8 +59,7 @@ def test_predictions_stand_beside_measured_pairs_with_their_error() -> None:
 
 def test_a_pair_that_was_not_measured_stands_beside_those_that_were() -> None:
     """All pairs of three jobs are measured but one; curves are not needed."""
-    of_all = [record for record in of_pairs([*LOST]) if "vae+loader" not in record.name]
-    (found,) = found_in(of_all)
+    (found,) = found_in(pairs("vae+loader", keeps=kept))
     unknown = [each for each in found.pairs if each.measured is None]
     assert {(each.victim, each.neighbour, each.error) for each in unknown} == {
         ("vae", "loader", None),
@@ -77,11 +67,8 @@ def test_a_pair_that_was_not_measured_stands_beside_those_that_were() -> None:
     }
 
 
-def test_where_one_number_says_as_much_a_sentence_says_that_there_is_nothing_to_predict(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sys.modules[__name__], "kept", lambda *pair: random.Random(f"chance {pair}").uniform(0.8, 1))
-    (found,) = found_in(of_pairs([*LOST]))
+def test_where_one_number_says_as_much_a_sentence_says_that_there_is_nothing_to_predict() -> None:
+    (found,) = found_in(pairs(keeps=lambda *pair: random.Random(f"chance {pair}").uniform(0.8, 1)))
     assert found.pairs == ()
     assert "There is nothing to predict" in text_of(prediction_grid([found]), width=120)
 
@@ -99,7 +86,7 @@ def test_no_prediction_without_measured_pairs(tmp_path: Path) -> None:
 
 def test_the_page_draws_a_curve_a_resource_with_slices_and_without_in_one_picture() -> None:
     naive = of_curves(["vae"], **UNSLICED)
-    html = page("Pressed", summary_of([*of_pairs([*LOST]), *of_curves([*LOST]), *naive]), {})
+    html = page("Pressed", summary_of([*pairs(keeps=kept), *of_curves([*LOST]), *naive]), {})
     section = html[html.index('id="pressure"') : html.index('id="results"')]
     assert re.findall(r"<h3>(\w+)</h3>", section)[:3] == [*LOST]
     pictures = re.findall(r"<svg.*?</svg>", section, re.DOTALL)
