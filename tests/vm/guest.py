@@ -164,10 +164,6 @@ class Suite:
             said.seek(0)
             self.said = said.read()
 
-    def run(self) -> None:
-        with self.started():
-            pass
-
     def kill_runner(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Send every process that is the runner, or about to become it, this signal."""
         for pid in self.processes():
