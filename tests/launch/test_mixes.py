@@ -36,7 +36,7 @@ from cotenant.results.store import write_record
 from cotenant.stats.budget import Amount
 from cotenant.suite.pressure import level_of
 from launch.resolving import HOST, conditions, options, resolver, with_devices
-from machine.invented import machine
+from machine.invented import device, machine
 from results.made import ISOLATION, a_record
 from tenants.suites import Suites, job
 
@@ -255,6 +255,29 @@ def test_what_leaves_the_names_of_launches_as_they_are_is_a_condition_of_going_o
     users = () if "--mix" in words else ("--users", 2)
     one, another = (options(*of.split(), *users, there=there) for of in (words, other))
     assert changed(one, another, there) == {name}
+
+
+@pytest.mark.parametrize(
+    ("words", "before", "now"),
+    [
+        ("--jobs cpu --users 1", HOST, machine(cores=4)),
+        ("--jobs lambda", with_devices(2), machine(cores=6, devices=(device(2), device(3)))),
+        ("--jobs lambda", with_devices(2), machine(cores=6, devices=(device(0, name="A100"), device(1)))),
+    ],
+)
+def test_other_processors_of_a_single_user_and_other_devices_are_other_slices(
+    words: str, before: Machine, now: Machine
+) -> None:
+    """CUDA_VISIBLE_DEVICES and taskset are no flags: a resumed suite would have run on both."""
+    had, has = (conditions(options(*words.split(), there=there), there) for there in (before, now))
+    assert {each for each in has if has[each] != had[each]} == {"the slices"}
+
+
+def test_where_a_slice_has_its_memory_and_the_reserve_are_conditions_of_going_on() -> None:
+    there, words = machine(nodes=2), ("--jobs", "cpu", "--users", 2)
+    usual = options(*words, there=there)
+    for others in (("--mems", "all"), ("--reserve", "8G")):
+        assert changed(usual, options(*words, *others, there=there), there) == {"the slices"}
 
 
 def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_going_on() -> None:

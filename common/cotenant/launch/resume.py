@@ -14,6 +14,7 @@ import msgspec
 from cotenant.confidential import arguments_without, words_without
 from cotenant.errors import CotenantError
 from cotenant.files import open_regular
+from cotenant.isolation.slice import Slice
 from cotenant.launch.output import Output
 from cotenant.launch.start import Options, Program, Start
 from cotenant.machine.facts import installed
@@ -99,13 +100,14 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
         for start in starts
         for programs in [start.programs if start.mix else start.programs[:1]]
     ]
-    slices = {spec.slice.tenant: spec.slice for start in starts for spec in start.specs if len(start.specs) > 1}
+    slices = dict.fromkeys((spec.slice.tenant, _slice_words(spec.slice)) for start in starts for spec in start.specs)
+    reserve = () if options.reserve_bytes is None else (f"{options.reserve_bytes} bytes in reserve",)
     limits, commands = options.limits, {program.command for start in starts for program in start.programs}
     sources = [version_of(task) for task in map(task_of, sorted(commands)) if task is not None]
     return {
         "the jobs": hashlib.sha256(json.dumps(work).encode()).hexdigest(),
         ARGUMENTS: json.dumps(words_without(_typed(options))),
-        "the slices": "; ".join(f"{format_list(slice_.processors)}" for slice_ in slices.values()),
+        "the slices": "; ".join([*(words for _, words in slices), *reserve]),
         "isolation": backend,
         "--share": str(options.share),
         "--baseline": options.baseline,
@@ -116,6 +118,12 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
         "the benchmarks' sources": hashlib.sha256("".join(sources).encode()).hexdigest(),
         **installed(),
     }
+
+
+def _slice_words(slice_: Slice) -> str:
+    """Return a slice's processors, its memory's nodes and its devices; not its bytes, which may change with a boot."""
+    devices = [f"{device.name} {device.index}" for device in slice_.accelerators]
+    return ", ".join([f"{format_list(slice_.processors)} on node {format_list(slice_.nodes)}", *devices])
 
 
 def _typed(options: Options) -> Sequence[str]:
