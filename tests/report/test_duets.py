@@ -123,6 +123,28 @@ def test_several_launches_have_one_verdict_since_processes_differ() -> None:
     assert said.startswith("It is not clear whether B is slower than A: it has 90.0 % of the rate of A, over 1 launch;")
 
 
+def of_torch(version: str, records: list[Record]) -> list[Record]:
+    return [msgspec.structs.replace(of, machine=of.machine | {"torch": {"version": version}}) for of in records]
+
+
+def test_launches_of_an_earlier_torch_are_of_another_duet_and_it_is_said() -> None:
+    """A run of six launches, whose first three a shorter one has replaced after an upgrade."""
+    records = launches(0.94, 0.93, 0.95, 0.80, 0.81, 0.82)
+    newer = of_torch("2.4", [record for record in records if record.run_id < 3])
+    older = of_torch("2.3", [record for record in records if record.run_id > 2])
+    grid = duets_grid(summary_of([*newer, *older]).in_duets)
+    said = text_of(grid)
+    assert (
+        "With software 2.4: B is slower than A: it has 94.0 % (91.5 to 96.5 %) of the rate of A, over 3 launches."
+        in said
+    )
+    assert "With software 2.3: B is slower than A: it has 81.0 %" in said
+    differ = [(over["differs"], over["launches"]) for over in grid.document["over_launches"]]
+    assert differ == [("software 2.4", 3), ("software 2.3", 3)]
+    (alike,) = duets_grid(summary_of(of_torch("2.4", records)).in_duets).document["over_launches"]
+    assert (alike["differs"], alike["launches"]) == ("", 6)
+
+
 def test_launches_that_settle_it_are_counted_and_a_lost_one_is_named() -> None:
     records = [*launches(0.94, 0.95, 0.98), *(msgspec.structs.replace(one, run_id=3) for one in duet(None, lost=3))]
     said, lost = sentences_of(duet_lines(summary_of(records).in_duets))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from cotenant.choices import MERGED
@@ -23,7 +23,7 @@ from cotenant.report.grid import (
     row,
 )
 from cotenant.report.problems import lines_below, losses, reported_findings
-from cotenant.results.launches import ABORTED, grouped
+from cotenant.results.launches import ABORTED, Work, distinguishing_values, grouped, work_of
 from cotenant.results.record import INVALID
 from cotenant.results.table import Rows
 from cotenant.stats.duet import MOST_LAUNCHES, DuetOverLaunches, ratio_over_launches
@@ -70,6 +70,7 @@ class DuetLine:
     users), and the verdict.
 
     Without a ratio `verdict` is its tenants' outcome. `settled_s`: about how many seconds would give a clear verdict.
+    `works` are those of A and B; `differs` says in what they differ from those of other launches of the duet.
     """
 
     suite: str
@@ -89,6 +90,12 @@ class DuetLine:
     settled_s: float | None
     a_arguments: str
     b_arguments: str
+    works: tuple[Work, ...] = ()
+    differs: str = ""
+
+
+DOCUMENTED = tuple(each.name for each in fields(DuetLine) if each.name != "works")
+"""The fields of a line in JSON."""
 
 
 def duet_lines(records: Rows) -> list[DuetLine]:
@@ -102,7 +109,8 @@ def duet_lines(records: Rows) -> list[DuetLine]:
         rates_a, rates_b = (
             [one["rate_items_s"] for one in rows if one["duet_side"] == side and one["rate_items_s"]] for side in "AB"
         )
-        arguments = {one["duet_side"]: one["duet_arguments"] for one in reversed(rows)}
+        of_sides = {one["duet_side"]: one for one in reversed(rows)}
+        arguments = {side: one["duet_arguments"] for side, one in of_sides.items()}
         line = DuetLine(
             suite=suite,
             host=host,
@@ -121,6 +129,7 @@ def duet_lines(records: Rows) -> list[DuetLine]:
             settled_s=known.get("duet_settled_s"),
             a_arguments=arguments.get("A", ""),
             b_arguments=arguments.get("B", ""),
+            works=tuple(work_of(of_sides[side]) for side in "AB") if len(of_sides) == 2 else (),
         )
         lines.append(line)
     return lines
@@ -139,8 +148,29 @@ def over_launches(lines: Sequence[DuetLine]) -> DuetOverLaunches | None:
 
 
 def _by_duet(records: Rows) -> list[list[DuetLine]]:
-    """Return the lines of each duet."""
-    return [*grouped(duet_lines(records), lambda line: tuple(getattr(line, name) for name in _SAME)).values()]
+    """Return the lines of each duet; those of launches that did other work are a duet of their own."""
+    duets = grouped(duet_lines(records), lambda line: tuple(getattr(line, name) for name in _SAME))
+    return [lines for duet in duets.values() for lines in _by_work(duet)]
+
+
+def _by_work(duet: Sequence[DuetLine]) -> list[list[DuetLine]]:
+    """Return the lines of equal work, which say in what it differs. A launch without a ratio, or without records of
+    both sides, joins the first ones."""
+    works = list(dict.fromkeys(line.works for line in duet if line.ratio is not None and line.works))
+    if len(works) < 2:
+        return [[*duet]]
+    said = [_differing(work, works) for work in works]
+    at = [works.index(line.works) if line.works in works else 0 for line in duet]
+    return [
+        [replace(line, differs=differs) for line, of in zip(duet, at, strict=True) if of == place]
+        for place, differs in enumerate(said)
+    ]
+
+
+def _differing(own: Sequence[Work], works: Sequence[Sequence[Work]]) -> str:
+    """Return the values in which the work of A or B differs from that of other launches."""
+    sides = [distinguishing_values(work, of_side) for work, of_side in zip(own, zip(*works, strict=True), strict=True)]
+    return "; ".join(dict.fromkeys(filter(None, sides)))
 
 
 def _is_merged(name: str) -> bool:
@@ -194,9 +224,9 @@ def duets_grid(records: Rows) -> Grid:
     groups = [RowGroup([row(COLUMNS, line) for line in lines], notes=_words(lines)) for lines in duets]
     document = {
         "schema": "cotenant-duet-1",
-        "duets": [asdict(line) for lines in duets for line in lines],
+        "duets": [{name: getattr(line, name) for name in DOCUMENTED} for lines in duets for line in lines],
         "over_launches": [
-            {name: getattr(lines[0], name) for name in _SAME} | asdict(found)
+            {name: getattr(lines[0], name) for name in (*_SAME, "differs")} | asdict(found)
             for lines in duets
             if (found := over_launches(lines)) is not None
         ],
@@ -207,12 +237,18 @@ def duets_grid(records: Rows) -> Grid:
 
 def _words(lines: Sequence[DuetLine]) -> list[Words]:
     a, b = (arguments or "the job as it is" for arguments in (lines[0].a_arguments, lines[0].b_arguments))
-    return [((f"A: {a}; B: {b}", "dim"),), *(((said, "bold"),) for said in sentences_of(lines))]
+    return [((f"A: {a}; B: {b}", "dim"),), *(((said, "bold"),) for said in _said_of(lines))]
 
 
 def duet_sentences(records: Rows) -> list[str]:
     """Return the sentences on each duet."""
-    return [said for lines in _by_duet(records) for said in sentences_of(lines)]
+    return [said for lines in _by_duet(records) for said in _said_of(lines)]
+
+
+def _said_of(lines: Sequence[DuetLine]) -> list[str]:
+    """Return `sentences_of` these lines, with the work that they are of if other launches did other work."""
+    differs = lines[0].differs
+    return [f"With {differs}: {said}" if differs else said for said in sentences_of(lines)]
 
 
 def sentences_of(lines: Sequence[DuetLine]) -> list[str]:
