@@ -18,6 +18,7 @@ from cotenant.confidential import by_new_key
 from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import Affinity, NoIsolation
+from cotenant.launch import resume
 from cotenant.launch.allowances import Allowance, allowances
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.limits import Limits
@@ -278,6 +279,15 @@ def test_where_a_slice_has_its_memory_and_the_reserve_are_conditions_of_going_on
     usual = options(*words, there=there)
     for others in (("--mems", "all"), ("--reserve", "8G")):
         assert changed(usual, options(*words, *others, there=there), there) == {"the slices"}
+
+
+def test_the_harness_that_makes_observations_is_a_condition_of_going_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The version of its package is the same on both sides of `git pull`."""
+    of = options("--jobs", "cpu", "--name", "vae")
+    before = conditions(of)
+    monkeypatch.setattr(resume, "harness_version", lambda: "another")
+    today = conditions(of)
+    assert {each for each in today if today[each] != before[each]} == {"cotenant.bench"}
 
 
 def test_the_sides_of_a_duet_and_how_a_command_is_counted_are_conditions_of_going_on() -> None:

@@ -22,7 +22,7 @@ from cotenant.procfs import format_list
 from cotenant.results.journal import ARGUMENTS, Journal, Launched, Started, now, read_journal
 from cotenant.results.record import Record, restored
 from cotenant.suite.duets import BETWEEN
-from cotenant.suite.task_source import task_of, version_of
+from cotenant.suite.task_source import harness_version, task_of, version_of
 from cotenant.text import listed, many
 
 SET_ASIDE = ".unfinished"
@@ -116,6 +116,7 @@ def conditions_of(options: Options, starts: Sequence[Start], backend: str) -> di
         "the image": str(options.image),
         "limits and budgets": json.dumps({**limits.policies(), "timeout": limits.timeout_s}, sort_keys=True),
         "the benchmarks' sources": hashlib.sha256("".join(sources).encode()).hexdigest(),
+        "cotenant.bench": harness_version(),
         **installed(),
     }
 
