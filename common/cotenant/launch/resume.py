@@ -170,11 +170,16 @@ def _progress(journal: Journal, start: Started, starts: Sequence[Start], output:
 
 
 def _set_aside(kept: Collection[str], start: Started, output: Path) -> list[Path]:
-    """Rename the records that this repetition has written since its start, except those that are `kept`."""
+    """Rename the records that this repetition has written here since its start, except those that are `kept`.
+
+    Those of another host may be of a launch that has just ended, whose line in the journal is to come.
+    """
     aside = []
     for path in sorted(output.glob(f"*.R{start.uid}.D*.json")):
         record = None if path.name in kept else _record(path)
-        if record is not None and record.suite == start.suite and _time(record.start_time) >= _time(start.time):
+        if record is None or (record.suite, record.hostname) != (start.suite, start.host):
+            continue
+        if _time(record.start_time) >= _time(start.time):
             aside.append(path.rename(path.with_name(path.name + SET_ASIDE)))
     return aside
 
