@@ -42,7 +42,7 @@ def test_a_suite_is_seen_and_ended_from_elsewhere(v1: Suites) -> None:
     since = datetime.fromisoformat(suite.pop("since"))
     assert datetime.now(UTC) - since < timedelta(minutes=2)
     counted = {"suite": "jobs", "uid": 0, "launches": 1, "done": 0, "next": "long"}
-    assert suite == counted | {"runs": True, "ended": None, "interrupted": None}
+    assert suite == counted | {"runs": True, "ended": None, "interrupted": None, "elsewhere": None}
     assert re.search(r"0 of 1 launch done\.\nFor \d+ s: long\.\n", seen.stdout)
     ended = ours(v1, "stop")
     assert ended.returncode == 0, ended.stderr
@@ -100,16 +100,16 @@ def test_how_far_a_suite_is() -> None:
     def time() -> str:
         return (noon + timedelta(minutes=next(minutes))).isoformat()
 
-    def start(resumed: bool = False, uid: int = 0) -> Started:
+    def start(resumed: bool = False, uid: int = 0, host: str = "h") -> Started:
         return Started(
-            suite="s", uid=uid, host="h", time=time(), launches=("a", "b.solo T1"), conditions={}, resumed=resumed
+            suite="s", uid=uid, host=host, time=time(), launches=("a", "b.solo T1"), conditions={}, resumed=resumed
         )
 
-    def launch(label: str) -> Launched:
-        return Launched(suite="s", uid=0, label=label, time=time(), outcomes=("completed",), records={})
+    def launch(label: str, host: str = "") -> Launched:
+        return Launched(suite="s", uid=0, label=label, time=time(), outcomes=("completed",), records={}, host=host)
 
     def lines(*entries: Started | Launched | Ended, runs: bool = True) -> list[str]:
-        return list(progress_lines(suite_of(entries, runs), output, noon + timedelta(minutes=10)))
+        return list(progress_lines(suite_of(entries, runs, "h"), output, noon + timedelta(minutes=10)))
 
     assert lines() == ["No suite has begun in /out."]
     began, first, other = start(), launch("a"), start(uid=1)
@@ -124,3 +124,14 @@ def test_how_far_a_suite_is() -> None:
     assert anew[0] == "s, repetition 0, in /out: 0 of 2 launches done."
     anew_and_on = lines(began, first, launch("b.solo T1"), start(), first, start(resumed=True))
     assert anew_and_on == ["s, repetition 0, in /out: 1 of 2 launches done.", "For 60 s: b, user 1 alone."]
+    # Another host runs the same repetition into the same directory.
+    both = [
+        began,
+        start(host="g"),
+        launch("a", "g"),
+        launch("b.solo T1", "g"),
+        Ended(suite="s", uid=0, time="t", host="g"),
+    ]
+    assert lines(*both)[0] == "s, repetition 0, in /out: 0 of 2 launches done."
+    assert lines(*both, runs=False) == ["s, repetition 0, in /out: 2 of 2 launches done.", "It ended at tZ."]
+    assert lines(*both[:-1], runs=False)[1] == "It began on g, where `status` says whether it still runs."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from cotenant.commands.flags import Parser, add_format, place
 from cotenant.commands.output import tell, tell_document
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED
 from cotenant.isolation.lock import described_holder, lock_holder, lock_path
-from cotenant.results.journal import Ended, Entry, Launched, Started, read_journal
+from cotenant.results.journal import Challenged, Ended, Entry, Launched, Started, read_journal
 from cotenant.results.record import SOLO
 from cotenant.text import many, sender_of
 
@@ -22,7 +23,8 @@ class SuiteProgress(msgspec.Struct, frozen=True):
     """The progress of a suite with records in a directory: `done` of its `launches` have ended.
 
     `since` is the end of the last of them, or the suite's begin; `next` the launch that runs, or would run. `ended`,
-    and `interrupted`, the signal that ended it, are None while it runs, and if it was killed.
+    and `interrupted`, the signal that ended it, are None while it runs, and if it was killed. `elsewhere` is the other
+    host on which it began, None for this one.
     """
 
     suite: str
@@ -34,6 +36,7 @@ class SuiteProgress(msgspec.Struct, frozen=True):
     runs: bool
     ended: str | None = None
     interrupted: str | None = None
+    elsewhere: str | None = None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -42,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     output: Path = given.outdir or output_directory()
     holder = lock_holder(lock_path())
     runs = holder is not None and writes_to(holder, output)
-    suite = suite_of(read_journal(output).entries, runs)
+    suite = suite_of(read_journal(output).entries, runs, os.uname().nodename)
     if given.format == "json":
         known = None if suite is None else msgspec.to_builtins(suite)
         running = {"running": holder is not None, "pid": holder or None}
@@ -77,14 +80,20 @@ def writes_to(holder: int, output: Path) -> bool:
     return any(each.resolve().parent == output.resolve() for each in held)
 
 
-def suite_of(entries: Sequence[Entry], runs: bool) -> SuiteProgress | None:
-    """Return the progress of the suite that began last, None without any; `runs`: it is still running."""
-    start = next((entry for entry in reversed(entries) if isinstance(entry, Started)), None)
-    if start is None:
+def suite_of(entries: Sequence[Entry], runs: bool, host: str) -> SuiteProgress | None:
+    """Return the progress of the suite that began last, None without any; `runs`: one of this `host` is still running.
+
+    Other hosts may write into the same directory: while one of this host runs, it is the last of this host.
+    """
+    starts = [entry for entry in entries if isinstance(entry, Started)]
+    if not starts:
         return None
-    labels: set[str] = set()
+    own = [start for start in starts if start.host == host] if runs else []
+    start, labels = (own or starts)[-1], set[str]()
+    last: Entry = start
     for entry in entries:
-        if (entry.suite, entry.uid) != (start.suite, start.uid):
+        of_host = "" if isinstance(entry, Challenged) else entry.host
+        if (entry.suite, entry.uid) != (start.suite, start.uid) or of_host not in ("", start.host):
             continue
         last = entry
         if isinstance(entry, Launched) and entry.finished:
@@ -99,9 +108,10 @@ def suite_of(entries: Sequence[Entry], runs: bool) -> SuiteProgress | None:
         done=sum(label in labels for label in start.launches),
         next=next((label for label in start.launches if label not in labels), None),
         since=last.time,
-        runs=runs and not has_ended,
+        runs=runs and not has_ended and start.host == host,
         ended=last.time if has_ended else None,
         interrupted=last.interrupted if isinstance(last, Ended) else None,
+        elsewhere=None if start.host == host else start.host,
     )
 
 
@@ -115,6 +125,8 @@ def progress_lines(suite: SuiteProgress | None, output: Path, now: datetime) -> 
     if suite.ended is not None:
         how = f"was stopped by {sender_of(suite.interrupted)}" if suite.interrupted else "ended"
         yield f"It {how} at {suite.ended[:19]}Z."
+    elif suite.elsewhere is not None:
+        yield f"It began on {suite.elsewhere}, where `status` says whether it still runs."
     elif suite.next is not None:
         to_come = _words(suite.next)
         seconds = (now - datetime.fromisoformat(suite.since)).total_seconds()

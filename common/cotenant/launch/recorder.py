@@ -83,7 +83,7 @@ class Recorder:
 
     def end(self, interrupted: str | None) -> None:
         """Write an entry on the suite's end into the journal."""
-        self._journal(Ended, interrupted=interrupted)
+        self._journal(Ended, interrupted=interrupted, host=self._suite.machine.hostname)
 
     def lacks_blocks(self, start: Start) -> bool:
         """Return whether the launch to which a baseline belongs could not have blocks."""

@@ -63,12 +63,13 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="end"):
-    """The end of a suite, with the signal that interrupted it, if one did."""
+    """The end of a suite on `host`, which is empty in older lines, with the signal that interrupted it, if one did."""
 
     suite: str
     uid: int
     time: str
     interrupted: str | None = None
+    host: str = ""
 
 
 class Challenged(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="challenge"):
