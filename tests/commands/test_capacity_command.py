@@ -10,6 +10,8 @@ import sys
 import pytest
 
 from commands.calling import Capture, check_refusals
+from cotenant.checkout import output_directory
+from cotenant.commands import capacity
 from cotenant.isolation.memory_shares import PAGE_BYTES, reserve_of
 from cotenant.machine.topology import discover
 from tenants.suites import ROOT, Suites, job, until
@@ -31,6 +33,11 @@ REFUSED = {
 
 def test_a_wrong_call_is_refused_in_a_sentence(capsys: Capture) -> None:
     check_refusals(capsys, "capacity", REFUSED)
+
+
+def test_its_records_lie_where_no_report_on_a_suite_takes_them_for_newer_ones_of_its_job() -> None:
+    options = capacity._options(capacity.parser().parse_words(["--name", "vae"]), (), discover())
+    assert not options.paths.output.is_relative_to(output_directory())
 
 
 def finds(suites: Suites, *flags: object, limit_s: float) -> subprocess.CompletedProcess[str]:

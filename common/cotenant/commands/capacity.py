@@ -96,7 +96,7 @@ def parser() -> Parser:
     add("--timeout", type=duration, default=TIMEOUT_S, metavar="S", help="seconds a launch may take (default 3600)")
     printed = parser.add_argument_group("what is kept and printed")
     add = printed.add_argument
-    where = "where records go, a directory for each number of users (default $BASE/output/capacity)"
+    where = "where records go, a directory for each number of users (default $BASE/capacity)"
     add("--outdir", type=place, metavar="DIR", help=where)
     add("--html", type=place, metavar="FILE", help="write one page that works offline")
     add_format(printed)
@@ -117,13 +117,14 @@ def _requirement(given: argparse.Namespace) -> Requirement:
 
 def _options(given: argparse.Namespace, words: Sequence[str], machine: Machine) -> Options:
     """Return the options of a suite of this one job. Raises CotenantError for flags that make no sense."""
-    from cotenant.checkout import output_directory
+    from cotenant.checkout import base_directory
     from cotenant.commands.suite_options import options_of
 
     named = bool(given.name or given.jobs or given.exclude)
     if named == bool(words):
         raise CotenantError("Capacity is of one job (--name), or of one command behind --.", EXAMPLE)
-    given.outdir = given.outdir or output_directory() / "capacity"
+    # Not below the output of suites: a report on that would take these launches for newer ones of the suite's job.
+    given.outdir = given.outdir or base_directory() / "capacity"
     fixed = {"budget": None, "baseline": "none", "share": None, "at_least": None}
     if words:
         flags = execution.parser().completed(given, **fixed, name="")
