@@ -47,7 +47,9 @@ def test_a_suite_is_seen_and_ended_from_elsewhere(v1: Suites) -> None:
     ended = ours(v1, "stop")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith(f"Stopping pid {runner.pid}, ")
-    assert ended.stdout.endswith("It has ended; the same command goes on with it, a suite's with --resume.\n")
+    assert ended.stdout.endswith(
+        "It has ended; its records stay. A suite goes on with --resume, `tune` by the same command.\n"
+    )
     assert runner.wait() == 130
     assert ours(v1, "stop").stdout == "No suite runs on this machine.\n"
     after = ours(v1, "status")

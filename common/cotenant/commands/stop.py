@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
                 f"It has not ended within {given.timeout:g} s.", f"kill -KILL {holder} loses no record."
             )
         time.sleep(0.1)
-    tell("It has ended; the same command goes on with it, a suite's with --resume.")
+    tell("It has ended; its records stay. A suite goes on with --resume, `tune` by the same command.")
     return EXIT_PASSED
 
 
