@@ -118,6 +118,23 @@ def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(
     assert {path.name for path in tmp_path.glob("*.json")} == set(files)
 
 
+def test_records_of_a_finished_launch_that_are_gone_are_named(tmp_path: Path) -> None:
+    begun = (NOON - timedelta(minutes=1)).isoformat()
+    append(tmp_path, Started(suite="baselines", uid=0, host="node1", time=begun, launches=("vae",), conditions={}))
+    files = hashes(write(tmp_path, launch("vae")).glob("*.json"))
+    append(tmp_path, Launched(suite="baselines", uid=0, label="vae", time=begun, outcomes=(), records=files))
+    gone = min(files)
+    (tmp_path / gone).unlink()
+    journal = read_journal(tmp_path)
+    start = journal.last_start("baselines", 0, "node1")
+    assert start is not None
+    state = _progress(journal, start, [], tmp_path)
+    assert (state.finished, len(state.records), state.lost) == (frozenset({"vae"}), 1, (gone,))
+    assert state.sentences[-1].startswith(
+        f"1 record of these launches cannot be read, which are not made again: {gone}."
+    )
+
+
 def test_a_suite_by_blocks_goes_on_though_launches_alone_may_follow_it(tmp_path: Path) -> None:
     words = ("--jobs", ROOT / "profiles/cpu.json", "--name", "vae", "--users", 2, "--isolation", "affinity")
     suite = PreparedSuite(options(*words, "--outdir", tmp_path, "--resume", there=discover()), discover())

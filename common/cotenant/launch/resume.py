@@ -33,11 +33,15 @@ SHOWN = 24
 
 @dataclass(frozen=True, slots=True)
 class ResumeState:
-    """The finished part of a resumed suite: the keys of its finished launches, and their records in order."""
+    """The finished part of a resumed suite: the keys of its finished launches, and their records in order.
+
+    `lost` are the names of those that are gone, or cannot be read.
+    """
 
     finished: frozenset[str] = frozenset()
     records: list[Record] = field(default_factory=list)
     sentences: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 def begin(options: Options, starts: Sequence[Start], backend: str, host: str, kept: Output) -> ResumeState:
@@ -165,8 +169,13 @@ def _progress(journal: Journal, start: Started, starts: Sequence[Start], output:
     sentences = [f"Going on with repetition {start.uid}, begun {start.time[:19]}: {done} done, {to_come} to come."]
     if aside:
         sentences.append(f"Records of a launch that did not end: {many(len(aside), 'file')}, now *{SET_ASIDE}.")
-    records = [_record(output / name) for launch in finished.values() for name in launch.records]
-    return ResumeState(frozenset(finished), [record for record in records if record is not None], tuple(sentences))
+    records = {name: _record(output / name) for launch in finished.values() for name in launch.records}
+    lost = tuple(name for name, record in records.items() if record is None)
+    if lost:
+        gone = f"{many(len(lost), 'record')} of these launches cannot be read, which are not made again"
+        sentences.append(f"{gone}: {listed(lost, 3)}. A run of their jobs without --resume has new ones.")
+    there = [record for record in records.values() if record is not None]
+    return ResumeState(frozenset(finished), there, tuple(sentences), lost)
 
 
 def _set_aside(kept: Collection[str], start: Started, output: Path) -> list[Path]:

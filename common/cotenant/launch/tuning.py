@@ -117,6 +117,12 @@ class Tuner:
         options = replace(self._options, jobs=(job,), uid=uid)
         suite = PreparedSuite(options, self._machine)
         before = earlier(options, suite.expected, suite.backend.name, self._machine.hostname)
+        if before is not None and before.lost:
+            lost = options.paths.output / before.lost[0]
+            raise CotenantError(
+                f"A record of an earlier launch of this search cannot be read: {lost}.",
+                "Put it back, or begin anew with another --outdir.",
+            )
         if before is not None and before.finished:
             return before.records, None
         if before is not None:
