@@ -20,6 +20,7 @@ from cotenant.launch.schedule import HOME, Schedule
 from cotenant.launch.tenant import Tenant
 
 MS = 1_000_000
+FOUR = tuple(combinations(range(4), 2))
 
 
 @dataclass
@@ -206,6 +207,22 @@ def test_a_block_in_which_the_runner_was_not_there_is_void() -> None:
     assert [one.void for one in play.conductor.conducted.passed] == [False, True]
 
 
+def test_who_rests_is_frozen_anew_after_the_reaper_has_let_all_go_on_while_the_runner_was_stopped() -> None:
+    play = Play(tenants=4, pairs=FOUR)
+    blocks = [one.block for one in Play(tenants=4, pairs=FOUR).to_the_end().passed]
+    for block, following in pairwise(blocks):
+        rest_in_both = {*range(4)} - block.awake.keys() - following.awake.keys()
+        if rest_in_both:
+            play.clock.now_ns += 31_000 * MS
+            for live in play.slices:
+                live.thaw()
+        play.next()
+        assert play.asleep == [index not in following.awake for index in range(4)]
+        assert play.conductor.conducted.passed[-1].void == bool(rest_in_both)
+    rests = [play.conductor.conducted.spent_of(index).get("rest") for index in range(4)]
+    assert not any(rest.processor_ns for rest in rests if rest is not None)
+
+
 def test_a_schedule_that_is_ended_early_ends_with_a_block_of_all() -> None:
     play = Play(rounds=8)
     while play.conductor.whole_rounds < 3:
@@ -216,9 +233,6 @@ def test_a_schedule_that_is_ended_early_ends_with_a_block_of_all() -> None:
     assert play.conductor.over
     assert [*passed[-1].block.awake] == [0, 1]
     assert len(passed) == 3 * (3 + 1) + 1
-
-
-FOUR = tuple(combinations(range(4), 2))
 
 
 def test_each_of_a_pair_runs_in_its_slot_and_at_home_in_the_end() -> None:

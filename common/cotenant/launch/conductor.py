@@ -165,6 +165,9 @@ class Conductor:
         end_ns = self._clock_ns()
         # It was so much longer than planned that it is unknown which tenants ran in it.
         is_late = end_ns - self._start_ns > block.lasting_ns + LATEST_NS
+        if is_late:
+            # While the runner is stopped the reaper lets all go on: nobody is held for certain.
+            self._unheld = [*self._frozen]
         self.conducted.passed.append(Passed(block, self._start_ns, end_ns, bool(self._unheld) or is_late))
         running = self.conducted.schedule.everybody if following is None else following.awake
         moving = [index for index, slot in running.items() if self._at[index] != slot]
