@@ -16,7 +16,7 @@ from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_col
 from cotenant.report.kept import OF_N, kept_columns, kept_fields, kept_values, shaded
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.results.decoded import Decoded, text_of
-from cotenant.results.launches import grouped
+from cotenant.results.launches import Work, distinguishing_values, grouped
 from cotenant.results.pressure import pressure_in
 from cotenant.results.read import again
 from cotenant.stats.kept import Kept
@@ -27,6 +27,8 @@ from cotenant.text import listed
 
 OF_ONE_RATE = frozenset(("drift", "outliers"))
 """Findings that a rate varies within a launch: in older records, which cover several levels, it should."""
+OF_LEVEL = ("benchmark", "mix", "neighbours")
+"""Words of a work that name the neighbour, and so its level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,14 @@ class Sensitivity:
     """A job's curve under these conditions; None where no level has a kept share.
 
     `leaves` is the share that the neighbour at FULL level keeps beside the job, None where that is not known. `doubts`
-    are the rules of its records' warnings.
+    are the rules of its records' warnings. `differs` says in what its work differs from that of the job's other curves.
     """
 
     conditions: CurveConditions
     curve: Curve | None
     leaves: Kept | None
     doubts: tuple[str, ...]
+    differs: str = ""
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -78,22 +81,45 @@ def _of_pairs(pressed: Iterable[JobSummary]) -> Iterator[Sensitivity]:
         neighbours = [(known, job) for job in pair if (known := level_of(job.cell)) is not None]
         for victim in pair if neighbours else ():
             if level_of(victim.cell) is None:
-                (resource, level), neighbour = neighbours[-1]
+                (resource, level), neighbour = max(reversed(neighbours), key=lambda of: len(_starts(of[1], victim)))
                 work = next(iter(victim.members.columns("work").to_series()), "")
                 conditions = CurveConditions(
                     victim.suite, victim.host, victim.cell, victim.isolation, resource, neighbour.unit, work
                 )
                 curves.setdefault(conditions, []).append((level, victim, neighbour))
     for conditions, pairs in curves.items():
-        points = [
-            Point(level, next(iter(neighbour.tenants.values())).rate, kept)
-            for level, victim, neighbour in sorted(pairs, key=lambda pair: pair[0])
-            for kept in victim.shares
-            if neighbour.tenants
-        ]
-        leaves = next((kept for level, _, neighbour in pairs if level == FULL for kept in neighbour.shares), None)
-        doubts = sorted({*chain.from_iterable(victim.doubts for _, victim, _ in pairs)})
-        yield Sensitivity(conditions, Curve(tuple(points)) if points else None, leaves, tuple(doubts))
+        # The newest work comes last, as its end is the fingerprint.
+        in_time = sorted((victim for _, victim, _ in pairs if victim.rates), key=lambda victim: max(_starts(victim)))
+        works: list[Work] = list(dict.fromkeys(map(_work_of, in_time))) or [()]
+        for work in works:
+            own = [of for of in pairs if (_work_of(of[1]) if of[1].rates else works[-1]) == work]
+            yield _curve_of(conditions, own, distinguishing_values(work, works))
+
+
+def _curve_of(
+    conditions: CurveConditions, pairs: Sequence[tuple[int, JobSummary, JobSummary]], differs: str
+) -> Sensitivity:
+    """Return the curve of these levels, each with the job and its neighbour."""
+    points = [
+        Point(level, next(iter(neighbour.tenants.values())).rate, kept)
+        for level, victim, neighbour in sorted(pairs, key=lambda pair: pair[0])
+        for kept in victim.shares
+        if neighbour.tenants
+    ]
+    leaves = next((kept for level, _, neighbour in pairs if level == FULL for kept in neighbour.shares), None)
+    doubts = sorted({*chain.from_iterable(victim.doubts for _, victim, _ in pairs)})
+    return Sensitivity(conditions, Curve(tuple(points)) if points else None, leaves, tuple(doubts), differs)
+
+
+def _work_of(victim: JobSummary) -> Work:
+    """Return the work of a job, which is equal beside neighbours of all levels if nothing else differs."""
+    return tuple(pair for pair in victim.work or () if pair[0] not in OF_LEVEL)
+
+
+def _starts(job: JobSummary, other: JobSummary | None = None) -> set[str]:
+    """Return the starts of the launches of a job that count, or of those that it has in common with another."""
+    starts = {launch.start_time for launch in job.rates}
+    return starts if other is None else starts & _starts(other)
 
 
 def _of_levels(records: Iterable[Decoded]) -> Iterator[Sensitivity]:
@@ -207,7 +233,8 @@ def words_of(sensitivity: Sensitivity) -> str:
     """Return a curve in a sentence: the pressure from which the job loses, how much, and the levels not reached."""
     of, curve = sensitivity.conditions, sensitivity.curve
     suspect = f"; suspect: {listed(sensitivity.doubts)}" if sensitivity.doubts else ""
-    who = f"{of.job} beside {of.resource} ({of.isolation}{suspect})"
+    differs = f"; {sensitivity.differs}" if sensitivity.differs else ""
+    who = f"{of.job} beside {of.resource} ({of.isolation}{differs}{suspect})"
     if curve is None:
         return f"{who}: nothing is known of it at any level. Make observations shorter: -- --number 1."
     loss = _loss(curve, of.unit) if curve.loses else _no_loss(curve, of.unit)
