@@ -9,7 +9,7 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.suite.cells import Job, JobCell, arguments, expand, fitting
+from cotenant.suite.cells import SWEEPING, Job, JobCell, arguments, expand, fitting, over_devices, swept
 from cotenant.suite.variables import Value, flag_name, is_flag
 
 VALUES = {"OUTPUT_DIRECTORY": "/out put", "JOB_FILE": "baselines", "DATA_DIRECTORY": "/data"}
@@ -51,6 +51,16 @@ def test_cells_of_more_devices_than_there_are_are_left_out_and_the_others_keep_t
     for devices, cells in [(1, 2), (3, 4), (8, 8)]:
         labels = [c.label for c in fitting(of_devices(1, 2, "4", 8), devices)]
         assert labels == [f"s.c{k}" for k in range(1, cells + 1)]
+
+
+def test_no_devices_are_all_of_them_which_a_job_without_the_flag_takes():
+    """`convnets` and `dcgan` know no `--devices 0`, and that of `scaling` would be a launch for each number."""
+    for whole in (Job("s", f"{SWEEPING}run.sh", (("--lr", (1,)),), "all", stem="s"), of_devices(1, 2, 4)):
+        (all_of_them,) = over_devices([whole], [whole], 0)
+        assert dict(all_of_them.args).keys() == {"--lr"}
+        assert swept(all_of_them, 8) == all_of_them
+        (two,) = over_devices([whole], [whole], 2)
+        assert dict(two.args)["--devices"] == (2,)
 
 
 def test_a_job_keeps_its_cells_where_none_fits_none_asks_for_more_or_tenants_share_the_devices():

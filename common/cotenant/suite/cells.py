@@ -102,17 +102,21 @@ def swept(job: Job, devices: int) -> Job:
 def over_devices(chosen: Sequence[Job], jobs: Sequence[Job], devices: int) -> tuple[Job, ...]:
     """Return the chosen jobs as one model over `devices` devices each: those that own the machine, and twins of others.
 
-    The twin of `bert_fp32` is `bert_all_fp32` among `jobs`. A job without one is left out.
+    The twin of `bert_fp32` is `bert_all_fp32` among `jobs`. A job without one is left out. 0 is all devices.
     """
     twins = {(job.family or job.name, _precision_axis(job)): job for job in jobs if job.group == "all"}
     whole = [
         job if job.group == "all" else twins.get(((job.family or job.name) + WHOLE, _precision_axis(job)))
         for job in chosen
     ]
-    return tuple(
-        replace(job, args=tuple((dict(job.args) | {_DEVICES: (devices,)}).items()))
-        for job in dict.fromkeys(job for job in whole if job is not None)
-    )
+    return tuple(_over(devices, job) for job in dict.fromkeys(job for job in whole if job is not None))
+
+
+def _over(devices: int, job: Job) -> Job:
+    args = dict(job.args) | {_DEVICES: (devices,)}
+    if not devices:  # A job without the flag takes all: not every benchmark knows 0, and SWEEPING's 0 is a sweep.
+        del args[_DEVICES]
+    return replace(job, args=tuple(args.items()))
 
 
 def _precision_axis(job: Job) -> object:
