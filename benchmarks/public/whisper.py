@@ -64,7 +64,8 @@ class Model(nn.Module):
                 state[before + "attention.qkv.weight"] = torch.cat(
                     [p.weight for p in (own.q_proj, own.k_proj, own.v_proj)]
                 )
-                state[before + "attention.qkv.biases"] = torch.stack([own.q_proj.bias, own.v_proj.bias])
+                state[before + "attention.qkv.query_bias"] = own.q_proj.bias
+                state[before + "attention.qkv.value_bias"] = own.v_proj.bias
                 names = {ours: theirs for ours, theirs in OF_LAYER.items() if side == "decoder" or "cross" not in ours}
                 parts |= {before + ours: layer.get_submodule(theirs) for ours, theirs in names.items()}
         for name, part in parts.items():

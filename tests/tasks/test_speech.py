@@ -7,9 +7,10 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, conv1d, mse_loss, pad
 
 from cotenant.bench import Run, UnsupportedError
-from tasks.loading import SMALL, built, main_of
+from tasks.loading import SMALL, built, main_of, of
 
 TACOTRON, WAVEGLOW = "speech_synthesis/tacotron2", "speech_synthesis/waveglow"
+WHISPER = "speech_recognition/whisper"
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +163,16 @@ def test_the_loss_is_how_improbable_the_noise_is(waveglow: Any) -> None:
     assert ([tuple(part.shape) for part in batch], benchmark.items(batch)) == ([(2, 512), (2, 4, 3)], 1024)
     benchmark.model = lambda *batch: (torch.full((2, 8, 64), 3.0), torch.tensor(512.0))
     assert benchmark.step(run, batch) == 4.5 - 0.5
+
+
+# ---- Whisper
+
+
+def test_no_bias_of_whisper_decays() -> None:
+    benchmark, _ = built(of(WHISPER), **SMALL[WHISPER])
+    decays, _ = benchmark.optimizer.param_groups
+    assert decays["weight_decay"] == 0.1
+    decaying = {id(weight) for weight in decays["params"]}
+    biases = {name: id(weight) for name, weight in benchmark.model.named_parameters() if "bias" in name}
+    assert "encoder.0.attention.qkv.query_bias" in biases
+    assert decaying.isdisjoint(biases.values())

@@ -18,11 +18,12 @@ class KeylessLinear(nn.Linear):
 
     def __init__(self, width: int) -> None:
         super().__init__(width, 3 * width, bias=False)
-        self.biases = nn.Parameter(torch.zeros(2, width))
+        # Of one dimension each: in two they would decay as matrices do.
+        self.query_bias, self.value_bias = (nn.Parameter(torch.zeros(width)) for _ in range(2))
 
     def forward(self, x_blw):
-        query, value = self.biases
-        return F.linear(x_blw, self.weight, torch.cat((query, torch.zeros_like(query), value)))
+        bias = torch.cat((self.query_bias, torch.zeros_like(self.query_bias), self.value_bias))
+        return F.linear(x_blw, self.weight, bias)
 
 
 def attention(width: int, heads: int, causal: bool) -> Attention:
