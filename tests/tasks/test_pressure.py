@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +23,7 @@ from cotenant.bench.device import Device, Recorded
 from cotenant.bench.pressure import DevicePressure
 from cotenant.errors import CotenantError
 from cotenant.machine.cpu import Cache
-from tasks.loading import built, main_of, of
+from tasks.loading import ROOT, TASKS, built, main_of, of
 
 PRESSURES: dict[str, tuple[str, dict[str, Any]]] = {
     "cpu": ("processor second", {}),
@@ -67,6 +69,20 @@ def test_an_amount_is_what_the_kernel_counts(name: str, measure: Callable[[], fl
     amount = sum(benchmark.work() for _ in range(times))
     assert amount > 0
     assert amount == pytest.approx(measure() - before, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["cpu", "dram"])
+def test_threads_sleep_as_soon_as_their_work_is_done(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenMP's would stay awake for milliseconds of each rest. It says itself what it was told when it was loaded."""
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    told = subprocess.run(
+        [sys.executable, TASKS / "pressure" / name / "pytorch/main.py", "--help"],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "common"), "OMP_DISPLAY_ENV": "VERBOSE"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "GOMP_SPINCOUNT = '2000'" in told.stderr
 
 
 def test_a_triad_counts_the_bytes_of_the_numbers_that_it_makes_and_reads() -> None:
