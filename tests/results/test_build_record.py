@@ -324,6 +324,19 @@ def test_a_device_that_its_slice_has_not_is_refused() -> None:
     ):
         own = on(said, with_device(known))
         assert (own.gpu, "foreign_device" in rules(own)) == (said, False)
+    for said, known, vendor, foreign in (
+        ("Intel(R) Data Center GPU Max 1550", "Intel GPU 8086:0bd5", "intel", False),
+        ("NVIDIA H100 80GB HBM3", "Intel GPU 8086:0bd5", "intel", True),
+        ("AMD Instinct MI300X VF", "ip discovery", "amd", False),
+        ("AMD Radeon RX 7900 XTX", "gfx1100", "amd", False),
+        ("AMD Instinct MI300X", "AMD Instinct MI300X OAM", "amd", False),
+        ("AMD Instinct MI250X/MI250", "AMD INSTINCT MI250 (MCM) OAM AC MBA", "amd", False),
+        ("AMD Instinct MI355X", "AMD Instinct MI300X OAM", "amd", True),
+        ("NVIDIA H100 80GB HBM3", "ip discovery", "amd", True),
+    ):
+        place = with_device(known)
+        place["machine"]["accelerators"][0]["vendor"] = vendor
+        assert ("foreign_device" in rules(on(said, place))) == foreign, said
 
 
 def test_what_speaks_the_protocol_by_itself_is_unaudited() -> None:

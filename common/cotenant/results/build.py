@@ -50,6 +50,8 @@ from cotenant.text import listed
 LOSSES_KEPT = 100
 STEP_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 VENDOR_WORDS = {"nvidia", "amd", "intel", "r", "corporation", "tm"}
+MAKERS = {"amd": {"amd", "radeon", "instinct"}, "intel": {"intel"}}
+"""Words of torch's names for devices which the kernel may call otherwise: `ip discovery`, `Intel GPU 8086:0bd5`."""
 LIKE = 1.01
 """The largest ratio between a device's clock and the host's (`clocks`)."""
 
@@ -315,8 +317,9 @@ def _gpu(place: Placement, part: TenantPart) -> tuple[str, list[Finding]]:
     planned, processor = place.isolation.planned.get("accelerators"), str(place.machine.get("model_name", ""))
     if planned is None:
         return part.gpu or processor, []
-    owned = [str(device["name"]) for device in place.machine.get("accelerators", []) if device["uuid"] in planned]
-    if part.gpu and not any(_alike(part.gpu, name) for name in owned):
+    devices = [device for device in place.machine.get("accelerators", []) if device["uuid"] in planned]
+    owned = [str(device["name"]) for device in devices]
+    if part.gpu and not any(_may_be(part.gpu, device) for device in devices):
         finding = Finding(
             "foreign_device",
             "error",
@@ -328,10 +331,22 @@ def _gpu(place: Placement, part: TenantPart) -> tuple[str, list[Finding]]:
     return part.gpu or (owned[0] if on_device else processor), []
 
 
-def _alike(said: str, known: str) -> bool:
-    """Return whether torch and the driver may mean one device: only vendor words or an instance's size may differ."""
-    words = [{*re.split(r"[\W_]+", name.casefold())} - VENDOR_WORDS for name in (said, known)]
-    return words[0] <= words[1] or words[1] <= words[0]
+def _may_be(said: str, device: Mapping[str, Any]) -> bool:
+    """Return whether torch and the driver may mean one device: only vendor words or an instance's size may differ.
+
+    Of a device whose driver in the kernel tells no product's name, the maker is all that can be compared.
+    """
+    words, known = ({*re.split(r"[\W_]+", name.casefold())} - {""} for name in (said, str(device["name"])))
+    models = words - VENDOR_WORDS, known - VENDOR_WORDS
+    if models[0] <= models[1] or models[1] <= models[0]:
+        return True
+    makers = MAKERS.get(device.get("vendor", ""), set())
+    if not makers & words:
+        return False
+    products = makers - VENDOR_WORDS
+    # AMD's own words for a board: torch's MI250X/MI250 is an `INSTINCT MI250 (MCM) OAM AC MBA`.
+    numbers = {word for word in models[0] & models[1] if any(map(str.isdigit, word))}
+    return bool(numbers) or not products & known
 
 
 def _meeting(statement: Statement, common: Common) -> Meeting | None:
