@@ -21,7 +21,7 @@ def test_here_all_is_well() -> None:
     assert found["torch"] == str(torch.__version__)
     assert {found[name] for name in ("vision_error", "lapack_error")} == {""}
     assert set(found["devices"]) <= {""}
-    assert found["built_for"] == "cpu" or found["built_for"][:2] in ("cu", "ro")
+    assert found["built_for"] in ("cpu", "xpu") or found["built_for"][:2] in ("cu", "ro")
 
 
 def refuse(*given: Any, **named: Any) -> Any:
@@ -73,17 +73,25 @@ def test_what_torchvision_requires_is_missing(monkeypatch: pytest.MonkeyPatch) -
     assert vision_error(torch, "0.29.2") == "it requires no-such_package, which is not installed"
 
 
-def test_devices_by_one_product_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.Tensor, "to", lambda tensor, device: tensor if device == "cuda:0" else tensor + 1)
+@pytest.mark.parametrize("kind", ["cuda", "xpu"])
+def test_devices_by_one_product_each(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device(kind))
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.Tensor, "to", lambda tensor, device: tensor if device == f"{kind}:0" else tensor + 1)
     assert examined()["devices"] == ["", "its product is wrong"]
     monkeypatch.setattr(torch.Tensor, "to", refuse)
     assert examined()["devices"] == ["RuntimeError: Calling torch.linalg.qr requires LAPACK"] * 2
 
 
 def test_the_build_is_named_as_the_package_index_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    for cuda, hip, name in (("12.8", None, "cu128"), (None, "6.4.43482", "rocm6.4"), (None, None, "cpu")):
+    for cuda, hip, xpu, name in (
+        ("12.8", None, None, "cu128"),
+        (None, "6.4.43482", None, "rocm6.4"),
+        (None, None, "20250302", "xpu"),
+        (None, None, None, "cpu"),
+    ):
         monkeypatch.setattr(torch.version, "cuda", cuda)
         monkeypatch.setattr(torch.version, "hip", hip, raising=False)
+        monkeypatch.setattr(torch.version, "xpu", xpu, raising=False)
         assert examined()["built_for"] == name

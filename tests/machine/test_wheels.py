@@ -29,7 +29,8 @@ HOSTS = {
     DeviceHost((), "535.1", nodes=True): ("cu126", "devices of unknown capability and driver 535.1 run CUDA 12.6"),
     DeviceHost((110,), "590.1", architecture="aarch64"): ("cu130", "run CUDA 13.0"),
     DeviceHost(amd=True): (wheels.ROCM, "AMD's devices"),
-    DeviceHost((90,), "590.1", amd=True): ("cu130", "run CUDA 13.0"),
+    DeviceHost(intel=True): ("xpu", "Intel's devices"),
+    DeviceHost((90,), "590.1", amd=True, intel=True): ("cu130", "run CUDA 13.0"),
 }
 
 
@@ -46,8 +47,9 @@ def test_what_helps_where_torch_cannot_use_the_devices() -> None:
         f"pip install --force-reinstall torch torchvision --index-url {INDEX}/cu126: "
     )
     assert remedy(DeviceHost(amd=True), "cpu").startswith("pip install")
-    assert remedy(v100, "cu126").startswith("Check the driver (nvidia-smi, rocminfo) and this user's rights: ")
-    assert remedy(DeviceHost(), "cu130") == "Check the driver (nvidia-smi, rocminfo)."
+    assert f"--index-url {INDEX}/xpu: " in remedy(DeviceHost(intel=True), "cpu")
+    assert remedy(v100, "cu126").startswith("Check the driver (nvidia-smi, rocminfo, xpu-smi) and this user's rights: ")
+    assert remedy(DeviceHost(), "cu130") == "Check the driver (nvidia-smi, rocminfo, xpu-smi)."
 
 
 def test_kernels_are_those_of_the_pinned_torch() -> None:
@@ -75,6 +77,10 @@ def test_what_a_host_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (device_host(tmp_path).driver, device_host(tmp_path).nodes) == ("570.211.01", False)
     write(tmp_path, {"dev/nvidia0": "", "dev/kfd": ""})
     assert (device_host(tmp_path).nodes, device_host(tmp_path).amd) == (True, True)
+    for place, counts in (("0000:00:02.0", False), ("0000:03:00.0", True)):
+        event = f"DRIVER=xe\nPCI_SLOT_NAME={place}\n"
+        write(tmp_path, {"sys/class/drm/card0/device/vendor": "0x8086\n", "sys/class/drm/card0/device/uevent": event})
+        assert device_host(tmp_path).intel is counts
     answer = SimpleNamespace(stdout="7.0, 535.183.01\n12.0, 535.183.01\n")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: answer)
     assert (device_host().capabilities, device_host().driver) == ((70, 120), "535.183.01")

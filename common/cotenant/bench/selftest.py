@@ -54,8 +54,9 @@ def built_for(torch: Any) -> str:
     """Name the build as torch's package index does."""
     if torch.version.cuda:
         return f"cu{torch.version.cuda.replace('.', '')}"
-    hip = getattr(torch.version, "hip", None)
-    return f"rocm{'.'.join(hip.split('.')[:2])}" if hip else "cpu"
+    if hip := getattr(torch.version, "hip", None):
+        return f"rocm{'.'.join(hip.split('.')[:2])}"
+    return "xpu" if getattr(torch.version, "xpu", None) else "cpu"
 
 
 def vision_error(torch: Any, installed: str) -> str:
@@ -103,8 +104,10 @@ def _lapack_error(torch: Any) -> str:
 
 
 def _device_errors(torch: Any) -> list[str]:
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return [_product_error(torch, f"cuda:{index}") for index in range(count)]
+    if not torch.accelerator.is_available():
+        return []
+    kind = torch.accelerator.current_accelerator().type
+    return [_product_error(torch, f"{kind}:{index}") for index in range(torch.accelerator.device_count())]
 
 
 def _product_error(torch: Any, device: str) -> str:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cotenant.machine.accelerators import Accelerator, pci_node, select
+from cotenant.machine.wheels import intel_place
 from cotenant.procfs import fields, numbered, read_int, read_text, to_int
 
-_DRIVERS = ("xe", "i915")
-_BUILT_IN = "00:02.0"  # where every processor's own graphics lie
 _HEAPS_OF_THE_DEVICE = (1, 2)  # HSA_HEAPTYPE_FRAME_BUFFER_PUBLIC and _PRIVATE
 _ROCR, _HIP, _CUDA = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
 
@@ -82,28 +81,14 @@ def intel_accelerators(root: Path, environ: Mapping[str, str]) -> tuple[Accelera
 
     `ZE_AFFINITY_MASK` is read as whole devices: an entry for a tile (`0.1`) counts as its device.
     """
-    cards = [card for number in numbered(root / "sys/class/drm", "card") if (card := _card(root, number))]
-    cards.sort(key=lambda card: card[0])
-    devices = [_intel_device(root, index, *card) for index, card in enumerate(cards)]
+    cards = [root / f"sys/class/drm/card{number}" for number in numbered(root / "sys/class/drm", "card")]
+    places = sorted((*place, card) for card in cards if (place := intel_place(card)))
+    devices = [_intel_device(root, index, *place) for index, place in enumerate(places)]
     mask = environ.get("ZE_AFFINITY_MASK")
     if mask is None:
         return tuple(devices)
     wanted = {entry.strip().partition(".")[0] for entry in mask.split(",")}
     return tuple(device for device in devices if str(device.index) in wanted)
-
-
-def _card(root: Path, number: int) -> tuple[str, str, Path] | None:
-    """Return the PCI id, the driver and the directory of a discrete Intel device, None for any other card."""
-    card = root / f"sys/class/drm/card{number}"
-    if read_text(card / "device/vendor") != "0x8086":
-        return None
-    event = fields(read_text(card / "device/uevent"), "=")
-    pci, driver = event.get("PCI_SLOT_NAME", "").lower(), event.get("DRIVER", "")
-    bus = pci.partition(":")[2]
-    # A guest may see a compute card on bus 00, so a display controller without a display counts there too.
-    compute = read_text(card / "device/class").startswith("0x0380") and bus != _BUILT_IN
-    discrete = driver in _DRIVERS and bool(bus) and not bus.startswith("00:")
-    return (pci, driver, card) if compute or discrete else None
 
 
 def _intel_device(root: Path, index: int, pci: str, driver: str, card: Path) -> Accelerator:

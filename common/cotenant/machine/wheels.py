@@ -17,13 +17,17 @@ INDEX = "https://download.pytorch.org/whl"
 """The PyTorch project's public index; each build of torch has a folder of its own below it."""
 ROCM = "rocm7.2"
 """The build for AMD's devices. Neither it nor any other folder of the index could be tried where this was written."""
+XPU = "xpu"
+"""The build for Intel's devices."""
 PINNED = "cu130"
 """The build that requirements.txt installs on Linux; it also runs without any device."""
+_INTEL_DRIVERS = ("xe", "i915")
+_BUILT_IN = "00:02.0"  # where every processor's own graphics of Intel's lie
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHost:
-    """Facts that decide it: NVIDIA's compute capabilities as 10 * major + minor, their driver, signs of AMD's devices.
+    """Facts that decide it: NVIDIA's compute capabilities as 10 * major + minor, their driver, signs of other makers'.
 
     `driver` is "" where it is not known; `nodes` tells that there are NVIDIA devices, also where nothing answers.
     """
@@ -32,6 +36,7 @@ class DeviceHost:
     driver: str = ""
     nodes: bool = False
     amd: bool = False
+    intel: bool = False
     architecture: str = "x86_64"
 
 
@@ -80,6 +85,8 @@ def wheel_for(host: DeviceHost) -> Wheel:
     if not (host.capabilities or host.nodes):
         if host.amd:
             return Wheel(ROCM, "AMD's devices need the build for ROCm")
+        if host.intel:
+            return Wheel(XPU, "Intel's devices need the build for XPU")
         return Wheel("cpu", "there is no device")
     kernels = [build for build in _CUDA_BUILDS if build.runs_on(host)]
     models = ", ".join(f"sm_{capability}" for capability in sorted(set(host.capabilities)))
@@ -110,9 +117,9 @@ def remedy(host: DeviceHost, installed: str) -> str:
     """Return the remedy where torch, built as `installed` (`cpu`, `cu130`), cannot use this host's devices."""
     wheel = wheel_for(host)
     if wheel.build == "cpu":
-        return "Check the driver (nvidia-smi, rocminfo)."
+        return "Check the driver (nvidia-smi, rocminfo, xpu-smi)."
     if wheel.build == installed:
-        return f"Check the driver (nvidia-smi, rocminfo) and this user's rights: {wheel.reason}."
+        return f"Check the driver (nvidia-smi, rocminfo, xpu-smi) and this user's rights: {wheel.reason}."
     return f"{wheel.command}: {wheel.reason}."
 
 
@@ -125,6 +132,7 @@ def device_host(root: Path = Path("/")) -> DeviceHost:
         driver=answers[0][2] if answers else release[1] if release else "",
         nodes=has_nvidia_nodes(root),
         amd=(root / "dev/kfd").exists(),
+        intel=any(map(intel_place, (root / "sys/class/drm").glob("card*"))),
         architecture=platform.machine(),
     )
 
@@ -132,6 +140,19 @@ def device_host(root: Path = Path("/")) -> DeviceHost:
 def has_nvidia_nodes(root: Path) -> bool:
     """Is there a device file of an NVIDIA device? The driver's own files also stand in containers without devices."""
     return any(re.fullmatch(r"nvidia\d+", path.name) for path in (root / "dev").glob("nvidia*"))
+
+
+def intel_place(card: Path) -> tuple[str, str] | None:
+    """Return the PCI id and the driver of a discrete Intel device; None for any other card of /sys/class/drm."""
+    if _read(card / "device/vendor").strip() != "0x8086":
+        return None
+    event = dict(re.findall(r"^(\w+)=(.*)$", _read(card / "device/uevent"), re.MULTILINE))
+    pci, driver = event.get("PCI_SLOT_NAME", "").lower(), event.get("DRIVER", "")
+    bus = pci.partition(":")[2]
+    # A guest may see a compute card on bus 00, so a display controller without a display counts there too.
+    compute = _read(card / "device/class").startswith("0x0380") and bus != _BUILT_IN
+    discrete = driver in _INTEL_DRIVERS and bool(bus) and not bus.startswith("00:")
+    return (pci, driver) if compute or discrete else None
 
 
 def _nvidia_smi() -> str:
