@@ -114,7 +114,7 @@ def test_the_variables_of_a_slice() -> None:
     assert seen("nvidia", (3, "GPU-3"), (1, "GPU-1")) == by_place | {"CUDA_VISIBLE_DEVICES": "GPU-3,GPU-1"}
     assert seen("nvidia", (3, "")) == by_place | {"CUDA_VISIBLE_DEVICES": "3"}
     assert seen("amd", (2, "GPU-1")) == {"ROCR_VISIBLE_DEVICES": "2"}
-    assert seen("intel", (4, "")) == {"ZE_AFFINITY_MASK": "4"}
+    assert seen("intel", (4, "")) == {"ZE_AFFINITY_MASK": "4", "ZE_FLAT_DEVICE_HIERARCHY": "COMPOSITE"}
     assert seen("intel") == {}
 
 

@@ -17,7 +17,7 @@ Vendor = Literal["nvidia", "amd", "intel"]
 VISIBILITY = {
     "nvidia": ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"),
     "amd": ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL"),
-    "intel": ("ZE_AFFINITY_MASK",),
+    "intel": ("ZE_AFFINITY_MASK", "ZE_FLAT_DEVICE_HIERARCHY"),
 }
 """Variables to take out of an inherited environment before `visible_variables` goes in: an inherited
 `HIP_VISIBLE_DEVICES=3` would hide the one device that `ROCR_VISIBLE_DEVICES` leaves."""
@@ -63,6 +63,9 @@ def visible_variables(accelerators: Sequence[Accelerator]) -> dict[str, str]:
             variables[shown] = ",".join((vendor == "nvidia" and device.uuid) or str(device.index) for device in own)
     if "CUDA_VISIBLE_DEVICES" in variables:
         variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    if "ZE_AFFINITY_MASK" in variables:
+        # By default numbers count tiles: the second card of two tiles each would be the first one's other half.
+        variables["ZE_FLAT_DEVICE_HIERARCHY"] = "COMPOSITE"
     return variables
 
 
