@@ -224,6 +224,18 @@ def test_products_are_of_the_precision_asked_for_in_any_spelling(words: list[str
     assert cls(**parse(cls, words).values).asked_precision == precision
 
 
+def test_no_cache_holds_what_presses_a_devices_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Infinity Cache lies behind the one that torch tells of AMD's; torch.xpu has a name of its own for Intel's."""
+    usual = main_of("pressure/hbm").usual_bytes
+    for cache_mib, is_nvidia, least_mib in ((50, True, 256), (126, True, 504), (4, False, 1024), (408, False, 1632)):
+        device = SimpleNamespace(cache_bytes=cache_mib << 20, is_nvidia=is_nvidia)
+        assert usual(SimpleNamespace(chosen=device)) == least_mib << 20
+    properties = SimpleNamespace(last_level_cache_size=408 << 20)
+    module = SimpleNamespace(get_device_properties=lambda device: properties)
+    monkeypatch.setattr(torch, "get_device_module", lambda device: module)
+    assert Device(torch.device("xpu", 0)).cache_bytes == 408 << 20
+
+
 def test_copies_within_the_cache_of_a_device_of_cuda_are_replayed_from_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     zeros, replays = torch.zeros, list[Callable[[], None]]()
     monkeypatch.setattr(torch, "zeros", lambda *size, dtype, device: zeros(*size, dtype=dtype))

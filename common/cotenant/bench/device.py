@@ -128,10 +128,12 @@ class Device:
 
     @property
     def cache_bytes(self) -> int:
-        """The size of the device's last-level cache; 0 where torch does not tell it."""
+        """The size of the device's last-level cache, of AMD's without the Infinity Cache; 0 where torch tells none."""
         if not self.is_accelerator:
             return 0
-        return int(getattr(self.module.get_device_properties(self.torch_device), "L2_cache_size", 0))
+        properties = self.module.get_device_properties(self.torch_device)
+        # CUDA's and HIP's name for it, and XPU's.
+        return int(getattr(properties, "L2_cache_size", 0) or getattr(properties, "last_level_cache_size", 0))
 
     def let_segments_grow(self) -> bool:
         """Let the allocator extend its segments, which batches of many shapes do not fragment; is it told so?

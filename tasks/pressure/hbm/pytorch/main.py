@@ -12,6 +12,14 @@ MIB = 1 << 20
 PIECE = 16 * MIB
 """Bytes of one copy: some ten microseconds of a large device."""
 CACHES, LEAST_BYTES = 4, 256 * MIB
+INFINITY_CACHE = 256 * MIB
+"""Behind the cache that torch tells of an MI300X there is another one, of which it tells nothing."""
+
+
+def usual_bytes(run: Run) -> int:
+    """Return how many bytes no cache of the device holds."""
+    untold = 0 if run.chosen.is_nvidia else INFINITY_CACHE
+    return max(LEAST_BYTES, CACHES * max(run.chosen.cache_bytes, untold))
 
 
 class DeviceMemoryPressure(DevicePressure):
@@ -20,11 +28,14 @@ class DeviceMemoryPressure(DevicePressure):
     item = "GB"
 
     size_mib: int = flag(
-        0, "--size-mib", help="of both arrays together; 0: four times the cache, at least 256", least=0
+        0,
+        "--size-mib",
+        help="of both arrays; 0: four times the cache, at least 256, or 1024 if not NVIDIA's",
+        least=0,
     )
 
     def prepare(self, run: Run) -> None:
-        size_bytes = self.size_mib * MIB or max(LEAST_BYTES, CACHES * run.chosen.cache_bytes)
+        size_bytes = self.size_mib * MIB or usual_bytes(run)
         source, target = (torch.zeros(size_bytes // 2, dtype=torch.uint8, device=run.device) for _ in range(2))
         self.pieces = list(zip(source.split(PIECE), target.split(PIECE), strict=True))
         self.at = 0
