@@ -78,6 +78,8 @@ def test_what_cannot_be_shared_so_is_refused_with_a_remedy() -> None:
         (1, "time", (device(0), device(1)), "Use --users 2, or a multiple"),
         (3, "time", (device(0), device(1)), "Use --users 2 or 4 or 8"),
         (2, "mps", (amd,), "Use --share time"),
+        (4, "mps", (instance(0), instance(1)), "serves one MIG instance, and here are 2"),
+        (2, "mps", (instance(0),), ""),
         (2, "mig", (device(0),), "there are 0 that may be used. An administrator makes them"),
         (3, "mig", (instance(0), instance(1), instance(2)), ""),
         (4, "mig", (instance(0), instance(1)), "for each of 4 users, and there are 2"),

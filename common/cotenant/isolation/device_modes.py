@@ -83,6 +83,11 @@ def _check_devices(devices_of: Sequence[Devices], mode: ShareMode) -> None:
         )
     if mode.kind == "mps" and any(device.vendor != "nvidia" for device in devices):
         raise CotenantError("--share mps is for NVIDIA's devices.", "Use --share time.")
+    if mode.kind == "mps" and (instances := sum(device.is_partition for device in devices)) > 1:
+        raise CotenantError(
+            f"A daemon of MPS serves one MIG instance, and here are {instances}.",
+            "Show it one by CUDA_VISIBLE_DEVICES=MIG-..., or use --share mig or time.",
+        )
     if mode.kind == "mig":
         _check_instances(len(devices_of), [*devices])
 
