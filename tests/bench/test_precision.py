@@ -123,6 +123,10 @@ def test_precisions_are_refused_where_they_are_not(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "V100")
     with pytest.raises(UnsupportedError, match="V100 has no TF32"):
         set_precision("tf32", CUDA)
+    monkeypatch.setattr(torch.version, "hip", "7.2")
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "AMD Instinct MI300X")
+    with pytest.raises(UnsupportedError, match="MI300X is not NVIDIA's, and tf32 is asked of these alone"):
+        set_precision("tf32", CUDA)
 
 
 def test_bf16_is_refused_where_torch_would_emulate_it(monkeypatch: pytest.MonkeyPatch) -> None:

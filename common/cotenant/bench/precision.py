@@ -311,7 +311,10 @@ def set_precision(name: str, device: Device) -> Precision:
             "Use --precision bf16.",
         )
     if name == "tf32" and not (device.is_nvidia and torch.cuda.get_device_capability(device.torch_device) >= (8, 0)):
-        raise UnsupportedError(f"{device.name} has no TF32.", "Use --precision fp32.")
+        # An MI300X has it, and so have Intel's devices.
+        of_others = "is not NVIDIA's, and tf32 is asked of these alone"
+        lacks = of_others if device.is_accelerator and not device.is_nvidia else "has no TF32"
+        raise UnsupportedError(f"{device.name} {lacks}.", "Use --precision fp32.")
     # Unless told otherwise torch counts emulation, and autocast takes that for support.
     if name == "bf16" and kind == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
         raise UnsupportedError(f"{device.name} has no bf16: torch would emulate it.", "Use --precision fp16.")
