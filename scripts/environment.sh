@@ -107,6 +107,7 @@ install() {
 
 # ensure_environment STAMP FILE...: does nothing if the stamp says that exactly these pins are installed.
 ensure_environment() {
+    [ "$(uname)" = Linux ] || fail "Measurements are made on Linux, and this is $(uname)."
     local stamp="$VENV/.cotenant-$1" pins
     shift
     pins="$(cd "$ROOT" && sha256sum "$@")${TORCH_BUILD:+ $TORCH_BUILD}"

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -110,6 +111,16 @@ def test_going_without_an_accelerator_is_said_once_and_recorded(
     assert session.run_benchmark(Small, ["--cuda", "--repeat", "1", "--report", str(tmp_path / "r.json")]) == 0
     assert capsys.readouterr().err.count("No accelerator was found: it ran on the CPU.") == 1
     assert "benchmark:no_accelerator" in {finding["rule"] for finding in read(tmp_path / "r.json")["findings"]}
+
+
+def test_another_kernel_is_refused_before_the_flags(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(sysname="Darwin", nodename="book", machine="arm64"))
+    assert session.run_benchmark(Small, []) == 2
+    assert capsys.readouterr().err == (
+        "Small: Measurements are made on Linux, and this is Darwin. Start it on a host with Linux.\n"
+    )
 
 
 def test_a_loss_that_is_not_finite_fails(tmp_path: Path) -> None:

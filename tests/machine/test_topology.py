@@ -2,10 +2,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+from cotenant.errors import CotenantError
 from cotenant.machine.topology import NumaNode, Processor, discover
 from machine import fleet
 from machine.fakehost import Board, FakeNvml, node, processors, write
+
+
+def test_another_kernel_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """macOS has neither /proc nor affinities: AttributeError would be the answer."""
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(sysname="Darwin", nodename="book", machine="arm64"))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    with pytest.raises(CotenantError, match=r"made on Linux, and this is Darwin"):
+        discover()
 
 
 def test_two_sockets_with_siblings(tmp_path: Path) -> None:

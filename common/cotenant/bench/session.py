@@ -24,6 +24,7 @@ from cotenant.bench.world import World
 from cotenant.choices import BUYER_VARIABLE
 from cotenant.confidential import arguments_without
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
+from cotenant.machine.topology import require_linux
 from cotenant.protocol.client import Rendezvous, wait_until
 from cotenant.protocol.messages import SOCKET_VARIABLE
 from cotenant.suite.task_source import harness_version, version_of
@@ -85,6 +86,7 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
     except OSError as error:
         return _runner_gone(cls, error)
     try:
+        require_linux()
         parsed = parse(cls, argv)
         prover = _prover(cls, argv)
         benchmark = cls(**parsed.values | ({} if prover is None else {"seed": prover.seed}))

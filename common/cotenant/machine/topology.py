@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cotenant.errors import CotenantError
 from cotenant.machine.accelerators import Accelerator
 from cotenant.machine.kernel_devices import amd_accelerators, intel_accelerators
 from cotenant.machine.limits import cgroup_mounts, memory_limit, quota_processors
@@ -72,7 +73,10 @@ def discover(
 
     `affinity`: the processors the caller may use, by default its own (of another root: all online ones).
     `environ`: where visible-devices variables are looked up. `nvml`: a stand-in for pynvml.
+    Raises CotenantError on another kernel than Linux.
     """
+    if root == Path("/"):
+        require_linux()
     online = read_list(root / _CPU / "online") or numbered(root / _CPU, "cpu")
     if affinity is None:
         affinity = set(online) if online and root != Path("/") else os.sched_getaffinity(0)
@@ -92,6 +96,12 @@ def discover(
         accelerators=accelerators(root, environ, nvml),
         model_name=model_name(root),
     )
+
+
+def require_linux() -> None:
+    """Raise CotenantError on another kernel, as that of macOS: processors, limits and devices are asked of Linux."""
+    if (kernel := os.uname().sysname) != "Linux":
+        raise CotenantError(f"Measurements are made on Linux, and this is {kernel}.", "Start it on a host with Linux.")
 
 
 def accelerators(root: Path, environ: Mapping[str, str], nvml: Any = None) -> tuple[Accelerator, ...]:
