@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -19,7 +20,7 @@ from torch import nn
 from bench.small import Small, warmed
 from cotenant.bench import Run, UnsupportedError, parallel, session
 from cotenant.bench.contract import Benchmark
-from cotenant.bench.device import Device, choose_device, unseen_devices
+from cotenant.bench.device import Device, choose_device, take_part, unseen_devices
 from cotenant.bench.facts import tenant_facts
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
@@ -40,6 +41,23 @@ def test_the_processor_where_none_is_asked_for_or_none_is_there(monkeypatch: pyt
     assert done == ["first", "second"]
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
     assert choose_device(cuda=True).torch_device.type == "cpu"
+
+
+def test_a_device_of_amds_has_the_name_that_its_kernel_gives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By torch it is 32 digits: HIP has the letters of the kernel's 16 in the place of bytes."""
+    module = SimpleNamespace(mem_get_info=lambda device: (1, 2))
+    monkeypatch.setattr(torch, "get_device_module", lambda device: module)
+    monkeypatch.setattr("cotenant.bench.device.identified", lambda uuid, version: (f"GPU-{uuid}", 132))
+    of_letters, of_bytes = "32663139-3861-6538-3562-306337643065", "8f0f3cb1-5a22-ffc1-8a1f-91ab3f0e77d2"
+    for uuid, hip, name, whole in (
+        (of_letters, "7.2", "GPU-2f198ae85b0c7d0e", None),
+        (of_letters, None, f"GPU-{of_letters}", 132),
+        (of_bytes, "7.2", f"GPU-{of_bytes}", 132),
+    ):
+        monkeypatch.setattr(torch.version, "hip", hip)
+        module.get_device_properties = lambda device, uuid=uuid: SimpleNamespace(uuid=uuid)
+        part = take_part(Device(torch.device("cuda", 0)), {})
+        assert (part["uuid"], part["device_multiprocessors"]) == (name, whole)
 
 
 def test_devices_that_torch_does_not_see_are_unsupported(

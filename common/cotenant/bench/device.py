@@ -291,6 +291,15 @@ def drop_switches(environ: MutableMapping[str, str]) -> list[Finding]:
     ]
 
 
+def _name_on_amd(uuid: str) -> str:
+    """Return AMD's name of a device: HIP's 16 bytes are the letters of its 16 hexadecimal digits; "" of others."""
+    try:
+        letters = bytes.fromhex(uuid.replace("-", "")).decode("ascii")
+    except ValueError:
+        return ""
+    return f"GPU-{letters.lower()}" if re.fullmatch("[0-9A-Fa-f]{16}", letters) else ""
+
+
 def take_part(device: Device, environ: Mapping[str, str]) -> dict[str, Any]:
     """Limit torch's allocator as the runner asks, and return this process's view of its device.
 
@@ -305,9 +314,11 @@ def take_part(device: Device, environ: Mapping[str, str]) -> dict[str, Any]:
         device.module.set_per_process_memory_fraction(fraction, device.torch_device)
     properties = device.module.get_device_properties(device.torch_device)
     version = getattr(properties, "major", 0), getattr(properties, "minor", 0)
-    uuid, whole = getattr(properties, "uuid", ""), None
-    if uuid:
-        uuid, whole = identified(str(uuid), version)
+    uuid, whole = str(getattr(properties, "uuid", "")), None
+    if torch.version.hip and (named := _name_on_amd(uuid)):
+        uuid = named
+    elif uuid:
+        uuid, whole = identified(uuid, version)
     return {
         "uuid": uuid,
         "memory_free_bytes": free_bytes,
