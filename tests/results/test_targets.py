@@ -77,6 +77,10 @@ def test_the_shipped_systems_have_names_of_their_own_and_devices_belong_to_them(
     ):
         assert system_of(systems, gpu, devices).name == name
         assert system_of(systems, gpu, 3) is None
+    for part in ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "NVIDIA A100-SXM4-40GB MIG 3g.20gb", "GRID V100-PCIE-16Q"):
+        assert system_of(systems, part, 1) is None, "a seventh of a device is no system of a whole one"
+        own = System("mine", "*MIG *g.*gb", 1)
+        assert system_of([*systems, own], part, 1) == (own if "MIG" in part else None)
 
 
 def test_own_descriptions_and_wrong_ones_with_their_place(tmp_path: Path) -> None:

@@ -129,13 +129,18 @@ def peaks() -> tuple[Peak, ...]:
         )
 
 
+def is_part(device: str) -> bool:
+    """Return whether a name, or a pattern of names, is of a part of a device (MIG, vGPU), not of a whole one."""
+    return _PART.search(device) is not None
+
+
 def peak_of(device: str, precision: str) -> Peak | None:
     """Return the peak of a device by its name; None for an unknown one, and for a part of one (MIG, vGPU).
 
     Of several patterns that fit the longest counts (`H200 NVL` is no `H200`), then the fastest: a driver may name
     two devices that it cannot tell apart.
     """
-    if _PART.search(device):
+    if is_part(device):
         return None
     fitting = [peak for peak in peaks() if peak.precision == precision and _fits(peak.pattern, device)]
     return max(fitting, key=lambda peak: (len(peak.pattern), peak.tflops), default=None)

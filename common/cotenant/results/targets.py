@@ -18,6 +18,7 @@ import msgspec
 from cotenant.decoding import decoded
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.files import open_regular
+from cotenant.machine.accelerators import is_part
 from cotenant.results.record import Positive
 from cotenant.results.store import write_named
 
@@ -112,5 +113,9 @@ def read_systems(path: Path) -> list[System]:
 
 
 def system_of(systems: Sequence[System], gpu: str, devices: int) -> System | None:
-    """Return the first system with `devices` devices of this name; None if there is none."""
-    return next((system for system in systems if system.devices == devices and fnmatch.fnmatch(gpu, system.gpu)), None)
+    """Return the first system with `devices` devices of this name; None if there is none.
+
+    A part of a device (MIG, vGPU) has the whole one's name in its own: it is only of a system whose glob names parts.
+    """
+    fitting = (each for each in systems if each.devices == devices and (is_part(each.gpu) or not is_part(gpu)))
+    return next((system for system in fitting if fnmatch.fnmatch(gpu, system.gpu)), None)
