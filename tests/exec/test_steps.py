@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cotenant.exec import steps as steps_module
+from cotenant.exec.optimizer import wait_for_device
 from cotenant.exec.steps import LEAST_STEPS, WARM_UP_STEPS, Steps
 from cotenant.protocol.client import Rendezvous
 from cotenant.protocol.messages import UNSAID
@@ -156,3 +159,19 @@ def test_what_counts_nothing_is_told_by_the_flag_that_counts(word: str, remedy: 
         steps.step(0.0)
     assert [kind for kind, _ in told.said] == ["failed"]
     assert remedy in told.said[0][1]["message"]
+
+
+@pytest.mark.parametrize("kind", ["", "cuda", "xpu", "mps"])
+def test_a_device_of_any_kind_is_waited_for(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A border that waits for CUDA alone times how fast an XPU's or an MPS' work is issued."""
+    waited: list[str] = []
+
+    def module(of: str) -> SimpleNamespace:
+        name = "is_available" if of == "mps" else "is_initialized"
+        return SimpleNamespace(**{name: lambda: of == kind}, synchronize=lambda: waited.append(of))
+
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(**{of: module(of) for of in ("cuda", "xpu", "mps")}))
+    wait_for_device()
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
+    wait_for_device()
+    assert waited == [kind] * bool(kind)

@@ -129,8 +129,11 @@ def _nobody() -> None:
 def wait_for_device() -> None:
     """Wait for the work submitted to a device, if this process uses one."""
     torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        torch.cuda.synchronize()
+    # Apple's MPS does not tell whether it is in use, and waiting for nothing costs nothing.
+    for kind, in_use in (("cuda", "is_initialized"), ("xpu", "is_initialized"), ("mps", "is_available")):
+        module = getattr(torch, kind, None)
+        if getattr(module, in_use, bool)():
+            module.synchronize()
 
 
 class RowCounter:
