@@ -6,12 +6,13 @@ import sys
 import time
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from cotenant.exec import steps as steps_module
-from cotenant.exec.optimizer import wait_for_device
+from cotenant.exec.optimizer import Optimizers, wait_for_device
+from cotenant.exec.settings import Settings
 from cotenant.exec.steps import LEAST_STEPS, WARM_UP_STEPS, Steps
 from cotenant.protocol.client import Rendezvous
 from cotenant.protocol.messages import UNSAID
@@ -175,3 +176,30 @@ def test_a_device_of_any_kind_is_waited_for(kind: str, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
     wait_for_device()
     assert waited == [kind] * bool(kind)
+
+
+class Place(NamedTuple):
+    type: str
+    index: int | None = None
+
+
+class Owner:
+    """Stands for an optimizer of weights on these devices."""
+
+    def __init__(self, *places: Place) -> None:
+        self.param_groups = [{"params": [SimpleNamespace(device=place) for place in places]}]
+
+
+def test_devices_of_weights_are_waited_for_where_another_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[tuple[Place, ...]] = []
+    cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=lambda *of: waited.append(of))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    monkeypatch.setattr("os.register_at_fork", lambda **calls: None)
+    monkeypatch.setattr("atexit.register", lambda call: None)
+    monkeypatch.setattr("cotenant.exec.optimizer.address", lambda: ("", 0))
+    monkeypatch.setattr("cotenant.exec.optimizer.Rendezvous", lambda *at: Told())
+    monkeypatch.setattr(Settings, "claim", lambda self: True)
+    counting, optimizer = Optimizers(None, Settings(), None), Owner(Place("cuda", 1), Place("cpu"), Place("cuda", 2))
+    counting._begin(optimizer)
+    assert counting._border() == 0.0
+    assert sorted(waited) == [(), (Place("cuda", 1),), (Place("cuda", 2),)]

@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from cotenant.exec.settings import Settings, address
@@ -30,6 +30,7 @@ class Optimizers:
         self._skipped: Any = None
         """The items of the steps that the device has skipped since the last border, as a tensor there."""
         self._device = ""
+        self._devices: set[Any] = set()
         self._is_off = False
         os.register_at_fork(after_in_child=self._forget)
         atexit.register(self._at_exit)
@@ -78,13 +79,14 @@ class Optimizers:
         self._first = weakref.ref(optimizer)
         parameters = [each for group in optimizer.param_groups for each in group["params"]]
         self._device = parameters[0].device.type if parameters else "cpu"
+        self._devices = {each.device for each in parameters if each.device.type in ("cuda", "xpu")}
         self._steps = Steps(
             runner, self._settings.item or "step", self._facts, self._border, again=self._settings.again
         )
         self._runner = runner
 
     def _border(self) -> float:
-        wait_for_device()
+        wait_for_device(self._devices)
         if self._skipped is None:
             return 0.0
         skipped, self._skipped = float(self._skipped), None
@@ -126,14 +128,17 @@ def _nobody() -> None:
     """Stand for the reference to the first optimizer before there is one."""
 
 
-def wait_for_device() -> None:
-    """Wait for the work submitted to a device, if this process uses one."""
+def wait_for_device(devices: Collection[Any] = ()) -> None:
+    """Wait for the work submitted to the current device, if this process uses one, and to these: a program may train
+    on `cuda:1`, or on several, and leave the first one the current one."""
     torch = sys.modules.get("torch")
     # Apple's MPS does not tell whether it is in use, and waiting for nothing costs nothing.
     for kind, in_use in (("cuda", "is_initialized"), ("xpu", "is_initialized"), ("mps", "is_available")):
         module = getattr(torch, kind, None)
         if getattr(module, in_use, bool)():
             module.synchronize()
+    for device in devices:
+        getattr(torch, device.type).synchronize(device)
 
 
 class RowCounter:
