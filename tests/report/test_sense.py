@@ -159,3 +159,15 @@ def test_a_pressure_that_was_not_reached_and_a_neighbour_that_died_are_named(
     assert "vae beside dram" in printed.out
     assert "wlm" not in printed.out, "of what stood beside a dead neighbour there is no curve"
     assert re.search(r"in\.wlm\+pressure_dram_25, repetition 0: .* failed", printed.err)
+
+
+def test_in_markdown_a_blank_line_parts_the_curves_from_the_fingerprints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for second, record in enumerate(beside_dram()):
+        write_record(tmp_path, record, NOON + timedelta(seconds=second))
+    report(["--table", "sense", "--format", "md", str(tmp_path)])
+    curve, fingerprint = (each.splitlines() for each in capsys.readouterr().out.split("\n\n"))
+    for table in (curve, fingerprint):
+        assert table[1].startswith("| ---")
+        assert len({line.count("|") for line in table}) == 1

@@ -66,7 +66,10 @@ def report(given: argparse.Namespace) -> int:
 
 def _say(table: ResultTable, form: str) -> None:
     warn(*table.notes)
-    for grid in (table.grid, *(table.more if form in ("text", "md") else ())):
+    tell_grid(table.grid, form)
+    for grid in table.more if form in ("text", "md") else ():
+        if form == "md":
+            tell("")  # without it Markdown reads both tables as one
         tell_grid(grid, form)
 
 
