@@ -43,7 +43,7 @@ def test_a_table_escapes_what_latex_reads_as_more_than_text() -> None:
     share: Column[str] = Column("%", Cell)
     groups = [
         RowGroup([Row({name: Cell("x & y\nz"), share: Cell("±5 %")})], title="one #1"),
-        RowGroup([Row({name: Cell(r"\~^{}$"), share: Cell("")})], title="two"),
+        RowGroup([Row({name: Cell(r"\~^{}$"), share: Cell("")}), Row({name: Cell("[*]")})], title="two"),
     ]
     assert latex(Grid([name, share], groups)).splitlines() == [
         r"% needs \usepackage{booktabs}",
@@ -56,10 +56,11 @@ def test_a_table_escapes_what_latex_reads_as_more_than_text() -> None:
         r"\midrule",
         r"\multicolumn{2}{l}{two} \\",
         r"\textbackslash{}\textasciitilde{}\textasciicircum{}\{\}\$ &  \\",
+        r"{[}{*}] &  \\",
         r"\bottomrule",
         r"\end{tabular}",
     ]
-    assert latex_text("a\tb") == "a b"
+    assert latex_text("a\tb\x1b[31m\x07") == "a b?"
 
 
 def test_a_file_is_named_after_its_job_and_leaves_no_directory() -> None:

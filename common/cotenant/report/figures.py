@@ -20,6 +20,7 @@ from cotenant.report.grid import Grid, present
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, drawn
 from cotenant.report.summary import JobSummary
 from cotenant.results.store import write_whole
+from cotenant.text import printable
 
 PRINTED = {INK: "#111111", SOFT: "#555555", LINE: "#dddddd", ACCENT: "#1f5fae", WASH: "#c9dcf2", PAPER: "#ffffff"}
 """The colour on paper of each marker colour of a picture."""
@@ -36,6 +37,8 @@ _SPECIAL = str.maketrans(
         "→": r"$\to$",
     }
     | {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    # At the begin of a row they would be arguments of the command that ends the row above.
+    | {sign: f"{{{sign}}}" for sign in "[*"}
 )
 _OF_JOB, _KINDS = re.compile(r"j(\d+)(.+)"), {"s": "observations", "t": "timeline", "m": "memory"}
 _OTHER_NAME = re.compile(r"[^\w.-]+")
@@ -75,7 +78,7 @@ def _line(cells: Iterable[str]) -> str:
 
 def latex_text(text: str) -> str:
     """Return a text as LaTeX prints it: its special characters escaped, in one line."""
-    return " ".join(text.split()).translate(_SPECIAL)
+    return printable(text).translate(_SPECIAL)
 
 
 def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) -> int:
