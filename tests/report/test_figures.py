@@ -12,7 +12,8 @@ from commands.calling import write
 from cotenant.cli import main
 from cotenant.report.figures import PRINTED, file_name, job_names, latex, latex_text
 from cotenant.report.grid import Cell, Column, Grid, Row, RowGroup
-from report.making import launch
+from cotenant.report.jobs import jobs_grid
+from report.making import launch, summary_of
 
 
 def test_charts_and_tables_are_files_of_their_own(tmp_path: Path) -> None:
@@ -61,6 +62,12 @@ def test_a_table_escapes_what_latex_reads_as_more_than_text() -> None:
         r"\end{tabular}",
     ]
     assert latex_text("a\tb\x1b[31m\x07") == "a b?"
+
+
+def test_two_hosts_of_one_suite_are_told_apart() -> None:
+    records = [one for host in ("node1", "node2") for one in launch("vae", place={"hostname": host})]
+    heads = [line for line in latex(jobs_grid(summary_of(records))).splitlines() if "multicolumn" in line]
+    assert [head.partition("{baselines, ")[2].partition(":")[0] for head in heads] == ["node1", "node2"]
 
 
 def test_a_file_is_named_after_its_job_and_leaves_no_directory() -> None:

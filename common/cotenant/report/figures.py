@@ -20,7 +20,7 @@ from cotenant.report.grid import Grid, present
 from cotenant.report.pictures.canvas import ACCENT, INK, LINE, PAPER, SOFT, WASH, drawn
 from cotenant.report.summary import JobSummary
 from cotenant.results.store import write_whole
-from cotenant.text import printable
+from cotenant.text import joined, printable
 
 PRINTED = {INK: "#111111", SOFT: "#555555", LINE: "#dddddd", ACCENT: "#1f5fae", WASH: "#c9dcf2", PAPER: "#ffffff"}
 """The colour on paper of each marker colour of a picture."""
@@ -64,10 +64,14 @@ def latex(grid: Grid) -> str:
     columns = present(shown, grid.shown_rows)
     kinds = "".join("l" if column.left else "r" for column in columns)
     lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", _line(column.heading for column in columns)]
+    titles = Counter(group.title for group in grid.groups)
     for group in grid.groups:
         lines.append(r"\midrule")
         if group.title and len(grid.groups) > 1:
-            lines.append(rf"\multicolumn{{{len(columns)}}}{{l}}{{{latex_text(group.title)}}} \\")
+            # The facts begin with the host, in which groups of one title differ.
+            place = group.facts.partition(";")[0] if titles[group.title] > 1 else ""
+            title = latex_text(joined(", ", group.title, place))
+            lines.append(rf"\multicolumn{{{len(columns)}}}{{l}}{{{title}}} \\")
         lines += [_line(cell.text for cell in row.in_order(columns)) for row in group.shown_rows]
     return "\n".join(("% needs \\usepackage{booktabs}", *lines, r"\bottomrule", r"\end{tabular}", ""))
 
