@@ -55,6 +55,20 @@ def test_the_newest_record_of_each_series_has_a_sample(tmp_path: Path, capsys: C
     assert read[ENDED, "vae", "0"] > 1.7e9
 
 
+def test_devices_of_the_original_which_numbers_no_tenants_are_series_of_their_own(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    for device in ("D0", "D1"):
+        rate = {"avg": 100.0 + int(device[1:])}
+        (tmp_path / f"{device}.json").write_text(
+            json.dumps({"name": "vae", "vcd": device, "uid": 0, "train_item": rate})
+        )
+    path = tmp_path / "rows.prom"
+    assert call(capsys, "export", tmp_path, "--out", path, "--to", "openmetrics")[0] == 0
+    read = samples(path.read_text())
+    assert [read["rate_items_per_second", "vae", device] for device in ("D0", "D1")] == [100, 101]
+
+
 def test_labels_are_escaped_and_observations_refused(tmp_path: Path, capsys: Capture) -> None:
     odd = 'a "b" \\c'
     records = write(tmp_path / "out", [replace(one, suite=odd) for one in launch("vae")])

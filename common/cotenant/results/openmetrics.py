@@ -9,6 +9,8 @@ from typing import Any
 
 import polars as pl
 
+from cotenant.results.columns import TENANT
+
 LABELS = ("suite", "name", "group", "tenant", "hostname", "gpu", "precision", "isolation", "share", "mix", "unit")
 """Columns by which series are told apart."""
 
@@ -48,7 +50,8 @@ ENDED = "ended_timestamp_seconds"
 def write_openmetrics(rows: pl.LazyFrame, path: Path) -> None:
     """Write the newest record of each series; an unknown quantity has no sample."""
     newest = (
-        rows.select(*LABELS, "start_time", "end_time", *(gauge.column for gauge in GAUGES))
+        rows.with_columns(tenant=TENANT)
+        .select(*LABELS, "start_time", "end_time", *(gauge.column for gauge in GAUGES))
         .group_by(LABELS)
         .agg(pl.all().sort_by("start_time", nulls_last=False).last())
         .sort(LABELS)
@@ -58,7 +61,7 @@ def write_openmetrics(rows: pl.LazyFrame, path: Path) -> None:
             ended=pl.col("end_time").str.to_datetime(time_zone="UTC", strict=False).dt.epoch("ms") / 1000,
         )
     )
-    path.write_text("".join(f"{line}\n" for line in _lines(newest.to_dicts())))
+    path.write_text("".join(f"{line}\n" for line in _lines(newest.to_dicts())), encoding="utf-8")
 
 
 def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
