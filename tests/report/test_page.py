@@ -309,6 +309,13 @@ def test_findings_and_jobs_lead_to_each_other() -> None:
     assert text.count(f'<a href="#{place}">foreign load</a>') == 4  # and in the two jobs' panels
 
 
+def test_the_card_on_findings_counts_the_rows_of_their_table() -> None:
+    more = type(BUSY)(BUSY.rule, BUSY.severity, BUSY.sentence, "Another remedy.")
+    text = of_records([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,))])
+    assert "<b>0 + 1</b><span>0 errors, 1 kind of warning</span>" in text
+    assert len(re.findall(r'id="finding\d"', text)) == 1
+
+
 def test_intervals_within_a_launch_stand_in_the_table_until_there_are_enough_launches() -> None:
     def cells(launches: int) -> list[str]:
         text = of_records([one for uid in range(launches) for one in launch("vae", uid)])

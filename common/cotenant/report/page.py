@@ -209,7 +209,8 @@ def _host_cards(summary: Summary, findings: Sequence[ReportedFinding]) -> Iterat
             # The table of hosts side by side has the other cards' facts.
             clean = cards(of_host)[0]
             yield clean._replace(name=f"{clean.name}, {host or UNNAMED}")
-    severities = Counter(finding.severity for finding in findings)
+    # A rule may give several remedies, and is one row of the table.
+    severities = Counter(severity for severity, _ in {(finding.severity, finding.rule) for finding in findings})
     errors, warnings = severities["error"], severities["warning"]
     kinds = f"{many(warnings, 'kind')} of warning" if warnings else "no warning"
     yield Card("Findings", f"{errors} + {warnings}", f"{many(errors, 'error')}, {kinds}")
