@@ -23,7 +23,7 @@ from cotenant.stats.capacity import (
     Standing,
     estimates_of,
 )
-from machine.invented import machine
+from machine.invented import device, machine
 
 GIB = 1 << 30
 ALONE = AloneUse(100.0, "image", 1.9, 2, 3 * GIB // 2, 12, None)
@@ -135,6 +135,10 @@ def test_lines_to_paste_hold_the_same_number_and_memory_and_say_who_has_read_the
     assert 'mem_limit = "2048M"' in lines["JupyterHub"].text
     assert "OverSubscribe=FORCE:4 DefMemPerNode=2048 MaxMemPerNode=2048" in lines["Slurm"].text
     assert "RealMemory=8192" in lines["Slurm"].text
+    assert "Gres" not in lines["Slurm"].text
+    slurm = {each.tool: each.text for each in paste_lines(HELD, machine(devices=(device(0, 0),)))}["Slurm"]
+    assert "\nGresTypes=gpu,shard\n" in slurm
+    assert " Gres=gpu:1,shard:4\n" in slurm
 
 
 def test_a_tool_that_is_there_reads_the_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -47,9 +47,10 @@ def paste_lines(found: Carried, machine: Machine) -> Iterator[PasteLines]:
     )
     yield PasteLines("JupyterHub", "jupyterhub_config.py", hub, UNCHECKED)
     processors, devices = len(machine.processors), len(machine.accelerators)
-    generic = f" Gres=gpu:{devices},shard:{users}" if devices else ""
+    # Slurm manages no generic resource that GresTypes does not name.
+    types, generic = ("GresTypes=gpu,shard\n", f" Gres=gpu:{devices},shard:{users}") if devices else ("", "")
     slurm = (
-        "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\n"
+        f"SelectType=select/cons_tres\nSelectTypeParameters=CR_Core_Memory\n{types}"
         f"NodeName={machine.hostname} CPUs={processors} RealMemory={whole_mib}{generic}\n"
         f"PartitionName=shared Nodes={machine.hostname} OverSubscribe=FORCE:{each}{limits}\n"
     )
