@@ -248,9 +248,12 @@ def test_groups_are_of_nodes_that_there_are() -> None:
 
 
 def test_there_has_to_be_something_to_report(tmp_path: Path, capsys: Capture) -> None:
-    check_refusals(
-        capsys, "fleet", {"repeat": "A fleet has no 'repeat'.", f"report {tmp_path / 'none'}": "does not exist"}
-    )
+    refused = {
+        "repeat": "A fleet has no 'repeat'.",
+        f"report {tmp_path / 'none'}": "does not exist",
+        "report . --group a=x --group b=y --json": "--format json holds no groups.",
+    }
+    check_refusals(capsys, "fleet", refused)
 
 
 def test_a_resource_is_named_by_patterns_and_by_few_witnesses() -> None:

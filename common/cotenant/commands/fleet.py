@@ -40,6 +40,8 @@ def main(argv: Sequence[str]) -> int:
     if command is None:
         return EXIT_PASSED
     given = parsers()[command].parse_words(ours[1:])
+    if given.group and given.format != "text" and given.html is None:
+        raise CotenantError(f"--format {given.format} holds no groups.", "--group goes with text and --html.")
     return _run(given, others) if command == "run" else _report(given, others)
 
 
