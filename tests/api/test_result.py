@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -15,6 +16,7 @@ from api.sample import make_sample
 from commands.calling import Capture, call, refusal, write
 from cotenant.api.tables import MAKERS, TableName
 from cotenant.commands.report import TABLES
+from cotenant.report.comparison import differences_allowed
 from cotenant.results.columns import schema
 from report.making import lost, solo
 from workplace import beside, make_workplace
@@ -162,6 +164,12 @@ def test_a_wrong_condition_is_a_sentence(sample: Path) -> None:
         ({"allow": ["colour"]}, "'colour'"),
     ):
         assert sentence in refusal(cotenant.compare, sample / "A", sample / "B", **wrong)
+
+
+def test_the_differences_that_the_docstring_of_compare_names_can_be_allowed() -> None:
+    named = re.search(r"`allow` names differences [^.]*", cotenant.compare.__doc__ or "")
+    assert named is not None
+    assert {*re.findall(r"`(\w+)`", named[0])} - {"allow"} <= {*differences_allowed()}
 
 
 def test_a_plan_is_that_of_the_command(capsys: Capture) -> None:

@@ -42,7 +42,7 @@ def compare(
 
     Each is a result, a directory, a record, or an export. A difference of at most `margin` counts as none; by default
     the margin is twice the noise between equal launches of a job in `noise`, else the noise of all compared launches,
-    at least 0.02. `allow` names differences between sides that do not prevent a comparison, as `host` and `torch`.
+    at least 0.02. `allow` names differences between sides that do not prevent a comparison, as `host` and `software`.
     `tell` is called with a sentence on each launch that is left out.
 
     Raises CotenantError.
