@@ -131,7 +131,7 @@ def test_what_a_newer_run_never_reached_is_said_to_be_old(tmp_path: Path, capsys
             started = began + timedelta(minutes=minute)
             place = {"name": name, "suite_started": began}
             write_record(tmp_path, a_launch(0, place=place, common={"started": started}), started)
-    sentence = f"baselines, repetition 0: an earlier run than that of {NOON.isoformat()[:19]} launched cart, wlm."
+    sentence = f"baselines, repetition 0: an earlier run than that of {NOON.isoformat()[:19]}Z launched cart, wlm."
     for reader in (["report"], ["compare", tmp_path], ["mlbench-report", "--reports"]):
         assert sentence in " ".join(" ".join(said(capsys, *reader, tmp_path)).split())
 

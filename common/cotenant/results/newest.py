@@ -145,7 +145,7 @@ def _of_other_runs(frame: pl.DataFrame) -> list[str]:
     runs = ours.unique(maintain_order=True).with_columns(last=began.max().over(*suite, "run_id")).collect()
     earlier = runs.filter(began != pl.col("last")).group_by(*suite, "run_id", "last", maintain_order=True)
     sentences = [
-        f"{name}, repetition {uid}: an earlier run than that of {last[:19]} launched {listed(jobs, NAMED)}."
+        f"{name}, repetition {uid}: an earlier run than that of {last[:19]}Z launched {listed(jobs, NAMED)}."
         for name, _, _, uid, last, jobs in earlier.agg(pl.col("name").unique().sort()).iter_rows()
     ]
     time = pl.col("last").str.slice(0, 19).str.to_datetime("%Y-%m-%dT%H:%M:%S", strict=False)
