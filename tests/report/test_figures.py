@@ -80,3 +80,8 @@ def test_a_file_is_named_after_its_job_and_leaves_no_directory() -> None:
     names = job_names(jobs)
     assert names[:3] == ["vae-cpu-one", "vae-cpu-two", "wlm"]
     assert len({file_name(f"j{index}t", names) for index in range(len(jobs))}) == len(jobs)
+    # Names of mixes grow with their users.
+    mixes: Any = [SimpleNamespace(label=f"{'日' * 99}{job}", suite="", host="") for job in ("vae", "wlm")]
+    files = {f"{file_name(f'j{index}s', job_names(mixes))}.svg" for index in range(2)}
+    assert len(files) == 2
+    assert max(len(file.encode()) for file in files) <= 255

@@ -42,6 +42,8 @@ _SPECIAL = str.maketrans(
 )
 _OF_JOB, _KINDS = re.compile(r"j(\d+)(.+)"), {"s": "observations", "t": "timeline", "m": "memory"}
 _OTHER_NAME = re.compile(r"[^\w.-]+")
+NAME_BYTES = 200
+"""The longest name of a job in a file's name: behind it stand the chart's and the ending."""
 
 
 @contextmanager
@@ -108,11 +110,10 @@ def job_names(jobs: Sequence[JobSummary]) -> list[str]:
     """Return a name for each job's charts: its label, with suite and host where several jobs have that label."""
     labels = Counter(job.label for job in jobs)
     long = [job.label if labels[job.label] == 1 else f"{job.label}-{job.suite}-{job.host}" for job in jobs]
-    # Two names may differ only in characters that a file's name cannot have.
-    safe = Counter(_OTHER_NAME.sub("-", name) for name in long)
-    return [
-        name if safe[_OTHER_NAME.sub("-", name)] == 1 else f"{name}-{index}" for index, name in enumerate(long, start=1)
-    ]
+    # Two names may differ only in characters that a file's name cannot have, or behind its end.
+    safe = [_OTHER_NAME.sub("-", name).encode()[:NAME_BYTES].decode(errors="ignore").strip("-.") for name in long]
+    counts = Counter(safe)
+    return [name if counts[name] == 1 else f"{name}-{index}" for index, name in enumerate(safe, start=1)]
 
 
 def file_name(chart: str, jobs: Sequence[str]) -> str:
