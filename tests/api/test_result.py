@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import csv
 import io
 import json
@@ -155,6 +156,18 @@ def test_a_job_that_b_was_to_run_is_lost_but_of_some_of_its_records_nobody_knows
     assert cotenant.compare(whole, cotenant.load(b)).lost == ("wlm",)
     (b / "more.json").write_bytes(next(whole.glob("*.wlm.*")).read_bytes())
     assert cotenant.compare(whole, cotenant.load(b, name="vae")).lost == ()
+
+
+class ZMQInteractiveShell:
+    """The shell of a notebook's kernel, by whose name rich knows it."""
+
+
+def test_in_a_notebook_a_text_is_a_text(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = cotenant.load(sample / "output").table(), cotenant.plan(users=1, isolation="none")
+    before = list(map(str, made))
+    assert all(before)
+    monkeypatch.setattr(builtins, "get_ipython", ZMQInteractiveShell, raising=False)
+    assert list(map(str, made)) == before
 
 
 def test_a_wrong_condition_is_a_sentence(sample: Path) -> None:

@@ -44,7 +44,8 @@ _ROW = 32
 def plan_text(plan: Document) -> str:
     """Return the text that `print_plan` prints without a terminal."""
     text = StringIO()
-    print_plan(plan, Console(file=text, width=WIDEST, color_system=None))
+    # In a notebook rich would show the text there, and print nothing.
+    print_plan(plan, Console(file=text, width=WIDEST, color_system=None, force_jupyter=False))
     return text.getvalue()
 
 

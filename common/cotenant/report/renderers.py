@@ -42,7 +42,8 @@ def show(grids: Iterable[Grid], console: Console | None = None) -> None:
     """Print grids below each other; on a terminal they are folded to its width."""
     console = console or Console()
     if not console.is_terminal:
-        console = Console(file=console.file, width=WIDTH_OF_FILES)
+        # In a notebook rich would show the text there, and print nothing.
+        console = Console(file=console.file, width=WIDTH_OF_FILES, force_jupyter=False)
     with may_leave():
         for grid in grids:
             for line in terminal(grid, console.width):
