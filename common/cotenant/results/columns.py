@@ -381,7 +381,11 @@ OBSERVATION_COLUMNS: tuple[RecordColumn, ...] = (
     whole("observation", "number of the observation in its launch, from 0"),
     whole("block", "the block of the launch in which it lies; null across a border, and without blocks"),
     text("kind", "who ran in that block: `all` tenants, or `only` this one; empty across a border"),
-    flag("kept", "whether it counts: not before the first `skip`, and of blocks behind their leave-out"),
+    flag(
+        "kept",
+        "whether it counts, of `kind` `only` for the rate alone, else for the record's rate: not before the first "
+        "`skip`, and of blocks behind their leave-out",
+    ),
     whole("start_ns", "CLOCK_MONOTONIC of the host"),
     whole("end_ns", "the same"),
     number("items", "what was counted"),

@@ -130,7 +130,8 @@ class Observed(msgspec.Struct, frozen=True):
     """The tenants that ran in that block: all tenants, of pairs both, `only` this one, or those whose `turn` it was in
     a duet; empty across a border."""
     kept: bool | None = None
-    """Whether it counts; null in records from before there were blocks, where those after `skip` do."""
+    """Whether it counts, of `kind` `only` for the rate alone, else for the record's rate; null in records from before
+    there were blocks, where those after `skip` do."""
 
     @classmethod
     def of_message(cls, fields: dict[str, Any]) -> Observed:
