@@ -43,7 +43,7 @@ def test_a_table_escapes_what_latex_reads_as_more_than_text() -> None:
     name: Column[str] = Column("a_b", Cell, left=True)
     share: Column[str] = Column("%", Cell)
     groups = [
-        RowGroup([Row({name: Cell("x & y\nz"), share: Cell("±5 %")})], title="one #1"),
+        RowGroup([Row({name: Cell("x & y\nz"), share: Cell("±5 %", note="(n 3)")})], title="one #1"),
         RowGroup([Row({name: Cell(r"\~^{}$"), share: Cell("")}), Row({name: Cell("[*]")})], title="two"),
     ]
     assert latex(Grid([name, share], groups)).splitlines() == [
@@ -53,7 +53,7 @@ def test_a_table_escapes_what_latex_reads_as_more_than_text() -> None:
         r"a\_b & \% \\",
         r"\midrule",
         r"\multicolumn{2}{l}{one \#1} \\",
-        r"x \& y z & $\pm$5 \% \\",
+        r"x \& y z & $\pm$5 \% (n 3) \\",
         r"\midrule",
         r"\multicolumn{2}{l}{two} \\",
         r"\textbackslash{}\textasciitilde{}\textasciicircum{}\{\}\$ &  \\",

@@ -74,7 +74,7 @@ def latex(grid: Grid) -> str:
             place = group.facts.partition(";")[0] if titles[group.title] > 1 else ""
             title = latex_text(joined(", ", group.title, place))
             lines.append(rf"\multicolumn{{{len(columns)}}}{{l}}{{{title}}} \\")
-        lines += [_line(cell.text for cell in row.in_order(columns)) for row in group.shown_rows]
+        lines += [_line(f"{cell.text} {cell.note}" for cell in row.in_order(columns)) for row in group.shown_rows]
     return "\n".join(("% needs \\usepackage{booktabs}", *lines, r"\bottomrule", r"\end{tabular}", ""))
 
 
