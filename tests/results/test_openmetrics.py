@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from commands.calling import Capture, call, write
 from cotenant.results.openmetrics import ENDED, GAUGES, LABELS
 from report.making import BUSY, launch, lost
+from results.made import NOON
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = re.compile(r'(cotenant_[a-z0-9_]+)\{((?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)+)\} ([-+.e\d]+)')
@@ -53,6 +55,16 @@ def test_the_newest_record_of_each_series_has_a_sample(tmp_path: Path, capsys: C
     assert ("rate_items_per_second", "ssd", "0") not in read, "what is not known has no sample"
     assert (read["warning_findings", "wlm", "0"], read["warning_findings", "vae", "0"]) == (1, 0)
     assert read[ENDED, "vae", "0"] > 1.7e9
+
+
+def test_a_failure_takes_the_place_of_an_older_success(tmp_path: Path, capsys: Capture) -> None:
+    later = (NOON + timedelta(hours=1)).isoformat()
+    records = write(tmp_path / "out", [*launch("vae"), *(replace(one, start_time=later) for one in lost("vae", 1))])
+    path = tmp_path / "rows.prom"
+    assert call(capsys, "export", records, "--to", "openmetrics", "--out", path)[0] == 0
+    read = samples(path.read_text())
+    assert (read["completed", "vae", "0"], read["completed", "vae", "1"]) == (0, 0)
+    assert ("rate_items_per_second", "vae", "0") not in read
 
 
 def test_devices_of_the_original_which_numbers_no_tenants_are_series_of_their_own(

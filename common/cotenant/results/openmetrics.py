@@ -12,7 +12,9 @@ import polars as pl
 from cotenant.results.columns import TENANT
 
 LABELS = ("suite", "name", "group", "tenant", "hostname", "gpu", "precision", "isolation", "share", "mix", "unit")
-"""Columns by which series are told apart."""
+"""Columns that are labels of a series."""
+KEY = ("suite", "name", "group", "tenant", "hostname", "isolation", "mix")
+"""Columns by which series are told apart: a failure, of which less is known, takes the place of an older success."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +54,9 @@ def write_openmetrics(rows: pl.LazyFrame, path: Path) -> None:
     newest = (
         rows.with_columns(tenant=TENANT)
         .select(*LABELS, "start_time", "end_time", *(gauge.column for gauge in GAUGES))
-        .group_by(LABELS)
+        .group_by(KEY)
         .agg(pl.all().sort_by("start_time", nulls_last=False).last())
-        .sort(LABELS)
+        .sort(KEY)
         .collect(engine="streaming")
         .with_columns(
             pl.col("error_findings", "warning_findings").fill_null("").str.count_matches(r"[^,]+"),
