@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from commands.calling import Capture, call, write
-from cotenant.results.openmetrics import ENDED, GAUGES, LABELS
+from cotenant.results.openmetrics import ENDED, GAUGES, KEY, LABELS
 from report.making import BUSY, launch, lost
 from results.made import NOON
 
@@ -103,3 +103,7 @@ def test_the_dashboard_asks_for_series_that_are_written() -> None:
         assert set(re.findall(r"cotenant_\w+", expression)) <= written, expression
         assert set(re.findall(r"(\w+)=~", expression)) <= labels, expression
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    # Users are held against each other within a job, never those with slices against those without.
+    held = re.findall(r"(?:min|max) by \(([^)]*)\) \(cotenant_rate", " ".join(asked))
+    job = {"benchmark" if name == "name" else name for name in KEY} - {"tenant"}
+    assert [{*words.split(", ")} for words in held] == [job, job]
