@@ -106,9 +106,10 @@ def duet_lines(records: Rows) -> list[DuetLine]:
         first, failure = rows[0], _failure(rows)
         known = first if failure in (None, INVALID) else {}
         low, high = known.get("duet_low"), known.get("duet_high")
-        rates_a, rates_b = (
-            [one["rate_items_s"] for one in rows if one["duet_side"] == side and one["rate_items_s"]] for side in "AB"
-        )
+        users_a, users_b = ([one["rate_items_s"] for one in rows if one["duet_side"] == side] for side in "AB")
+        rates_a, rates_b = ([rate for rate in of if rate is not None] for of in (users_a, users_b))
+        # Where a user was lost the others' sum is no rate of A.
+        sum_a = sum(rates_a) if rates_a and None not in users_a else None
         of_sides = {one["duet_side"]: one for one in reversed(rows)}
         arguments = {side: one["duet_arguments"] for side, one in of_sides.items()}
         line = DuetLine(
@@ -122,7 +123,7 @@ def duet_lines(records: Rows) -> list[DuetLine]:
             rounds=known.get("duet_rounds"),
             robust=known.get("duet_robust"),
             mean=known.get("duet_mean"),
-            a=(sum(rates_a) or None) if _is_merged(duet) else middle(rates_a),
+            a=sum_a if _is_merged(duet) else middle(rates_a),
             b=middle(rates_b),
             unit=first["unit"],
             verdict=failure or first["duet_verdict"] or INVALID,
