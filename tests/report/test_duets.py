@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cotenant.report.duets import DuetLine, duet_lines, duets_grid, over_launches, sentences_of
-from cotenant.report.renderers import as_csv
+from cotenant.report.renderers import as_csv, html
 from cotenant.results.columns import LAUNCH
 from cotenant.results.history import entries_of
 from cotenant.results.launches import launches_of
@@ -45,6 +45,7 @@ def test_a_duet_is_a_row_with_its_sentence_and_in_no_other_table() -> None:
     said = text_of(duets_grid(summary.in_duets))
     assert "B is slower than A: it has 92.4 % (87.6 to 97.4 %) of the rate of A, over 41 rounds of one launch." in said
     assert "A: --batch-size 64; B: --batch-size 128" in said
+    assert '<span class="bad">SLOWER</span>' in html(duets_grid(summary.in_duets))
     cells = as_csv(duets_grid(summary.in_duets)).splitlines()[1].split(",")
     assert cells[5:9] == ["0.924", "0.876", "0.974", "41"]
     assert cells[-4:] == ["SLOWER", "", "'--batch-size 64", "'--batch-size 128"]

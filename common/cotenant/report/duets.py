@@ -39,7 +39,7 @@ MARGIN = f"{100 * LEAST_MARGIN:g} %"
 _SAME = ("suite", "host", "duet", "isolation", "a_arguments", "b_arguments")
 """The fields that all launches of a duet share."""
 STYLES: Mapping[str, str] = {
-    Verdict.SLOWER: "red",
+    Verdict.SLOWER: "bold red",
     Verdict.FASTER: "green",
     Verdict.UNCLEAR: "yellow",
     Verdict.INVALID: "bold red",
