@@ -134,7 +134,7 @@ def wait_for_device(devices: Collection[Any] = ()) -> None:
     torch = sys.modules.get("torch")
     # Apple's MPS does not tell whether it is in use, and waiting for nothing costs nothing.
     for kind, in_use in (("cuda", "is_initialized"), ("xpu", "is_initialized"), ("mps", "is_available")):
-        module = getattr(torch, kind, None)
+        module: Any = getattr(torch, kind, None)
         if getattr(module, in_use, bool)():
             module.synchronize()
     for device in devices:
