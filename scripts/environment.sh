@@ -50,6 +50,11 @@ make_venv() {
     fi
 }
 
+# Whether the environment can take packages. One whose making failed has a Python, and no pip.
+is_made() {
+    [ -x "$VENV/bin/python" ] && { command -v uv || "$VENV/bin/python" -m pip --version; } >/dev/null 2>&1
+}
+
 # Installs packages; shows progress on a terminal only.
 packages() {
     local -a quiet=(--quiet)
@@ -118,7 +123,7 @@ ensure_environment() {
             if command -v flock >/dev/null; then flock 9; fi
             # Another process may have made it while this one waited for the lock.
             if [ "$(cat "$stamp" 2>/dev/null)" != "$pins" ]; then
-                [ -x "$VENV/bin/python" ] || make_venv
+                is_made || make_venv
                 cd "$ROOT" && install "$@"
                 echo "$pins" >"$stamp.new" && mv "$stamp.new" "$stamp"
             fi

@@ -245,6 +245,7 @@ PYTHON = """#!/bin/bash
 case "$*" in
 *wheels.py*) exec {python} "$@" ;;
 *freeze*) cat "$VENV/there" 2>/dev/null ;;
+"-m pip --version") ;;
 *--index-url*) echo "$*" >>"$VENV/asked"; [ -e "$VENV/index" ] ;;
 *) echo "$*" >>"$VENV/asked" ;;
 esac
@@ -313,6 +314,18 @@ def test_what_is_there_is_kept_where_there_is_no_device(venv: Path) -> None:
 
 def test_an_environment_may_be_named_from_where_one_stands(venv: Path) -> None:
     _, asked = set_up(venv, venv.parent, VENV=venv.name, TORCH_BUILD="cu130")
+    assert len(asked) == 2
+
+
+def test_an_environment_without_pip_is_made_anew(venv: Path) -> None:
+    """Debian's venv leaves one behind where python3-venv is missing, and a Ctrl-C at the wrong moment, too."""
+    python, maker = venv / "bin/python", venv / "maker"
+    maker.write_text(f'#!/bin/sh\n[ "$1 $2" != "-m venv" ] || cp {venv}/whole "$3/bin/python"\n')
+    maker.chmod(0o755)
+    python.rename(venv / "whole")
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    _, asked = set_up(venv, PYTHON=str(maker), TORCH_BUILD="cu130")
     assert len(asked) == 2
 
 
