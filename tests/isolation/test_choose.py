@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -14,8 +16,9 @@ from cotenant.isolation import choose, v2tree
 from cotenant.isolation.backend import Refusal
 from cotenant.isolation.choose import choose_backend
 from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd
-from cotenant.isolation.v1 import NEEDED, V1
+from cotenant.isolation.v1 import NEEDED, SETUP, V1
 from cotenant.isolation.v2 import V2
+from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
 from cotenant.machine.space import HostMemory
 from cotenant.machine.virtual import BATCH_SYSTEMS
@@ -118,6 +121,23 @@ def test_what_cannot_be_had_is_named_by_each_backend(mounts: Mounts) -> None:
     del mounts.v1["memory"]
     (finding,) = choose_backend("auto", mounts, None).findings
     assert "v1: the v1 controller memory is not mounted; v2: " in finding.sentence
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_on_v1_the_remedy_is_that_of_v1(
+    hybrid: bool, mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What systemd delegates to a user is of v2: no line for it gives slices where controllers are mounted on v1."""
+    monkeypatch.setattr(v2tree, "SYSTEMD", tmp_path)
+    monkeypatch.setattr(os, "access", lambda *asked: False)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    own = tmp_path / "unified"
+    own.mkdir()
+    (own / "cgroup.controllers").touch()
+    if hybrid:
+        mounts = replace(mounts, v2=own, own={V2_HIERARCHY: own})
+    (finding,) = choose_backend("auto", mounts, None).findings
+    assert finding.remedy.startswith(SETUP)
 
 
 @pytest.fixture

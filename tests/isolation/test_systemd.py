@@ -135,6 +135,8 @@ def test_where_it_is_not_asked_at_all(
 ) -> None:
     serve(offer())
     assert refusal(Systemd(mounts, "theirs")).remedy == "Leave --cgroup-base out."
+    mounts.v1["memory"] = tmp_path / "memory"
+    assert refusal(Systemd(mounts)).reason.endswith("the controller memory is mounted on v1 here")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert refusal(Systemd(mounts)).reason == "a scope of systemd's would leave the job that Slurm gave us"
     monkeypatch.setattr(v2tree, "SYSTEMD", tmp_path / "nowhere")

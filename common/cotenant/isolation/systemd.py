@@ -59,6 +59,8 @@ class Systemd(V2):
             return Refusal("a base by name leaves nothing to ask of systemd", "Leave --cgroup-base out.")
         if batch := batch_system():
             return Refusal(f"a scope of systemd's would leave the job that {batch} gave us")
+        if on_v1 := [name for name in ESSENTIAL if name in self._on_v1]:
+            return Refusal(f"a scope of systemd's is of cgroup v2, and the controller {on_v1[0]} is mounted on v1 here")
         try:
             offer = _offer()
         except NotIsolatedError as error:

@@ -143,6 +143,7 @@ class V2(CgroupBackend):
         """Raises CotenantError for a base that is no path of a cgroup."""
         self._named = base is not None
         self._mount = mounts.v2
+        self._on_v1 = frozenset(mounts.v1)
         self._tree = _tree(mounts, base if base is None else checked_base(base))
         self._controllers: frozenset[str] = frozenset()
         self.unenforced: tuple[str, ...] = ()
@@ -227,7 +228,9 @@ class V2(CgroupBackend):
             return Refusal(f"there is no cgroup {tree.top}", SETUP)
         offered = controllers(tree.top / "cgroup.controllers")
         if missing := [name for name in ESSENTIAL if name not in offered]:
-            return Refusal(f"{tree.top} has no controller {missing[0]}", _remedy(BY_SYSTEMD, ""))
+            # A scope would have none of those that are mounted on v1 either.
+            remedy = "" if missing[0] in self._on_v1 else _remedy(BY_SYSTEMD, "")
+            return Refusal(f"{tree.top} has no controller {missing[0]}", remedy)
         if not self._is_delegated(tree.top):
             return Refusal(f"the cgroup {tree.top} is not delegated to us", _remedy(BY_SYSTEMD, SETUP))
         for place in (tree.top, tree.top / "cgroup.procs", tree.top / "cgroup.subtree_control"):
