@@ -21,7 +21,7 @@ from cotenant.isolation.v2 import V2
 from cotenant.machine.limits import V2 as V2_HIERARCHY
 from cotenant.machine.limits import Mounts
 from cotenant.machine.space import HostMemory
-from cotenant.machine.virtual import BATCH_SYSTEMS
+from cotenant.machine.virtual import BATCH_SYSTEMS, Virtual
 
 Refuse = Callable[..., None]
 NO, PART = Refusal("it is not there", "Mend it."), Refusal("half is there", "Mend the rest.", partial=True)
@@ -30,8 +30,9 @@ NOTHING = Mounts({}, None, {}, {})
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No systemd, no batch system, and no scope, whatever surrounds the tests."""
+    """No systemd, no batch system, no container and no scope, whatever surrounds the tests."""
     monkeypatch.setattr(v2tree, "SYSTEMD", tmp_path / "nowhere")
+    monkeypatch.setattr("cotenant.isolation.backend.virtual", lambda: Virtual("", ""))
     for variable in (*BATCH_SYSTEMS, SCOPE_VARIABLE):
         monkeypatch.delenv(variable, raising=False)
 
@@ -138,6 +139,23 @@ def test_on_v1_the_remedy_is_that_of_v1(
         mounts = replace(mounts, v2=own, own={V2_HIERARCHY: own})
     (finding,) = choose_backend("auto", mounts, None).findings
     assert finding.remedy.startswith(SETUP)
+
+
+@pytest.mark.parametrize(("job", "container"), [("7", ""), ("", "Docker"), ("", "Kubernetes")])
+def test_inside_a_job_or_a_container_the_remedy_is_not_the_hosts(
+    job: str, container: str, mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root in a container is not told to run as root, nor a user in a job to have a base made that no job may enter."""
+    monkeypatch.setenv("SLURM_JOB_ID", job)
+    monkeypatch.setattr("cotenant.isolation.backend.virtual", lambda: Virtual("", container))
+    monkeypatch.setattr(os, "access", lambda *asked: False)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    (tmp_path / "cgroup.controllers").write_text("cpuset memory pids")
+    for of in (replace(mounts, own=mounts.v1), replace(NOTHING, v2=tmp_path, own={V2_HIERARCHY: tmp_path})):
+        (finding,) = choose_backend("auto", of, None).findings
+        assert "is not writable" in finding.sentence
+        begins = f"Inside {container} slices take a privileged container" if container else "Slurm keeps the cgroups"
+        assert finding.remedy.startswith(begins)
 
 
 @pytest.fixture

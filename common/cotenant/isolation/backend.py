@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
 from cotenant.machine.accelerators import Accelerator
+from cotenant.machine.virtual import batch_system, virtual
 from cotenant.procfs import format_list
 
 WEIGHT = "weight"
@@ -123,6 +124,23 @@ class Refusal:
     reason: str
     remedy: str = ""
     partial: bool = False
+
+
+ENGINES = ("Docker", "Podman", "Kubernetes")
+
+
+def remedy_inside(otherwise: str) -> str:
+    """Return the remedy for cgroups that a batch system or a container's engine keeps; on a host itself `otherwise`."""
+    if batch := batch_system():
+        return (
+            f"{batch} keeps the cgroups of its jobs: as root, outside of a job, there are slices (docs/containers.md)."
+        )
+    if (container := virtual().container) in ENGINES:
+        return (
+            f"Inside {container} slices take a privileged container, as root, whose command is the suite "
+            "(docs/containers.md)."
+        )
+    return otherwise
 
 
 Location = dict[str, Any]

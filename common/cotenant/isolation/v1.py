@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs
-from cotenant.isolation.backend import Location, ReadBack, Refusal
+from cotenant.isolation.backend import Location, ReadBack, Refusal, remedy_inside
 from cotenant.isolation.group import V1Group
 from cotenant.isolation.runs import OURS, checked_base, default_base, runs_below
 from cotenant.isolation.slice import Slice
@@ -141,7 +141,7 @@ class V1(CgroupBackend):
             if name not in self._mounts:
                 return Refusal(f"the v1 controller {name} is not mounted")
             if reason := self._refusal(self._mounts[name]):
-                return Refusal(reason, SETUP)
+                return Refusal(reason, remedy_inside(SETUP))
         return None
 
     def location(self) -> Location:

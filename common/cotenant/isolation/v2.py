@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 from cotenant.isolation import cgroupfs, dmem
-from cotenant.isolation.backend import Location, NotIsolatedError, ReadBack, Refusal
+from cotenant.isolation.backend import Location, NotIsolatedError, ReadBack, Refusal, remedy_inside
 from cotenant.isolation.group import V2Group
 from cotenant.isolation.runs import OURS, checked_base, default_base
 from cotenant.isolation.slice import Slice
@@ -265,8 +265,4 @@ def _tree(mounts: Mounts, base: str | None) -> Tree | None:
 
 
 def _remedy(by_systemd: str, otherwise: str) -> str:
-    if batch := batch_system():
-        return (
-            f"{batch} keeps the cgroups of its jobs: as root, outside of a job, there are slices (docs/containers.md)."
-        )
-    return by_systemd if systemd_runs() else otherwise
+    return by_systemd if systemd_runs() and not batch_system() else remedy_inside(otherwise)
