@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -114,6 +115,18 @@ def test_a_lock_that_somebody_holds_is_waited_for_for_a_moment(journal: Path, mo
         with pytest.raises(CotenantError, match=r"has been locked for 0\.1 s\. See who holds it: fuser -v "):
             append(journal, start())
     append(journal, start())
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+def test_a_file_system_without_locks_is_named(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lustre that is mounted without flock says ENOSYS, NFS without its lock service ENOLCK; both can be written to."""
+
+    def refuse(*asked: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(CotenantError, match=rf"{FILE} cannot be locked: {os.strerror(number)}\. .*--outdir"):
+        append(tmp_path, start())
 
 
 def test_a_journal_goes_on_that_was_only_added_to(journal: Path) -> None:

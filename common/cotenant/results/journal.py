@@ -21,7 +21,7 @@ import msgspec
 from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
 from cotenant.files import Directory, opened
-from cotenant.results.store import cannot_write
+from cotenant.results.store import OTHER_DIRECTORY, cannot_write
 
 FILE = "cotenant.journal"
 FIRST = "0" * 64
@@ -206,6 +206,11 @@ def _lock(file: BinaryIO, path: str) -> None:
                     f"{path} has been locked for {LOCK_LIMIT_S:g} s.", f"See who holds it: fuser -v {path}"
                 ) from None
             time.sleep(LOCK_POLL_S)
+        except OSError as error:
+            raise CotenantError(
+                f"{path} cannot be locked: {error.strerror}.",
+                f"Lustre takes locks with the mount option flock, NFS with its lock service. {OTHER_DIRECTORY}",
+            ) from error
 
 
 def parsed(content: bytes, path: Path | str) -> Journal:
