@@ -148,7 +148,9 @@ class Directory:
         try:
             os.link(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
         except FileExistsError:
-            raise
+            # Over NFS a repeated request finds the link that the first one made, whose answer was lost (open(2)).
+            if os.stat(temporary, dir_fd=self._descriptor).st_nlink != 2:
+                raise
         except OSError:
             # A file system without hard links: another process may take the name between these two lines.
             if name in self.names():

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -78,6 +79,20 @@ def test_a_record_is_never_written_over_another(tmp_path: Path) -> None:
     assert names_in(tmp_path) == sorted(path.name for path in written)
     assert [msgspec.json.decode(path.read_bytes())["tenant"] for path in written] == [0, 1, 2]
     assert written[2].name == file_name(a_record(), NOON + timedelta(microseconds=2))
+
+
+def test_a_record_whose_link_was_made_twice_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over NFS the answer to a link may be lost: the kernel asks again, and is told that the name is taken."""
+    link = os.link
+
+    def repeated(*names: str, **given: Any) -> None:
+        monkeypatch.setattr(os, "link", link)
+        link(*names, **given)
+        link(*names, **given)
+
+    monkeypatch.setattr(os, "link", repeated)
+    written = write_record(tmp_path, a_record(), NOON)
+    assert names_in(tmp_path) == [written.name]
 
 
 def test_without_hard_links_a_record_is_not_written_over_another_either(
