@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import multiprocessing
 import os
 import resource
@@ -184,6 +186,20 @@ def test_places_that_are_no_history(tmp_path: Path) -> None:
     with pytest.raises(CotenantError, match="cannot be made"):
         add_to_history(tmp_path / "file/history.jsonl", [entry()])
     assert read_history(tmp_path / "file").entries == []
+
+
+def test_a_history_that_cannot_be_locked_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lustre that is mounted without flock has no locks."""
+    path = tmp_path / "history.jsonl"
+    path.touch()
+
+    def refuse(*asked: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    for refused in (lambda: read_history(path), lambda: add_to_history(path, [entry()])):
+        with pytest.raises(CotenantError, match=r"history\.jsonl cannot be locked: Function not implemented\."):
+            refused()
 
 
 def test_a_launch_is_one_entry_with_the_rate_of_the_node_and_its_device_once() -> None:

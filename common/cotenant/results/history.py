@@ -216,7 +216,10 @@ def _opened(path: Path, mode: Literal["rb", "a+b"], lock: int) -> Iterator[Binar
     except OSError as error:
         raise _cannot("opened", path, error) from None
     with file:
-        fcntl.flock(file, lock)
+        try:
+            fcntl.flock(file, lock)
+        except OSError as error:  # as of a mount of Lustre without flock
+            raise _cannot("locked", path, error) from None
         file.seek(0)
         yield file
 
