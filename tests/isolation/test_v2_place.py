@@ -16,6 +16,7 @@ from cotenant.isolation.runs import RunName
 from cotenant.isolation.v2 import V2
 from cotenant.isolation.v2tree import LEAF
 from cotenant.machine.limits import Mounts
+from cotenant.machine.virtual import Virtual
 from cotenant.protocol.messages import RUN_VARIABLE
 from isolation.entering import MIB, PATIENCE_S, sleeper, slice_of
 from isolation.fakekernel import PLANNED, reason
@@ -38,8 +39,9 @@ def refused(backend: V2) -> Refusal:
 
 
 def without_systemd(kernel: FakeV2, monkeypatch: pytest.MonkeyPatch, user: int) -> None:
-    """Have nobody who delegates, and be this user."""
+    """Have nobody who delegates, and be this user of a host itself."""
     kernel.delegated.clear()
+    monkeypatch.setattr("cotenant.isolation.backend.virtual", lambda: Virtual("", ""))
     monkeypatch.setattr(v2tree, "SYSTEMD", kernel.root / "nowhere")
     monkeypatch.setattr(os, "geteuid", lambda: user)
 
