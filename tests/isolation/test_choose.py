@@ -128,7 +128,7 @@ def test_what_cannot_be_had_is_named_by_each_backend(mounts: Mounts) -> None:
 def test_on_v1_the_remedy_is_that_of_v1(
     hybrid: bool, mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What systemd delegates to a user is of v2: no line for it gives slices where controllers are mounted on v1."""
+    """Systemd delegates cgroups of v2 to a user: no line for it gives slices where controllers are mounted on v1."""
     monkeypatch.setattr(v2tree, "SYSTEMD", tmp_path)
     monkeypatch.setattr(os, "access", lambda *asked: False)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

@@ -81,7 +81,9 @@ def _of_pairs(pressed: Iterable[JobSummary]) -> Iterator[Sensitivity]:
         neighbours = [(known, job) for job in pair if (known := level_of(job.cell)) is not None]
         for victim in pair if neighbours else ():
             if level_of(victim.cell) is None:
-                (resource, level), neighbour = max(reversed(neighbours), key=lambda of: len(_starts(of[1], victim)))
+                (resource, level), neighbour = max(
+                    reversed(neighbours), key=lambda of: len(_starts(of[1]) & _starts(victim))
+                )
                 work = next(iter(victim.members.columns("work").to_series()), "")
                 conditions = CurveConditions(
                     victim.suite, victim.host, victim.cell, victim.isolation, resource, neighbour.unit, work
@@ -116,10 +118,9 @@ def _work_of(victim: JobSummary) -> Work:
     return tuple(pair for pair in victim.work or () if pair[0] not in OF_LEVEL)
 
 
-def _starts(job: JobSummary, other: JobSummary | None = None) -> set[str]:
-    """Return the starts of the launches of a job that count, or of those that it has in common with another."""
-    starts = {launch.start_time for launch in job.rates}
-    return starts if other is None else starts & _starts(other)
+def _starts(job: JobSummary) -> set[str]:
+    """Return the starts of the launches of a job that count."""
+    return {launch.start_time for launch in job.rates}
 
 
 def _of_levels(records: Iterable[Decoded]) -> Iterator[Sensitivity]:

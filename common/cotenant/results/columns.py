@@ -413,6 +413,8 @@ SENSED = (GOOD & pl.col("comparable") & (OF_LEVELS | _BESIDE_LEVEL)).fill_null(F
 """Whether a record is of a launch beside a neighbour of known pressure."""
 IN_DUET = (pl.col("duet_side") != "").fill_null(False)
 """Whether a record is of a duet: its tenant took turns with another program, so that it is no launch of its job."""
+TOGETHER = ~pl.col("solo") & ~IN_DUET
+"""Whether a record is of all tenants at once: neither of one alone, which is a baseline, nor of a duet."""
 COUNTS = GOOD & pl.col("rate_items_s").is_not_null()
 """Whether a record has a rate that may be summed, averaged or compared."""
 CELL = (

@@ -18,7 +18,7 @@ import polars as pl
 from cotenant.checkout import PROGRAM
 from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
-from cotenant.results.columns import IN_DUET
+from cotenant.results.columns import TOGETHER
 from cotenant.results.decoded import Skipped, mapping_of
 from cotenant.results.drawn import setting_of
 from cotenant.results.launches import LaunchRecords, launches_in
@@ -79,8 +79,7 @@ def entries_of(table: Table) -> tuple[list[HistoryEntry], list[str]]:
     A launch that still runs, or whose runner died, has fewer records than tenants. It gets no line yet, since a launch
     has only one. A copy of a launch under another number gets none.
     """
-    # Launches of a tenant alone, and duets, do not count as launches of the job.
-    shared = table.frame.with_row_index(AT).filter(~pl.col("solo"), ~IN_DUET).with_columns(began=_BEGAN)
+    shared = table.frame.with_row_index(AT).filter(TOGETHER).with_columns(began=_BEGAN)
     once, copies = without_copies(with_lone(shared))
     newest, _ = newest_of_tenants(once, launch_key("began"))
     launches = launches_in(newest, "began")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 import polars as pl
 
-from cotenant.results.columns import CELL, COUNTS, IN_DUET, JOB, TENANT, equal_columns
+from cotenant.results.columns import CELL, COUNTS, JOB, TENANT, TOGETHER, equal_columns
 from cotenant.results.newest import as_numbers, joined_models, launch_key, newest_in, with_lone
 from cotenant.results.record import INVALID
 from cotenant.results.table import AT
@@ -108,7 +108,7 @@ def launches_of(frame: pl.DataFrame) -> tuple[dict[str, list[LaunchRecords]], li
     A launch with a failed, invalid or missing tenant has no rate. Solo launches are left out, since a tenant alone is
     not the node, and so are duets.
     """
-    newest, left_out = newest_in(frame.filter(~pl.col("solo"), ~IN_DUET))
+    newest, left_out = newest_in(frame.filter(TOGETHER))
     launches = launches_in(newest)
     left_out += [why_left_out(launch) for launch in launches if launch.rate is None]
     jobs = grouped(launches, lambda launch: launch.job)
