@@ -28,8 +28,8 @@ def spent_of(summary: Summary) -> TimeSpent | None:
     """Return the time of all launches in the summary, together and alone; None where it cannot be known.
 
     A launch lasts from its begin to its last tenant's end, its load from GO to the last tenant's end of load. Its time
-    inside observations, kept or not, is that of the tenant that observed longest. A launch in which several pairs met
-    does not count, since their records share its time.
+    inside observations, kept or not, is that of the tenant that observed longest. It cannot be known where several
+    pairs met in a launch, whose records share its time.
     """
     whole = Rows(summary.records.table, [*summary.records.at, *summary.solos.at])
     begin, end = (pl.col(name).str.to_datetime(strict=False, time_zone="UTC") for name in ("start_time", "end_time"))
@@ -37,7 +37,9 @@ def spent_of(summary: Summary) -> TimeSpent | None:
     rows = whole.columns(*_OF_LAUNCH, *_SECONDS[1:], launch=LAUNCH, lasted_s=lasted_s)
     launches = rows.group_by(*_OF_LAUNCH, "launch").agg(pl.col(_SECONDS).max())
     several = (pl.col("mix").fill_null("") != "") & (pl.len().over("hostname", "suite", "baseline", "start_time") > 1)
-    spent = TimeSpent(*launches.filter(~several, pl.col("lasted_s") > 0).select(_SECONDS).sum().row(0))
+    if launches.select(several.any()).item():
+        return None
+    spent = TimeSpent(*launches.filter(pl.col("lasted_s") > 0).select(_SECONDS).sum().row(0))
     return spent if 0 < spent.observed_s <= spent.loaded_s <= spent.lasted_s else None
 
 
