@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from cotenant.launch.schedule import ALL, HOME, TURN, WARM_UP_ROUNDS, Block, Schedule, Turn
 
@@ -25,11 +26,8 @@ class DuetSchedule(Schedule):
     half each time.
     """
 
+    mean_stretch: ClassVar[float] = (1 + MOST_STRETCH) / 2
     halves: tuple[frozenset[int], frozenset[int]]
-
-    @property
-    def round_ns(self) -> int:
-        return round((1 + MOST_STRETCH) / 2 * self._needed_ns())
 
     @property
     def awake_ns(self) -> int:
@@ -45,7 +43,7 @@ class DuetSchedule(Schedule):
             stretch = stretches[block.round] if block.kind == TURN else 1
             yield replace(block, lasting_ns=round(stretch * block.lasting_ns))
 
-    def _turns(self, chance: random.Random) -> Sequence[Turn]:
+    def _round(self, number: int, chance: random.Random) -> Sequence[Turn]:
         first, second = (dict.fromkeys(sorted(half), HOME) for half in self.halves)
         return [(TURN, first), (TURN, second), (TURN, second), (TURN, first)]
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import ClassVar
 
 from cotenant.isolation.slice import Slice
 from cotenant.launch.schedule import ALL, BUDGET_NS, HOME, ONLY, WARM_UP_ROUNDS, Schedule, Turn, within
@@ -38,13 +39,10 @@ class PairSchedule(Schedule):
     so that it is thawed for either equally often.
     """
 
+    is_parted: ClassVar[bool] = True
     pairs: tuple[Pair, ...]
     budget_ns: int = 0
     """The time for its rounds; there are never fewer than the least number."""
-
-    @property
-    def is_parted(self) -> bool:
-        return True
 
     def timed(self, seen_ns: Mapping[int, Sequence[float]], most_ns: int) -> PairSchedule:
         """Return the schedule by the timed steps of each tenant alone, with as many rounds as fit its budget.
@@ -61,7 +59,7 @@ class PairSchedule(Schedule):
             return least
         return within(least, min(max(self.budget_ns, least.total_ns), most_ns)) or least
 
-    def _turns(self, chance: random.Random) -> Sequence[Turn]:
+    def _round(self, number: int, chance: random.Random) -> Sequence[Turn]:
         turns: list[Turn] = []
         for trail in trails(self.pairs, chance):
             slots = itertools.cycle(chance.sample((0, 1), 2))

@@ -12,7 +12,7 @@ import random
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from cotenant.stats.kept import MOST_APART, warmed_up
 
@@ -92,20 +92,25 @@ class Schedule:
     happens as often before its blocks alone as before blocks of all. The last block is one of all.
     """
 
+    is_parted: ClassVar[bool] = False
+    """Whether different tenants meet in different blocks, so that each meeting has its own records."""
+    mean_stretch: ClassVar[float] = 1.0
+    """The factor by which chance stretches the blocks of a round, on average."""
     steps_ns: Mapping[int, int]
     on_devices: int
     rounds: int
 
     @property
     def round_ns(self) -> int:
-        """Nanoseconds of a round, on average if they are random."""
-        return self._needed_ns()
+        """Nanoseconds of a round after a similar one, on average if they are random."""
+        turns = self._round(WARM_UP_ROUNDS, _ANY)
+        pairs = zip([turns[-1], *turns], turns, strict=False)
+        return round(self.mean_stretch * sum(self._lasting_ns(turn, before) for before, turn in pairs))
 
     @property
     def total_ns(self) -> int:
         """Nanoseconds of all blocks, those of the warm-up included."""
-        ends = (*self._first(), *self._last())
-        ends_ns = sum(self._lasting_ns(turn, None) for turn in ends)
+        ends_ns = sum(self._lasting_ns(turn, None) for turn in (*self._first(), *self._last()))
         return (self.rounds + WARM_UP_ROUNDS) * self.round_ns + ends_ns
 
     @property
@@ -117,11 +122,6 @@ class Schedule:
     def opening(self) -> int:
         """The number of blocks before the first round, of which no observation is kept."""
         return len(self._first())
-
-    @property
-    def is_parted(self) -> bool:
-        """Whether different tenants meet in different blocks, so that each meeting has its own records."""
-        return False
 
     @property
     def most_rounds(self) -> int:
@@ -167,10 +167,6 @@ class Schedule:
 
     def _round(self, number: int, chance: random.Random) -> Sequence[Turn]:
         """Return the turns of the round of this number, one for each block."""
-        return self._turns(chance)
-
-    def _turns(self, chance: random.Random) -> Sequence[Turn]:
-        """Return the turns of any round, one for each block."""
         return cycles(self.everybody, chance)
 
     def _first(self) -> Sequence[Turn]:
@@ -180,11 +176,6 @@ class Schedule:
     def _last(self) -> Sequence[Turn]:
         """Return the turns after the last round."""
         return [(ALL, self.everybody)]
-
-    def _needed_ns(self) -> int:
-        """Return the nanoseconds that the turns of a round need after a similar round."""
-        turns = self._turns(_ANY)
-        return sum(self._lasting_ns(turn, before) for before, turn in zip([turns[-1], *turns], turns, strict=False))
 
     def _lasting_ns(self, turn: Turn, before: Turn | None) -> int:
         """Return the nanoseconds that a turn needs after another: the longest time left out, then the measured part.
