@@ -11,8 +11,7 @@ from typing import Any, cast
 import pytest
 
 from cotenant.launch.crowd import CrowdSchedule
-from cotenant.launch.crowd_launches import SuiteLaunches
-from cotenant.launch.crowd_steps import p95_rounds
+from cotenant.launch.crowd_launches import SuiteLaunches, p95_rounds
 from cotenant.results.record import Observed, Record
 from cotenant.stats.capacity import Requirement
 from cotenant.stats.crowd_search import CrowdSearch

@@ -1,23 +1,24 @@
 """Finds the number of users that a machine carries: decides which launches to make, and judges them.
 
-`Launches` makes them: this module starts nothing.
+`SuiteLaunches` makes them: this module starts nothing.
 """
 
 from __future__ import annotations
 
+import bisect
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from cotenant.launch.crowd import Searcher
 from cotenant.stats.capacity import (
     NOBODY,
     NOISE,
     AloneUse,
     BesidePressure,
-    Binding,
     Carried,
     CrowdUse,
     Requirement,
@@ -27,6 +28,9 @@ from cotenant.stats.capacity import (
 )
 from cotenant.stats.crowd_search import CONFIRMED, Confirming, CrowdSearch, SteadyCrowd
 from cotenant.text import many
+
+if TYPE_CHECKING:
+    from cotenant.launch.crowd_launches import SuiteLaunches
 
 PRESSURES = ("cpu", "dram")
 SEARCH_PART, LAUNCH_PART = 0.35, 0.07
@@ -40,28 +44,6 @@ BUSY = 0.9
 """Processors are full if they are busy for this share of the time."""
 
 
-class Launches(Protocol):
-    """Makes launches of equal users, whose number is a multiple of `step`, so that slices have equally many."""
-
-    step: int
-
-    def alone(self) -> AloneUse | str:
-        """Launch a user in each slice; return its rate and its use of the machine, or why they are unknown."""
-
-    def holds(self, users: int, alone: AloneUse) -> int | None:
-        """Return the bytes of memory that each of so many users has, or None if that is too little."""
-
-    def holds_memory(self) -> bool:
-        """Return whether slices limit memory here."""
-
-    def crowd(self, users: int, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str = "") -> CrowdUse:
-        """Launch so many users, of which each round runs as many at once as the crowd says; with a `pressure` the last
-        is a neighbour of ours that takes all it can of a resource."""
-
-    def tell(self, line: str) -> None:
-        """Tell a person about the progress."""
-
-
 class NoAnswerError(Exception):
     """There is no answer; the message is the reason."""
 
@@ -70,7 +52,7 @@ class NoAnswerError(Exception):
 class CapacityRun:
     """Finds how many users reach a requirement within a budget of seconds."""
 
-    launches: Launches
+    launches: SuiteLaunches
     label: str
     requirement: Requirement
     budget_s: float
@@ -127,13 +109,11 @@ class CapacityRun:
         if alone.peak_bytes is None or not self.launches.holds_memory():
             self.launches.tell("memory is not held here: nobody knows how many users it carries")
             return None
-        step, most = self.launches.step, MOST_USERS
-        low, high = 0, most // step
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.launches.holds(middle * step, alone) is not None else (low, middle - 1)
-        self.launches.tell(f"memory holds {many(low * step, 'user')}")
-        return low * step
+        numbers = range(self.launches.step, MOST_USERS + 1, self.launches.step)
+        held = bisect.bisect_left(numbers, True, key=lambda users: self.launches.holds(users, alone) is None)
+        users = held * self.launches.step
+        self.launches.tell(f"memory holds {many(users, 'user')}")
+        return users
 
     def _residents(self, alone: AloneUse) -> int:
         """Return the number of users to launch first: more than processors seem to carry."""
@@ -175,7 +155,7 @@ class CapacityRun:
         confirming = Confirming(self.requirement, search.held, limit, self.launches.step, self._held)
         uses: dict[int, CrowdUse] = {}
         while (users := confirming.next_users()) is not None and self._has_time_for(users):
-            if len(confirming.launches.get(users, ())) == 0:
+            if users not in confirming.launches:
                 self.launches.tell(f"confirming: {CONFIRMED} launches of {many(users, 'user')}")
             steady = SteadyCrowd(users, CONFIRMING_ROUNDS)
             uses[users] = self._launched(users, steady, LAUNCH_PART * self.budget_s)
@@ -189,7 +169,7 @@ class CapacityRun:
         expected_s = self._last_s.get(users, LAUNCH_PART * self.budget_s)
         return self.now_s() + expected_s <= self._until_s
 
-    def _launched(self, users: int, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str = "") -> CrowdUse:
+    def _launched(self, users: int, crowd: Searcher, budget_s: float, pressure: str = "") -> CrowdUse:
         began_s = self.now_s()
         use = self.launches.crowd(users, crowd, budget_s, pressure)
         self._last_s[users] = self.now_s() - began_s
@@ -201,9 +181,10 @@ class CapacityRun:
 
     def _answer(self, confirming: Confirming, uses: dict[int, CrowdUse], alone: AloneUse) -> None:
         users, why, missing_s = confirming.users, "", None
-        by_memory = confirming.has_tried_most and users < self._allowed
         # A single user that is held from the outset has no launch but that alone.
         busy = alone.busy if users == 1 and users not in uses else uses.get(users, CrowdUse()).busy
+        by_memory = confirming.has_tried_most and users < self._allowed
+        by_processors = busy is not None and busy >= BUSY * alone.processors
         if not confirming.settled:
             open_ = users or confirming.standing(confirming.following) is not Standing.FAILED
             launches = confirming.missing_launches()
@@ -219,7 +200,7 @@ class CapacityRun:
             confirmed=confirming.estimates,
             memory_bytes=self.launches.holds(users, alone) if users else None,
             busy=busy,
-            binding=_binding(by_memory, busy, alone),
+            binding="memory" if by_memory else "processors" if by_processors else "",
         )
 
     def _press(self) -> None:
@@ -248,9 +229,3 @@ class CapacityRun:
         estimate = estimates_of({users: steady.rounds})[users]
         pressed = BesidePressure(resource, estimate, estimate.standing(self.requirement.log))
         self._note(pressures=(*self._found.pressures, pressed))
-
-
-def _binding(by_memory: bool, busy: float | None, alone: AloneUse) -> Binding:
-    if by_memory:
-        return "memory"
-    return "processors" if busy is not None and busy >= BUSY * alone.processors else ""

@@ -8,21 +8,14 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from cotenant.launch.schedule import ALL, HOME, ONLY, WARM_UP_ROUNDS, Passed, Schedule, Turn, cycles, places
-from cotenant.stats.capacity import Values
+from cotenant.stats.crowd_search import CrowdSearch, SteadyCrowd
 from cotenant.stats.kept import BlockSum, block_sums, round_logs
 
-
-class Searcher(Protocol):
-    """Decides how many users run beside each other in each round."""
-
-    def take(self, users: int, values: Values) -> None:
-        """Learn the value of each user in a round."""
-
-    def next_users(self) -> int | None:
-        """Return the number of users in the next round; None to end the launch."""
+Searcher = CrowdSearch | SteadyCrowd
+"""Decides how many users run beside each other in each round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +38,10 @@ class CrowdSchedule(Schedule):
     `steps_ns` are the steps of tenants alone; several tenants in a slice share its time.
     """
 
+    is_parted: ClassVar[bool] = True
     crowds: tuple[int, ...]
     slices: int
     budget_ns: int
-
-    @property
-    def is_parted(self) -> bool:
-        return True
 
     @property
     def total_ns(self) -> int:

@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from statistics import fmean
 
+import msgspec
+
 from cotenant.errors import CotenantError
-from cotenant.launch.crowd import Crowd
-from cotenant.launch.crowd_steps import p95_rounds
+from cotenant.launch.crowd import Crowd, Searcher, blocks_in_a_round, opening_of
 from cotenant.launch.heading import tenancy
 from cotenant.launch.needs import check_memory
 from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.start import Options
 from cotenant.launch.suite import SuiteRun
 from cotenant.machine.topology import Machine
-from cotenant.results.record import Record
-from cotenant.stats.capacity import AloneUse, CrowdUse, Requirement
+from cotenant.results.record import Nanoseconds, Record
+from cotenant.stats.capacity import AloneUse, CrowdUse, Requirement, Values
 from cotenant.stats.crowd_search import LEAST_ROUNDS, MOST_ROUNDS, CrowdSearch, SteadyCrowd
+from cotenant.stats.quantiles import quantile
 from cotenant.suite.cells import expand
 from cotenant.suite.mixes import JOINED, Mix
 from cotenant.suite.pressure import FULL, neighbours
 
 ALONE_S = 5.0
 """Seconds for which a user alone is measured."""
+P95 = 0.95
 NO_MEMORY = ("out_of_memory", "host_out_of_memory", "device_out_of_memory")
 
 
 class SuiteLaunches:
     """Launches users of the one job of `options`, on as many slices as these say; each kind of launch has its own
-    directory."""
+    directory.
+
+    The number of users is a multiple of `step`, so that slices have equally many. `tell` gets the progress.
+    """
 
     def __init__(
         self, options: Options, machine: Machine, requirement: Requirement, tell: Callable[[str], None]
@@ -86,7 +93,7 @@ class SuiteLaunches:
             device_bytes=_most([(each.meters.get("device_memory") or {}).get("reserved_bytes") for each in records]),
         )
 
-    def crowd(self, users: int, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str = "") -> CrowdUse:
+    def crowd(self, users: int, crowd: Searcher, budget_s: float, pressure: str = "") -> CrowdUse:
         """Launch so many users, of which each round runs as many at once as the crowd says; with a `pressure` the last
         is a neighbour of ours that takes all it can of a resource."""
         if self._requirement.kind == "p95":
@@ -94,17 +101,16 @@ class SuiteLaunches:
         folder = "search" if isinstance(crowd, CrowdSearch) else f"users-{users}"
         return _use_of(self._launch_crowd(users, crowd, budget_s, pressure, folder), users)
 
-    def _by_steps(self, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str) -> CrowdUse:
+    def _by_steps(self, crowd: Searcher, budget_s: float, pressure: str) -> CrowdUse:
         """Make a separate launch for each number of users of the crowd: the times of steps come only with records."""
         until_s = time.monotonic() + budget_s
         while (users := crowd.next_users()) is not None:
-            counted = users - bool(pressure)
             steady = SteadyCrowd(users, LEAST_ROUNDS if isinstance(crowd, CrowdSearch) else MOST_ROUNDS)
             records = self._launch_crowd(users, steady, budget_s, pressure, f"users-{users}")
             use = _use_of(records, users)
             if use.flaw or use.out_of_memory:
                 return use
-            rounds = p95_rounds([record for record in records if record.tenants == users][:counted])
+            rounds = p95_rounds([record for record in records if record.tenants == users][: users - bool(pressure)])
             if not rounds:
                 return CrowdUse(f"{self.label} does not time single steps: --p95 is of jobs that serve, as decode.")
             for values in rounds:
@@ -113,9 +119,7 @@ class SuiteLaunches:
                 break
         return use
 
-    def _launch_crowd(
-        self, users: int, crowd: CrowdSearch | SteadyCrowd, budget_s: float, pressure: str, folder: str
-    ) -> list[Record]:
+    def _launch_crowd(self, users: int, crowd: Searcher, budget_s: float, pressure: str, folder: str) -> list[Record]:
         chooses = Crowd(crowd, self.step, of_rates=self._requirement.kind == "rate")
         options = replace(self._of_users(users), crowd=chooses)
         if pressure:
@@ -174,3 +178,28 @@ def _busy(record: Record) -> float | None:
 
 def _most(values: Sequence[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
+
+
+def p95_rounds(records: Sequence[Record]) -> list[Values]:
+    """Return the value of each user in each round in which all users of the launch ran beside each other: the
+    logarithm of 1 / p95 of its steps in seconds. A user that timed none of its steps has no value."""
+    of_rounds: dict[int, dict[int, float]] = defaultdict(dict)
+    for record in records:
+        for number, times_ns in _steps_ns(record).items():
+            of_rounds[number][record.tenant] = -math.log(quantile(times_ns, P95).value / 1e9)
+    return [of_rounds[number] for number in sorted(of_rounds)]
+
+
+def _steps_ns(record: Record) -> dict[int, list[int]]:
+    """Return the times of a user's steps beside the others, in ns, by round."""
+    try:
+        rows = msgspec.convert(record.observed.get("steps_ns"), list[list[Nanoseconds]])
+    except msgspec.ValidationError:
+        return {}
+    steps: dict[int, list[int]] = defaultdict(list)
+    first, of_round = opening_of(record.tenants), blocks_in_a_round(record.tenants)
+    if len(rows) == len(record.observations):
+        for made, times_ns in zip(record.observations, rows, strict=True):
+            if made.kept and made.kind == "all" and made.block is not None:
+                steps[(made.block - first) // of_round] += times_ns
+    return {number: times_ns for number, times_ns in steps.items() if times_ns}
