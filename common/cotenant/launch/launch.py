@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 
 from cotenant.files import Directory
 from cotenant.isolation.backend import Backend, NotIsolatedError
-from cotenant.isolation.processes import families
 from cotenant.launch.admission import claim, most_connections, owner_of
 from cotenant.launch.allowances import Allowance, allowances, by_blocks
 from cotenant.launch.conductor import Conductor
@@ -36,13 +35,13 @@ from cotenant.launch.outcome import LaunchResult, TenantResult, failure, not_sta
 from cotenant.launch.pairing import Pairing
 from cotenant.launch.rendezvous import Claim, Link, Rank, TakenError
 from cotenant.launch.schedule import Schedule
-from cotenant.launch.tenant import Reason, Tenant, TenantSpec, start_tenant
+from cotenant.launch.tenant import Reason, Tenant, TenantSpec, families_of, start_tenant
 from cotenant.launch.turns import Turns
 from cotenant.meters.meters import Meters
 from cotenant.nodes.connection import Connection
 from cotenant.nodes.peers import NO_PEERS, Peers
 from cotenant.procfs import described
-from cotenant.protocol.messages import RUN_VARIABLE, Message, ProtocolError
+from cotenant.protocol.messages import Message, ProtocolError
 from cotenant.text import sender_of
 
 POLL_S = 1.0
@@ -544,10 +543,6 @@ class Launch:
     def _verify_again(self, tenants: Sequence[Tenant]) -> None:
         """Compare slices with their plan, and processes with their slices, once more, while no tenant is timed."""
         sliced = {tenant.index: tenant for tenant in tenants if tenant.live.entry.procs_files}
-        if not sliced:
-            return
-        leaders = {index: tenant.process.pid for index, tenant in sliced.items()}
-        run = next(iter(sliced.values())).spec.environment.get(RUN_VARIABLE, "")
-        for index, family in families(leaders, run).items():
+        for index, family in families_of(sliced.values()).items():
             joined = {rank.link.peer for rank in sliced[index].ranks.values()}
             self._changes |= dict.fromkeys(sliced[index].live.changes(family | joined - {0}))

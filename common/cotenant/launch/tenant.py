@@ -9,6 +9,7 @@ import signal
 import socket
 import stat
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from typing import Any
 from cotenant.files import Directory
 from cotenant.isolation.backend import Counters, LiveSlice, NotIsolatedError, ReadBack
 from cotenant.isolation.entry import start
+from cotenant.isolation.processes import families
 from cotenant.isolation.slice import Slice
 from cotenant.launch.environment import whole_environment
 from cotenant.launch.events import Life
 from cotenant.launch.rendezvous import Link, Listener, Rank, TakenError
-from cotenant.protocol.messages import Message, ProtocolError, rank_log
+from cotenant.protocol.messages import RUN_VARIABLE, Message, ProtocolError, rank_log
 from cotenant.results.record import Side
 from cotenant.suite.foreign import Foreign
 
@@ -250,6 +252,14 @@ def start_tenant(
         ours.setblocking(False)
         undo.pop_all()
     return Tenant(spec, live, read_back, process, ours, os.pidfd_open(process.pid), listener, logs)
+
+
+def families_of(tenants: Collection[Tenant]) -> dict[int, set[int]]:
+    """Return the living processes of each of these tenants of one launch, by its number."""
+    if not tenants:
+        return {}
+    run = next(iter(tenants)).spec.environment.get(RUN_VARIABLE, "")
+    return families({tenant.index: tenant.process.pid for tenant in tenants}, run)
 
 
 def _rank_logs(log: Path, logs: Directory) -> list[str]:

@@ -6,9 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping
 
-from cotenant.isolation.processes import families
-from cotenant.launch.tenant import Tenant
-from cotenant.protocol.messages import RUN_VARIABLE
+from cotenant.launch.tenant import Tenant, families_of
 from cotenant.stats.tenants import Reading
 
 LEAST_GAP_NS = 100_000_000
@@ -49,14 +47,9 @@ def _counters(tenants: Collection[Tenant]) -> dict[int, Callable[[], int | None]
     """Return a function for each tenant that reads its processor time; none for a single one without neighbours."""
     if len(tenants) < 2:
         return {}
-    uncounted = {tenant.index: tenant for tenant in tenants if tenant.live.processor_ns() is None}
-    counters: dict[int, Callable[[], int | None]] = {
-        tenant.index: tenant.live.processor_ns for tenant in tenants if tenant.index not in uncounted
-    }
-    if uncounted:
-        leaders = {index: tenant.process.pid for index, tenant in uncounted.items()}
-        run = next(iter(uncounted.values())).spec.environment.get(RUN_VARIABLE, "")
-        counters |= {index: ProcessClocks(pids).processor_ns for index, pids in families(leaders, run).items()}
+    uncounted = [tenant for tenant in tenants if tenant.live.processor_ns() is None]
+    counters: dict[int, Callable[[], int | None]] = {tenant.index: tenant.live.processor_ns for tenant in tenants}
+    counters |= {index: ProcessClocks(pids).processor_ns for index, pids in families_of(uncounted).items()}
     return counters
 
 
