@@ -166,7 +166,7 @@ class AuditRequests:
         self._peers = peers
         self.borders = audit_borders(given.number, given.repeat) if peers.leads else []
         self.sent = 0
-        ready = [rank.ready for tenant in tenants for rank in tenant.ranks.values() if rank.ready is not None]
+        ready = (rank.ready for rank in _ranks(tenants) if rank.ready is not None)
         # The first step of a warm-up is watched as audit steps are.
         self._each_ns = max((step_ns for fields in ready for step_ns in fields["warm_up_ns"][:1]), default=0)
 
@@ -176,21 +176,18 @@ class AuditRequests:
         return self.sent * STEPS_AN_AUDIT * self._each_ns
 
     def look(self, tenants: Collection[Tenant]) -> None:
-        made = min((len(rank.observations) for tenant in tenants for rank in tenant.ranks.values()), default=0)
+        """Send a request if a border is reached, and as many as node 0 has sent."""
+        made = min((len(rank.observations) for rank in _ranks(tenants)), default=0)
         if self.borders and self.borders[0] <= made:
             self.borders = [border for border in self.borders if border > made]
             self.send(tenants)
-        self.follow(tenants)
-
-    def follow(self, tenants: Collection[Tenant]) -> None:
-        """Send as many requests as node 0 has sent."""
         while self.sent < self._peers.audits:
             self.send(tenants)
 
     def send(self, tenants: Collection[Tenant]) -> None:
         self.sent += 1
         self._peers.audit()
-        for rank in (rank for tenant in tenants for rank in tenant.ranks.values()):
+        for rank in _ranks(tenants):
             rank.link.send("audit")
 
 
@@ -228,10 +225,10 @@ class Enough:
         if self._sent:
             return
         self._sent = True
-        alone = (tenant for tenant in tenants if not tenant.several)
-        for rank in (rank for tenant in alone for rank in tenant.ranks.values() if not rank.done):
-            rank.enough = True
-            rank.link.send("enough")
+        for rank in _ranks(tenant for tenant in tenants if not tenant.several):
+            if not rank.done:
+                rank.enough = True
+                rank.link.send("enough")
 
     def _is_reached(self, tenants: Collection[Tenant]) -> bool:
         """Return whether every tenant of a mix has made its least amount, as in a launch of equal tenants."""
@@ -260,6 +257,10 @@ class Enough:
 
     def _kept_observations(self, tenant: Tenant) -> int:
         return len(tenant.ranks[0].observations) - self._skip[tenant.index]
+
+
+def _ranks(tenants: Iterable[Tenant]) -> list[Rank]:
+    return [rank for tenant in tenants for rank in tenant.ranks.values()]
 
 
 def _steps_alone_ns(tenant: Tenant, passed: Sequence[Passed], go: Go) -> list[float]:
