@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
 from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.processes import end_orphans, now_ticks
+from cotenant.isolation.slice import Slice
 from cotenant.launch import data
 from cotenant.launch.baseline import limits_alone
 from cotenant.launch.events import Interruption
@@ -26,13 +29,14 @@ from cotenant.nodes.slurm import held
 from cotenant.text import listed
 
 
+@dataclass(frozen=True, slots=True)
 class Launcher:
     """Measures the starts of a suite, one at a time, until `interruption` is requested."""
 
-    def __init__(
-        self, suite: PreparedSuite, resources: Resources, interruption: Interruption, observer: Observer
-    ) -> None:
-        self.suite, self.resources, self.interruption, self.observer = suite, resources, interruption, observer
+    suite: PreparedSuite
+    resources: Resources
+    interruption: Interruption
+    observer: Observer
 
     def measure(self, start: Start, limits: Limits, peers: Peers = NO_PEERS) -> LaunchResult:
         """Launch a start's tenants; the meters also cover the time before and after, from the reading of input on.
@@ -56,7 +60,7 @@ class Launcher:
                 reaper.ensure,
                 sampling,
                 self.observer,
-                self._daemon(start),
+                self._daemon(slices),
                 peers,
                 logs,
                 start.takes_turns,
@@ -83,9 +87,8 @@ class Launcher:
             meters["shm_kept"] = new
         return dataclasses.replace(result, meters=meters, left_behind=left_behind, changes=changes)
 
-    def _daemon(self, start: Start) -> MpsDaemon | None:
+    def _daemon(self, slices: Sequence[Slice]) -> MpsDaemon | None:
         """Return the MPS daemon of a launch's tenants, not yet started; None if they need none."""
-        slices = [spec.slice for spec in start.specs]
         if not any(slice_.device_share and slice_.device_share.mode.kind == "mps" for slice_ in slices):
             return None
         devices = list(dict.fromkeys(device for slice_ in slices for device in slice_.accelerators))

@@ -125,35 +125,31 @@ class SuiteRun:
         return hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
 class _Launches:
     """The launches of a run, one after the other."""
 
-    def __init__(
-        self,
-        launcher: Launcher,
-        recorder: Recorder,
-        coordinator: Coordinator | None,
-        tell: Callable[[str], None],
-        earlier: int,
-    ) -> None:
-        self._launcher, self._recorder, self._coordinator, self._tell = launcher, recorder, coordinator, tell
-        self._earlier = earlier
+    launcher: Launcher
+    recorder: Recorder
+    coordinator: Coordinator | None
+    tell: Callable[[str], None]
+    earlier: int
 
     def run(self, starts: Sequence[Start]) -> None:
         """Make these launches until one fails under `--raise`, a node is lost, or a signal comes. Raises."""
-        suite, interruption = self._launcher.suite, self._launcher.interruption
+        suite, interruption = self.launcher.suite, self.launcher.interruption
         options = suite.options
         # Launches that replace the blocks of an earlier one have its position.
         places = itertools.accumulate(int(not start.without_blocks) for start in suite.starts)
         positions = {start.key: place for start, place in zip(suite.starts, places, strict=True)}
-        ready = data.prepare_data(options, starts, interruption, self._launcher.observer)
+        ready = data.prepare_data(options, starts, interruption, self.launcher.observer)
         # A baseline may belong to several launches, and a later one may lack blocks too: baselines are tried again.
         again = [(start, missing) for start, missing in ready if start.without_blocks]
         launched: set[str] = set()
         for start, missing in (*ready, *again):
             if interruption.requested:
                 return
-            if start.key in launched or (start.without_blocks and not self._recorder.lacks_blocks(start)):
+            if start.key in launched or (start.without_blocks and not self.recorder.lacks_blocks(start)):
                 continue
             launched.add(start.key)
             limits = options.limits
@@ -163,15 +159,15 @@ class _Launches:
             records = self._launch(positions[start.key], start, missing, limits)
             if options.raise_error and not all(record.completed for record in records):
                 return
-            if self._coordinator is not None and (lost := self._coordinator.lost()) is not None:
-                self._tell(f"warning: {lost} The suite ends here; the same command with --resume goes on.")
+            if self.coordinator is not None and (lost := self.coordinator.lost()) is not None:
+                self.tell(f"warning: {lost} The suite ends here; the same command with --resume goes on.")
                 return
 
     def _launch(self, position: int, start: Start, missing: str | None, limits: Limits) -> list[Record]:
         """Make one launch; keep its records and report its result. Raises CotenantError."""
-        suite, resources, observer = self._launcher.suite, self._launcher.resources, self._launcher.observer
+        suite, resources, observer = self.launcher.suite, self.launcher.resources, self.launcher.observer
         output, begin_s = resources.output, time.monotonic()
-        observer.launch(self._earlier + position, start.label, len(start.specs))
+        observer.launch(self.earlier + position, start.label, len(start.specs))
         resources.reaper.ensure()
         buyer, name = suite.options.challenge if start.challenged else None, secrets.token_hex(16)
         if buyer is not None:
@@ -182,19 +178,17 @@ class _Launches:
             suite.pace.took(start, time.monotonic() - begin_s - loaded_s)
         left = cleared(spec.temporary for spec in start.specs)
         found = (*start.findings, *left, *output.put_right())
-        records = self._recorder.keep(dataclasses.replace(start, findings=found), result, limits)
+        records = self.recorder.keep(dataclasses.replace(start, findings=found), result, limits)
         minutes, outcomes = (time.monotonic() - begin_s) / 60, [record.outcome for record in records]
         output.summary(launch_line(position, len(suite.expected), outcomes, minutes, start.commands))
         observer.ended(records)
         if (why := why_no_blocks(finding for record in records for finding in record.findings)) is not None:
-            self._tell(f"{start.label}: {why.sentence} {why.remedy}")
+            self.tell(f"{start.label}: {why.sentence} {why.remedy}")
         if unfinished := sum(tenant.unfinished for tenant in result.tenants):
             of = f"{unfinished} of {many(len(result.tenants), 'program')}"
-            self._tell(f"warning: {of} had not come to an end, and --timeout ended them: the numbers stand.")
+            self.tell(f"warning: {of} had not come to an end, and --timeout ended them: the numbers stand.")
         if buyer is not None:
-            self._tell(
-                self._recorder.keep_transcript(start, buyer, name, lambda: self._launcher.interruption.requested)
-            )
+            self.tell(self.recorder.keep_transcript(start, buyer, name, lambda: self.launcher.interruption.requested))
         output.check()
         if result.left_behind:
             # The records are kept first. The suite ends, as the next launch would not be alone.
@@ -206,11 +200,11 @@ class _Launches:
         """Return the result of a launch on all its nodes."""
         if missing is not None:
             return _without_data(start, missing)
-        if self._coordinator is None:
-            return self._launcher.measure(start, limits)
-        self._coordinator.begin(start.key, start.cell.nodes or self._coordinator.nodes)
-        own = self._launcher.measure(start, limits, self._coordinator)
-        return whole(own, self._coordinator.results(lambda: self._launcher.interruption.requested))
+        if self.coordinator is None:
+            return self.launcher.measure(start, limits)
+        self.coordinator.begin(start.key, start.cell.nodes or self.coordinator.nodes)
+        own = self.launcher.measure(start, limits, self.coordinator)
+        return whole(own, self.coordinator.results(lambda: self.launcher.interruption.requested))
 
 
 def _without_data(start: Start, reason: str) -> LaunchResult:
