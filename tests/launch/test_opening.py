@@ -8,7 +8,7 @@ import pytest
 
 from cotenant.isolation.device_modes import share_mode
 from cotenant.isolation.plan import plan
-from cotenant.launch.opening import device_line
+from cotenant.launch.heading import device_line
 from machine.invented import GIB, device, machine
 
 H100 = replace(device(0), name="NVIDIA H100 80GB HBM3", memory_bytes=81008 << 20)
