@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from cotenant.isolation.backend import Backend, expected, unenforced_of
-from cotenant.launch.outcome import LaunchResult
+from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.nodes.peers import NodeResult
 from cotenant.nodes.slurm import held
 from cotenant.results.build import tenant_part
@@ -29,13 +29,18 @@ def node_part(result: LaunchResult, backend: Backend) -> dict[str, Any]:
         "observations": {str(rank.number): rank.observations for rank in ranks},
         "slurm": held(),
         "changes": list(result.changes),
-        "isolation": {
-            "backend": backend.name,
-            "planned": expected(tenant.spec.slice),
-            "read_back": dataclasses.asdict(tenant.read_back),
-            "counters": dataclasses.asdict(tenant.after.since(tenant.before)),
-            "unenforced": list(unenforced_of(backend, tenant.read_back, 1)),
-        },
+        "isolation": enclosed(tenant, backend, 1),
+    }
+
+
+def enclosed(tenant: TenantResult, backend: Backend, sharers: int) -> dict[str, Any]:
+    """Return the facts on a tenant's slice that a record keeps; so many `sharers` had its processors."""
+    return {
+        "backend": backend.name,
+        "planned": expected(tenant.spec.slice),
+        "read_back": dataclasses.asdict(tenant.read_back),
+        "counters": dataclasses.asdict(tenant.after.since(tenant.before)),
+        "unenforced": unenforced_of(backend, tenant.read_back, sharers),
     }
 
 

@@ -15,9 +15,9 @@ import msgspec
 
 from cotenant.confidential import Conceal, words_without
 from cotenant.finding import Finding, error
-from cotenant.isolation.backend import Backend, expected, unenforced_of
+from cotenant.isolation.backend import Backend
 from cotenant.isolation.choose import enabled_by
-from cotenant.launch.across import described, load_of
+from cotenant.launch.across import described, enclosed, load_of
 from cotenant.launch.conductor import Conducted
 from cotenant.launch.crowd import CrowdSchedule
 from cotenant.launch.device_sharing import shared_device
@@ -64,19 +64,20 @@ def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult,
     conducted = result.conducted
     if conducted is not None and isinstance(conducted.schedule, CrowdSchedule):
         for users in dict.fromkeys(conducted.schedule.crowds):
-            of_users = dataclasses.replace(conducted, members=frozenset(range(users)))
-            meters = _meters_of(range(users), result.meters)
-            those = result.tenants[:users]
-            yield dataclasses.replace(result, tenants=those, conducted=of_users, meters=meters), start.of_users(users)
-        return
-    if start.pairing is None:
+            yield _part(result, result.tenants[:users], range(users)), start.of_users(users)
+    elif start.pairing is None:
         yield result, start
-        return
-    for pair, own in zip(start.pairing.pairs, start.met, strict=True):
-        tenants = (_in_slot(result.tenants[at], spec) for at, spec in zip(pair, own.specs, strict=True))
-        of_pair = conducted and dataclasses.replace(conducted, members=frozenset(pair))
-        meters = _meters_of(pair, result.meters)
-        yield dataclasses.replace(result, tenants=tuple(tenants), conducted=of_pair, meters=meters), own
+    else:
+        for pair, own in zip(start.pairing.pairs, start.met, strict=True):
+            tenants = (_in_slot(result.tenants[at], spec) for at, spec in zip(pair, own.specs, strict=True))
+            yield _part(result, tuple(tenants), pair), own
+
+
+def _part(result: LaunchResult, tenants: tuple[TenantResult, ...], members: Sequence[int]) -> LaunchResult:
+    """Return the part of a launch in which the `members` meet; `tenants` are their results."""
+    conducted = result.conducted and dataclasses.replace(result.conducted, members=frozenset(members))
+    meters = _meters_of(members, result.meters)
+    return dataclasses.replace(result, tenants=tenants, conducted=conducted, meters=meters)
 
 
 def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, Any]:
@@ -292,7 +293,7 @@ def _place(
     if start.of_pair:
         slice_ = dataclasses.replace(slice_, tenant=number)
     cells = [other.cell.label for other in start.programs]
-    unenforced = unenforced_of(facts.backend, tenant.read_back, start.sharers)
+    held = enclosed(tenant, facts.backend, start.sharers)
     uncounted = tenant.after.uncounted()
     return Placement(
         suite=facts.suite,
@@ -320,13 +321,9 @@ def _place(
         log=str(tenant.spec.log),
         machine=facts.machine,
         isolation=Enclosed(
-            backend=facts.backend.name,
-            planned=expected(slice_),
-            read_back=dataclasses.asdict(tenant.read_back),
-            counters=dataclasses.asdict(tenant.after.since(tenant.before)),
-            unenforced=unenforced,
+            **held,
             uncounted=uncounted,
-            enabled_by=enabled_by(facts.backend.name, [*unenforced, *uncounted]),
+            enabled_by=enabled_by(facts.backend.name, [*held["unenforced"], *uncounted]),
             policies=facts.policies | ({"memory_class": program.size.memory_class} if program.size else {}),
         ),
         suite_started=facts.started,
