@@ -49,22 +49,21 @@ def begin(options: Options, starts: Sequence[Start], backend: str, host: str, ke
 
     Raises CotenantError if the run that began there had other conditions, or the journal is damaged.
     """
-    conditions, output = conditions_of(options, starts, backend), options.paths.output
     before = earlier(options, starts, backend, host) if options.resume else None
-    progress = before or ResumeState()
-    if options.resume and before is None:
-        progress = ResumeState(sentences=(f"Repetition {options.uid} has not begun in {output}: it begins now.",))
     started = Started(
         suite=options.suite.name,
         uid=options.uid,
         host=host,
         time=now(),
         launches=tuple(start.key for start in starts),
-        conditions=conditions,
+        conditions=conditions_of(options, starts, backend),
         resumed=before is not None,
     )
     kept.journal(started)
-    return progress
+    if before is not None:
+        return before
+    anew = f"Repetition {options.uid} has not begun in {options.paths.output}: it begins now."
+    return ResumeState(sentences=(anew,) if options.resume else ())
 
 
 def earlier(options: Options, starts: Sequence[Start], backend: str, host: str) -> ResumeState | None:
@@ -188,13 +187,9 @@ def _set_aside(kept: Collection[str], start: Started, output: Path) -> list[Path
         record = None if path.name in kept else _record(path)
         if record is None or (record.suite, record.hostname) != (start.suite, start.host):
             continue
-        if _time(record.start_time) >= _time(start.time):
+        if datetime.fromisoformat(record.start_time) >= datetime.fromisoformat(start.time):
             aside.append(path.rename(path.with_name(path.name + SET_ASIDE)))
     return aside
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 def _record(path: Path) -> Record | None:
