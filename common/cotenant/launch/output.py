@@ -41,7 +41,10 @@ class Output:
     def __init__(self, path: Path) -> None:
         """Make and open the directory. Raises CotenantError if it has no room for a suite's records."""
         prepare_directory(path)
-        self.directory = _open(path)
+        try:
+            self.directory = Directory(path)
+        except OSError as error:
+            raise cannot_write(path, error) from error
         self._known = b""
         try:
             self._reserve = Reserve(path)
@@ -143,10 +146,3 @@ def _replaced(directory: Directory) -> Iterator[Finding]:
             "Find the program that renamed or replaced the directory, and move the records to where they belong.",
             rule="output_replaced",
         )
-
-
-def _open(path: Path) -> Directory:
-    try:
-        return Directory(path)
-    except OSError as error:
-        raise cannot_write(path, error) from error
