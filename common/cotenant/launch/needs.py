@@ -26,8 +26,7 @@ from cotenant.isolation.entry import own_shm_can_be_had
 from cotenant.isolation.plan import Plan
 from cotenant.launch.command import BATCH_FLAGS, WORKERS_FLAGS, number_behind
 from cotenant.launch.data import maker_of, named_inputs
-from cotenant.launch.paths import RunPaths
-from cotenant.launch.start import Options, Program, Resolver, Start
+from cotenant.launch.start import Options, Resolver, Start
 from cotenant.launch.tenant import signal_name
 from cotenant.machine.topology import Machine
 from cotenant.suite.cells import labels_of
@@ -61,9 +60,10 @@ def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[
         every += starts
         # A container's image has its own packages.
         packages = () if options.image else missing_packages(starts[0].command)
-        read, missing = _inputs(starts, options.paths)
+        named = {path for start in starts for path in named_inputs(start, options.paths)}
+        missing = tuple(sorted(path for path in named if not path.exists()))
         made = maker_of(starts[0].command) is not None
-        needs.append(JobNeeds(job.name, None, packages, missing, read, made))
+        needs.append(JobNeeds(job.name, None, packages, missing, len(named), made))
     return tuple(needs), tuple(every)
 
 
@@ -71,12 +71,6 @@ def isolation_of(backend: Backend, findings: tuple[Finding, ...] = ()) -> Isolat
     """Return the facts on the backend for checks, with the `findings` on it."""
     own_shm = backend.name != "none" and own_shm_can_be_had()
     return Isolation(backend.name, backend.unenforced, findings, backend.elsewhere(), own_shm)
-
-
-def _inputs(starts: Iterable[Start], paths: RunPaths) -> tuple[int, tuple[Path, ...]]:
-    """Return the number of paths below the data directory in the commands, and those of them that do not exist."""
-    named = sorted({path for start in starts for path in named_inputs(start, paths)})
-    return len(named), tuple(path for path in named if not path.exists())
 
 
 def self_test(program: Path = SELF_TEST, limit_s: float = SELF_TEST_LIMIT_S) -> SelfTest:
@@ -130,11 +124,7 @@ def missing_packages(command: Path) -> tuple[str, ...]:
 
     Imports of the modules and packages beside it count too; an import whose failure is caught does not.
     """
-    return tuple(sorted(name for name in _packages(_main_of(command)) if not _installed(name)))
-
-
-def _main_of(command: Path) -> Path:
-    return command if command.suffix == ".py" else command.parent / "main.py"
+    return tuple(sorted(name for name in _packages_of(command) if not _installed(name)))
 
 
 def check_memory(options: Options, machine: Machine, backend: Backend, starts: Iterable[Start]) -> None:
@@ -152,7 +142,8 @@ def check_memory(options: Options, machine: Machine, backend: Backend, starts: I
     if least(planned) >= TORCH_BYTES:
         return
     together = (start for start in starts if not start.solo and start.cell.job.group == "student")
-    label = next((start.label for start in together if any(map(imports_torch, start.programs))), None)
+    importing = (start.label for start in together if any("torch" in _packages_of(of.command) for of in start.programs))
+    label = next(importing, None)
     if label is None:
         return
     fitting = (users for users in range(len(planned.slices) - 1, 0, -1) if _fits(options, machine, least, users))
@@ -173,14 +164,13 @@ def _fits(options: Options, machine: Machine, least: Callable[[Plan], int], user
         return False
 
 
-def imports_torch(program: Program) -> bool:
-    """Return whether a program, a file beside it, or a module of cotenant that it imports, imports torch."""
-    return "torch" in _packages(_main_of(program.command))
-
-
 @cache
-def _packages(program: Path) -> frozenset[str]:
-    """Return the top-level packages that a program, the files beside it and the modules of cotenant import."""
+def _packages_of(command: Path) -> frozenset[str]:
+    """Return the top-level packages that a program, the files beside it and the modules of cotenant import.
+
+    Of a script that is not in Python it is the `main.py` beside it.
+    """
+    program = command if command.suffix == ".py" else command.parent / "main.py"
     packages: set[str] = set()
     waiting, seen = [program], {program}
     while waiting:
