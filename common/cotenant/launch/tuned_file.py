@@ -16,13 +16,12 @@ from cotenant.suite.variables import Value
 from cotenant.tuning.trial import estimates
 
 OTHER_FILE = "--out names another file."
-INDENT = 1
 
 
 def write_tuned(path: Path, results: Sequence[Tuner], checkout: Path) -> None:
     """Write the jobs that have a rate. Raises CotenantError if the file cannot be written."""
     entries = [_entry(path, tuned, checkout) for tuned in results]
-    write_named(path, json.dumps(entries, indent=INDENT).encode() + b"\n", OTHER_FILE)
+    write_named(path, json.dumps(entries, indent=1).encode() + b"\n", OTHER_FILE)
 
 
 def check_target(path: Path, source: Path) -> None:
