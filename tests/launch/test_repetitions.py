@@ -62,7 +62,7 @@ def test_a_signal_between_two_repetitions_ends_them(monkeypatch: pytest.MonkeyPa
     made: list[int] = []
 
     def run(of: SuiteRun) -> SuiteResult:
-        made.append(of._suite.options.uid)
+        made.append(of.suite.options.uid)
         return SuiteResult()
 
     def prepare(options: Options, machine: object) -> SimpleNamespace:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.choices import MEMORY_CLASSES
@@ -17,25 +18,26 @@ from cotenant.suite.sizes import FILE, Size, SizeTable, load_sizes, memory_class
 from cotenant.text import gib
 
 
+@dataclass(frozen=True)
 class Sizing:
     """Batch sizes of one suite for one machine's plans, in the class `class_name`, else in the memory's own class.
 
     The table is read from the first of `folders` that has one: beside the job file, else the checkout's profiles.
     """
 
-    def __init__(
-        self, class_name: str | None, folders: Sequence[Path], plans: Mapping[str, Plan], extra: Sequence[str]
-    ) -> None:
-        self._class, self._folders, self._plans, self._extra = class_name, folders, plans, extra
+    class_name: str | None
+    folders: Sequence[Path]
+    plans: Mapping[str, Plan]
+    extra: Sequence[str]
 
     @functools.cached_property
     def _table(self) -> SizeTable:
-        paths = [folder / FILE for folder in self._folders]
+        paths = [folder / FILE for folder in self.folders]
         return load_sizes(next((path for path in paths if path.exists()), paths[-1]))
 
     def class_of(self, job: Job) -> str | None:
         """Return the class of a job's tenants; None if their part of a device is smaller than every class."""
-        return self._class or memory_class(self._plans[job.group].device_share_bytes)
+        return self.class_name or memory_class(self.plans[job.group].device_share_bytes)
 
     def size_of(self, cell: JobCell) -> Size | None:
         """Return the table's size for a cell; None if the cell does not ask for it, or the memory is too small.
@@ -45,9 +47,9 @@ class Sizing:
         name = self.class_of(cell.job)
         if name is None or not asks_for_sizes(cell):
             return None
-        device = "" if self._class else self._plans[cell.job.group].whole_device
+        device = "" if self.class_name else self.plans[cell.job.group].whole_device
         family = cell.job.family or cell.job.name
-        return self._table.size_of(family, precision_of(cell, self._extra), name, device)
+        return self._table.size_of(family, precision_of(cell, self.extra), name, device)
 
     def is_too_large(self, cell: JobCell) -> bool:
         """Return whether a cell asks for a batch size and the table has none for its tenants' memory."""
@@ -66,7 +68,7 @@ class Sizing:
 
     def left_out(self, jobs: Sequence[Job]) -> Iterator[str]:
         """Yield a sentence on the jobs whose tenants' memory is too small for them."""
-        for group, plan in self._plans.items():
+        for group, plan in self.plans.items():
             of_group = [job for job in jobs if job.group == group]
             names = [job.stem for job in of_group if any(self.is_too_large(cell) for cell in expand(job))]
             if names:

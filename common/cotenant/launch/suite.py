@@ -47,6 +47,7 @@ class SuiteResult:
     """The records without those of a resumed repetition's earlier launches."""
 
 
+@dataclass(slots=True)
 class SuiteRun:
     """Runs a prepared suite once. The caller holds the machine's lock (`isolation.lock`).
 
@@ -54,22 +55,22 @@ class SuiteRun:
     numbers the launches after those of the `earlier` repetitions.
     """
 
-    def __init__(
-        self, suite: PreparedSuite, tell: Callable[[str], None], observer: Observer | None = None, earlier: int = 0
-    ) -> None:
-        self.records: list[Record] = []
-        self._suite, self._tell, self._observer, self._earlier = suite, tell, observer or Unobserved(), earlier
+    suite: PreparedSuite
+    tell: Callable[[str], None]
+    observer: Observer = field(default_factory=Unobserved)
+    earlier: int = 0
+    records: list[Record] = field(default_factory=list, init=False)
 
     def run(self) -> SuiteResult:
         """Launch every cell. Raises CotenantError; leaves no process or cgroup behind."""
         begin_s = time.monotonic()
         with self._running() as (resources, interruption, stack):
             coordinator = self._gather(stack, interruption)
-            recorder = Recorder(self._suite, resources.output, self.records)
-            starts = recorder.begin(self._tell)
+            recorder = Recorder(self.suite, resources.output, self.records)
+            starts = recorder.begin(self.tell)
             restored = len(self.records)
-            launcher = Launcher(self._suite, resources, interruption, self._observer)
-            _Launches(launcher, recorder, coordinator, self._tell, self._earlier).run(starts)
+            launcher = Launcher(self.suite, resources, interruption, self.observer)
+            _Launches(launcher, recorder, coordinator, self.tell, self.earlier).run(starts)
             recorder.end(interruption.requested)
             resources.output.summary(total_line(time.monotonic() - begin_s))
             resources.output.check()
@@ -79,11 +80,11 @@ class SuiteRun:
 
     def follow(self) -> SuiteResult:
         """Make the launches that node 0 names, on another node; node 0 keeps the records. Raises CotenantError."""
-        suite, options = self._suite, self._suite.options
+        suite, options = self.suite, self.suite.options
         assert options.cluster is not None
         starts = {start.key: start for start in suite.starts}
         with self._running() as (resources, interruption, stack):
-            launcher = Launcher(suite, resources, interruption, self._observer)
+            launcher = Launcher(suite, resources, interruption, self.observer)
             member = Member(options.cluster, SILENCE_S)
             stack.callback(member.close)
             member.join(self._identity, options.limits.ready_limit_s, lambda: interruption.requested)
@@ -91,7 +92,7 @@ class SuiteRun:
                 resources.reaper.ensure()
                 if key not in starts:
                     raise NodeLostError(f"Node 0 begins {quoted(key)}, which is no launch of this suite.")
-                for start, missing in data.prepare_data(options, [starts[key]], interruption, self._observer):
+                for start, missing in data.prepare_data(options, [starts[key]], interruption, self.observer):
                     if missing is None:
                         result = launcher.measure(start, options.limits, member)
                     else:
@@ -105,11 +106,11 @@ class SuiteRun:
     def _running(self) -> Iterator[tuple[Resources, Interruption, contextlib.ExitStack]]:
         with contextlib.ExitStack() as stack:
             interruption = stack.enter_context(Interruption())
-            yield acquire(self._suite, stack, self._tell), interruption, stack
+            yield acquire(self.suite, stack, self.tell), interruption, stack
 
     def _gather(self, stack: contextlib.ExitStack, interruption: Interruption) -> Coordinator | None:
         """Wait for all other nodes; return None if there are none. Raises CotenantError."""
-        options = self._suite.options
+        options = self.suite.options
         if options.cluster is None:
             return None
         coordinator = Coordinator(options.cluster, SILENCE_S)
@@ -120,8 +121,8 @@ class SuiteRun:
     @property
     def _identity(self) -> str:
         """A hash of the conditions that must be equal on all nodes: those of --resume without each host's own."""
-        options = self._suite.options
-        conditions = conditions_of(options, self._suite.starts, "") | {"the slices": "", "uid": str(options.uid)}
+        options = self.suite.options
+        conditions = conditions_of(options, self.suite.starts, "") | {"the slices": "", "uid": str(options.uid)}
         return hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal
 
@@ -26,16 +26,16 @@ class _Turn:
     since_s: float = 0.0
 
 
+@dataclass(slots=True)
 class Turns:
     """Gives turns to tenants that ask, in order, once all tenants in their place have asked or are ready.
 
     A tenant goes on after its own turn when all tenants in its place have had theirs.
     """
 
-    def __init__(self, tenants: Sequence[Tenant], now_s: Callable[[], float] = time.monotonic) -> None:
-        self._tenants = tenants
-        self._now_s = now_s
-        self._turns: dict[int, _Turn] = {}
+    tenants: Sequence[Tenant]
+    now_s: Callable[[], float] = time.monotonic
+    _turns: dict[int, _Turn] = field(default_factory=dict, init=False)
 
     def request(self, tenant: Tenant) -> None:
         self._turns.setdefault(tenant.index, _Turn())
@@ -54,7 +54,7 @@ class Turns:
     def _by_place(self) -> list[list[Tenant]]:
         """Return groups of tenants that share a device or, without devices, processors."""
         groups: list[tuple[set[object], list[Tenant]]] = []
-        for tenant in self._tenants:
+        for tenant in self.tenants:
             devices = tenant.spec.slice.accelerators
             place = {devices[0].uuid or devices[0].pci} if devices else {*tenant.spec.slice.processors}
             met = [group for group in groups if group[0] & place]
@@ -66,14 +66,14 @@ class Turns:
         expected = [tenant for tenant in tenants if not tenant.lost and not tenant.all_ranks("ready")]
         asked = [(tenant, self._turns[tenant.index]) for tenant in expected if tenant.index in self._turns]
         for _, turn in asked:
-            if turn.state == "has" and self._now_s() >= turn.since_s + TURN_S:
+            if turn.state == "has" and self.now_s() >= turn.since_s + TURN_S:
                 # It goes on later, when it says itself that its turn is over.
                 turn.state = "released"
         if len(asked) < len(expected) or any(turn.state == "has" for _, turn in asked):
             return
         for tenant, turn in asked:
             if turn.state == "waits":
-                turn.state, turn.since_s = "has", self._now_s()
+                turn.state, turn.since_s = "has", self.now_s()
                 _send(tenant, "turn")
                 return
         for tenant, turn in asked:
