@@ -119,12 +119,7 @@ def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Re
         meters=result.meters
         | ({"nodes": described(result.nodes, together)} if result.nodes else {})
         | ({"beside": beside} if beside else {}),
-        findings=(
-            *facts.findings,
-            *map(_slice_changed, result.changes),
-            *_unconducted(result.unconducted),
-            *_unmet(result.conducted),
-        ),
+        findings=(*facts.findings, *_findings(result)),
         conceal=facts.conceal,
     )
     comparable = all(tenant.outcome == "completed" for tenant in result.tenants)
@@ -172,30 +167,27 @@ def _run_together(result: LaunchResult, place: int, other: int) -> bool:
     return place != other and len({duet and duet.turn for duet in duets}) == 1
 
 
-def _slice_changed(change: str) -> Finding:
-    """Return the error for all tenants of a launch in which a slice changed: one's gain may be its neighbours' loss."""
-    remedy = "Find what writes to cgroups there: root and the owner of a slice can, another user cannot."
-    return error(f"The slices did not stay as planned: {change}.", remedy, rule="slice_changed")
-
-
-def _unconducted(reason: str) -> Iterator[Finding]:
-    if reason:
+def _findings(result: LaunchResult) -> Iterator[Finding]:
+    """Yield the findings on a launch that all its tenants share."""
+    for change in result.changes:
+        # One tenant's gain may be its neighbours' loss.
+        remedy = "Find what writes to cgroups there: root and the owner of a slice can, another user cannot."
+        yield error(f"The slices did not stay as planned: {change}.", remedy, rule="slice_changed")
+    if result.unconducted:
         yield Finding(
             NO_BLOCKS,
             "info",
-            f"What users keep beside each other is not measured by blocks here: {reason}.",
+            f"What users keep beside each other is not measured by blocks here: {result.unconducted}.",
             "Launches of one user alone follow instead; a larger --budget, or a smaller batch, may have blocks.",
         )
-
-
-def _unmet(conducted: Conducted | None) -> Iterator[Finding]:
-    """Yield the error for a pair that had no time to meet."""
+    conducted = result.conducted
     if conducted is None or not isinstance(conducted.schedule, PairSchedule):
         return
-    if conducted.members not in map(frozenset, conducted.schedule.pairs):
-        step_s = max(conducted.schedule.steps_ns[tenant] for tenant in conducted.members) / 1e9
+    schedule = conducted.schedule
+    if conducted.members not in map(frozenset, schedule.pairs):
+        step_s = max(schedule.steps_ns[tenant] for tenant in conducted.members) / 1e9
         yield error(
-            f"This pair never met: {conducted.schedule.rounds} rounds with a step of {step_s:.2g} s would have ended "
+            f"This pair never met: {schedule.rounds} rounds with a step of {step_s:.2g} s would have ended "
             "behind the launch's time limit.",
             "Give a longer --timeout, or --baseline quick, which launches each pair by itself.",
             rule="pair_unmet",
