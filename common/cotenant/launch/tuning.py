@@ -71,10 +71,9 @@ class Tuner:
         if not size:
             raise CotenantError(f"{job.name} names no batch size.", f"Add {BATCH_FLAGS[0]} to its arguments.")
         self.base, self.command, self.tenancy = start.cell, start.command, tenancy(suite)
-        processors = len(start.specs[0].slice.processors)
         space = Space(
             base=Setting(size),
-            knobs=tuple(_knobs(_applicable(knobs, start, options.paths, machine), start.specs[0].command, processors)),
+            knobs=tuple(_knobs(knobs, start, options.paths, machine)),
             sized=BATCH in knobs,
             tenants=len(start.specs),
             longest_step_s=LONGEST_STEP_S,
@@ -117,15 +116,15 @@ class Tuner:
         options = replace(self._options, jobs=(job,), uid=uid)
         suite = PreparedSuite(options, self._machine)
         before = earlier(options, suite.expected, suite.backend.name, self._machine.hostname)
-        if before is not None and before.lost:
-            lost = options.paths.output / before.lost[0]
-            raise CotenantError(
-                f"A record of an earlier launch of this search cannot be read: {lost}.",
-                "Put it back, or begin anew with another --outdir.",
-            )
-        if before is not None and before.finished:
-            return before.records, None
         if before is not None:
+            if before.lost:
+                lost = options.paths.output / before.lost[0]
+                raise CotenantError(
+                    f"A record of an earlier launch of this search cannot be read: {lost}.",
+                    "Put it back, or begin anew with another --outdir.",
+                )
+            if before.finished:
+                return before.records, None
             suite = PreparedSuite(replace(options, resume=True), self._machine)
         suite.settle()
         result = SuiteRun(suite, observer.tell, observer).run()
@@ -189,20 +188,17 @@ def with_setting(cell: JobCell, setting: Setting, base: Setting) -> Job:
     )
 
 
-def _applicable(knobs: Collection[str], start: Start, paths: RunPaths, machine: Machine) -> set[str]:
-    """Return the knobs that can have an effect: workers only if files are read, graphs only with a device."""
-    reads, has_devices = bool(named_inputs(start, paths)), bool(machine.accelerators)
-    return {knob for knob in knobs if {WORKERS: reads, GRAPH: has_devices}.get(knob, True)}
-
-
-def _knobs(names: Collection[str], command: Sequence[str], processors: int) -> Iterator[Knob]:
-    """Yield the knobs beside the batch size, in order. One that a benchmark ignores costs a launch."""
-    if WORKERS in names:
+def _knobs(names: Collection[str], start: Start, paths: RunPaths, machine: Machine) -> Iterator[Knob]:
+    """Yield the knobs beside the batch size that can have an effect, in order: workers only if files are read, graphs
+    only with a device. One that a benchmark ignores costs a launch."""
+    spec = start.specs[0]
+    command, processors = spec.command, len(spec.slice.processors)
+    if WORKERS in names and named_inputs(start, paths):
         own = number_behind(command, *WORKERS_FLAGS)
         powers = [0, *(1 << octave for octave in range((2 * processors).bit_length()))]
         yield Knob(WORKERS_FLAGS[0], tuple(count for count in powers if count != own))
     for name in (FORMAT, GRAPH, COMPILE):
-        if name in names:
+        if name in names and (name != GRAPH or machine.accelerators):
             yield Knob(f"--no-{name}" if f"--{name}" in command else f"--{name}")
 
 
