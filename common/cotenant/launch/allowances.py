@@ -78,8 +78,11 @@ def by_blocks(
     if any(tenant.several for tenant in tenants):
         return "a user is of several processes, which wait for each other"
     ranks = {tenant.index: tenant.ranks[0] for tenant in tenants}
-    timed = {index: steady_ns(rank.ready["warm_up_ns"]) for index, rank in ranks.items() if rank.ready is not None}
-    steps_ns = {index: step_ns for index, step_ns in timed.items() if step_ns is not None}
+    steps_ns = {
+        index: step_ns
+        for index, rank in ranks.items()
+        if rank.ready is not None and (step_ns := steady_ns(rank.ready["warm_up_ns"])) is not None
+    }
     if len(steps_ns) < len(tenants):
         return "a user has timed none of its steps"
     schedule = _schedule(tenants, steps_ns, budget_s, pairs, crowd)

@@ -166,8 +166,7 @@ class CapacityRun:
         return confirming, uses
 
     def _has_time_for(self, users: int) -> bool:
-        expected_s = self._last_s.get(users, LAUNCH_PART * self.budget_s)
-        return self.now_s() + expected_s <= self._until_s
+        return self.now_s() + self._last_s.get(users, LAUNCH_PART * self.budget_s) <= self._until_s
 
     def _launched(self, users: int, crowd: Searcher, budget_s: float, pressure: str = "") -> CrowdUse:
         began_s = self.now_s()

@@ -82,7 +82,7 @@ class Conductor:
     ) -> None:
         """`count` returns each tenant's processor time in ns, without those whose time is not counted."""
         self._tenants = {tenant.index: tenant for tenant in tenants}
-        self._homes, self._slots = {tenant.index: tenant.spec.slice for tenant in tenants}, slots
+        self._slots = slots
         self._at = dict.fromkeys(self._tenants, HOME)
         self._chance = chance or random.SystemRandom()
         blocks = [*schedule.blocks(self._chance)]
@@ -190,7 +190,8 @@ class Conductor:
 
     def _move(self, index: int, slot: int) -> None:
         """Move a tenant to the processors of a slot. Raises NotIsolatedError if the kernel refuses."""
-        self._tenants[index].live.move((self._homes[index] if slot == HOME else self._slots[slot]).processors)
+        tenant = self._tenants[index]
+        tenant.live.move((tenant.spec.slice if slot == HOME else self._slots[slot]).processors)
         self._at[index] = slot
 
     def _freeze(self, indices: Iterable[int], now_ns: int) -> list[int]:
