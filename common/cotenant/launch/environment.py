@@ -171,12 +171,10 @@ def whole_environment(added: Mapping[str, str], slice_: Slice) -> dict[str, str]
 
 def free_ports(count: int) -> int:
     """Return the first of `count` consecutive free ports on the loopback; raise if there are none."""
-    first = FIRST_PORT
-    while first + count <= END_OF_PORTS and not all(_is_free(port) for port in range(first, first + count)):
-        first += count
-    if first + count > END_OF_PORTS:
-        raise CotenantError(f"There are no {count} free ports in a row from {FIRST_PORT} on.", "Use fewer --users.")
-    return first
+    for first in range(FIRST_PORT, END_OF_PORTS - count + 1, count):
+        if all(_is_free(port) for port in range(first, first + count)):
+            return first
+    raise CotenantError(f"There are no {count} free ports in a row from {FIRST_PORT} on.", "Use fewer --users.")
 
 
 def _is_free(port: int) -> bool:

@@ -8,7 +8,7 @@ import dataclasses
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from itertools import accumulate
@@ -138,6 +138,12 @@ def check_memory(options: Options, machine: Machine, backend: Backend, starts: I
         held = "memory" not in backend.unenforced
         return min(part.memory_bytes for part in plan.slices) if held else machine.memory_bytes // len(plan.slices)
 
+    def fits(users: int) -> bool:
+        try:
+            return least(dataclasses.replace(options, users=users).plan(machine)) >= TORCH_BYTES
+        except CotenantError:
+            return False
+
     planned = options.plan(machine)
     if least(planned) >= TORCH_BYTES:
         return
@@ -146,8 +152,7 @@ def check_memory(options: Options, machine: Machine, backend: Backend, starts: I
     label = next(importing, None)
     if label is None:
         return
-    fitting = (users for users in range(len(planned.slices) - 1, 0, -1) if _fits(options, machine, least, users))
-    most = next(fitting, 0)
+    most = next(filter(fits, range(len(planned.slices) - 1, 0, -1)), 0)
     raise CotenantError(
         f"{many(len(planned.slices), 'user')} have {gib(least(planned))} of memory each, and {label} imports torch, "
         f"which takes {gib(TORCH_BYTES)} before a first batch.",
@@ -155,13 +160,6 @@ def check_memory(options: Options, machine: Machine, backend: Backend, starts: I
         if most
         else "Use a smaller --reserve, or a machine of more memory.",
     )
-
-
-def _fits(options: Options, machine: Machine, least: Callable[[Plan], int], users: int) -> bool:
-    try:
-        return least(dataclasses.replace(options, users=users).plan(machine)) >= TORCH_BYTES
-    except CotenantError:
-        return False
 
 
 @cache

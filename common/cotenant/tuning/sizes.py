@@ -43,7 +43,7 @@ class SizeLimits:
 def grid(least: int, most: int) -> list[int]:
     """Return all sizes of the grid from `least` to `most`."""
     powers = [1 << octave for octave in range(most.bit_length() + 1)]
-    sizes = sorted({1, *powers, *(3 * power // 2 for power in powers[1:])})
+    sizes = sorted({*powers, *(3 * power // 2 for power in powers[1:])})
     return [size for size in sizes if least <= size <= most]
 
 
