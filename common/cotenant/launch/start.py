@@ -252,7 +252,8 @@ class Resolver:
             "student": options.plan(machine),
             "all": plan_whole(machine, options.reserve_bytes),
         }
-        self.tenants = len(self.plans["student"].slices)
+        self._slices = self.plans["student"].slices
+        self.tenants = len(self._slices)
         self.ranks = ranks_of_all(machine, self.plans["student"])
         most = max((len(mix.labels) for mix in options.mixes if mix.pairs), default=0)
         # A merged duet has one tenant more than there are users.
@@ -350,7 +351,7 @@ class Resolver:
     @functools.cached_property
     def _devices(self) -> list[set[tuple[str, int]]]:
         """The devices of each tenant; instances of a device (MIG) have its number, as they may disturb each other."""
-        return [{(each.vendor, each.index) for each in of.accelerators} for of in self.plans["student"].slices]
+        return [{(each.vendor, each.index) for each in of.accelerators} for of in self._slices]
 
     @functools.cached_property
     def _cells(self) -> dict[str, JobCell]:
@@ -379,7 +380,7 @@ class Resolver:
 
     def _of_equals(self, cell: JobCell) -> Start:
         slices = self.plans[cell.job.group].slices
-        return self._together(cell.label, (self._program(cell, slices),) * len(slices), slices, cell.job.timeout_s)
+        return self._together(cell.label, (self._program(cell, slices),) * len(slices), slices)
 
     def _of_mix(self, mix: Mix) -> Iterator[Start]:
         """Yield the launch of a mix, or those of groups of its pairs, if memory cannot hold all jobs at once."""
@@ -387,42 +388,38 @@ class Resolver:
         for number, pairs in enumerate(groups, start=1):
             there = sorted({*chain.from_iterable(pairs)})
             labels = [mix.labels[at] for at in there] if pairs else mix.of_tenants(self.tenants)
-            slots = self.plans["student"].slices
-            pairing = Pairing(tuple((there.index(a), there.index(b)) for a, b in pairs), slots) if pairs else None
-            slices = _residents(slots, len(labels)) if pairs else slots
+            met = tuple((there.index(a), there.index(b)) for a, b in pairs)
+            pairing = Pairing(met, self._slices) if pairs else None
+            slices = _residents(self._slices, len(labels)) if pairs else self._slices
             programs = {label: self._program(self._cells[label], slices) for label in dict.fromkeys(labels)}
             of_tenants = tuple(programs[label] for label in labels)
             name = f"{mix.name}.{number}" if len(groups) > 1 else mix.name
-            yield self._together(name, of_tenants, slices, self._timeout_s(mix, labels), name, pairing)
+            start = self._together(name, of_tenants, slices, name, pairing)
+            yield replace(start, timeout_s=mix.timeout_s or start.timeout_s)
 
     def _groups(self, mix: Mix) -> list[tuple[Pair, ...]]:
         """Return a mix's pairs in groups, one for each launch, by the peak memory of each job in the newest launches
         here; a resumed repetition keeps the groups with which it began."""
-        slots, options, began = self.plans["student"].slices, self._options, None
+        slots, options, began = self._slices, self._options, None
         if options.resume:
             journal = read_journal(options.paths.output)
             began = journal.last_start(options.suite.name, options.uid, self._machine.hostname)
         before = None if began is None else datetime.fromisoformat(began.time)
         peaks = last_peaks(options.paths.output, options.suite.name, before)
         needs = [min(peaks.get(label, USUAL_BYTES), slots[0].memory_bytes) for label in mix.labels]
-        timeout_s = self._timeout_s(mix, mix.labels) or options.limits.timeout_s
+        longest_s = max(self._cells[label].job.timeout_s or 0.0 for label in mix.labels)
+        timeout_s = mix.timeout_s or longest_s or options.limits.timeout_s
         most = max(1, int(PART_OF_TIMEOUT * timeout_s / PAIR_S))
         return groups_of(mix.pairs, needs, sum(slot.memory_bytes for slot in slots), most)
 
-    def _timeout_s(self, mix: Mix, labels: Iterable[str]) -> float | None:
-        """Return the timeout of a mix, else the longest one of its jobs; None if the file has none."""
-        return mix.timeout_s or max((self._cells[label].job.timeout_s or 0.0 for label in labels), default=0.0) or None
-
     def _of_duet(self, duet: Duet) -> Start:
-        cell, slices = self._cells[duet.label], self.plans["student"].slices
-        if duet.merged:
-            slices = _with_all(slices)
+        cell, slices = self._cells[duet.label], _with_all(self._slices) if duet.merged else self._slices
         sides = [
             self._program(duet.cell(cell, side), slices, words)
             for side, words in zip(get_args(Side), duet.sides, strict=True)
         ]
         programs = [*sides[:1] * duet.merged, sides[1]] if duet.merged else sides * (len(slices) // len(sides))
-        return self._together(duet.name, tuple(programs), slices, cell.job.timeout_s)
+        return self._together(duet.name, tuple(programs), slices)
 
     def _program(self, cell: JobCell, slices: Sequence[Slice], extra: tuple[str, ...] | None = None) -> Program:
         cell, size = self._sizing.sized(cell)
@@ -445,7 +442,6 @@ class Resolver:
         label: str,
         programs: tuple[Program, ...],
         slices: Sequence[Slice],
-        timeout_s: float | None,
         mix: str = "",
         pairing: Pairing | None = None,
     ) -> Start:
@@ -456,7 +452,7 @@ class Resolver:
         by_blocks = options.baseline == "blocks" and not options.counted_by and len(programs) > 1 and not at_rest_too
         takes_turns = by_blocks or options.duet is not None or options.crowd is not None
         in_parts = pairing is not None or options.duet is not None or options.crowd is not None
-        start = self._start(label, programs, slices, timeout_s, in_parts)
+        start = self._start(label, programs, slices, in_parts)
         return replace(start, mix=mix, takes_turns=takes_turns, pairing=pairing, crowd=options.crowd)
 
     def _start(
@@ -464,13 +460,13 @@ class Resolver:
         label: str,
         programs: tuple[Program, ...],
         slices: Sequence[Slice],
-        timeout_s: float | None,
         in_parts: bool = False,
     ) -> Start:
-        """Return a launch; `in_parts` says that its tenants do not all run at once."""
+        """Return a launch, with the longest timeout of its jobs; `in_parts`: its tenants do not all run at once."""
         findings = (*self._chosen.findings, *self.plans[programs[0].cell.job.group].findings)
         specs = (self._spec(program, label, slice_, in_parts) for program, slice_ in zip(programs, slices, strict=True))
-        return Start(label, programs, tuple(specs), findings, timeout_s=timeout_s)
+        longest_s = max(program.cell.job.timeout_s or 0.0 for program in programs)
+        return Start(label, programs, tuple(specs), findings, timeout_s=longest_s or None)
 
     def _with_others(self, start: Start) -> Iterator[Start]:
         """Yield a launch, then those of tenants alone for its baseline, so that the machine's state is the same."""
@@ -484,7 +480,7 @@ class Resolver:
             if program.cell.job in options.neighbours:
                 continue  # A neighbour of ours needs no baseline.
             label = program.cell.label + SOLO
-            alone = self._start(label, (program,), (slices[tenant].alone,), program.cell.job.timeout_s)
+            alone = self._start(label, (program,), (slices[tenant].alone,))
             kind: Baseline = "whole" if options.baseline == "whole" else "quick"
             yield replace(alone, baseline=kind, stands_for=stands_for, without_blocks=start.takes_turns)
         if options.challenge is not None and not start.mix and not why_unchallenged(start.cell, options.extra):
@@ -499,7 +495,7 @@ class Resolver:
         named = tuple(variables | own for variables in whole.variables)
         programs = (replace(whole, cell=cell, variables=named),) * len(start.specs)
         slices = [spec.slice for spec in start.specs]
-        return replace(self._start(cell.label, programs, slices, start.timeout_s), challenged=True)
+        return replace(self._start(cell.label, programs, slices), challenged=True)
 
     def _spec(self, program: Program, label: str, slice_: Slice, in_parts: bool) -> TenantSpec:
         cell, command, variables = program.cell, program.command, program.variables[slice_.tenant]
