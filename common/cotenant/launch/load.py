@@ -51,10 +51,10 @@ class MeasuredLoad:
         peers: Peers = NO_PEERS,
         schedule: Schedule | None = None,
         slots: Sequence[Slice] = (),
-        left_s: float | None = None,
+        left_s: float = 0.0,
         crowd: Crowd | None = None,
     ) -> None:
-        """`left_s` are the seconds until the launch reaches its time limit, by default the whole limit."""
+        """`left_s` are the seconds until the launch reaches its time limit, which a parted schedule keeps to."""
         self._peers, common = peers, peers.go()
         if common is not None:
             given = dict.fromkeys(given, Allowance(common.amount, common.amount))
@@ -63,7 +63,7 @@ class MeasuredLoad:
         for tenant in tenants:
             tenant.before = tenant.live.counters()
         self._processor_ns, self._start_ns = time.process_time_ns(), time.perf_counter_ns()
-        self._late_ns = self._start_ns + round((limits.timeout_s if left_s is None else left_s) * 1e9)
+        self._late_ns = self._start_ns + round(left_s * 1e9)
         delay_ns = NODES_GO_DELAY_NS if peers.connections() else GO_DELAY_NS
         self.t0_ns = self._start_ns + delay_ns if common is None else common.t0_ns
         settle_ns = round(limits.settle_s * 1e9)

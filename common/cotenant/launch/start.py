@@ -278,17 +278,16 @@ class Resolver:
     def starts(self) -> tuple[Start, ...]:
         """Return every cell of the chosen jobs that fits, and every mix, in the file's order, each followed by its
         baselines: a cell alone in a slice is measured once, even if a job and several mixes need it."""
-        together = chain(
-            (
-                self._of_equals(cell)
-                for job in self._jobs
-                for cell in fitting(job, self.ranks)
-                if cell.nodes <= self._nodes
-                if not self._sizing.is_too_large(cell)
-            ),
-            (start for mix in self._mixes if not self._why_not(mix) for start in self._of_mix(mix)),
-            (self._of_duet(duet) for duet in (self._options.duet,) if duet is not None),
-        )
+        together = [
+            self._of_equals(cell)
+            for job in self._jobs
+            for cell in fitting(job, self.ranks)
+            if cell.nodes <= self._nodes
+            if not self._sizing.is_too_large(cell)
+        ]
+        together += (start for mix in self._mixes if not self._why_not(mix) for start in self._of_mix(mix))
+        if self._options.duet is not None:
+            together.append(self._of_duet(self._options.duet))
         starts: dict[tuple[str, tuple[int, ...]], Start] = {}
         for start in chain.from_iterable(map(self._with_others, together)):
             key = start.label, start.stands_for
@@ -303,12 +302,11 @@ class Resolver:
         """Return sentences on the jobs, cells and mixes that this machine has no precision, devices or memory for."""
         of_hosts = self._options.cluster is not None
         alone = [job.stem for job in self._options.jobs if of_hosts and job.group != "all"]
-        sentences = (
-            [f"{listed(alone)}: left out, as over several nodes only jobs of the group all run."] if alone else []
-        )
+        sentences = []
+        if alone:
+            sentences.append(f"{listed(alone)}: left out, as over several nodes only jobs of the group all run.")
         stems = {job.stem for job in self._jobs} | set(alone)
-        lacking = (job for job in self._options.jobs if job.stem not in stems)
-        sentences += _without_device(lacking)
+        sentences += _without_device(job for job in self._options.jobs if job.stem not in stems)
         for job in self._jobs:
             too_many = {cell.devices for cell in {*expand(job)} - {*fitting(job, self.ranks)}}
             if too_many:
@@ -432,9 +430,10 @@ class Resolver:
             for slice_ in slices
         )
         if job.foreign is not None:
-            return Program(cell, found(job.foreign), size, variables, extra)
-        cmd = expand_variables(job.cmd, variables[0])
-        command = resolve_command(cmd, job.name, options.suite.path, options.checkout)
+            command = found(job.foreign)
+        else:
+            cmd = expand_variables(job.cmd, variables[0])
+            command = resolve_command(cmd, job.name, options.suite.path, options.checkout)
         return Program(cell, command, size, variables, extra)
 
     def _together(
@@ -450,10 +449,9 @@ class Resolver:
         known = (level_of(program.cell.label) for program in programs)
         at_rest_too = any(of is not None and of[0] in LAUNCHED for of in known)
         by_blocks = options.baseline == "blocks" and not options.counted_by and len(programs) > 1 and not at_rest_too
-        takes_turns = by_blocks or options.duet is not None or options.crowd is not None
-        in_parts = pairing is not None or options.duet is not None or options.crowd is not None
-        start = self._start(label, programs, slices, in_parts)
-        return replace(start, mix=mix, takes_turns=takes_turns, pairing=pairing, crowd=options.crowd)
+        by_design = options.duet is not None or options.crowd is not None
+        start = self._start(label, programs, slices, in_parts=by_design or pairing is not None)
+        return replace(start, mix=mix, takes_turns=by_design or by_blocks, pairing=pairing, crowd=options.crowd)
 
     def _start(
         self,
