@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from cotenant.isolation.backend import Backend, expected, unenforced_of
@@ -38,8 +38,8 @@ def enclosed(tenant: TenantResult, backend: Backend, sharers: int) -> dict[str, 
     return {
         "backend": backend.name,
         "planned": expected(tenant.spec.slice),
-        "read_back": dataclasses.asdict(tenant.read_back),
-        "counters": dataclasses.asdict(tenant.after.since(tenant.before)),
+        "read_back": asdict(tenant.read_back),
+        "counters": asdict(tenant.after.since(tenant.before)),
         "unenforced": unenforced_of(backend, tenant.read_back, sharers),
     }
 
@@ -64,8 +64,8 @@ def whole(result: LaunchResult, nodes: tuple[NodeResult, ...]) -> LaunchResult:
         elif misfit := _misfit(tenant.ranks, nodes):
             outcome, message = "failed", misfit
     changes = (f"node {node.node}: {change}" for node in nodes for change in map(printable, node.changes))
-    tenant = dataclasses.replace(tenant, outcome=outcome, message=message)
-    return dataclasses.replace(result, tenants=(tenant,), nodes=nodes, changes=(*result.changes, *changes))
+    tenant = replace(tenant, outcome=outcome, message=message)
+    return replace(result, tenants=(tenant,), nodes=nodes, changes=(*result.changes, *changes))
 
 
 def _misfit(own: Collection[int], nodes: Sequence[NodeResult]) -> str:

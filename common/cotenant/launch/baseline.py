@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from cotenant.choices import BaselineKind
 from cotenant.isolation.slice import Slice
@@ -38,7 +38,7 @@ def limits_alone(kind: Baseline | None, limits: Limits) -> Limits:
     if kind != "quick":
         return limits
     budget_s = min(QUICK_MOST_S, limits.budget_s or QUICK_MOST_S)
-    return dataclasses.replace(limits, at_most_s=QUICK_KEPT_S, at_least_s=0.0, budget_s=budget_s)
+    return replace(limits, at_most_s=QUICK_KEPT_S, at_least_s=0.0, budget_s=budget_s)
 
 
 def _alike(slices: Sequence[Slice], machine: Machine) -> list[tuple[int, ...]]:

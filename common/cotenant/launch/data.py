@@ -7,14 +7,13 @@ policy cannot share that cost, but makes it the same in every launch, and record
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cotenant.choices import CachePolicy
@@ -93,7 +92,7 @@ def _as_it_stands(start: Start, paths: RunPaths) -> tuple[Start, str | None]:
     sentence = f"{listed(named)} was read as it stands: no manifest vouches for it."
     remedy = "An empty DATA_DIRECTORY lets Cotenant make or get the set."
     finding = Finding("as_it_stands", "info", sentence, remedy)
-    return dataclasses.replace(start, findings=(*start.findings, finding)), None
+    return replace(start, findings=(*start.findings, finding)), None
 
 
 def _make(script: Path, paths: RunPaths, run: RunName, interruption: Interruption) -> Prepared:

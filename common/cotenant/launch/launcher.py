@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
@@ -81,11 +80,11 @@ class Launcher:
         if given := held():
             meters["slurm"] = given
         if cached is not None:
-            meters["input"] = dataclasses.asdict(cached)
+            meters["input"] = asdict(cached)
         # If each tenant has a /dev/shm of its own, new files in the machine's are not theirs.
         if not suite.isolation.own_shm and (new := new_shared_files(shared_before)):
             meters["shm_kept"] = new
-        return dataclasses.replace(result, meters=meters, left_behind=left_behind, changes=changes)
+        return replace(result, meters=meters, left_behind=left_behind, changes=changes)
 
     def _daemon(self, slices: Sequence[Slice]) -> MpsDaemon | None:
         """Return the MPS daemon of a launch's tenants, not yet started; None if they need none."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Literal
 
 from cotenant.choices import READY_LIMIT_S, TIMEOUT_S
@@ -52,7 +51,7 @@ class Limits:
         """Return the limits of a launch of a job, which may have a timeout of its own."""
         if timeout_s is None:
             return self
-        return dataclasses.replace(self, timeout_s=timeout_s, timeout_by="'timeout' in the job file")
+        return replace(self, timeout_s=timeout_s, timeout_by="'timeout' in the job file")
 
     def policies(self) -> dict[str, str | float]:
         """Return the limits that a record holds: those that decide how much is measured and kept."""
@@ -73,12 +72,12 @@ class Limits:
         """
         requested = {rank.requested for rank in ranks if rank.requested is not None}
         if len(requested) != 1:
-            amounts = sorted(map(dataclasses.astuple, requested))
+            amounts = sorted(map(astuple, requested))
             raise ProtocolError(f"Users disagree on number, repeat and skip: {amounts}.")
         fastest_ns, batch_ns = range_ns(rank.ready["warm_up_ns"] for rank in ranks if rank.ready is not None)
         (amount,) = requested
         if amount.number == UNSAID:
-            amount = dataclasses.replace(amount, number=max(1, UNSAID_OBSERVATION_NS // (batch_ns or 1)))
+            amount = replace(amount, number=max(1, UNSAID_OBSERVATION_NS // (batch_ns or 1)))
         if self.at_most_s is not None:
             amount = shortened(amount, batch_ns, round(self.at_most_s * 1e9))
         if self.budget_s is not None and batch_ns is not None:

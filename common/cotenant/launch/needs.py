@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dataclasses
 import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from itertools import accumulate
@@ -52,7 +52,7 @@ def needs_of(options: Options, machine: Machine, chosen: Chosen) -> tuple[tuple[
     of_mixes = (job for job in options.suite.jobs if mixed.intersection(labels_of(job)))
     for job in dict.fromkeys((*options.jobs, *of_mixes)):
         try:
-            starts = Resolver(dataclasses.replace(options, jobs=(job,), mixes=()), machine, chosen).starts()
+            starts = Resolver(replace(options, jobs=(job,), mixes=()), machine, chosen).starts()
         except CotenantError as error:
             refusal = Finding("job_not_startable", "error", error.sentence, error.remedy)
             needs.append(JobNeeds(job.name, refusal))
@@ -140,7 +140,7 @@ def check_memory(options: Options, machine: Machine, backend: Backend, starts: I
 
     def fits(users: int) -> bool:
         try:
-            return least(dataclasses.replace(options, users=users).plan(machine)) >= TORCH_BYTES
+            return least(replace(options, users=users).plan(machine)) >= TORCH_BYTES
         except CotenantError:
             return False
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
+from dataclasses import replace
 from typing import Any
 
 from cotenant.errors import CotenantError
@@ -69,7 +69,7 @@ class PreparedSuite:
     @functools.cached_property
     def before(self) -> tuple[Finding, ...]:
         """The findings on this host before anything runs, made once and kept in every record."""
-        facts = dataclasses.replace(
+        facts = replace(
             gather(self.machine, self.paths.purposes),
             isolation=self.isolation,
             plan=self.plan,

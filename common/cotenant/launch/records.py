@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from statistics import median
 from typing import Any
@@ -75,9 +74,9 @@ def parts_of(result: LaunchResult, start: Start) -> Iterator[tuple[LaunchResult,
 
 def _part(result: LaunchResult, tenants: tuple[TenantResult, ...], members: Sequence[int]) -> LaunchResult:
     """Return the part of a launch in which the `members` meet; `tenants` are their results."""
-    conducted = result.conducted and dataclasses.replace(result.conducted, members=frozenset(members))
+    conducted = result.conducted and replace(result.conducted, members=frozenset(members))
     meters = _meters_of(members, result.meters)
-    return dataclasses.replace(result, tenants=tenants, conducted=conducted, meters=meters)
+    return replace(result, tenants=tenants, conducted=conducted, meters=meters)
 
 
 def _meters_of(members: Sequence[int], meters: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,9 +94,7 @@ def _in_slot(tenant: TenantResult, spec: TenantSpec) -> TenantResult:
     """Return a tenant with the processors of one of its slots, which the kernel confirmed at each move."""
     bound = tenant.read_back.processors is not None
     processors = format_list(spec.slice.processors) if bound else None
-    return dataclasses.replace(
-        tenant, spec=spec, read_back=dataclasses.replace(tenant.read_back, processors=processors)
-    )
+    return replace(tenant, spec=spec, read_back=replace(tenant.read_back, processors=processors))
 
 
 def records_of(result: LaunchResult, start: Start, facts: SuiteFacts) -> list[Record]:
@@ -157,7 +154,7 @@ def _work_beside(
         work = work_beside(result.work.get(slice_.tenant, ()), spans[place], claimed, others)
         if work is not None and others:
             number = place if start.of_pair else slice_.tenant
-            seen.append({"tenant": number, "by": "processors"} | dataclasses.asdict(work))
+            seen.append({"tenant": number, "by": "processors"} | asdict(work))
     return seen
 
 
@@ -283,7 +280,7 @@ def _place(
     """Return the placement of the `number`-th tenant of a launch."""
     slice_, place, program = tenant.spec.slice, tenant.spec.duet, start.programs[number]
     if start.of_pair:
-        slice_ = dataclasses.replace(slice_, tenant=number)
+        slice_ = replace(slice_, tenant=number)
     cells = [other.cell.label for other in start.programs]
     held = enclosed(tenant, facts.backend, start.sharers)
     uncounted = tenant.after.uncounted()

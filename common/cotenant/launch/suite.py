@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import itertools
 import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from cotenant.errors import NodeLostError
@@ -179,7 +178,7 @@ class _Launches:
             suite.pace.took(start, time.monotonic() - begin_s - loaded_s)
         left = cleared(spec.temporary for spec in start.specs)
         found = (*start.findings, *left, *output.put_right())
-        records = self.recorder.keep(dataclasses.replace(start, findings=found), result, limits)
+        records = self.recorder.keep(replace(start, findings=found), result, limits)
         minutes, outcomes = (time.monotonic() - begin_s) / 60, [record.outcome for record in records]
         output.summary(launch_line(position, len(suite.expected), outcomes, minutes, start.commands))
         observer.ended(records)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import signal
 import socket
 import stat
 import subprocess
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -247,7 +246,7 @@ def start_tenant(
         undo.callback(ours.close)
         with theirs, logs.open(spec.log.name, "xb") as log:
             environment = whole_environment(spec.environment, spec.slice)
-            entry = dataclasses.replace(live.entry, shm_of=shm_of)
+            entry = replace(live.entry, shm_of=shm_of)
             process = start(entry, theirs.fileno(), log.fileno(), spec.command, environment)
         ours.setblocking(False)
         undo.pop_all()
