@@ -11,7 +11,6 @@ from cotenant.isolation.leftovers import new_shared_files, shared_files
 from cotenant.isolation.processes import end_orphans, now_ticks
 from cotenant.isolation.slice import Slice
 from cotenant.launch import data
-from cotenant.launch.baseline import limits_alone
 from cotenant.launch.events import Interruption
 from cotenant.launch.launch import Launch
 from cotenant.launch.limits import Limits
@@ -45,7 +44,7 @@ class Launcher:
         suite, reaper = self.suite, self.resources.reaper
         options, machine, slices = suite.options, suite.machine, [spec.slice for spec in start.specs]
         shared_before = shared_files().keys()
-        limits = limits_alone(start.baseline, limits).of_job(start.timeout_s)
+        limits = limits.of_job(start.timeout_s)
         commands = [options.image.inside(spec.command) if options.image else spec.command for spec in start.specs]
         inputs = data.input_paths(commands, suite.paths)
         cached = data.prepare_cache(options.cache, inputs, lambda: bool(self.interruption.requested))

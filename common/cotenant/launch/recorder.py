@@ -11,7 +11,6 @@ from cotenant.choices import TRANSCRIPT
 from cotenant.confidential import by_new_key, words_without
 from cotenant.errors import CotenantError
 from cotenant.finding import survived
-from cotenant.launch.baseline import limits_alone
 from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.output import Output
@@ -55,7 +54,7 @@ class Recorder:
         from cotenant.launch.records import SuiteFacts, parts_of, records_of
 
         suite, options = self._suite, self._suite.options
-        policies = {"cache": options.cache, **limits_alone(start.baseline, limits).policies()}
+        policies = {"cache": options.cache, **limits.policies()}
         findings = tuple(dict.fromkeys((*start.findings, *survived(suite.before))))
         seen = (suite.machine_facts, suite.backend, policies, findings, self._conceal)
         facts = SuiteFacts(options.suite.name, self._started, options.uid, *seen)

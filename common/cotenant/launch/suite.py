@@ -17,6 +17,7 @@ from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.choose import isolation_errors
 from cotenant.launch import data
 from cotenant.launch.across import node_part, whole
+from cotenant.launch.baseline import limits_alone
 from cotenant.launch.events import Interruption
 from cotenant.launch.launcher import Launcher
 from cotenant.launch.limits import Limits
@@ -166,7 +167,7 @@ class _Launches:
     def _launch(self, position: int, start: Start, missing: str | None, limits: Limits) -> list[Record]:
         """Make one launch; keep its records and report its result. Raises CotenantError."""
         suite, resources, observer = self.launcher.suite, self.launcher.resources, self.launcher.observer
-        output, begin_s = resources.output, time.monotonic()
+        output, begin_s, limits = resources.output, time.monotonic(), limits_alone(start.baseline, limits)
         observer.launch(self.earlier + position, start.label, len(start.specs))
         resources.reaper.ensure()
         buyer, name = suite.options.challenge if start.challenged else None, secrets.token_hex(16)
