@@ -11,7 +11,7 @@ from cotenant.launch.duet import DUET_BUDGET_NS, LEAST_DUET_ROUNDS, MOST_DUET_NS
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import Pair, PairSchedule
 from cotenant.launch.schedule import BUDGET_NS, LEAST_ROUNDS, Schedule, within
-from cotenant.launch.tenant import Tenant
+from cotenant.launch.tenant import Tenant, ranks_of
 from cotenant.stats.budget import Amount, lasting, range_ns, steady_ns
 
 SLACK = 4.0
@@ -46,7 +46,7 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
     cells = defaultdict(list)
     for tenant in tenants:
         cells[tenant.spec.cell].append(tenant)
-    ranks = {cell: [rank for tenant in of_cell for rank in tenant.ranks.values()] for cell, of_cell in cells.items()}
+    ranks = {cell: ranks_of(of_cell) for cell, of_cell in cells.items()}
     least = {cell: limits.given(of_cell) for cell, of_cell in ranks.items()}
     if len(cells) == 1:
         return {tenant.index: Allowance(least[tenant.spec.cell], least[tenant.spec.cell]) for tenant in tenants}
@@ -55,12 +55,11 @@ def allowances(tenants: Sequence[Tenant], limits: Limits) -> dict[int, Allowance
     allowances: dict[int, Allowance] = {}
     for cell, of_cell in cells.items():
         amount, (batch_ns, _) = least[cell], of_batch_ns[cell]
+        kept_ns = round(SLACK * load_ns)
         if any(tenant.several for tenant in of_cell):
-            not_kept_ns = amount.skip * amount.number * (batch_ns or 0)
-            most = lasting(amount, batch_ns, max(0, load_ns - not_kept_ns))
-        else:
-            most = lasting(amount, batch_ns, round(SLACK * load_ns))
-        allowances |= {tenant.index: Allowance(amount, most) for tenant in of_cell}
+            kept_ns = max(0, load_ns - amount.skip * amount.number * (batch_ns or 0))
+        allowance = Allowance(amount, lasting(amount, batch_ns, kept_ns))
+        allowances |= dict.fromkeys((tenant.index for tenant in of_cell), allowance)
     return allowances
 
 

@@ -14,7 +14,7 @@ from cotenant.launch.limits import Limits, after_stop
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.schedule import LEAST_ROUNDS, ONLY, Passed, Schedule, places
-from cotenant.launch.tenant import Tenant
+from cotenant.launch.tenant import Tenant, ranks_of
 from cotenant.launch.work import WorkReadings
 from cotenant.meters.meters import Meters
 from cotenant.nodes.peers import NO_PEERS, Peers
@@ -166,7 +166,7 @@ class AuditRequests:
         self._peers = peers
         self.borders = audit_borders(given.number, given.repeat) if peers.leads else []
         self.sent = 0
-        ready = (rank.ready for rank in _ranks(tenants) if rank.ready is not None)
+        ready = (rank.ready for rank in ranks_of(tenants) if rank.ready is not None)
         # The first step of a warm-up is watched as audit steps are.
         self._each_ns = max((step_ns for fields in ready for step_ns in fields["warm_up_ns"][:1]), default=0)
 
@@ -177,7 +177,7 @@ class AuditRequests:
 
     def look(self, tenants: Collection[Tenant]) -> None:
         """Send a request if a border is reached, and as many as node 0 has sent."""
-        made = min((len(rank.observations) for rank in _ranks(tenants)), default=0)
+        made = min((len(rank.observations) for rank in ranks_of(tenants)), default=0)
         if self.borders and self.borders[0] <= made:
             self.borders = [border for border in self.borders if border > made]
             self.send(tenants)
@@ -187,7 +187,7 @@ class AuditRequests:
     def send(self, tenants: Collection[Tenant]) -> None:
         self.sent += 1
         self._peers.audit()
-        for rank in _ranks(tenants):
+        for rank in ranks_of(tenants):
             rank.link.send("audit")
 
 
@@ -225,7 +225,7 @@ class Enough:
         if self._sent:
             return
         self._sent = True
-        for rank in _ranks(tenant for tenant in tenants if not tenant.several):
+        for rank in ranks_of(tenant for tenant in tenants if not tenant.several):
             if not rank.done:
                 rank.enough = True
                 rank.link.send("enough")
@@ -257,10 +257,6 @@ class Enough:
 
     def _kept_observations(self, tenant: Tenant) -> int:
         return len(tenant.ranks[0].observations) - self._skip[tenant.index]
-
-
-def _ranks(tenants: Iterable[Tenant]) -> list[Rank]:
-    return [rank for tenant in tenants for rank in tenant.ranks.values()]
 
 
 def _steps_alone_ns(tenant: Tenant, passed: Sequence[Passed], go: Go) -> list[float]:

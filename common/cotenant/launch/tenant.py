@@ -8,7 +8,7 @@ import signal
 import socket
 import stat
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -251,6 +251,11 @@ def start_tenant(
         ours.setblocking(False)
         undo.pop_all()
     return Tenant(spec, live, read_back, process, ours, os.pidfd_open(process.pid), listener, logs)
+
+
+def ranks_of(tenants: Iterable[Tenant]) -> list[Rank]:
+    """Return all ranks of these tenants that have joined."""
+    return [rank for tenant in tenants for rank in tenant.ranks.values()]
 
 
 def families_of(tenants: Collection[Tenant]) -> dict[int, set[int]]:
