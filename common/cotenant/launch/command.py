@@ -1,4 +1,4 @@
-"""Resolves a job's `cmd` to an executable, and reads requests from its words."""
+"""Resolves a job's `cmd`, or a command of `exec`, to an executable, and reads requests from its words."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 from cotenant.choices import CachePolicy
 from cotenant.errors import CotenantError, did_you_mean
+from cotenant.exec import supervise
+from cotenant.suite.foreign import Foreign
 from cotenant.suite.installed import installed_benchmarks, installed_program
 from cotenant.suite.variables import value_behind
 
@@ -40,6 +42,21 @@ def resolve_command(cmd: str, job: str, suite: Path, checkout: Path) -> Path:
         f"Job '{job}': there is no '{cmd}' beside {suite.name}, under tasks/ or in the checkout.",
         remedy or "A cmd is a path to an executable, or the name of an installed benchmark.",
     )
+
+
+def found(foreign: Foreign) -> Path:
+    """Return the path of a command's first word, by the caller's PATH. Raises CotenantError."""
+    name = foreign.words[0]
+    if (path := shutil.which(name)) is None:
+        there = os.path.exists(name)  # noqa: PTH110 # It returns False for a word that is too long for a path.
+        remedy = f"chmod +x {name}, or name its interpreter before it." if there else "Type it as in a shell."
+        raise CotenantError(f"{name!r} is no program that can be run.", remedy)
+    return Path(path).absolute()
+
+
+def supervised(foreign: Foreign, command: Path, tenant: int, uid: int) -> list[str]:
+    """Return a tenant's command line: our process, then the program with the arguments of this copy."""
+    return [sys.executable, "-I", "-S", supervise.__file__, str(command), *foreign.words_of(tenant, uid)[1:]]
 
 
 def interpreter(command: Path) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cotenant.checkout import SOURCE_ROOT
 from cotenant.errors import CotenantError
+from cotenant.exec.settings import EXEC_VARIABLE, HOOK, Settings
 from cotenant.isolation.device_modes import DeviceShare
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
@@ -29,11 +30,14 @@ from cotenant.protocol.messages import (
     TENANT_VARIABLE,
 )
 from cotenant.suite.cells import JobCell
-from cotenant.suite.variables import expand_variables
+from cotenant.suite.foreign import Foreign
+from cotenant.suite.variables import VARIABLES, expand_variables
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", RANKS_VARIABLE)
 """Variables from a launcher to its ranks: by those of a pod or a batch job a tenant would wait for ranks elsewhere."""
+MEETING = ("MASTER_ADDR", "MASTER_PORT")
+"""The variables of a job that programs of several processes use to find each other."""
 FIRST_PORT = 29500
 END_OF_PORTS = 1 << 16
 LOOPBACK = "lo"
@@ -145,6 +149,21 @@ def node_variables(cluster: Cluster | None, nodes: int) -> dict[str, str]:
     if "GLOO_SOCKET_IFNAME" not in os.environ and (interface := interface_towards(cluster.host)):
         variables["GLOO_SOCKET_IFNAME"] = interface
     return variables
+
+
+def environment_without_jobs(added: Mapping[str, str], foreign: Foreign, temporary: Path) -> dict[str, str]:
+    """Return the variables of a program of `exec` on top of the caller's, whose PATH and interpreter it keeps."""
+    jobs = {name for name in VARIABLES if name not in MEETING}
+    environment = {name: value for name, value in added.items() if name not in jobs and name != "PATH"}
+    settings = Settings(**foreign.counting, directory=str(temporary), finish=foreign.finish, again=foreign.again)
+    environment["TMPDIR"] = str(temporary)
+    environment[EXEC_VARIABLE] = settings.encoded()
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HOOK), os.environ.get("PYTHONPATH")]))
+    # All copies would share torchrun's own default.
+    environment["PET_MASTER_PORT"] = added["MASTER_PORT"]
+    if foreign.count_line:
+        environment["PYTHONUNBUFFERED"] = "1"
+    return environment
 
 
 def own_python() -> dict[str, str]:

@@ -21,11 +21,10 @@ from cotenant.isolation.plan import Plan, Policy, plan, plan_whole, ranks_of_all
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
 from cotenant.launch.baseline import alone_of
-from cotenant.launch.command import interpreter, nocache_prefix, resolve_command
+from cotenant.launch.command import found, interpreter, nocache_prefix, resolve_command, supervised
 from cotenant.launch.containers import Image
 from cotenant.launch.crowd import Crowd
-from cotenant.launch.environment import RunEnvironment, free_ports, node_variables
-from cotenant.launch.foreign import environment_without_jobs, found, supervised
+from cotenant.launch.environment import RunEnvironment, environment_without_jobs, free_ports, node_variables
 from cotenant.launch.limits import USUAL_LIMITS, Limits
 from cotenant.launch.pairing import PAIR_S, PART_OF_TIMEOUT, USUAL_BYTES, Pair, Pairing, groups_of
 from cotenant.launch.paths import RunPaths
@@ -454,11 +453,7 @@ class Resolver:
         return replace(start, mix=mix, takes_turns=by_design or by_blocks, pairing=pairing, crowd=options.crowd)
 
     def _start(
-        self,
-        label: str,
-        programs: tuple[Program, ...],
-        slices: Sequence[Slice],
-        in_parts: bool = False,
+        self, label: str, programs: tuple[Program, ...], slices: Sequence[Slice], in_parts: bool = False
     ) -> Start:
         """Return a launch, with the longest timeout of its jobs; `in_parts`: its tenants do not all run at once."""
         findings = (*self._chosen.findings, *self.plans[programs[0].cell.job.group].findings)
