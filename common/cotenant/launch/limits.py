@@ -59,11 +59,11 @@ class Limits:
             "on_oom": self.on_oom,
             "budget_s": self.budget_s,
             "until_interval": self.until_interval,
-            "settle_s": self.settle_s or None,
-            "at_least_s": self.at_least_s or None,
+            "settle_s": self.settle_s,
+            "at_least_s": self.at_least_s,
             "at_most_s": self.at_most_s,
         }
-        return {name: value for name, value in named.items() if value is not None}
+        return {name: value for name, value in named.items() if value}
 
     def given(self, ranks: Collection[Rank]) -> Amount:
         """Return the amount for each of these ranks of equal work; a budget never raises it above their request.
