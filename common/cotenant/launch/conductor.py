@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -43,7 +44,7 @@ class Conducted:
     passed: list[Passed] = field(default_factory=list)
     borders_ns: list[int] = field(default_factory=list)
     spent: dict[int, dict[frozenset[int], Spent]] = field(default_factory=dict)
-    unheld: dict[int, int] = field(default_factory=dict)
+    unheld: Counter[int] = field(default_factory=Counter)
 
     def spent_of(self, tenant: int) -> dict[str, Spent]:
         """Return a tenant's use of processors by kind of block: beside all other members, alone, and at rest."""
@@ -204,8 +205,7 @@ class Conductor:
                 awaited.append(index)
         while awaited := [index for index in awaited if not self._is_held(index)]:
             if self._clock_ns() > now_ns + HELD_WITHIN_NS:
-                for index in awaited:
-                    self.conducted.unheld[index] = self.conducted.unheld.get(index, 0) + 1
+                self.conducted.unheld.update(awaited)
                 break
             time.sleep(POLL_S)
         return awaited

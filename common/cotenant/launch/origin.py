@@ -41,11 +41,11 @@ def origin_of(pid: int) -> dict[str, Any]:
     }
     path = there.get("PYTHONPATH", "")
     hook = [str(HOOK)] if str(HOOK) in path.split(os.pathsep) else []
-    files = {str(file): _described(file, content, path) for file, content in _startup_files([*hook, *_places(path)])}
+    files = {str(file): _described(content, path) for file, content in _startup_files([*hook, *_places(path)])}
     return {"harness": harness_version(), "variables": variables, "startup": files}
 
 
-def _described(file: Path, content: bytes, path: str) -> dict[str, str]:
+def _described(content: bytes, path: str) -> dict[str, str]:
     digest, set_by = _sha256(content), _setter("PYTHONPATH", path)
     ours = OWN.relative_to(SOURCE_ROOT).as_posix() if digest == _sha256(OWN.read_bytes()) else ""
     return {"sha256": digest, "set_by": set_by, "ours": ours}

@@ -202,7 +202,7 @@ def _blocks(conducted: Conducted, tenant: int) -> Blocks:
         border_p50_ns=round(median(borders_ns)),
         border_longest_ns=max(borders_ns),
         spent=conducted.spent_of(tenant),
-        unheld=conducted.unheld.get(tenant, 0),
+        unheld=conducted.unheld[tenant],
         residents=len(conducted.schedule.steps_ns) if conducted.schedule.is_parted else None,
     )
 
