@@ -62,7 +62,7 @@ class Search:
     space: Space
     trials: list[Trial] = field(default_factory=list)
     leader: Setting = field(init=False)
-    _sizing: bool = True
+    _sizing: bool = False
     _searched: int | None = None
 
     def __post_init__(self) -> None:
@@ -94,14 +94,11 @@ class Search:
         yield self.space.base
         if self.space.sized:
             yield from self._sizes(LAUNCHES - 1)
-        self._sizing = False
         for knob in self.space.knobs:
             for value in knob.values:
                 yield from self._value(knob.flag, value)
         if self.space.sized and self.leader.flags:
-            self._sizing = True
             yield from self._sizes(REFINEMENT)
-            self._sizing = False
         if self.leader != self.space.base and self.space.base in logs_by_setting(self.trials):
             leader, self._searched = self.leader, len(self.trials)
             for _ in range(FRESH):
@@ -110,18 +107,18 @@ class Search:
 
     def _sizes(self, launches: int) -> Iterator[Setting]:
         """Search batch sizes for the leader's flags."""
+        self._sizing = True
         for _ in range(launches):
-            size = self._next_size()
-            if size is None:
-                return
+            if (size := self._next_size()) is None:
+                break
             yield replace(self.leader, batch_size=size)
             if self.trials[-1].outcome == NO_EFFECT:
-                return
+                break
+        self._sizing = False
 
     def _next_size(self) -> int | None:
         of_flags = [trial for trial in self.trials if trial.setting.flags == self.leader.flags]
-        too_large = [trial.setting.batch_size for trial in self.trials if trial.too_large]
-        below = min(too_large, default=None)
+        below = min((trial.setting.batch_size for trial in self.trials if trial.too_large), default=None)
         logs = self._logs()
         if not logs:
             # Not even the job's own setting has a rate: only a smaller batch may fit.
@@ -152,9 +149,11 @@ class Search:
                 return
             if len(logs_by_setting(self.trials).get(self.leader, [])) < ROUNDS:
                 yield self.leader
-        lead = self._lead(candidate)
-        if lead > CLIMB and lead > 2 * self._error(candidate):
-            self.leader = candidate
+        logs, lead = logs_by_setting(self.trials), self._lead(candidate)
+        if lead > CLIMB:
+            error = assumed_spread(logs) * math.sqrt(1 / len(logs[candidate]) + 1 / len(logs[self.leader]))
+            if lead > 2 * error:
+                self.leader = candidate
 
     def _lead(self, candidate: Setting) -> float:
         """Return the logarithm of a setting's rate over the leader's; minus infinity if it has none."""
@@ -162,7 +161,3 @@ class Search:
         if candidate not in logs or self.leader not in logs:
             return -math.inf
         return fmean(logs[candidate]) - fmean(logs[self.leader])
-
-    def _error(self, candidate: Setting) -> float:
-        logs = logs_by_setting(self.trials)
-        return assumed_spread(logs) * math.sqrt(1 / len(logs[candidate]) + 1 / len(logs[self.leader]))
