@@ -18,16 +18,13 @@ from typing import Any, cast
 import pytest
 
 from cotenant.isolation.backend import SliceEntry
-from cotenant.launch import launch
 from cotenant.launch.admission import claim, is_within, most_connections, owner_of
-from cotenant.launch.events import Interruption
-from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.rendezvous import Claim, Link
 from cotenant.launch.tenant import Tenant
 from cotenant.protocol.messages import ProtocolError
 from launch.turning import outcomes
-from tenants.fakes import FakeBackend, specs
+from tenants.fakes import launched, specs
 from tenants.garbage import GARBAGE
 from tenants.once import once
 from tenants.suites import until
@@ -75,8 +72,7 @@ def attacked(folder: Path, attack: Callable[[Path], None], deed: str = "", joine
 
     thread = threading.Thread(target=attacker)
     thread.start()
-    with Interruption() as interruption:
-        result = launch.Launch(made, FakeBackend(), interruption, Limits(timeout_s=30)).run()
+    result = launched(made)
     thread.join()
     return result
 

@@ -13,7 +13,7 @@ import pytest
 from cotenant.isolation.backend import Counters
 from cotenant.launch.allowances import Allowance
 from cotenant.launch.limits import Limits
-from cotenant.launch.load import SPENT, AuditRequests, Enough, MeasuredLoad
+from cotenant.launch.load import SPENT, AuditRequests, Enough, MeasuredLoad, expected_s
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.schedule import LEAST_ROUNDS, Passed
@@ -68,6 +68,18 @@ def test_what_a_budget_leaves_of_the_requested_amount() -> None:
     assert Limits(budget_s=1).given([rank(), rank()]) == Amount(10, 20, 5)
     with pytest.raises(ProtocolError, match=r"number, repeat and skip: \[\(10, 20, 5\), \(10, 21, 5\)\]"):
         Limits(budget_s=1).given([rank(1), rank(1, repeat=21)])
+
+
+def test_the_load_is_expected_to_take_what_the_slowest_last_warm_up_batch_says() -> None:
+    unready = Rank(cast(Any, Link()), 0, 1)
+    for seconds, ranks in [
+        (0.4, [rank(9, 2), rank(9, 1)]),
+        (0.4, [rank(2), rank()]),
+        (None, [rank(), rank()]),
+        (None, [unready]),
+        (None, [rank(0), rank(-5)]),
+    ]:
+        assert expected_s(ranks, Amount(20, 10, 2), settle_s=0) == seconds
 
 
 STEADY = [100.0, 100.1, 99.9, 100.2, 99.8, 100.0]
