@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tenants.suites import ROOT
+from tenants.suites import ROOT, rogue
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root, which can mount a small disk"
@@ -30,13 +30,8 @@ def on_a_disk(size: str, folder: Path, *jobs: dict[str, object]) -> "subprocess.
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
-def rogue(name: str, *deed: str) -> dict[str, object]:
-    words = {"--repeat": 6, "--who": 0, "--at": "go", "--do": " ".join(deed)}
-    return {"name": name, "cmd": str(ROOT / "tests/tenants/rogue.py"), "args": words, "cgroup": "student"}
-
-
 def test_a_full_disk_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    ended = on_a_disk("40m", tmp_path, rogue("never", "exit", "0"))
+    ended = on_a_disk("40m", tmp_path, rogue("never", "go", "exit", 0))
     assert ended.returncode == 2, ended.stderr
     assert "where records and data and temporary files go, has 40 MiB free" in ended.stderr
     assert "never" not in ended.stdout
@@ -45,7 +40,7 @@ def test_a_full_disk_is_refused_before_anything_starts(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_disk_that_fills_in_the_midst_loses_no_record_and_is_a_failure(tmp_path: Path) -> None:
-    ended = on_a_disk("150m", tmp_path, rogue("fills", "fill-disk"), rogue("never", "exit", "0"))
+    ended = on_a_disk("150m", tmp_path, rogue("fills", "go", "fill-disk"), rogue("never", "go", "exit", 0))
     assert ended.returncode == 1, ended.stderr
     assert "No space left on device. Free some space there." in ended.stderr
     assert "--resume goes on" in ended.stderr

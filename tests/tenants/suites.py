@@ -49,6 +49,22 @@ def job(
     return {"name": name, "cmd": str(TENANTS / program), "args": args | more.pop("args", {}), "cgroup": group, **more}
 
 
+def rogue(name: str, at: str, *deed: str | int, who: int | None = 0, **more: Any) -> dict[str, Any]:
+    """A job of two tenants or more, of which one, or each, does a deed of rogue.py at this place."""
+    whose = () if who is None else ("--who", who)
+    return job("rogue.py", *whose, "--at", at, "--do", *deed, name=name, **more)
+
+
+def found(record: dict[str, Any], rule: str) -> list[dict[str, Any]]:
+    """The findings of this rule in a record."""
+    return [finding for finding in record["findings"] if finding["rule"] == rule]
+
+
+def errors(record: dict[str, Any]) -> set[str]:
+    """The rules of a record's errors."""
+    return {finding["rule"] for finding in record["findings"] if finding["severity"] == "error"}
+
+
 class Suites:
     """One folder, base and lock: `leftovers()` lists the things that its runs left."""
 
