@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cotenant.machine.topology import discover
-from tenants.suites import Suites, job
+from tenants.suites import Suites, found, job
 
 WORDS = ("--repeat", 6, "--number", 4, "--batch-size", 32, "--workers", 2)
 
@@ -37,7 +37,7 @@ def test_a_warm_up_that_is_long_for_one_rank_ends_for_all(loose: Suites) -> None
     loose.run([job("ddp.sh", *words, group="all")], "--users", 2, "--budget", 0.1, limit_s=120, status=0)
     (record,) = loose.records()
     assert len(record["rendezvous"]["warm_up_ns"]) == 1
-    assert "benchmark:short_warm_up" in {one["rule"] for one in record["findings"]}
+    assert found(record, "benchmark:short_warm_up")
     assert {len(rows) for rows in record["rank_observations"].values()} == {6}
 
 
@@ -96,7 +96,7 @@ def test_what_this_device_cannot_do_and_memory_that_the_kernel_refuses(loose: Su
         benchmark(POLYNOME, "--half", "", name="fp16"),
         benchmark(POLYNOME, "--batch-size", str(1 << 46), name="large"),
     ]
-    assert loose.run(jobs, "--users", 1).returncode == 1
+    loose.run(jobs, "--users", 1, status=1)
     (fp16,), (large,) = (loose.by_job()[name] for name in ("fp16", "large"))
     assert fp16["outcome"] == "unsupported"
     assert fp16["message"].endswith("so it is not measured. Use --precision bf16.")
@@ -110,7 +110,7 @@ def test_a_batch_too_large_for_its_slice_is_answered_with_half_of_it(v1: Suites)
     """The default batch, which stands on no command line."""
     words = ("--arch", "resnet18", "--size", "320")
     reserve = discover().memory_bytes - (1200 << 20)
-    assert v1.run([benchmark(CONVNETS, *words)], "--users", 1, "--reserve", reserve, limit_s=300).returncode == 1
+    v1.run([benchmark(CONVNETS, *words)], "--users", 1, "--reserve", reserve, limit_s=300, status=1)
     (record,) = v1.records()
     assert record["outcome"] == "out_of_memory"
     assert record["message"].endswith("Try half the batch: -- --batch-size 32")
