@@ -92,7 +92,7 @@ def test_a_skipped_step_a_late_answer_tenants_in_turn_and_another_loss_are_refus
     ]
     with listening(loose, len(jobs)) as (buyer, port):
         line = loose.line(jobs, "--users", 2, "--baseline", "none", "--challenge", port)
-        printed = ended_well(loose, line)
+        printed = loose.typed(line, LIMIT_S, 0).stdout
         assert buyer.wait(LIMIT_S) == 1
     transcripts = {held.job: held for held in (read(path.read_bytes()) for path in loose.output.glob(f"*{TRANSCRIPT}"))}
     verdicts = {job: verdict(held) for job, held in transcripts.items()}
@@ -121,14 +121,5 @@ def listening(suites: Suites, launches: int) -> Iterator[tuple[subprocess.Popen[
 
 
 def said(suites: Suites, *words: object) -> str:
-    """Run a command of ours, and return its standard output."""
-    return ended_well(suites, [*RUN, *map(str, words)])
-
-
-def ended_well(suites: Suites, line: list[str]) -> str:
-    """Run a command line that must end with 0, and return its standard output."""
-    ended = subprocess.run(
-        line, env=suites.environment, cwd=suites.folder, capture_output=True, text=True, timeout=LIMIT_S, check=False
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
+    """Run a command that must end with 0, and return its standard output."""
+    return suites.typed([*RUN, *map(str, words)], LIMIT_S, 0).stdout

@@ -22,7 +22,7 @@ import pytest
 
 from cotenant.procfs import process_of
 from tenants.fixtures import suites_in
-from tenants.suites import CGROUPS, ROOT, Suites, job, until
+from tenants.suites import CGROUPS, ROOT, Suites, command, job, until
 
 pytestmark = pytest.mark.slow
 MOMENTS = 20
@@ -92,16 +92,7 @@ def started(suites: Suites, *words: object, flags: tuple[object, ...] = ()) -> s
 
 def tenants(suites: Suites) -> list[int]:
     """Return the processes of both that run their programs, and no longer the script that enters a slice."""
-    return [
-        pid for pid in suites.processes() if b"--seed" in words_of(pid) and b"enter.py" not in b"".join(words_of(pid))
-    ]
-
-
-def words_of(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return []
+    return [pid for pid in suites.processes() if " --seed " in (words := command(pid)) and "enter.py" not in words]
 
 
 @pytest.mark.parametrize("end", ["runner", "interrupt", "stop", "timeout", "tenant", "memory"])
@@ -170,7 +161,7 @@ def gone_s(suites: Suites, runner: subprocess.Popen[str]) -> float:
             lambda: not tenants(suites) and not frozen(suites),
             "users are gone",
             PROMISED_S,
-            lambda: (list(map(words_of, tenants(suites))), frozen(suites)),
+            lambda: (list(map(command, tenants(suites))), frozen(suites)),
         )
     else:
         suites.gone(PROMISED_S)

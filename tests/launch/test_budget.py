@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 
 import pytest
 
@@ -118,8 +117,7 @@ sys.exit(start(sys.argv[1:]))
 def test_a_bare_run_that_lacks_time_says_so_and_gives_its_launches_less(loose: Suites) -> None:
     line = loose.line([job(group="all")], "--users", 2, "--baseline", "blocks")
     line[1:2] = ["-c", BARE.format(common=str(ROOT / "common"))]
-    ended = subprocess.run(line, env=loose.environment, cwd=loose.folder, capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 0, ended.stderr
+    ended = loose.typed(line, 60, 0)
     assert re.search(r"^expected: \d+ s, until \d\d:\d\d, by a calibration of half a second$", ended.stdout, re.M)
     (record,) = loose.records()
     # Two fifths of 7.5 s.

@@ -132,15 +132,18 @@ def podman(tmp_path: Path) -> Iterator[dict[str, str]]:
     environment = {**os.environ, "CONTAINERS_CONF": str(tmp_path / "containers.conf")}
     name = f"localhost/cotenant-test-{os.getpid()}"
     path = f"ENV PATH={Path(sys.executable).parent}:/usr/bin"
-    asked = ["podman", "import", "--change", path, str(tmp_path / "empty.tar"), name]
-    made = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    def ended(*line: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    made = ended("podman", "import", "--change", path, str(tmp_path / "empty.tar"), name)
     if made.returncode:
         pytest.skip(f"podman imports no image here: {made.stderr[-200:]}")
     inside = Image("podman", "podman", name).around(["true"], [], set(), {})
-    tried = subprocess.run(outside(inside), env=environment, capture_output=True, text=True, timeout=60, check=False)
+    tried = ended(*outside(inside))
     if not tried.returncode:
         yield {"CONTAINERS_CONF": environment["CONTAINERS_CONF"], "IMAGE": name}
-    subprocess.run(["podman", "rmi", "--force", name], env=environment, capture_output=True, timeout=60, check=False)
+    ended("podman", "rmi", "--force", name)
     if tried.returncode:
         pytest.skip(f"podman runs no container here: {tried.stderr[-200:]}")
 
@@ -154,11 +157,7 @@ def outside(words: list[str]) -> list[str]:
 @pytest.mark.slow
 def test_podman_runs_tenants_inside_their_slices(v1: Suites, podman: dict[str, str]) -> None:
     words = v1.line([job("sums.py", "--repeat", 3)], "--users", 2, "--docker", podman["IMAGE"])
-    environment = v1.environment | {"CONTAINERS_CONF": podman["CONTAINERS_CONF"]}
-    ended = subprocess.run(
-        outside(words), env=environment, cwd=v1.folder, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert ended.returncode == 0, ended.stderr + v1.log()
+    v1.typed(outside(words), 120, 0, CONTAINERS_CONF=podman["CONTAINERS_CONF"])
     assert v1.outcomes() == ["completed"] * 2
     for record in v1.records():
         assert "podman" in record["command"][0]

@@ -27,6 +27,9 @@ for epoch in range({epochs}):
         {step}
 """
 PLAIN = "optimizer.zero_grad(); model(x).square().sum().backward(); optimizer.step()"
+WITH_A_CLOSURE = """def loss():
+            optimizer.zero_grad(); value = model(x).square().sum(); value.backward(); return value
+        optimizer.step(loss)"""
 
 
 def trains(folder: Path, **parts: Any) -> Path:
@@ -77,7 +80,7 @@ def test_a_script_is_measured_by_its_optimizers_steps_and_ended_after_stop(loose
     "parts",
     [
         {"loader": ", num_workers=2, persistent_workers=True"},
-        {"optimizer": "LBFGS(model.parameters(), 1e-3, 4)", "step": "optimizer.step(lambda: model(x).square().sum())"},
+        {"optimizer": "LBFGS(model.parameters(), 1e-3, 4)", "step": WITH_A_CLOSURE},
         {"before": "model = torch.compile(model, backend='eager')"},
         {"before": "import signal; signal.signal(signal.SIGTERM, lambda *_: print('asked', flush=True))"},
         {"before": "other = torch.optim.SGD(model.parameters(), 0.0)", "step": f"{PLAIN}; other.step()"},
@@ -86,9 +89,6 @@ def test_a_script_is_measured_by_its_optimizers_steps_and_ended_after_stop(loose
     ids=["workers", "LBFGS", "compile", "ignores SIGTERM", "two optimizers", "forks"],
 )
 def test_scripts_of_many_kinds_are_measured(loose: Suites, parts: dict[str, str]) -> None:
-    if "LBFGS" in parts.get("optimizer", ""):
-        closure = "def loss():\n            optimizer.zero_grad(); value = model(x).square().sum(); value.backward()"
-        parts = parts | {"step": f"{closure}; return value\n        optimizer.step(loss)"}
     ended = loose.executes(sys.executable, trains(loose.folder, **parts), users=1)
     (record,) = loose.records()
     assert (ended.returncode, record["outcome"], record["message"]) == (0, "completed", ""), ended.stderr

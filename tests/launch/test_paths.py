@@ -186,23 +186,17 @@ print(paths.remove_tree(top), sorted(path.name for path in precious.iterdir()), 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root mounts")
 def test_what_a_tenant_mounted_below_its_directory_stays(tmp_path: Path) -> None:
     """A bind of the same file system has its device number; in a name no UTF-8 can hold; on the directory itself."""
-    (tmp_path / "precious").mkdir()
-    (tmp_path / "precious/file").write_text("x")
-    top = tmp_path / "top"
-    line = [
-        "unshare",
-        "--mount",
-        "--propagation",
-        "private",
-        sys.executable,
-        "-c",
-        MOUNTING,
-        top,
-        tmp_path / "precious",
-    ]
-    printing = os.environ | {"PYTHONIOENCODING": "utf-8:backslashreplace"}
-    refused = subprocess.run([*line, "refused"], env=printing, capture_output=True, text=True)
-    assert refused.stdout.startswith(f"What is left in {top} cannot be removed: {top}")
-    assert refused.stdout.endswith(" is mounted there. ['again', 'file'] True\n")
-    ended = subprocess.run(line, env=printing, capture_output=True, text=True)
+    top, precious = tmp_path / "top", tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("x")
+
+    def mounted(*more: str) -> subprocess.CompletedProcess[str]:
+        line = ["unshare", "--mount", "--propagation", "private", sys.executable, "-c", MOUNTING, top, precious, *more]
+        printing = os.environ | {"PYTHONIOENCODING": "utf-8:backslashreplace"}
+        return subprocess.run(line, env=printing, capture_output=True, text=True)
+
+    refused = mounted("refused").stdout
+    assert refused.startswith(f"What is left in {top} cannot be removed: {top}")
+    assert refused.endswith(" is mounted there. ['again', 'file'] True\n")
+    ended = mounted()
     assert (ended.stdout, ended.stderr) == (" ['again', 'file'] False\n", "")

@@ -105,7 +105,7 @@ class Suites:
         **env: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run a suite to its end, with this exit status where one is named."""
-        return self._ended(self.line(jobs, *flags), limit_s, status, **env)
+        return self.typed(self.line(jobs, *flags), limit_s, status, **env)
 
     def executes(
         self,
@@ -118,11 +118,12 @@ class Suites:
         """Run copies of a command to their end, with this exit status where one is named."""
         line = [sys.executable, str(ROOT / "run.py"), "exec", "--isolation", self.isolation, "--users", str(users)]
         line += ["--cgroup-base", self.name, *flags.split(), "--", *map(str, words)]
-        return self._ended(line, limit_s, status)
+        return self.typed(line, limit_s, status)
 
-    def _ended(
-        self, line: list[str], limit_s: float, status: int | None, **env: str
+    def typed(
+        self, line: list[str], limit_s: float, status: int | None = None, **env: str
     ) -> subprocess.CompletedProcess[str]:
+        """Run a command line here to its end, with this exit status where one is named."""
         environment = self.environment | env
         ended = subprocess.run(
             line, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=limit_s, check=False
