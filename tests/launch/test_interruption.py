@@ -13,7 +13,7 @@ import pytest
 from cotenant.launch.events import Interruption
 from launch.turning import outcomes
 from tenants.fakes import FakeBackend, launched, specs
-from tenants.suites import Suites, job, until, with_data
+from tenants.suites import PLACES, Suites, job, until, with_data
 
 LIMIT_S = 20
 ENDLESS = ("--repeat", 1_000_000)
@@ -24,11 +24,10 @@ def held(suites: Suites, place: str, *words: str | int, users: int = 2, others: 
 
     One of `others` jobs is before theirs, the rest behind it.
     """
-    places = suites.folder / "places"
     deed = words or ["--at", place, "--do", "hang"]
-    jobs = [job("rogue.py", *deed, "--pid-file", str(places)), *(job(name=f"other{i}") for i in range(others))]
+    jobs = [job("rogue.py", *deed, *PLACES), *(job(name=f"other{i}") for i in range(others))]
     runner = suites.start(jobs[1:2] + jobs[:1] + jobs[2:], "--users", users)
-    until(lambda: places.exists() and places.read_text().split().count(place) == users, f"all at {place}")
+    suites.at_place(place, users)
     return runner
 
 

@@ -16,6 +16,8 @@ ROOT = TENANTS.parents[1]
 MARK = "COTENANT_TEST"
 CGROUPS = Path("/sys/fs/cgroup")
 ByJob = dict[str, list[dict[str, Any]]]
+PLACES = ("--pid-file", "places")
+"""Words by which tenants of rogue.py write down the places that they reach."""
 OURS = ("BASE", "DATA_DIRECTORY", "OUTPUT_DIRECTORY", "VENV")
 
 
@@ -137,6 +139,11 @@ class Suites:
             return subprocess.Popen(
                 self.line(jobs, *flags), env=self.environment | env, cwd=self.folder, stdout=out, stderr=err, text=True
             )
+
+    def at_place(self, place: str, users: int) -> None:
+        """Wait until so many users have reached a place of rogue.py."""
+        places = self.folder / PLACES[1]
+        until(lambda: places.exists() and places.read_text().split().count(place) == users, f"all at {place}")
 
     def said(self) -> str:
         return (self.folder / "stdout").read_text() + (self.folder / "stderr").read_text()
