@@ -181,11 +181,7 @@ EDITS: dict[str, tuple[Callable[[Transcript], Transcript], set[str]]] = {
     "a seed of one's own": (lambda t: replace(t, nonce=bytes(32)), {"claim"}),
     "a user left out": (lambda t: replace(t, chains=t.chains[:1], replays=t.replays[:2]), {"claim"}),
     "pieces left out": (
-        lambda t: replace(
-            t,
-            chains=[replace(chain, exchanges=chain.exchanges[:2]) for chain in t.chains],
-            replays=[],
-        ),
+        lambda t: replace(t, chains=[replace(chain, exchanges=chain.exchanges[:2]) for chain in t.chains], replays=[]),
         {"broken", "unchecked"},
     ),
     "nothing replayed": (lambda t: replace(t, replays=[]), {"unchecked"}),

@@ -104,12 +104,7 @@ H100 = replace(device(0), name="NVIDIA H100 80GB HBM3", memory_bytes=81008 << 20
     ("devices", "users", "mode", "expected"),
     [
         (1, 1, None, "1 x NVIDIA H100 80GB HBM3 of 79.11 GiB, batch sizes of 80gb: one user; 40 launches"),
-        (
-            2,
-            2,
-            None,
-            "2 x NVIDIA H100 80GB HBM3 of 79.11 GiB, batch sizes of 80gb: a user each; 40 launches",
-        ),
+        (2, 2, None, "2 x NVIDIA H100 80GB HBM3 of 79.11 GiB, batch sizes of 80gb: a user each; 40 launches"),
         (1, 4, "time", "16gb: 4 users on each in turns"),
         (1, 2, "mps:50", "40gb: 2 users on each by mps:50"),
     ],

@@ -168,10 +168,7 @@ def test_what_cannot_be_removed_or_killed_at_the_end_costs_no_measurement(
 
 @pytest.mark.parametrize(
     ("program", "timeout_s", "ended"),
-    [
-        (SLEEP, 1.0, ["timeout", "timeout"]),
-        ((*PYTHON, once(work=HANGS)), 30.0, ["completed", "failed"]),
-    ],
+    [(SLEEP, 1.0, ["timeout", "timeout"]), ((*PYTHON, once(work=HANGS)), 30.0, ["completed", "failed"])],
     ids=["before GO", "after GO"],
 )
 def test_a_tenant_that_cannot_be_killed_is_waited_for_no_longer(

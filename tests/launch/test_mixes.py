@@ -186,22 +186,22 @@ def changed(one: Options, other: Options, there: Machine = HOST, now: Machine | 
 
 
 @pytest.mark.parametrize(
-    ("words", "other", "name"),
+    ("there", "words", "one", "other", "name"),
     [
-        ("--jobs cpu --mix vae,wlm,vae", "--jobs cpu --mix vae,wlm,wlm", "the jobs"),
-        ("--jobs cpu --mix vae,wlm --baseline quick", "--jobs cpu --mix vae,wlm --baseline whole", "--baseline"),
-        ("--jobs lambda --share time", "--jobs lambda --share mps:50", "--share"),
-        ("--jobs lambda --memory-class 32gb", "--jobs lambda --memory-class 80gb", "the jobs"),
+        (HOST, "--jobs cpu", "--mix vae,wlm,vae", "--mix vae,wlm,wlm", "the jobs"),
+        (HOST, "--jobs cpu --mix vae,wlm", "--baseline quick", "--baseline whole", "--baseline"),
+        (with_devices(1), "--jobs lambda --users 2", "--share time", "--share mps:50", "--share"),
+        (with_devices(1), "--jobs lambda --users 2", "--memory-class 32gb", "--memory-class 80gb", "the jobs"),
+        (machine(nodes=2), "--jobs cpu --users 2", "", "--mems all", "the slices"),
+        (machine(nodes=2), "--jobs cpu --users 2", "", "--reserve 8G", "the slices"),
     ],
 )
 def test_what_leaves_the_names_of_launches_as_they_are_is_a_condition_of_going_on(
-    words: str, other: str, name: str
+    there: Machine, words: str, one: str, other: str, name: str
 ) -> None:
-    """Otherwise a resumed suite would mix two works, modes or baselines."""
-    there = HOST if "--mix" in words else with_devices(1)
-    users = () if "--mix" in words else ("--users", 2)
-    one, another = (options(*of.split(), *users, there=there) for of in (words, other))
-    assert changed(one, another, there) == {name}
+    """Otherwise a resumed suite would mix two works, modes, baselines or places of memory."""
+    asked = (options(*f"{words} {more}".split(), there=there) for more in (one, other))
+    assert changed(*asked, there) == {name}
 
 
 @pytest.mark.parametrize(
@@ -218,13 +218,6 @@ def test_other_processors_of_a_single_user_and_other_devices_are_other_slices(
     """CUDA_VISIBLE_DEVICES and taskset are no flags: a resumed suite would have run on both."""
     one, other = (options(*words.split(), there=there) for there in (before, now))
     assert changed(one, other, before, now) == {"the slices"}
-
-
-def test_where_a_slice_has_its_memory_and_the_reserve_are_conditions_of_going_on() -> None:
-    there, words = machine(nodes=2), ("--jobs", "cpu", "--users", 2)
-    usual = options(*words, there=there)
-    for others in (("--mems", "all"), ("--reserve", "8G")):
-        assert changed(usual, options(*words, *others, there=there), there) == {"the slices"}
 
 
 def test_the_harness_that_makes_observations_is_a_condition_of_going_on(monkeypatch: pytest.MonkeyPatch) -> None:
