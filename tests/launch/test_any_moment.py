@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.procfs import process_of
-from tenants.fixtures import suites_in
+from tenants.fixtures import folder_of, suites_in
 from tenants.suites import CGROUPS, ROOT, Suites, command, job, until
 
 pytestmark = pytest.mark.slow
@@ -40,15 +39,13 @@ def user() -> Iterator[Suites]:
     """Suites of a user who has no cgroup."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("needs root, and setpriv, to become a user")
-    with tempfile.TemporaryDirectory(prefix="ct", dir="/tmp") as made:
-        folder = Path(made)
-        shutil.chown(folder, USER, USER)
+    with folder_of(USER) as folder:
         for suites in suites_in(folder, "affinity"):
             shutil.chown(suites.short, USER, USER)
             # The tests' own interpreter may lie where this user cannot go.
             suites.before = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "/usr/bin/python3"]
             paths = f"{ROOT}/common:{ROOT}/tests:{sysconfig.get_path('purelib')}"
-            suites.environment |= {"HOME": made, "PYTHONPATH": paths}
+            suites.environment |= {"HOME": str(folder), "PYTHONPATH": paths}
             yield suites
 
 

@@ -6,8 +6,6 @@ A thing in the place of a file of ours is set aside, later jobs run, and no reco
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -15,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cotenant.results.journal import Ended, Launched, read_journal
+from tenants.fixtures import folder_of
 from tenants.suites import ByJob, Suites, found, job, rogue
 
 USER = 65534
@@ -37,9 +36,8 @@ class SuitesOf(Suites):
 
 @pytest.fixture(scope="module", params=["as-we-are", pytest.param("as-a-user", marks=pytest.mark.slow)])
 def suites(request: pytest.FixtureRequest) -> Iterator[SuitesOf]:
-    folder = Path(tempfile.mkdtemp(prefix="ct", dir="/tmp"))
-    yield SuitesOf(folder, as_a_user=request.param == "as-a-user" and os.geteuid() == 0)
-    shutil.rmtree(folder)
+    with folder_of(os.geteuid()) as folder:
+        yield SuitesOf(folder, as_a_user=request.param == "as-a-user" and os.geteuid() == 0)
 
 
 PUT = {

@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from cotenant.isolation.runs import RunName
 from cotenant.launch import paths
 from cotenant.launch.paths import SOCKET_ROOM_BYTES, RunPaths, cleared, remove_tree
+from tenants.fixtures import folder_of
 
 NOBODY = 65534
 DEAD = RunName(4_194_304, 99_999_999_999)
@@ -92,11 +92,8 @@ def bound_by_permissions() -> Iterator[None]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder of that user. Not pytest's, which lies in root's."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        if not os.geteuid():
-            os.chown(name, NOBODY, NOBODY)
-        yield Path(name)
+    with folder_of(NOBODY) as made:
+        yield made
 
 
 def tree(top: Path) -> Path:
