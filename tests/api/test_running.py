@@ -103,10 +103,8 @@ def test_a_suite_whose_end_could_not_be_written_is_an_error(place: Path, monkeyp
 def test_a_run_without_records_is_an_error(place: Path) -> None:
     shutil.rmtree("made")
     Path("made").mkdir()
-    assert (
-        refusal(cotenant.run, outdir="output", flags=["--dry"])
-        == "The run wrote no record. Its last line: 1/1 vae clean"
-    )
+    told = refusal(cotenant.run, outdir="output", flags=["--dry"])
+    assert told == "The run wrote no record. Its last line: 1/1 vae clean"
 
 
 def test_whoever_cannot_take_a_line_ends_the_run_first(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,8 +69,13 @@ def kinds(transcript: Transcript) -> set[str]:
     return {reason.kind for reason in found.reasons}
 
 
-def items_of(transcript: Transcript) -> list[float]:
-    return [ITEMS * len(chain.exchanges) for chain in transcript.chains]
+def claiming(transcript: Transcript, *claims: dict[str, Any]) -> Transcript:
+    """Return the transcript with other fields of the tenants' claims."""
+    chains = [
+        replace(chain, join=replace(chain.join, **fields))
+        for chain, fields in zip(transcript.chains, claims, strict=True)
+    ]
+    return replace(transcript, chains=chains)
 
 
 def test_honest_tenants_pass_and_their_floor_is_their_rate(honest: Transcript) -> None:
@@ -78,24 +83,22 @@ def test_honest_tenants_pass_and_their_floor_is_their_rate(honest: Transcript) -
     assert found.reasons == ()
     assert (found.exact, found.replayed) == (True, 4)
     # A tenant may have answered one piece more, which takes no time on this clock.
-    assert found.floors == pytest.approx([chain_items / PIECES for chain_items in items_of(honest)], rel=0.01)
+    items = [ITEMS * len(chain.exchanges) for chain in honest.chains]
+    assert found.floors == pytest.approx([each / PIECES for each in items], rel=0.01)
     assert 119 < found.floor < 145
     assert found.floor == sum(found.floors)
     assert found.together == 1.0
     assert {chain.seed for chain in honest.chains} == {seed_of(honest.nonce, 0), seed_of(honest.nonce, 1)}
     assert f"at least {found.floor:.4g} items/s of 2 users in 5.0 s" in summary(honest)
     assert read(written(honest)) == honest
-    joins = [replace(chain.join, job="vae\n\x1b[2J") for chain in honest.chains]
-    chains = [replace(chain, join=join) for chain, join in zip(honest.chains, joins, strict=True)]
-    assert summary(replace(honest, chains=chains)).startswith("vae: challenge REFUSED: ")  # and in one line
-    assert summary(replace(honest, chains=chains)).isprintable()
+    told = summary(claiming(honest, *[{"job": "vae\n\x1b[2J"}] * 2))
+    assert told.startswith("vae: challenge REFUSED: ")  # and in one line
+    assert told.isprintable()
 
 
 def test_what_is_printed_has_the_claim_of_every_tenant(honest: Transcript) -> None:
     """So a reader sees a tenant that trains something smaller than the first."""
-    first, second = honest.chains
-    smaller = replace(second, join=replace(second.join, words=("--width", "1\x1b[2J")))
-    lines = _lines(replace(honest, chains=[first, smaller]))
+    lines = _lines(claiming(honest, {}, {"words": ("--width", "1\x1b[2J")}))
     assert f"claimed by user 0: {TASK} --lr 1" in lines
     assert f"claimed by user 1: {TASK} --width 1" in lines
 
@@ -118,8 +121,8 @@ def in_turn(vendor: Vendor) -> Callable[[int, int], None]:
 
 
 def cheats() -> dict[str, tuple[Vendor, str, str]]:
-    def own(answer: Callable[[int, int, bytes], tuple[bytes, bytes]]) -> Vendor:
-        return Vendor(answer=answer)
+    def altered(**how: Any) -> Vendor:
+        return Vendor(answer=lambda seed, _, nonce: losses_of(**{"seed": seed, "nonce": nonce} | how))
 
     late, turns = Vendor(), Vendor()
     late.answer = lambda seed, index, nonce: (
@@ -127,22 +130,18 @@ def cheats() -> dict[str, tuple[Vendor, str, str]]:
     )
     turns.before = in_turn(turns)
     return {
-        "a skipped step": (own(lambda seed, _, nonce: losses_of(seed, nonce, left_out=[2])), "skipped", "up to step 2"),
-        "the last step": (
-            own(lambda seed, _, nonce: losses_of(seed, nonce, left_out=[NUMBER - 1])),
-            "skipped",
-            "the weights behind the last step do not",
-        ),
+        "a skipped step": (altered(left_out=[2]), "skipped", "up to step 2"),
+        "the last step": (altered(left_out=[NUMBER - 1]), "skipped", "the weights behind the last step do not"),
         "a loss too few": (
-            own(lambda seed, _, nonce: (losses_of(seed, nonce)[0][:-8], bytes(32))),
+            Vendor(answer=lambda seed, _, nonce: (losses_of(seed, nonce)[0][:-8], bytes(32))),
             "skipped",
             f"{NUMBER - 1} losses of {NUMBER} steps",
         ),
         "a late answer": (late, "late", "piece 3: the answer took 1"),
         "users in turn": (turns, "in turn", "All users worked in"),
-        "a changed loss": (own(lambda seed, _, nonce: losses_of(seed, nonce, scale=0.5)), "changed", "first step"),
-        "computed before": (own(lambda seed, *_: losses_of(seed, bytes(32))), "changed", "first step"),
-        "another seed": (own(lambda _, __, nonce: losses_of(1, nonce)), "changed", "first step"),
+        "a changed loss": (altered(scale=0.5), "changed", "first step"),
+        "computed before": (altered(nonce=bytes(32)), "changed", "first step"),
+        "another seed": (altered(seed=1), "changed", "first step"),
     }
 
 
@@ -182,11 +181,7 @@ EDITS: dict[str, tuple[Callable[[Transcript], Transcript], set[str]]] = {
     "a seed of one's own": (lambda t: replace(t, nonce=bytes(32)), {"claim"}),
     "a user left out": (lambda t: replace(t, chains=t.chains[:1], replays=t.replays[:2]), {"claim"}),
     "pieces left out": (
-        lambda t: replace(
-            t,
-            chains=[replace(chain, exchanges=chain.exchanges[:2]) for chain in t.chains],
-            replays=[replace(each, index=0) for each in t.replays[:0]],
-        ),
+        lambda t: replace(t, chains=[replace(chain, exchanges=chain.exchanges[:2]) for chain in t.chains], replays=[]),
         {"broken", "unchecked"},
     ),
     "nothing replayed": (lambda t: replace(t, replays=[]), {"unchecked"}),
@@ -255,8 +250,7 @@ def test_nonsense_is_refused_and_an_honest_launch_still_passes() -> None:
             ChallengedRun(BuyerConnection(f"127.0.0.1:{port}"), join(0, version="another"))
         with pytest.raises(BuyerError, match="no such launch"):
             Buyer(f"127.0.0.1:{port}").transcript("unknown", lambda: False)
-        vendor.run(port)
-        Buyer(f"127.0.0.1:{port}").transcript("one", lambda: False)
+        vendor.sell(port)
     assert vendor.refused == []
     assert verdict(kept[0]).holds
 
@@ -274,8 +268,7 @@ def test_who_has_no_token_is_refused_and_uses_up_no_launch() -> None:
             half.close()
             with pytest.raises(BuyerError, match=r"no such launch|refuses|left"):
                 Buyer(f"127.0.0.1:{port}").transcript(f"half{launch}", lambda: False)
-        vendor.run(port)
-        Buyer(f"127.0.0.1:{port}").transcript("one", lambda: False)
+        vendor.sell(port)
     (transcript,) = kept
     assert verdict(transcript).holds
     assert b"secret" not in written(transcript)
@@ -290,19 +283,17 @@ def test_a_claim_and_one_addresss_silence_are_limited() -> None:
         assert b"too many connections" in silent[-1].recv(4096)
         for each in silent:
             each.close()
-        vendor.run(port)
-        Buyer(f"127.0.0.1:{port}").transcript("one", lambda: False)
+        vendor.sell(port)
 
 
 def test_tenants_of_other_words_did_not_do_the_same_work(honest: Transcript) -> None:
-    def claims(*words: tuple[str, ...]) -> set[str]:
-        joins = [replace(chain.join, words=own) for chain, own in zip(honest.chains, words, strict=True)]
-        chains = [replace(chain, join=join) for chain, join in zip(honest.chains, joins, strict=True)]
-        return kinds(replace(honest, chains=chains))
-
-    assert "claim" in claims(("--hidden", "1"), ("--hidden", "400"))
-    assert "claim" not in claims(("--hidden", "1", "--seed", "1"), ("--hidden", "1", "--seed", "2"))
-    assert "claim" not in claims(("-s", "1", "--hidden", "1"), ("--seed=3", "--hidden", "1"))
+    for first, second, is_another in (
+        ("--hidden 1", "--hidden 400", True),
+        ("--hidden 1 --seed 1", "--hidden 1 --seed 2", False),
+        ("-s 1 --hidden 1", "--seed=3 --hidden 1", False),
+    ):
+        claims = ({"words": tuple(line.split())} for line in (first, second))
+        assert ("claim" in kinds(claiming(honest, *claims))) == is_another, (first, second)
 
 
 def test_a_floor_above_the_rate_is_an_error(honest: Transcript, tmp_path: Path) -> None:
@@ -331,8 +322,16 @@ def test_where_a_token_is_read_from(tmp_path: Path) -> None:
             token_of(wrong, environ)
 
 
-@pytest.mark.parametrize("what", ["leaves", "answers twice", "fails to replay", "has no room to replay"])
-def test_a_launch_that_breaks_off_is_kept_with_the_reason(what: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("leaves", "User 1 left"),
+        ("answers twice", "User 1 does not speak"),
+        ("fails to replay", "It does not run here."),
+        ("has no room to replay", "No space left."),
+    ],
+)
+def test_a_launch_that_breaks_off_is_kept_with_the_reason(what: str, words: str) -> None:
     def failing(*_: Any) -> Any:
         raise OSError("No space left.") if what == "has no room to replay" else CotenantError("It does not run here.")
 
@@ -348,16 +347,9 @@ def test_a_launch_that_breaks_off_is_kept_with_the_reason(what: str) -> None:
             else:
                 super()._tenant(port, tenant)
 
-    vendor = Breaking()
-    transcript = challenged(vendor, **({"replayer": failing} if "to replay" in what else {}))
+    transcript = challenged(Breaking(), **({"replayer": failing} if "to replay" in what else {}))
     assert "broken" in kinds(transcript)
-    words = {
-        "leaves": "User 1 left",
-        "answers twice": "User 1 does not speak",
-        "fails to replay": "It does not run here.",
-        "has no room to replay": "No space left.",
-    }
-    assert any(words[what] in sentence for sentence in transcript.broken)
+    assert any(words in sentence for sentence in transcript.broken)
 
 
 def test_a_transcript_that_cannot_be_kept_ends_the_listener() -> None:
@@ -368,9 +360,7 @@ def test_a_transcript_that_cannot_be_kept_ends_the_listener() -> None:
     listener = ChallengeListener({TASK: VERSION}, replays, full, clock_ns=vendor.clock, patience=PATIENT)
     with ThreadPoolExecutor(1) as pool:
         ended = pool.submit(asyncio.run, listener.serve("127.0.0.1", 0, 0, ports.put))
-        port = ports.get(timeout=60)
-        vendor.run(port)
-        Buyer(f"127.0.0.1:{port}").transcript("one", lambda: False)
+        vendor.sell(ports.get(timeout=60))
         with pytest.raises(CotenantError, match="Nothing can be written there"):
             ended.result(60)
 

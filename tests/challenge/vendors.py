@@ -96,12 +96,15 @@ class Vendor:
         self.step = threading.Barrier(2, action=self.clock.go_on)
         self.ended = (threading.Event(), threading.Event())
 
-    def run(self, port: int) -> None:
+    def sell(self, port: int) -> Transcript:
+        """Run a launch, and return the transcript that the buyer sends of it."""
         threads = [threading.Thread(target=self._tenant, args=(port, tenant)) for tenant in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(60)
+        content, _ = Buyer(f"127.0.0.1:{port}").transcript("one", lambda: False)
+        return read(content)
 
     def _tenant(self, port: int, tenant: int) -> None:
         try:
@@ -142,8 +145,6 @@ def listening(clock: Clock, **options: Any) -> Iterator[tuple[int, list[Transcri
 def challenged(vendor: Vendor, **options: Any) -> Transcript:
     """Challenge a vendor, and return the transcript that it receives, which must equal the buyer's."""
     with listening(vendor.clock, **options) as (port, kept):
-        vendor.run(port)
-        content, _ = Buyer(f"127.0.0.1:{port}").transcript("one", lambda: False)
-        sent = read(content)
+        sent = vendor.sell(port)
     assert kept == [sent]
     return sent

@@ -26,18 +26,22 @@ from cotenant.protocol.messages import (
     encode,
 )
 
-LOOP = (
-    "import sys, cotenant\nwith cotenant.measure() as measured:\n    for _ in range(31): measured.step()\nsys.exit({})"
-)
+REPEAT = 25
+LOOP = """
+import sys, cotenant
+with cotenant.measure() as measured:
+    for _ in range(31): measured.step()
+sys.exit({})
+"""
 
 
 class FakeRunner(threading.Thread):
-    """Gives a turn, GO for `repeat` observations of two steps, and STOP to who is done; keeps all that it hears."""
+    """Gives a turn, GO for REPEAT observations of two steps, and STOP to who is done; keeps all that it hears."""
 
-    def __init__(self, path: Path, repeat: int) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__(daemon=True)
         self.heard: list[Message] = []
-        self._repeat, self._listener = repeat, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen()
 
@@ -51,8 +55,7 @@ class FakeRunner(threading.Thread):
     def _answer(self, message: Message, link: socket.socket) -> None:
         self.heard.append(message)
         if message.kind == "ready":
-            go = {"t0_ns": time.perf_counter_ns(), "number": 2, "repeat": self._repeat, "skip": 0}
-            link.sendall(encode("go", **go))
+            link.sendall(encode("go", t0_ns=time.perf_counter_ns(), number=2, repeat=REPEAT, skip=0))
         elif message.kind in ("turn", "turned"):
             link.sendall(encode(message.kind))
         elif message.kind == "done":
@@ -63,8 +66,8 @@ class FakeRunner(threading.Thread):
         return [message.kind for message in self.heard]
 
 
-def run(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str, repeat: int) -> tuple[int, FakeRunner]:
-    runner = FakeRunner(folder / "runner", repeat)
+def run(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> tuple[int, FakeRunner]:
+    runner = FakeRunner(folder / "runner")
     runner.start()
     monkeypatch.setenv(SOCKET_VARIABLE, str(folder / "runner"))
     monkeypatch.setenv(TENANT_VARIABLE, "0")
@@ -76,33 +79,29 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str, repeat: int
 
     status = Again(settings, start, lambda: False).run()
     # Of a program that counts nothing nobody has come.
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as nobody, contextlib.suppress(OSError):
+    with socket.socket(socket.AF_UNIX) as nobody, contextlib.suppress(OSError):
         nobody.connect(str(folder / "runner"))
     runner.join()
     return status, runner
 
 
-def test_starts_are_one_program_to_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("turn", [[], ["turn", "turned"]], ids=["beside others", "by turns, as in a duet"])
+def test_starts_are_one_program_to_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: list[str]) -> None:
+    """A further start warms up without a turn of its own."""
+    if turn:
+        monkeypatch.setenv(WARM_UP_VARIABLE, "alone")
     # The step that enters, ten of the warm-up, and ten observations in each start.
-    status, runner = run(tmp_path, monkeypatch, LOOP.format(0), 25)
+    status, runner = run(tmp_path, monkeypatch, LOOP.format(0))
     assert status == 0
-    assert runner.kinds == ["hello", "begin", "ready", *["observation"] * 25, "done", "record"]
-    assert [one.fields["index"] for one in runner.heard if one.kind == "observation"] == [*range(25)]
+    assert runner.kinds == ["hello", "begin", *turn, "ready", *["observation"] * REPEAT, "done", "record"]
+    assert [one.fields["index"] for one in runner.heard if one.kind == "observation"] == [*range(REPEAT)]
     assert runner.heard[-1].fields["record"]["observed"] == {"counted_by": "measure", "starts": 3}
-
-
-def test_a_further_start_warms_up_without_a_turn_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a duet, whose tenants warm up by turns."""
-    monkeypatch.setenv(WARM_UP_VARIABLE, "alone")
-    status, runner = run(tmp_path, monkeypatch, LOOP.format(0), 25)
-    assert status == 0
-    assert runner.kinds == ["hello", "begin", "turn", "turned", "ready", *["observation"] * 25, "done", "record"]
 
 
 @pytest.mark.parametrize(("program", "status"), [(LOOP.format(3), 3), ("print()", 0)], ids=["fails", "counts nothing"])
 def test_what_fails_or_counts_nothing_is_started_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, status: int
 ) -> None:
-    ended, runner = run(tmp_path, monkeypatch, program, 25)
+    ended, runner = run(tmp_path, monkeypatch, program)
     assert ended == status
     assert runner.kinds.count("observation") == (10 if status else 0)

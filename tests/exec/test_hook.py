@@ -90,11 +90,28 @@ def program(tmp_path: Path) -> Iterator[Program]:
     program.close()
 
 
-def test_a_process_says_hello_at_its_first_step_and_nothing_without_one(program: Program) -> None:
-    assert program.runs("import torch").stderr == ""
-    assert program.said() == []
-    assert program.runs(STEPS.format(5)).stderr == ""
-    assert program.said() == [["hello", "begin", "failed"]]
+FORKS = "import os\nif not os.fork():\n    for _ in range(3): optimizer.step()\n    os._exit(0)\nos.wait()\n"
+MEASURES = "import cotenant\nwith cotenant.measure('token') as seen:\n    for _ in range(5): seen.step(3)"
+COUNTED = [["hello", "begin", "failed"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "others"),
+    [
+        ("import torch", [], 0),
+        (STEPS.format(5), COUNTED, 0),
+        (f"{STEPS.format(4)}{FORKS}for _ in range(2): optimizer.step()", COUNTED, 1),
+        (f"import torch; torch.compiling = True\n{STEPS.format(5)}", [], 0),
+        (MEASURES, COUNTED, 0),
+    ],
+    ids=["no step", "steps", "a fork forgets its parent", "compiling", "it imports what measures it"],
+)
+def test_the_first_process_that_makes_a_step_says_hello(
+    program: Program, text: str, said: list[list[str]], others: int
+) -> None:
+    assert program.runs(text).stderr == ""
+    assert program.said() == said
+    assert len(list(program.directory.glob(f"{MEETING}.*"))) == others
 
 
 def test_a_second_process_and_another_rank_say_nothing(program: Program) -> None:
@@ -103,14 +120,7 @@ def test_a_second_process_and_another_rank_say_nothing(program: Program) -> None
     assert not (program.directory / MEETING).exists()
     program.runs(STEPS.format(5), RANK="0", WORLD_SIZE="2")
     program.runs(STEPS.format(5))
-    assert program.said() == [["hello", "begin", "failed"]]
-    assert len(list(program.directory.glob(f"{MEETING}.*"))) == 1
-
-
-def test_a_forked_child_forgets_its_parent(program: Program) -> None:
-    fork = "import os\nif not os.fork():\n    for _ in range(3): optimizer.step()\n    os._exit(0)\nos.wait()\n"
-    assert program.runs(STEPS.format(4) + fork + "for _ in range(2): optimizer.step()").stderr == ""
-    assert program.said() == [["hello", "begin", "failed"]]
+    assert program.said() == COUNTED
     assert len(list(program.directory.glob(f"{MEETING}.*"))) == 1
 
 
@@ -119,11 +129,6 @@ def test_an_exception_speaks_for_itself(program: Program) -> None:
         program.runs(STEPS.format(4) + "raise SystemError('own')")
     assert "SystemError: own" in ended.value.stderr
     assert program.said() == [["hello", "begin"]]
-
-
-def test_nothing_is_counted_while_torch_compiles(program: Program) -> None:
-    program.runs("import torch; torch.compiling = True\n" + STEPS.format(5))
-    assert program.said() == []
 
 
 def test_where_lines_are_counted_steps_are_not(program: Program) -> None:
@@ -137,7 +142,7 @@ def test_an_older_torch_that_cannot_say_whether_it_compiles_is_counted(program: 
     old = file.read_text().replace('"9"', '"2.1.2+cu121"').replace("is_compiling=lambda: compiling", "")
     file.write_text(old)
     assert program.runs(STEPS.format(5)).stderr == ""
-    assert program.said() == [["hello", "begin", "failed"]]
+    assert program.said() == COUNTED
 
 
 def test_no_exception_leaves_the_hook(program: Program) -> None:
@@ -159,12 +164,6 @@ def test_the_next_sitecustomize_runs_and_a_program_of_nobody_is_left_alone(progr
     assert program.runs(ask).stdout == f"7 {tmp_path}/site/sitecustomize.py False\n"
 
 
-def test_a_program_can_import_what_measures_it(program: Program) -> None:
-    loop = "import cotenant\nwith cotenant.measure('token') as seen:\n    for _ in range(5): seen.step(3)"
-    assert program.runs(loop).stderr == ""
-    assert program.said() == [["hello", "begin", "failed"]]
-
-
 def test_alone_measure_is_a_plain_measurement() -> None:
     with cotenant.measure(item="row") as measured:
         for _ in range(4):
@@ -177,24 +176,15 @@ def test_alone_measure_is_a_plain_measurement() -> None:
 
 
 @pytest.mark.parametrize(
-    "file",
-    [
-        "__init__.py",
-        "nesting.py",
-        *(f"protocol/{name}.py" for name in ("client", "messages")),
-        "exec/*.py",
-        "exec/hook/*.py",
-    ],
+    "file", ["__init__.py", "nesting.py", "protocol/client.py", "protocol/messages.py", "exec/*.py", "exec/hook/*.py"]
 )
 def test_what_runs_in_a_program_is_of_python_3_9(file: str) -> None:
     found = [path for path in PACKAGE.glob(file) if path.name not in ("lines.py", "supervise.py")]
     assert found
     for path in found:
         text = path.read_text()
-        ast.parse(text, feature_version=(3, 9))
+        tree = ast.parse(text, feature_version=(3, 9))
         assert not [word for word in ("slots=True", "kw_only", "zip(strict", "itertools.pairwise") if word in text]
-        tree = ast.parse(text)
-        eager = [
-            node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
-        ]
-        assert not [node for node in eager if isinstance(node.args[1], ast.BinOp)]
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        eager = [node.args[1] for node in calls if ast.unparse(node.func) == "isinstance"]
+        assert not [kinds for kinds in eager if isinstance(kinds, ast.BinOp)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,13 +23,10 @@ def counted(counter: Counter, *lines: str) -> list[float | None]:
     return [counter.items(line.encode()) for line in lines]
 
 
-def test_a_line_that_matches_is_one_item_and_a_group_is_a_running_total() -> None:
+def test_a_line_that_matches_is_one_item_and_a_group_is_a_running_total_that_may_begin_anew() -> None:
     assert counted(Counter("^step"), "step 7", "epoch", "step 8") == [1, None, 1]
     assert counted(Counter(r"^step (\d+)"), "step 7", "epoch", "step 9", "x step 10") == [7, None, 2, None]
     assert counted(Counter(r"(\d+) it", items=32), "2 it", "4 it") == [64, 64]
-
-
-def test_a_total_that_begins_anew_counts_from_nought() -> None:
     assert counted(Counter(r"(\d+)/9"), "8/9", "9/9", "9/9", "1/9", "3/9") == [8, 1, 0, 1, 2]
 
 
@@ -40,9 +38,8 @@ def test_nothing_counts_before_the_ready_line_and_a_group_that_is_no_number_coun
 
 @given(st.lists(st.integers(0, 1000), min_size=1))
 def test_running_totals_add_up_to_the_last_one(steps: list[int]) -> None:
-    totals = [sum(steps[: place + 1]) for place in range(len(steps))]
-    counter = Counter(r"^(\d+)$")
-    assert sum(counter.items(str(total).encode()) or 0 for total in totals) == totals[-1]
+    items = counted(Counter(r"^(\d+)$"), *map(str, accumulate(steps)))
+    assert sum(each or 0 for each in items) == sum(steps)
 
 
 def test_bytes_that_are_no_text_count_as_they_stand() -> None:

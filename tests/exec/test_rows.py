@@ -33,24 +33,18 @@ def test_rows_are_the_length_of_the_first_tensor(batch: Any, rows: int) -> None:
     assert rows_of(batch) == rows
 
 
-def test_several_batches_of_a_step_add_up_and_those_of_validation_count_nothing() -> None:
+def test_batches_of_a_step_add_up_and_another_set_counts_where_the_first_feeds_no_more() -> None:
     rows = RowCounter()
-    for _ in range(3):
-        rows.take(TRAINING, tensor(4))
-    assert rows.since_last_step() == 12
-    for _ in range(5):
-        rows.take(VALIDATION, tensor(100))
-    rows.take(TRAINING, tensor(4))
-    assert rows.since_last_step() == 4
-    assert rows.since_last_step() == 0
-
-
-def test_another_set_takes_the_place_of_one_that_feeds_no_more() -> None:
-    rows = RowCounter()
-    rows.take(TRAINING, tensor(4))
-    assert rows.since_last_step() == 4
-    rows.take(VALIDATION, tensor(7))
-    assert rows.since_last_step() == 7
+    for batches, counted in (
+        ([(TRAINING, 4)] * 3, 12),
+        ([*[(VALIDATION, 100)] * 5, (TRAINING, 4)], 4),
+        ([], 0),
+        ([(TRAINING, 4)], 4),
+        ([(VALIDATION, 7)], 7),
+    ):
+        for loader, size in batches:
+            rows.take(loader, tensor(size))
+        assert rows.since_last_step() == counted
 
 
 def test_loaders_are_counted_as_they_hand_over() -> None:

@@ -21,12 +21,12 @@ from cotenant.protocol.messages import UNSAID
 class Told(Rendezvous):
     """A runner that gives GO at once, has enough after so many observations, and stops after so many questions."""
 
-    def __init__(self, number: int = 3, repeat: int = 4, enough: int = 99, stops: int = 2) -> None:
+    def __init__(
+        self, number: int = 3, repeat: int = 4, enough: int = 99, stops: int = 2, warms_up_alone: bool = False
+    ) -> None:
         self.said: list[tuple[str, dict[str, Any]]] = []
         self._given, self._enough, self._stops = (number, repeat), enough, stops
-        self.settle_ns = 0
-        self._unsent = []
-        self.warms_up_alone = False
+        self.settle_ns, self._unsent, self.warms_up_alone = 0, [], warms_up_alone
 
     def begin(self, work: dict[str, Any]) -> None:
         self.work = work
@@ -60,18 +60,17 @@ class Told(Rendezvous):
         return [fields for of, fields in self.said if of == kind]
 
 
-def stepped(runner: Told, count: int, **how: Any) -> Steps:
+def stepped(runner: Told, count: int, items: float = 1.0, **how: Any) -> Steps:
     """Return the steps of a program that has made so many."""
     steps = Steps(runner, "row", dict, **how)
     for _ in range(count):
-        steps.step()
+        steps.step(items)
     return steps
 
 
 @pytest.mark.parametrize(("word", "turns"), [("step", ["turn", "turned"]), ("line", [])])
 def test_a_program_warms_up_in_its_turn_and_one_whose_lines_are_read_does_not_wait(word: str, turns: list[str]) -> None:
-    runner = Told()
-    runner.warms_up_alone = True
+    runner = Told(warms_up_alone=True)
     steps = stepped(runner, 1, word=word)
     assert runner.kinds() == turns[:1]
     for _ in range(WARM_UP_STEPS):
@@ -154,12 +153,10 @@ def test_one_that_ends_between_done_and_stop_is_measured() -> None:
 
 @pytest.mark.parametrize(("word", "remedy"), [("step", "--item row"), ("line", "--count-line")])
 def test_what_counts_nothing_is_told_by_the_flag_that_counts(word: str, remedy: str) -> None:
-    told = Told()
-    steps = Steps(told, "row", dict, word=word)
-    for _ in range(WARM_UP_STEPS + 1):
-        steps.step(0.0)
-    assert [kind for kind, _ in told.said] == ["failed"]
-    assert remedy in told.said[0][1]["message"]
+    runner = Told()
+    stepped(runner, WARM_UP_STEPS + 1, items=0.0, word=word)
+    assert runner.kinds() == ["failed"]
+    assert remedy in runner.fields("failed")[0]["message"]
 
 
 @pytest.mark.parametrize("kind", ["", "cuda", "xpu", "mps"])

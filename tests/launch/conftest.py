@@ -12,9 +12,17 @@ from cotenant.launch import duet as duets
 from cotenant.launch.events import Interruption
 from launch.turning import Turning
 from tenants.fixtures import loose, shared, v1
+from tenants.suites import Suites
 
 __all__ = ["loose", "shared", "v1"]
 MS = 1_000_000
+
+
+@pytest.fixture
+def suites(request: pytest.FixtureRequest) -> Suites:
+    """Suites of the fixture that the test's parameter names: `v1` or `loose`."""
+    named: Suites = request.getfixturevalue(request.param)
+    return named
 
 
 @pytest.fixture

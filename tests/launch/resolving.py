@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cotenant.commands.suite_flags import suite_parser
 from cotenant.commands.suite_options import options_of
 from cotenant.isolation.choose import Chosen
@@ -9,13 +11,14 @@ from cotenant.isolation.unenforced import NoIsolation
 from cotenant.launch.resume import conditions_of
 from cotenant.launch.start import Options, Resolver
 from cotenant.machine.topology import Machine
-from machine.invented import device, machine
+from machine.invented import GIB, device, machine
 
 HOST = machine(cores=6)
 
 
-def with_devices(count: int) -> Machine:
-    return machine(cores=6, devices=tuple(map(device, range(count))))
+def with_devices(count: int, cores: int = 6, memory_bytes: int = 16 * GIB, name: str = "V100") -> Machine:
+    devices = (replace(device(index, name=name), memory_bytes=memory_bytes) for index in range(count))
+    return machine(cores=cores, devices=tuple(devices))
 
 
 def options(*words: object, extra: tuple[str, ...] = (), there: Machine = HOST) -> Options:

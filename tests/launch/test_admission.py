@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,20 +17,19 @@ from typing import Any, cast
 import pytest
 
 from cotenant.isolation.backend import SliceEntry
-from cotenant.launch import launch
 from cotenant.launch.admission import claim, is_within, most_connections, owner_of
-from cotenant.launch.events import Interruption
-from cotenant.launch.limits import Limits
 from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.rendezvous import Claim, Link
 from cotenant.launch.tenant import Tenant
 from cotenant.protocol.messages import ProtocolError
 from launch.turning import outcomes
-from tenants.fakes import FakeBackend, specs
+from tenants.fakes import launched, specs
+from tenants.fixtures import folder_of
 from tenants.garbage import GARBAGE
 from tenants.once import once
 from tenants.suites import until
 
+NOBODY = 65534
 HOSTS_PYTHON = shutil.which("python3", path="/usr/bin:/bin")
 RUN = "cotenant-test-admission"
 UNTIL_ATTACKED = """
@@ -75,8 +73,7 @@ def attacked(folder: Path, attack: Callable[[Path], None], deed: str = "", joine
 
     thread = threading.Thread(target=attacker)
     thread.start()
-    with Interruption() as interruption:
-        result = launch.Launch(made, FakeBackend(), interruption, Limits(timeout_s=30)).run()
+    result = launched(made)
     thread.join()
     return result
 
@@ -126,16 +123,9 @@ def test_a_stranger_is_closed_without_a_word_and_costs_nobody_anything(tmp_path:
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not HOSTS_PYTHON, reason="needs root, and a Python of the host's")
-def test_nor_does_it_where_an_ordinary_user_runs_the_launch(user_folder: Path) -> None:
-    assert as_user(65534, lambda: outcomes(attacked(user_folder, every_attack))) == ["completed", "completed"]
-
-
-@pytest.fixture
-def user_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A directory of user 65534 that it can reach."""
-    with tempfile.TemporaryDirectory() as name:
-        os.chown(name, 65534, 65534)
-        yield Path(name)
+def test_nor_does_it_where_an_ordinary_user_runs_the_launch() -> None:
+    with folder_of(NOBODY) as folder:
+        assert as_user(NOBODY, lambda: outcomes(attacked(folder, every_attack))) == ["completed", "completed"]
 
 
 def test_a_tenant_that_connects_to_a_neighbours_socket_loses_its_own_place(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from cotenant.procfs import process_of
-from tenants.fixtures import suites_in
-from tenants.suites import CGROUPS, ROOT, Suites, job, until
+from tenants.fixtures import folder_of, suites_in
+from tenants.suites import CGROUPS, ROOT, Suites, command, job, until
 
 pytestmark = pytest.mark.slow
 MOMENTS = 20
@@ -40,15 +39,13 @@ def user() -> Iterator[Suites]:
     """Suites of a user who has no cgroup."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("needs root, and setpriv, to become a user")
-    with tempfile.TemporaryDirectory(prefix="ct", dir="/tmp") as made:
-        folder = Path(made)
-        shutil.chown(folder, USER, USER)
+    with folder_of(USER) as folder:
         for suites in suites_in(folder, "affinity"):
             shutil.chown(suites.short, USER, USER)
             # The tests' own interpreter may lie where this user cannot go.
             suites.before = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "/usr/bin/python3"]
             paths = f"{ROOT}/common:{ROOT}/tests:{sysconfig.get_path('purelib')}"
-            suites.environment |= {"HOME": made, "PYTHONPATH": paths}
+            suites.environment |= {"HOME": str(folder), "PYTHONPATH": paths}
             yield suites
 
 
@@ -92,16 +89,7 @@ def started(suites: Suites, *words: object, flags: tuple[object, ...] = ()) -> s
 
 def tenants(suites: Suites) -> list[int]:
     """Return the processes of both that run their programs, and no longer the script that enters a slice."""
-    return [
-        pid for pid in suites.processes() if b"--seed" in words_of(pid) and b"enter.py" not in b"".join(words_of(pid))
-    ]
-
-
-def words_of(pid: int) -> list[bytes]:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return []
+    return [pid for pid in suites.processes() if " --seed " in (words := command(pid)) and "enter.py" not in words]
 
 
 @pytest.mark.parametrize("end", ["runner", "interrupt", "stop", "timeout", "tenant", "memory"])
@@ -170,7 +158,7 @@ def gone_s(suites: Suites, runner: subprocess.Popen[str]) -> float:
             lambda: not tenants(suites) and not frozen(suites),
             "users are gone",
             PROMISED_S,
-            lambda: (list(map(words_of, tenants(suites))), frozen(suites)),
+            lambda: (list(map(command, tenants(suites))), frozen(suites)),
         )
     else:
         suites.gone(PROMISED_S)

@@ -25,7 +25,7 @@ from cotenant.launch.rendezvous import Link
 from cotenant.machine.limits import cgroup_mounts
 from cotenant.procfs import process_of
 from launch.turning import SUMS, Turning, conducted, kinds_kept, made_at_rest, outcomes
-from tenants.suites import CGROUPS, TENANTS, Suites, has_v1, job, until
+from tenants.suites import CGROUPS, TENANTS, Suites, errors, found, has_v1, job, until
 
 
 @pytest.fixture
@@ -165,16 +165,14 @@ def test_who_is_killed_while_it_rests_is_gone_at_once(turning: Turning) -> None:
 def test_a_suite_without_blocks_says_why_and_launches_a_tenant_alone(v1: Suites) -> None:
     ended = v1.run([job("sums.py", "--repeat", 8)], "--users", 2, "--baseline", "blocks", "--budget", 1, status=0)
     assert "1 launch (baseline blocks" in ended.stdout
-    assert [(record["name"], record["baseline"]) for record in v1.records()] == [
-        *[("job", None)] * 2,
-        ("job.solo", "quick"),
-    ]
-    together, _, alone = v1.records()
+    together, second, alone = v1.records()
+    assert [record["name"] for record in (together, second, alone)] == ["job", "job", "job.solo"]
+    assert [record["baseline"] for record in (together, second, alone)] == [None, None, "quick"]
     assert (together["blocks"], together["kept"]) == (None, None)
-    (why,) = [found for found in together["findings"] if found["rule"] == "no_blocks"]
+    (why,) = found(together, "no_blocks")
     assert "take more than twice the budget" in why["sentence"]
     assert f"job: {why['sentence']} {why['remedy']}\n1/1 job alone" in ended.stdout
-    assert not [found for found in alone["findings"] if found["rule"] == "no_blocks"]
+    assert not found(alone, "no_blocks")
 
 
 @pytest.mark.slow
@@ -188,23 +186,18 @@ def test_a_baseline_that_several_launches_need_is_measured_once_though_only_the_
     ]
     flags = ("--users", 2, "--baseline", "blocks", "--budget", 6, "--name", "quick,long")
     ended = v1.run(jobs, *flags, limit_s=100, status=0)
-    assert [record["name"] for record in v1.records()] == [
-        *["fast.in.quick"] * 2,
-        "fast.in.long",
-        "slow.in.long",
-        "slow.solo",
-        "fast.solo",
-    ]
-    assert [record["kept"] is not None for record in v1.records()] == [True, True, False, False, False, False]
+    records = v1.records()
+    names = ["fast.in.quick", "fast.in.quick", "fast.in.long", "slow.in.long", "slow.solo", "fast.solo"]
+    assert [record["name"] for record in records] == names
+    assert [record["kept"] is not None for record in records] == [True, True, False, False, False, False]
     assert "2/2 slow alone" in ended.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.v1
 def test_the_records_of_a_suite_by_blocks(v1: Suites) -> None:
-    ended = v1.run(
-        [job("sums.py", "--number", 2, "--repeat", 8)], "--users", 2, "--baseline", "blocks", limit_s=120, status=0
-    )
+    jobs = [job("sums.py", "--number", 2, "--repeat", 8)]
+    ended = v1.run(jobs, "--users", 2, "--baseline", "blocks", limit_s=120, status=0)
     assert [record["name"] for record in v1.records()] == ["job", "job"]
     for record in v1.records():
         blocks, kept = record["blocks"], record["kept"]
@@ -222,12 +215,8 @@ def test_the_records_of_a_suite_by_blocks(v1: Suites) -> None:
 def test_the_records_of_pairs_are_those_of_launches_of_two(v1: Suites) -> None:
     jobs = [job("sums.py", "--number", 1, "--repeat", 8, name=name) for name in ("a", "b")]
     ended = v1.run(jobs, "--pairs", "a,b", "--budget", 20, limit_s=120, status=0)
-    assert sorted(record["name"] for record in v1.records()) == [
-        *["a.in.a+a"] * 2,
-        "a.in.a+b",
-        "b.in.a+b",
-        *["b.in.b+b"] * 2,
-    ]
+    names = sorted(record["name"] for record in v1.records())
+    assert names == ["a.in.a+a", "a.in.a+a", "a.in.a+b", "b.in.a+b", "b.in.b+b", "b.in.b+b"]
     for record in v1.records():
         blocks, kept = record["blocks"], record["kept"]
         assert (record["tenants"], record["sharers"], blocks["residents"], blocks["held_by"]) == (2, 1, 4, "freezer")
@@ -235,7 +224,7 @@ def test_the_records_of_pairs_are_those_of_launches_of_two(v1: Suites) -> None:
         assert kept["n"] >= 6 - blocks["void"]
         assert {row["kind"] for row in record["observations"]} == {"all", "only"}
         assert blocks["spent"]["rest"]["processor_ns"] < 0.01 * blocks["spent"]["rest"]["lasted_ns"]
-        assert not [found for found in record["findings"] if found["severity"] == "error"]
+        assert not errors(record)
     assert "pairs of jobs" in ended.stdout
 
 

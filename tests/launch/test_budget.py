@@ -2,17 +2,18 @@
 
 import os
 import re
-import subprocess
 
 import pytest
 
-from tenants.suites import ROOT, Suites, job
+from tenants.suites import ROOT, Suites, found, job, rogue
 
 USUAL = {"number": 50, "repeat": 40, "skip": 5}
 
 
-def rules(record: dict) -> dict[str, dict]:
-    return {finding["rule"]: finding for finding in record["findings"]}
+def sentence(record: dict, rule: str) -> str:
+    """The sentence of the only finding of this rule."""
+    (finding,) = found(record, rule)
+    return finding["sentence"]
 
 
 def load_s(record: dict) -> float:
@@ -26,7 +27,7 @@ def test_a_budget_gives_all_tenants_the_same_and_less(loose: Suites) -> None:
         job("rogue.py", "--repeat", 100, "--number", 1, "--sleep", 0.05, "--warm-up-ns", 10_000_000, name="slow"),
         job(name="short"),
     ]
-    assert loose.run(jobs, "--users", 2, "--budget", "2s").returncode == 0
+    loose.run(jobs, "--users", 2, "--budget", "2s", status=0)
     records = loose.by_job()
     given = records["cut"][0]["given"]
     assert 1 <= given["number"] < 4
@@ -41,16 +42,16 @@ def test_a_budget_gives_all_tenants_the_same_and_less(loose: Suites) -> None:
         average = record["train"]["avg"]
         assert record["train_item"]["avg"] == pytest.approx(record["batch_size"] * record["number"] / average)
         cut = f"cut 40 observations of 50 batches to 40 of {given['number']}: {40 * given['number']} of 2000 batches"
-        assert cut in rules(record)["budget"]["sentence"]
+        assert cut in sentence(record, "budget")
     for record in records["slow"]:
         made = len(record["observations"])
         assert 11 <= made <= 60
         assert (record["repeat"], record["given"]["repeat"], record["statistics"]["n"]) == (made, 100, made - 5)
         assert record["rendezvous"]["overlap"] >= 0.99
-        assert "cut nothing. They were ended after" in rules(record)["budget"]["sentence"]
+        assert "cut nothing. They were ended after" in sentence(record, "budget")
     for record in records["short"]:
         assert record["asked"] == record["given"] == {"number": 5, "repeat": 6, "skip": 2}
-        assert "budget" not in rules(record)
+        assert not found(record, "budget")
 
 
 def test_enough_ends_all_tenants_before_their_last_observation(loose: Suites) -> None:
@@ -63,9 +64,9 @@ def test_enough_ends_all_tenants_before_their_last_observation(loose: Suites) ->
         job("rogue.py", "--repeat", 400, *sleeping, name="sleeps"),
         job("rogue.py", "--repeat", 30, *sleeping, "--deaf", "--who", 0, name="deaf"),
         job("ranks.sh", 2, "--repeat", 12, "--number", 2, name="ranks", group="all"),
-        job("rogue.py", "--at", "observed", "--do", "say", "done", args={"--repeat": 6}, name="early"),
+        rogue("early", "observed", "say", "done", who=None),
     ]
-    assert loose.run(jobs, "--users", 2, "--until-interval", "50%").returncode == 1
+    loose.run(jobs, "--users", 2, "--until-interval", "50%", status=1)
     records = loose.by_job()
     for record in records["sleeps"]:
         made = len(record["observations"])
@@ -74,32 +75,30 @@ def test_enough_ends_all_tenants_before_their_last_observation(loose: Suites) ->
         assert record["statistics"]["n"] == made - 5
         assert record["rendezvous"]["overlap"] >= 0.99
         assert record["isolation"]["policies"]["until_interval"] == 0.5
-        assert rules(record)["until_interval"]["severity"] == "warning"
-        assert f"ended them after {made} of 400" in rules(record)["until_interval"]["sentence"]
+        (finding,) = found(record, "until_interval")
+        assert finding["severity"] == "warning"
+        assert f"ended them after {made} of 400" in finding["sentence"]
     deaf, other = records["deaf"]
     assert len(other["observations"]) < len(deaf["observations"]) == 30
-    assert "did not end its observations before the last of 30." in rules(deaf)["until_interval"]["sentence"]
+    assert "did not end its observations before the last of 30." in sentence(deaf, "until_interval")
     assert deaf["rendezvous"]["overlap"] >= 0.99
     (ranks,) = records["ranks"]
     assert {len(rows) for rows in ranks["rank_observations"].values()} == {12}
-    assert "has no effect here" in rules(ranks)["until_interval"]["sentence"]
+    assert "has no effect here" in sentence(ranks, "until_interval")
     # Of its two short observations the client may not have sent the second.
     assert re.search("done after [12] of 6 observations", records["early"][0]["message"])
 
 
 @pytest.mark.slow
 def test_load_settles_before_observations_that_last_long_enough(loose: Suites) -> None:
-    assert loose.run([job()], "--users", 2, "--settle", "0.5", "--at-least", "1s").returncode == 0
-    records = loose.records()
-    assert len(records) == 2
-    for record in records:
+    loose.run([job()], "--users", 2, "--settle", "0.5", "--at-least", "1s", status=0)
+    assert loose.outcomes() == ["completed"] * 2
+    for record in loose.records():
         assert record["observations"][0]["start_ns"] >= record["rendezvous"]["t0_ns"] + 500_000_000
         assert record["asked"] == {"number": 5, "repeat": 6, "skip": 2}
         assert record["given"]["repeat"] == record["repeat"] == len(record["observations"]) > 6
-        assert {name: record["isolation"]["policies"][name] for name in ("settle_s", "at_least_s")} == {
-            "settle_s": 0.5,
-            "at_least_s": 1.0,
-        }
+        policies = record["isolation"]["policies"]
+        assert (policies["settle_s"], policies["at_least_s"]) == (0.5, 1.0)
         assert record["rendezvous"]["overlap"] >= 0.99
 
 
@@ -117,8 +116,7 @@ sys.exit(start(sys.argv[1:]))
 def test_a_bare_run_that_lacks_time_says_so_and_gives_its_launches_less(loose: Suites) -> None:
     line = loose.line([job(group="all")], "--users", 2, "--baseline", "blocks")
     line[1:2] = ["-c", BARE.format(common=str(ROOT / "common"))]
-    ended = subprocess.run(line, env=loose.environment, cwd=loose.folder, capture_output=True, text=True, timeout=60)
-    assert ended.returncode == 0, ended.stderr
+    ended = loose.typed(line, 60, 0)
     assert re.search(r"^expected: \d+ s, until \d\d:\d\d, by a calibration of half a second$", ended.stdout, re.M)
     (record,) = loose.records()
     # Two fifths of 7.5 s.

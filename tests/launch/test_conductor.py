@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from cotenant.launch import conductor as module
 from cotenant.launch.conductor import Conducted, Conductor
 from cotenant.launch.pairing import Pair, PairSchedule
 from cotenant.launch.rendezvous import Rank
-from cotenant.launch.schedule import HOME, Schedule
+from cotenant.launch.schedule import HOME, Passed, Schedule
 from cotenant.launch.tenant import Tenant
 
 MS = 1_000_000
@@ -96,6 +96,7 @@ class Play:
     """Tenants of steps of a millisecond and their conductor; at home tenant i is on processor 7 + i, slot s on s."""
 
     def __init__(self, rounds: int = 2, stubborn: bool = False, tenants: int = 2, pairs: tuple[Pair, ...] = ()) -> None:
+        tenants = max(tenants, 1 + max(chain.from_iterable(pairs), default=0))
         self.clock = Clock()
         self.slices = [Slice(self.clock, stubborn and index == 1) for index in range(tenants)]
         self.tenants = [tenant(index, live) for index, live in enumerate(self.slices)]
@@ -121,6 +122,10 @@ class Play:
     def asleep(self) -> list[bool]:
         return [live.asleep for live in self.slices]
 
+    @property
+    def passed(self) -> list[Passed]:
+        return self.conductor.conducted.passed
+
 
 def test_in_each_block_those_run_that_should_and_all_in_the_end() -> None:
     play = Play()
@@ -132,9 +137,9 @@ def test_in_each_block_those_run_that_should_and_all_in_the_end() -> None:
         seen.append(play.asleep)
         play.next()
     conducted = play.conductor.conducted
-    assert len(conducted.passed) == len(seen) == 3 * (2 + 1) + 1
-    assert seen == [[index not in one.block.awake for index in (0, 1)] for one in conducted.passed]
-    assert not any(one.void for one in conducted.passed)
+    assert len(play.passed) == 3 * (2 + 1) + 1
+    assert seen == [[index not in one.block.awake for index in (0, 1)] for one in play.passed]
+    assert not any(one.void for one in play.passed)
     assert play.asleep == [False, False]
     assert conducted.held_by == "freezer"
     for spent in map(conducted.spent_of, (0, 1)):
@@ -160,7 +165,7 @@ def test_a_rest_is_no_lateness() -> None:
     while not any(play.asleep):
         play.next()
     index = play.asleep.index(True)
-    end_ns = play.conductor.conducted.passed[-1].end_ns - MS
+    end_ns = play.passed[-1].end_ns - MS
     play.next()
     rank = play.tenants[index].ranks[0]
     assert rank.rests == [(end_ns + MS, play.clock.now_ns)]
@@ -168,16 +173,23 @@ def test_a_rest_is_no_lateness() -> None:
     assert rank._awake_ns(play.clock.now_ns, play.clock.now_ns + 3 * MS) == 3 * MS
 
 
-@pytest.mark.parametrize("borders", range(5))
-def test_it_stops_at_any_moment_with_everybody_awake(borders: int) -> None:
-    play = Play()
+@pytest.mark.parametrize(
+    ("tenants", "borders"), [*((2, borders) for borders in range(5)), *((4, borders) for borders in range(6, 34, 4))]
+)
+def test_it_stops_at_any_moment_with_everybody_awake_and_at_home(tenants: int, borders: int) -> None:
+    """Four tenants meet in pairs."""
+    play = Play(pairs=FOUR if tenants == 4 else ())
     for _ in range(borders):
         play.next()
-    play.conductor.stop()
-    assert play.asleep == [False, False]
-    assert play.conductor.over
-    play.conductor.look()
-    assert play.asleep == [False, False]
+    moved = [index for index, live in enumerate(play.slices) if live.processors]
+    assert bool(moved) == (tenants == 4)
+    for live in play.slices:
+        live.ended = True
+    for deed in (play.conductor.stop, play.conductor.look):
+        deed()
+        assert play.conductor.over
+        assert play.asleep == [False] * tenants
+    assert [play.slices[index].processors for index in moved] == [(7 + index,) for index in moved]
 
 
 def test_a_block_is_void_whose_tenant_is_not_held_in_time() -> None:
@@ -190,9 +202,9 @@ def test_a_block_is_void_whose_tenant_is_not_held_in_time() -> None:
 
 def test_each_block_is_void_until_who_rests_in_it_is_held() -> None:
     play = Play(rounds=8, stubborn=True, tenants=3)
-    while len([one for one in play.conductor.conducted.passed if one.void]) < 8:
+    while sum(one.void for one in play.passed) < 8:
         play.next()
-    passed = play.conductor.conducted.passed
+    passed = [*play.passed]
     assert all(one.void is (1 not in one.block.awake) for one in passed)
     assert any(not before.block.awake.keys() & {1} and one.void for before, one in pairwise(passed))
     play.slices[1].stubborn = False
@@ -204,12 +216,12 @@ def test_a_block_in_which_the_runner_was_not_there_is_void() -> None:
     play.next()
     play.clock.now_ns += 31_000 * MS
     play.next()
-    assert [one.void for one in play.conductor.conducted.passed] == [False, True]
+    assert [one.void for one in play.passed] == [False, True]
 
 
 def test_who_rests_is_frozen_anew_after_the_reaper_has_let_all_go_on_while_the_runner_was_stopped() -> None:
-    play = Play(tenants=4, pairs=FOUR)
-    blocks = [one.block for one in Play(tenants=4, pairs=FOUR).to_the_end().passed]
+    play = Play(pairs=FOUR)
+    blocks = [one.block for one in Play(pairs=FOUR).to_the_end().passed]
     for block, following in pairwise(blocks):
         rest_in_both = {*range(4)} - block.awake.keys() - following.awake.keys()
         if rest_in_both:
@@ -218,7 +230,7 @@ def test_who_rests_is_frozen_anew_after_the_reaper_has_let_all_go_on_while_the_r
                 live.thaw()
         play.next()
         assert play.asleep == [index not in following.awake for index in range(4)]
-        assert play.conductor.conducted.passed[-1].void == bool(rest_in_both)
+        assert play.passed[-1].void == bool(rest_in_both)
     rests = [play.conductor.conducted.spent_of(index).get("rest") for index in range(4)]
     assert not any(rest.processor_ns for rest in rests if rest is not None)
 
@@ -229,20 +241,19 @@ def test_a_schedule_that_is_ended_early_ends_with_a_block_of_all() -> None:
         play.next()
     play.conductor.end_with_this_block()
     play.next()
-    passed = play.conductor.conducted.passed
     assert play.conductor.over
-    assert [*passed[-1].block.awake] == [0, 1]
-    assert len(passed) == 3 * (3 + 1) + 1
+    assert [*play.passed[-1].block.awake] == [0, 1]
+    assert len(play.passed) == 3 * (3 + 1) + 1
 
 
 def test_each_of_a_pair_runs_in_its_slot_and_at_home_in_the_end() -> None:
-    play = Play(tenants=4, pairs=FOUR)
+    play = Play(pairs=FOUR)
     places, seen = [], []
     while not play.conductor.over:
         play.next()
         places.append([live.processors for live in play.slices])
         seen.append(play.asleep)
-    blocks = [one.block for one in play.conductor.conducted.passed]
+    blocks = [one.block for one in play.passed]
     assert len(blocks) == play.conductor.conducted.planned
     for block, there, asleep in zip(blocks[1:], places, seen, strict=False):
         assert asleep == [index not in block.awake for index in range(4)]
@@ -251,22 +262,8 @@ def test_each_of_a_pair_runs_in_its_slot_and_at_home_in_the_end() -> None:
     assert play.asleep == [False] * 4
 
 
-@pytest.mark.parametrize("borders", range(6, 34, 4))
-def test_stopped_in_the_midst_of_pairs_everybody_is_at_home(borders: int) -> None:
-    play = Play(tenants=4, pairs=FOUR)
-    for _ in range(borders):
-        play.next()
-    moved = [live for live in play.slices if live.processors]
-    for live in play.slices:
-        live.ended = True
-    play.conductor.stop()
-    assert moved
-    assert all(live.processors == (7 + index,) for index, live in enumerate(play.slices) if live in moved)
-    assert play.asleep == [False] * 4
-
-
 def test_a_tenant_that_cannot_be_moved_ends_the_schedule_and_is_named() -> None:
-    play = Play(tenants=4, pairs=FOUR)
+    play = Play(pairs=FOUR)
     play.slices[2].refuses = 1
     for live in play.slices:
         live.ended = True
@@ -278,7 +275,7 @@ def test_a_tenant_that_cannot_be_moved_ends_the_schedule_and_is_named() -> None:
 
 
 def test_what_a_pair_spent_is_that_beside_each_other_and_alone() -> None:
-    play = Play(tenants=4, pairs=FOUR)
+    play = Play(pairs=FOUR)
     conducted = replace(play.to_the_end(), members=frozenset((1, 2)))
     together = [one for one in conducted.passed if one.block.awake.keys() == {1, 2}]
     alone = [one for one in conducted.passed if one.block.awake.keys() == {1}]
@@ -291,7 +288,7 @@ def test_what_a_pair_spent_is_that_beside_each_other_and_alone() -> None:
 
 
 def test_it_goes_on_by_another_schedule_where_it_is() -> None:
-    play = Play(tenants=4, pairs=FOUR)
+    play = Play(pairs=FOUR)
     schedule = play.conductor.conducted.schedule
     assert isinstance(schedule, PairSchedule)
     for _ in range(schedule.opening):

@@ -24,7 +24,7 @@ from cotenant.launch.containers import Image, Kind, image_of
 from cotenant.machine.accelerators import Accelerator
 from golden import check_golden
 from launch.resolving import options, resolved
-from tenants.suites import ROOT, TENANTS, Suites, job
+from tenants.suites import ROOT, TENANTS, Suites, found, job
 
 PLACES = {Path("/work"), Path("/data")}
 NVIDIA, AMD = (Accelerator(0, vendor, "a device", "GPU-0", "", 0, 0, "") for vendor in ("nvidia", "amd"))
@@ -57,17 +57,9 @@ def test_podman_makes_no_cgroups_and_raises_no_limits(monkeypatch: pytest.Monkey
         monkeypatch.setattr(os, "geteuid", lambda user=user: user)
         words = inside.around(["a.sh", "-x"], [NVIDIA], PLACES, environment)
         assert words == [
-            *(
-                "/usr/bin/podman",
-                "run",
-                "--rm",
-                "--cgroups=disabled",
-                "--network=host",
-                "--volume",
-                "/dev/shm:/dev/shm",
-            ),
-            *("--ulimit=nofile=2000:2000", "--ulimit=nproc=1000:1000", *own, "--device", "nvidia.com/gpu=all"),
-            *("--volume", "/data:/data", "--volume", "/work:/work"),
+            *("/usr/bin/podman", "run", "--rm", "--cgroups=disabled", "--network=host"),
+            *("--volume", "/dev/shm:/dev/shm", "--ulimit=nofile=2000:2000", "--ulimit=nproc=1000:1000", *own),
+            *("--device", "nvidia.com/gpu=all", "--volume", "/data:/data", "--volume", "/work:/work"),
             *("--env", "BASE", "--env", "COTENANT_SOCKET", "image:1", "a.sh", "-x"),
         ]
     assert "/dev/kfd" in inside.around(["a.sh"], [AMD], PLACES, {})
@@ -140,15 +132,18 @@ def podman(tmp_path: Path) -> Iterator[dict[str, str]]:
     environment = {**os.environ, "CONTAINERS_CONF": str(tmp_path / "containers.conf")}
     name = f"localhost/cotenant-test-{os.getpid()}"
     path = f"ENV PATH={Path(sys.executable).parent}:/usr/bin"
-    asked = ["podman", "import", "--change", path, str(tmp_path / "empty.tar"), name]
-    made = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    def ended(*line: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    made = ended("podman", "import", "--change", path, str(tmp_path / "empty.tar"), name)
     if made.returncode:
         pytest.skip(f"podman imports no image here: {made.stderr[-200:]}")
     inside = Image("podman", "podman", name).around(["true"], [], set(), {})
-    tried = subprocess.run(outside(inside), env=environment, capture_output=True, text=True, timeout=60, check=False)
+    tried = ended(*outside(inside))
     if not tried.returncode:
         yield {"CONTAINERS_CONF": environment["CONTAINERS_CONF"], "IMAGE": name}
-    subprocess.run(["podman", "rmi", "--force", name], env=environment, capture_output=True, timeout=60, check=False)
+    ended("podman", "rmi", "--force", name)
     if tried.returncode:
         pytest.skip(f"podman runs no container here: {tried.stderr[-200:]}")
 
@@ -162,16 +157,11 @@ def outside(words: list[str]) -> list[str]:
 @pytest.mark.slow
 def test_podman_runs_tenants_inside_their_slices(v1: Suites, podman: dict[str, str]) -> None:
     words = v1.line([job("sums.py", "--repeat", 3)], "--users", 2, "--docker", podman["IMAGE"])
-    environment = v1.environment | {"CONTAINERS_CONF": podman["CONTAINERS_CONF"]}
-    ended = subprocess.run(
-        outside(words), env=environment, cwd=v1.folder, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert ended.returncode == 0, ended.stderr + v1.log()
-    records = v1.records()
-    assert [record["outcome"] for record in records] == ["completed"] * 2
-    for record in records:
+    v1.typed(outside(words), 120, 0, CONTAINERS_CONF=podman["CONTAINERS_CONF"])
+    assert v1.outcomes() == ["completed"] * 2
+    for record in v1.records():
         assert "podman" in record["command"][0]
         assert str(TENANTS / "sums.py") in record["command"]
         # Python alone has taken more than this: it is the container's memory that the slice has counted.
         assert record["isolation"]["counters"]["memory_peak_bytes"] > 4 << 20
-        assert "slice_changed" not in {finding["rule"] for finding in record["findings"]}
+        assert not found(record, "slice_changed")

@@ -18,7 +18,7 @@ from cotenant.launch.records import _duet_ratio, _placed, _run_together
 from cotenant.launch.tenant import DuetPlace, duet_place
 from cotenant.results.build import Statement, observed_by_ranks
 from launch.turning import Turning, conducted, kinds_kept, made_at_rest, outcomes
-from tenants.suites import Suites, job
+from tenants.suites import Suites, errors, job
 
 MS = 1_000_000
 SIDES = tuple(duet_place(tenant, 0) for tenant in (0, 1))
@@ -129,4 +129,4 @@ def test_a_run_that_is_slower_ends_with_3_and_says_so_again_from_its_records(v1:
         assert (record["blocks"]["held_by"], record["blocks"]["void"]) == ("freezer", 0)
         assert record["blocks"]["spent"]["rest"]["processor_ns"] == 0
         assert record["kept"] is None
-        assert not [found for found in record["findings"] if found["severity"] == "error"]
+        assert not errors(record)

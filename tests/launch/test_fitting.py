@@ -19,7 +19,7 @@ from machine.invented import device, machine
 
 def scaling(count: int, *words: str) -> Resolver:
     """For a machine of so many devices."""
-    there = machine(cores=max(4, count), devices=tuple(map(device, range(count))))
+    there = with_devices(count, cores=max(4, count))
     return resolver("--jobs", "scaling", *([] if "--name" in words else ["--name", "scaling"]), *words, there=there)
 
 

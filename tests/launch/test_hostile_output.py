@@ -6,17 +6,15 @@ A thing in the place of a file of ours is set aside, later jobs run, and no reco
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cotenant.results.journal import Ended, Launched, read_journal
-from tenants.suites import ByJob, Suites, job
+from tenants.fixtures import folder_of
+from tenants.suites import ByJob, Suites, found, job, rogue
 
 USER = 65534
 NOT_ROOT = f"setpriv --reuid {USER} --regid {USER} --clear-groups".split()
@@ -38,13 +36,8 @@ class SuitesOf(Suites):
 
 @pytest.fixture(scope="module", params=["as-we-are", pytest.param("as-a-user", marks=pytest.mark.slow)])
 def suites(request: pytest.FixtureRequest) -> Iterator[SuitesOf]:
-    folder = Path(tempfile.mkdtemp(prefix="ct", dir="/tmp"))
-    yield SuitesOf(folder, as_a_user=request.param == "as-a-user" and os.geteuid() == 0)
-    shutil.rmtree(folder)
-
-
-def rogue(name: str, *deed: str, at: str = "record") -> dict[str, Any]:
-    return job("rogue.py", "--who", 0, "--at", at, "--do", *deed, "--repeat", 3, name=name)
+    with folder_of(os.geteuid()) as folder:
+        yield SuitesOf(folder, as_a_user=request.param == "as-a-user" and os.geteuid() == 0)
 
 
 PUT = {
@@ -57,13 +50,12 @@ KINDS = {"fifo": "a pipe", "link": "a link", "link-to-directory": "a link", "tex
 @pytest.fixture(scope="module")
 def ended(suites: SuitesOf) -> ByJob:
     jobs = [
-        rogue("nested", "say", "nested", at="done"),
-        *(rogue(name, "put", *chain(*((kind, place) for place, kind in put.items()))) for name, put in PUT.items()),
+        rogue("nested", "done", "say", "nested"),
+        *(rogue(name, "record", "put", *chain(*((kind, at) for at, kind in put.items()))) for name, put in PUT.items()),
         job(name="after"),
     ]
-    ended = suites.run(jobs, "--users", 2, limit_s=60)
+    ended = suites.run(jobs, "--users", 2, status=1)
     assert "Traceback" not in ended.stderr, ended.stderr
-    assert ended.returncode == 1, ended.stderr
     return suites.by_job()
 
 
@@ -77,12 +69,12 @@ def test_what_stands_in_the_place_of_our_files_is_set_aside_and_found(ended: ByJ
     for name, put in PUT.items():
         for record in ended[name]:
             assert record["outcome"] == "completed"
-            said = [each["sentence"] for each in record["findings"] if each["rule"] == "file_replaced"]
+            said = [each["sentence"] for each in found(record, "file_replaced")]
             assert len(said) == len(put), said
             for place, kind in put.items():
                 assert any(f" there was {KINDS[kind]}, which is {place}." in each for each in said), (name, place)
     assert [record["outcome"] for record in ended["after"]] == ["completed", "completed"]
-    assert not [each for record in ended["after"] for each in record["findings"] if each["rule"] == "file_replaced"]
+    assert not [each for record in ended["after"] for each in found(record, "file_replaced")]
     assert (suites.base / "link").read_text() == "precious"
     assert not list((suites.base / "link-to-directory").iterdir())
 
@@ -100,7 +92,7 @@ def test_the_summary_goes_on_and_the_journal_has_every_launch(ended: ByJob, suit
 def test_an_output_directory_that_is_replaced_keeps_the_records_of_its_suite(way: str, suites: SuitesOf) -> None:
     """Also the logs and the summary of later launches lie where the suite began."""
     output = suites.base / way.upper() / "out"
-    jobs = [rogue("replaces", "put", way, "", at="observed"), job("sums.py", "--repeat", 3, name="after")]
+    jobs = [rogue("replaces", "observed", "put", way, ""), job("sums.py", "--repeat", 3, name="after")]
     ended = suites.run(jobs, "--users", 2, "--outdir", output, status=1)
     assert f"The name {output} leads elsewhere since this suite began: its records are in {output}.was." in ended.stderr
     assert not list(output.iterdir())

@@ -11,13 +11,9 @@ import pytest
 from cotenant.launch.work import ProcessClocks
 from cotenant.results.build import Statement
 from results.made import T0_NS, a_part, steady
-from tenants.suites import Suites, job
+from tenants.suites import Suites, errors, found, job
 
-HONEST = {
-    "even": (),
-    "slow": ("--slow", 1),
-    "asleep": ("--sleep", 0.004),
-}
+HONEST = {"even": (), "slow": ("--slow", 1), "asleep": ("--sleep", 0.004)}
 
 
 def test_no_load_goes_on_behind_stop() -> None:
@@ -47,10 +43,9 @@ def test_a_process_is_read_with_all_its_threads_and_counts_on_when_it_has_ended(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["v1", "loose"])
-def test_tenants_that_never_load_each_other_are_invalid(place: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("suites", ["v1", "loose"], indirect=True)
+def test_tenants_that_never_load_each_other_are_invalid(suites: Suites) -> None:
     """Their reported overlap is 1; honest ones that end early, or wait for their input, are not accused."""
-    suites: Suites = request.getfixturevalue(place)
     # Over a second beside others also where a processor is fast: of less than half a second nothing is said.
     amount = ("--repeat", 12, "--number", 60)
     jobs = [job("idlers.py", "--idle", "turns", *amount, name="turns")]
@@ -60,13 +55,12 @@ def test_tenants_that_never_load_each_other_are_invalid(place: str, request: pyt
     for record in records["turns"]:
         assert record["outcome"] == "completed", record["message"]
         assert record["rendezvous"]["overlap"] == 1.0
-        (found,) = [one for one in record["findings"] if one["rule"] == "idle_load"]
-        assert (found["severity"], found["value"] < 0.3, found["effect"] > 0.3) == ("error", True, True), found
+        (idle,) = found(record, "idle_load")
+        assert (idle["severity"], idle["value"] < 0.3, idle["effect"] > 0.3) == ("error", True, True), idle
     for name in HONEST:
         for record in records[name]:
-            found = [one for one in record["findings"] if one["rule"] == "idle_load"]
             # On a busy machine a tenant may have lost half of its processor time: a warning is all that it may get.
-            assert not any(one["severity"] == "error" for one in found), (name, record["meters"]["beside"])
+            assert "idle_load" not in errors(record), (name, record["meters"]["beside"])
             assert len(record["meters"]["beside"]) == 2
     (ended_early, _) = records["slow"][0]["meters"]["beside"]
     assert ended_early["beside_s"] > 0.3

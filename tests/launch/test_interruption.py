@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from cotenant.launch.events import Interruption
-from cotenant.launch.launch import Launch
-from cotenant.launch.limits import Limits
-from tenants.fakes import FakeBackend, specs
-from tenants.suites import Suites, job, until, with_data
+from launch.turning import outcomes
+from tenants.fakes import FakeBackend, launched, specs
+from tenants.suites import PLACES, Suites, job, until, with_data
 
 LIMIT_S = 20
 ENDLESS = ("--repeat", 1_000_000)
@@ -25,11 +24,10 @@ def held(suites: Suites, place: str, *words: str | int, users: int = 2, others: 
 
     One of `others` jobs is before theirs, the rest behind it.
     """
-    places = suites.folder / "places"
     deed = words or ["--at", place, "--do", "hang"]
-    jobs = [job("rogue.py", *deed, "--pid-file", str(places)), *(job(name=f"other{i}") for i in range(others))]
+    jobs = [job("rogue.py", *deed, *PLACES), *(job(name=f"other{i}") for i in range(others))]
     runner = suites.start(jobs[1:2] + jobs[:1] + jobs[2:], "--users", users)
-    until(lambda: places.exists() and places.read_text().split().count(place) == users, f"all at {place}")
+    suites.at_place(place, users)
     return runner
 
 
@@ -103,13 +101,12 @@ def test_a_signal_while_data_is_prepared(loose: Suites, number: signal.Signals) 
 
 
 def test_a_signal_while_tenants_enter_their_slices(tmp_path: Path) -> None:
-    """Their slices hold nobody yet, so that only the runner's own children can be killed; else this lasts 60 s."""
+    """Their slices hold nobody yet, so that only the runner's own children can be killed; else this lasts 30 s."""
     os.mkfifo(tmp_path / "procs")
-    backend = FakeBackend(tmp_path / "procs")
-    with Interruption() as interruption:
+    with Interruption():  # A signal that came too late would end all tests.
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
-        result = Launch(specs(tmp_path, "/bin/sleep", "1000"), backend, interruption, Limits(timeout_s=60)).run()
-    assert [ending.outcome for ending in result.tenants] == ["interrupted", "interrupted"]
+        result = launched(specs(tmp_path, "/bin/sleep", "1000"), FakeBackend(tmp_path / "procs"))
+    assert outcomes(result) == ["interrupted", "interrupted"]
 
 
 def test_who_dies_of_a_signal_that_the_runner_is_sent_a_moment_later_is_interrupted(
@@ -125,12 +122,12 @@ def test_who_dies_of_a_signal_that_the_runner_is_sent_a_moment_later_is_interrup
         os.kill(os.getpid(), signal.SIGTERM)
 
     line = ("/bin/sh", "-c", f"touch {dying}; kill -TERM $$")
-    with Interruption() as interruption:
+    with Interruption():
         other = threading.Thread(target=signal_us)
         other.start()
-        result = Launch(specs(tmp_path, *line)[:1], FakeBackend(), interruption, Limits(timeout_s=60)).run()
+        result = launched(specs(tmp_path, *line, tenants=1))
         other.join()
-    assert [ending.outcome for ending in result.tenants] == ["interrupted"]
+    assert outcomes(result) == ["interrupted"]
 
 
 @pytest.mark.slow

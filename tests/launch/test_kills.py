@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tenants.suites import Suites, command, job, script, until
+from launch.test_interruption import ENDLESS
+from tenants.suites import PLACES, Suites, command, job, rogue, script, until
 
 pytestmark = pytest.mark.v1
 PROMISED_S = 2.0
@@ -23,16 +24,19 @@ def kill(pid: int, number: int = signal.SIGKILL) -> None:
         os.kill(pid, number)
 
 
+def kill_runner(runner: "subprocess.Popen[str]") -> None:
+    runner.kill()
+    runner.wait()
+
+
 def reapers(suites: Suites) -> list[int]:
     return [pid for pid in suites.processes() if "reaper.py" in command(pid)]
 
 
 def busy(suites: Suites) -> "subprocess.Popen[str]":
     """Start two tenants with children, one of them without any marker, and wait until they are measured."""
-    paths = suites.folder / "places"
-    words = ["--at", "hello", "--do", "children", "--pid-file", str(paths), "--repeat", 1_000_000]
-    runner = suites.start([job("rogue.py", *words)], "--users", 2)
-    until(lambda: paths.exists() and paths.read_text().split().count("observed") == 2, "both measured")
+    runner = suites.start([rogue("job", "hello", "children", *PLACES, *ENDLESS, who=None)], "--users", 2)
+    suites.at_place("observed", 2)
     assert suites.isolation == "none" or len(suites.inhabitants()) >= 2 * 4
     return runner
 
@@ -43,8 +47,7 @@ def test_the_reaper_clears_up_after_a_killed_runner(v1: Suites, place: str) -> N
     until(lambda: len(v1.inhabitants()) >= 2, "users are in")
     inside = v1.inhabitants()
     assert len(reapers(v1)) == 1
-    runner.kill()
-    runner.wait()
+    kill_runner(runner)
     begin_s = time.monotonic()
     v1.gone(LIMIT_S)
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in inside), "the unmarked ones too", LIMIT_S)
@@ -61,23 +64,20 @@ def test_a_killed_reaper_is_replaced_and_removes_what_its_own_runner_left_half_w
     mine, theirs = (v1.output / f".{pid}-{'0f' * 8}.tmp" for pid in (runner.pid, runner.pid + 1))
     for path in (mine, theirs):
         path.write_text("{")
-    runner.kill()
-    runner.wait()
+    kill_runner(runner)
     until(lambda: not mine.exists(), "its file is gone", LIMIT_S)
     until(lambda: not reapers(v1), "the reaper is done", LIMIT_S)
     theirs.unlink()
     v1.gone(LIMIT_S)
 
 
-@pytest.mark.parametrize("isolation", ["v1", pytest.param("loose", marks=pytest.mark.slow)])
-def test_the_next_start_clears_up_after_runner_and_reaper(isolation: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("suites", ["v1", pytest.param("loose", marks=pytest.mark.slow)], indirect=True)
+def test_the_next_start_clears_up_after_runner_and_reaper(suites: Suites) -> None:
     """Also without cgroups: a process that also left its session is known by the run's marker."""
-    suites: Suites = request.getfixturevalue(isolation)
     die_together(suites)
-    assert suites.cgroups() if isolation == "v1" else suites.processes()
+    assert suites.cgroups() if suites.isolation == "v1" else suites.processes()
     assert suites.directories()
     suites.run([job(name="next")], "--users", 1, status=0)
-    assert not suites.processes()
     assert not suites.leftovers()
     assert [record["name"] for record in suites.records()] == ["next"]
 
@@ -106,9 +106,7 @@ def bombing(suites: Suites) -> "subprocess.Popen[str]":
 
 
 def test_the_reaper_outruns_a_fork_bomb(v1: Suites) -> None:
-    runner = bombing(v1)
-    runner.kill()
-    runner.wait()
+    kill_runner(bombing(v1))
     v1.gone(PROMISED_S)
 
 
@@ -125,17 +123,14 @@ def die_together(suites: Suites, runner: "subprocess.Popen[str] | None" = None) 
     (reaper,) = reapers(suites)
     kill(runner.pid, signal.SIGSTOP)
     kill(reaper)
-    kill(runner.pid)
-    runner.wait()
+    kill_runner(runner)
 
 
 def test_finished_records_survive_the_runner(v1: Suites) -> None:
-    paths = v1.folder / "places"
-    second = job("rogue.py", "--at", "go", "--do", "hang", "--pid-file", str(paths), name="second")
+    second = rogue("second", "go", "hang", *PLACES, who=None)
     runner = v1.start([job(name="first"), second], "--users", 2)
-    until(lambda: paths.exists() and paths.read_text().split().count("go") == 2, "the second launch")
-    runner.kill()
-    runner.wait()
+    v1.at_place("go", 2)
+    kill_runner(runner)
     v1.gone(LIMIT_S)
     assert [(record["name"], record["outcome"]) for record in v1.records()] == [("first", "completed")] * 2
 
@@ -160,12 +155,10 @@ def kill_at_random(suites: Suites, seed: int) -> float:
     return time.monotonic() - begin_s
 
 
-def test_kills_at_three_moments(v1: Suites) -> None:
-    for seed in range(3):
-        kill_at_random(v1, seed)
-
-
-@pytest.mark.slow
-def test_a_hundred_kills_at_random_moments(v1: Suites) -> None:
-    """With nothing else on the machine, the promise itself."""
-    assert max(kill_at_random(v1, seed) for seed in range(100, 200)) < PROMISED_S
+@pytest.mark.parametrize(
+    ("seeds", "within_s"),
+    [(range(3), LIMIT_S), pytest.param(range(100, 200), PROMISED_S, marks=pytest.mark.slow)],
+    ids=["three", "a hundred, with nothing else on the machine"],
+)
+def test_kills_at_random_moments(v1: Suites, seeds: range, within_s: float) -> None:
+    assert max(kill_at_random(v1, seed) for seed in seeds) < within_s

@@ -13,18 +13,17 @@ import pytest
 
 from cotenant.files import Directory
 from cotenant.isolation.backend import Counters, NotIsolatedError, ReadBack
-from cotenant.launch import launch, limits
-from cotenant.launch.events import Events, Interruption
+from cotenant.launch import limits
+from cotenant.launch.events import Events
 from cotenant.launch.limits import Limits
-from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.tenant import Tenant, start_tenant
 from cotenant.suite.foreign import Foreign
 from launch.turning import outcomes
-from tenants.fakes import FakeBackend, FakeSlice, specs
+from tenants.fakes import FakeBackend, FakeSlice, launched, specs
 from tenants.once import once
 
-SHORT = Limits(timeout_s=30)
-
+PYTHON = (sys.executable, "-c")
+SLEEP = ("/bin/sleep", "1000")
 SLOW_SPEAKER = """
 import os, socket, time
 s = socket.socket(socket.AF_UNIX)
@@ -78,12 +77,6 @@ def descriptors() -> Iterator[None]:
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def live(
-    folder: Path, interruption: Interruption, *command: str, tenants: int = 2, limits: Limits = SHORT
-) -> LaunchResult:
-    return launch.Launch(specs(folder, *command, tenants=tenants), FakeBackend(), interruption, limits).run()
-
-
 class Counting(FakeSlice):
     """Its counters show how often it was killed before they were read."""
 
@@ -95,14 +88,11 @@ class Counting(FakeSlice):
         return Counters(processor_ns=killed, pids=killed, memory_peak_bytes=killed)
 
 
-def test_counters_are_read_before_a_kill(
-    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counters_are_read_before_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Running counters are read before the killing, peaks at the end."""
     monkeypatch.setattr("tenants.fakes.FakeSlice", Counting)
     backend = FakeBackend()
-    (spec,) = specs(tmp_path, "/bin/sleep", "1000", tenants=1)
-    (ending,) = launch.Launch([spec], backend, interruption, Limits(timeout_s=0.5)).run().tenants
+    (ending,) = launched(specs(tmp_path, *SLEEP, tenants=1), backend, Limits(timeout_s=0.5)).tenants
     assert ending.outcome == "timeout"
     assert backend.deeds[0] == "killed"
     assert (ending.after.processor_ns, ending.after.pids) == (0, 0)
@@ -110,29 +100,27 @@ def test_counters_are_read_before_a_kill(
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_a_slice_that_cannot_be_had_or_entered_ends_the_launch_at_once(
-    tmp_path: Path, interruption: Interruption
-) -> None:
+def test_a_slice_that_cannot_be_had_or_entered_ends_the_launch_at_once(tmp_path: Path) -> None:
     backend = FakeBackend(refused=1)
-    result = launch.Launch(specs(tmp_path, "/bin/sleep", "1000", tenants=3), backend, interruption, SHORT).run()
+    result = launched(specs(tmp_path, *SLEEP, tenants=3), backend)
     assert outcomes(result) == ["aborted", "not_isolated", "aborted"]
     assert result.tenants[1].message == "the kernel says no."
     assert "User 1 could not be isolated" in result.tenants[0].message
     assert backend.deeds == ["removed 0"]
     backend = FakeBackend(tmp_path / "no/procs")
-    result = launch.Launch(specs(tmp_path, "/bin/sleep", "1000", tenants=1), backend, interruption, SHORT).run()
+    result = launched(specs(tmp_path, *SLEEP, tenants=1), backend)
     assert outcomes(result) == ["not_isolated"]
     assert str(tmp_path / "no/procs") in result.tenants[0].message
     assert backend.deeds == ["removed 0"]
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path, interruption: Interruption) -> None:
-    backend, planned = FakeBackend(), specs(tmp_path, "/bin/sleep", "1000")
+def test_an_error_in_the_middle_of_starting_undoes_what_was_begun(tmp_path: Path) -> None:
+    backend, planned = FakeBackend(), specs(tmp_path, *SLEEP)
     (tmp_path / "no-directory").touch()
     planned[1] = replace(planned[1], temporary=tmp_path / "no-directory")
     (tmp_path / "log0").mkdir()  # which a tenant of an earlier launch may have made
-    result = launch.Launch(planned, backend, interruption, SHORT).run()
+    result = launched(planned, backend)
     assert outcomes(result) == ["aborted", "failed"]
     assert result.tenants[1].message == f"{tmp_path / 'no-directory'}: File exists."
     assert backend.deeds == ["removed 1", "removed 0"]
@@ -148,13 +136,12 @@ class Changed(FakeSlice):
 
 
 def test_slices_are_verified_again_after_the_last_done_and_at_the_end(
-    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tenants.fakes.FakeSlice", Changed)
     backend = FakeBackend(tmp_path / "procs")
     (tmp_path / "procs").touch()
-    planned = specs(tmp_path, sys.executable, "-c", once(work=ONE_AFTER_THE_OTHER, done="time.sleep(0.1)"))
-    result = launch.Launch(planned, backend, interruption, SHORT).run()
+    result = launched(specs(tmp_path, *PYTHON, once(work=ONE_AFTER_THE_OTHER, done="time.sleep(0.1)")), backend)
     assert outcomes(result) == ["completed", "completed"]
     assert result.changes == ("slice 0 has grown", "slice 1 has grown")
     observed_ns = [ending.ranks[0].observations[-1]["end_ns"] for ending in result.tenants]
@@ -164,59 +151,42 @@ def test_slices_are_verified_again_after_the_last_done_and_at_the_end(
     assert max(observed_ns) < asked_ns[0]
 
 
-class Lasting(FakeSlice):
-    """Cannot be removed."""
-
-    def remove(self) -> None:
-        raise NotIsolatedError("process 7 cannot be killed")
+def stuck(part: object) -> None:
+    """Stand for a process that no signal ends, as one in a driver's call may be."""
+    raise NotIsolatedError("process 7 cannot be killed")
 
 
-class Stuck(FakeSlice):
-    """Holds a process that no signal ends, as one in a driver's call may be."""
-
-    def kill(self) -> None:
-        raise NotIsolatedError("process 7 cannot be killed")
-
-
-@pytest.mark.parametrize("kind", [Lasting, Stuck])
+@pytest.mark.parametrize("deed", ["remove", "kill"])
 def test_what_cannot_be_removed_or_killed_at_the_end_costs_no_measurement(
-    kind: type[FakeSlice], tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+    deed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenants.fakes.FakeSlice", kind)
-    result = live(tmp_path, interruption, sys.executable, "-c", once())
+    monkeypatch.setattr(FakeSlice, deed, stuck)
+    result = launched(specs(tmp_path, *PYTHON, once()))
     assert outcomes(result) == ["completed", "completed"]
     assert result.left_behind == "process 7 cannot be killed"
 
 
 @pytest.mark.parametrize(
     ("program", "timeout_s", "ended"),
-    [
-        (["/bin/sleep", "1000"], 1.0, ["timeout", "timeout"]),
-        ([sys.executable, "-c", once(work=HANGS)], 30.0, ["completed", "failed"]),
-    ],
+    [(SLEEP, 1.0, ["timeout", "timeout"]), ((*PYTHON, once(work=HANGS)), 30.0, ["completed", "failed"])],
     ids=["before GO", "after GO"],
 )
 def test_a_tenant_that_cannot_be_killed_is_waited_for_no_longer(
-    program: list[str],
-    timeout_s: float,
-    ended: list[str],
-    tmp_path: Path,
-    interruption: Interruption,
-    monkeypatch: pytest.MonkeyPatch,
+    program: tuple[str, ...], timeout_s: float, ended: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kill, stuck = Tenant.kill, set[subprocess.Popen[bytes]]()
+    kill, left = Tenant.kill, set[subprocess.Popen[bytes]]()
 
     def killed(tenant: Tenant) -> None:
         if tenant.index == 0:
             kill(tenant)
             return
-        stuck.add(tenant.process)
-        raise NotIsolatedError("process 7 cannot be killed")
+        left.add(tenant.process)
+        stuck(tenant)
 
     monkeypatch.setattr(Tenant, "kill", killed)
     monkeypatch.setattr(limits, "GRACE_S", 0.2)
-    result = live(tmp_path, interruption, *program, limits=Limits(timeout_s=timeout_s))
-    (process,) = stuck
+    result = launched(specs(tmp_path, *program), limits=Limits(timeout_s=timeout_s))
+    (process,) = left
     process.kill()
     process.wait()
     assert outcomes(result) == ended
@@ -224,8 +194,8 @@ def test_a_tenant_that_cannot_be_killed_is_waited_for_no_longer(
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_words_in_pieces_are_words(tmp_path: Path, interruption: Interruption) -> None:
-    result = live(tmp_path, interruption, sys.executable, "-c", SLOW_SPEAKER)
+def test_words_in_pieces_are_words(tmp_path: Path) -> None:
+    result = launched(specs(tmp_path, *PYTHON, SLOW_SPEAKER))
     assert outcomes(result) == ["failed", "failed"]
     assert result.gos
     for tenant in range(2):
@@ -233,24 +203,21 @@ def test_words_in_pieces_are_words(tmp_path: Path, interruption: Interruption) -
 
 
 @pytest.mark.usefixtures("descriptors")
-def test_last_words_are_heard(tmp_path: Path, interruption: Interruption) -> None:
+def test_last_words_are_heard(tmp_path: Path) -> None:
     """Its connection, its words and its end all lie there before the runner looks."""
-    (spec,) = specs(tmp_path, sys.executable, "-I", "-S", "-c", LAST_WORDS, tenants=1)
-    run = launch.Launch([spec], FakeBackend(), interruption, SHORT, upkeep=lambda: time.sleep(0.8))
-    (ending,) = run.run().tenants
+    planned = specs(tmp_path, sys.executable, "-I", "-S", "-c", LAST_WORDS, tenants=1)
+    (ending,) = launched(planned, upkeep=lambda: time.sleep(0.8)).tenants
     assert (ending.outcome, ending.message) == ("missing_package", "pip install it")
 
 
-def test_what_is_not_ready_in_time_ends_whether_it_has_joined_or_not(
-    tmp_path: Path, interruption: Interruption
-) -> None:
+def test_what_is_not_ready_in_time_ends_whether_it_has_joined_or_not(tmp_path: Path) -> None:
     hello = SLOW_SPEAKER.replace("hello[7:] + ready[:9], ready[9:]", "hello[7:]")
     limited = Limits(timeout_s=30, ready_limit_s=0.5)
-    result = live(tmp_path, interruption, sys.executable, "-c", hello, tenants=1, limits=limited)
+    result = launched(specs(tmp_path, *PYTHON, hello, tenants=1), limits=limited)
     assert outcomes(result) == ["timeout"]
     assert result.tenants[0].message == "It was not ready within 0.5 s. Give it longer with --ready-timeout."
     assert result.gos == {}
-    assert outcomes(live(tmp_path, interruption, "/bin/sleep", "9", limits=limited)) == ["timeout", "timeout"]
+    assert outcomes(launched(specs(tmp_path, *SLEEP), limits=limited)) == ["timeout", "timeout"]
 
 
 def test_a_forgotten_descriptor_is_not_called_for_another_of_its_number() -> None:
@@ -281,28 +248,27 @@ def test_a_forgotten_descriptor_is_not_called_for_another_of_its_number() -> Non
 
 @pytest.mark.usefixtures("descriptors")
 def test_who_is_in_the_midst_of_a_long_step_is_given_the_time_to_end_it(
-    tmp_path: Path, interruption: Interruption, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A batch may take longer than any fixed limit: the limit follows from the batches seen so far."""
     monkeypatch.setattr(limits, "STOP_LIMIT_S", 0.1)
     slow = once(work="time.sleep(0.8)", done="time.sleep(0.9)")
-    assert outcomes(live(tmp_path, interruption, sys.executable, "-c", slow, tenants=1)) == ["completed"]
+    assert outcomes(launched(specs(tmp_path, *PYTHON, slow, tenants=1))) == ["completed"]
 
 
 @pytest.mark.slow
-def test_a_program_that_ended_by_itself_was_not_asked_to(tmp_path: Path, interruption: Interruption) -> None:
+def test_a_program_that_ended_by_itself_was_not_asked_to(tmp_path: Path) -> None:
     """The first fails behind the measurement; the time limit asks only the second, which goes on."""
     program = Foreign(("loop",), finish=True)
-    planned = specs(tmp_path, sys.executable, "-c", once(done=FAILS_BEHIND_STOP))
-    planned = [replace(spec, foreign=program) for spec in planned]
-    result = launch.Launch(planned, FakeBackend(), interruption, Limits(timeout_s=5)).run()
+    planned = [replace(spec, foreign=program) for spec in specs(tmp_path, *PYTHON, once(done=FAILS_BEHIND_STOP))]
+    result = launched(planned, limits=Limits(timeout_s=5))
     assert outcomes(result) == ["failed", "completed"]
     assert [ending.unfinished for ending in result.tenants] == [False, True]
 
 
 def test_kill_meets_one_that_has_not_entered_its_slice_yet(tmp_path: Path) -> None:
     """It has just been started."""
-    (spec,) = specs(tmp_path, "/bin/sleep", "1000", tenants=1)
+    (spec,) = specs(tmp_path, *SLEEP, tenants=1)
     with Directory(tmp_path) as logs:
         for _ in range(20):
             tenant = start_tenant(spec, FakeSlice(0, (), Counters(), []), ReadBack(), logs)

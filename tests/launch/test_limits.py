@@ -71,10 +71,9 @@ def test_after_stop_the_longest_batch_of_any_rank_counts() -> None:
 
 def test_a_record_names_what_changes_what_is_measured() -> None:
     assert Limits(ready_limit_s=5).policies() == {"on_oom": "group"}
-    every = {"on_oom": "process", "budget_s": 2.5, "until_interval": 0.01, "settle_s": 3, "at_least_s": 0.1}
+    every: Any = {"on_oom": "process", "budget_s": 2.5, "until_interval": 0.01, "settle_s": 3, "at_least_s": 0.1}
     every["at_most_s"] = 2.0
-    limits = Limits(budget_s=2.5, until_interval=0.01, settle_s=3, at_least_s=0.1, at_most_s=2.0, on_oom="process")
-    assert limits.policies() == every
+    assert Limits(**every).policies() == every
 
 
 def test_repeat_grows_until_the_fastest_tenants_kept_observations_last_so_long() -> None:

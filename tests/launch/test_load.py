@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from cotenant.isolation.backend import Counters
-from cotenant.launch.allowances import Allowance
+from cotenant.launch.allowances import Allowance, allowances
 from cotenant.launch.limits import Limits
-from cotenant.launch.load import SPENT, AuditRequests, Enough, MeasuredLoad
+from cotenant.launch.load import SPENT, AuditRequests, Enough, MeasuredLoad, expected_s
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.rendezvous import Go, Rank
 from cotenant.launch.schedule import LEAST_ROUNDS, Passed
@@ -41,10 +41,10 @@ def rank(*warm_up_ms: float, number: int = 10, repeat: int = 20, skip: int = 5) 
     return Rank(cast(Any, Link()), 0, 1, ready=ready)
 
 
-def tenant(index: int = 0, *rates: float, ranks: int = 1) -> Tenant:
+def tenant(index: int = 0, *rates: float, ranks: int = 1, cell: str = "") -> Tenant:
     """A tenant that has made observations of these rates in items per second."""
     made: Any = object.__new__(Tenant)
-    made.spec = type("Order", (), {"slice": type("Slice", (), {"tenant": index})})
+    made.spec = SimpleNamespace(slice=SimpleNamespace(tenant=index), cell=cell)
     made.ranks = {number: Rank(cast(Any, Link()), number, ranks) for number in range(ranks)}
     made.status = None
     for process in made.ranks.values():
@@ -68,6 +68,57 @@ def test_what_a_budget_leaves_of_the_requested_amount() -> None:
     assert Limits(budget_s=1).given([rank(), rank()]) == Amount(10, 20, 5)
     with pytest.raises(ProtocolError, match=r"number, repeat and skip: \[\(10, 20, 5\), \(10, 21, 5\)\]"):
         Limits(budget_s=1).given([rank(1), rank(1, repeat=21)])
+
+
+def test_the_load_is_expected_to_take_what_the_slowest_last_warm_up_batch_says() -> None:
+    unready = Rank(cast(Any, Link()), 0, 1)
+    for seconds, ranks in [
+        (0.4, [rank(9, 2), rank(9, 1)]),
+        (0.4, [rank(2), rank()]),
+        (None, [rank(), rank()]),
+        (None, [unready]),
+        (None, [rank(0), rank(-5)]),
+    ]:
+        assert expected_s(ranks, Amount(20, 10, 2), settle_s=0) == seconds
+
+
+SLOW, FAST = Amount(10, 20, 5), Amount(1, 10, 3)
+
+
+def of_mix(index: int, cell: str, batch_ms: float, amount: Amount, ranks: int = 1) -> Tenant:
+    """A tenant that is ready, its warm-up timed."""
+    made = tenant(index, ranks=ranks, cell=cell)
+    for process in made.ranks.values():
+        process.ready = rank(10_000, batch_ms, **asdict(amount)).ready
+    return made
+
+
+def test_equal_cells_measure_equally_much_and_the_longest_decides_for_the_others() -> None:
+    tenants = [of_mix(0, "slow", 5, SLOW), of_mix(1, "fast", 1, FAST), of_mix(2, "slow", 4, SLOW)]
+    given = allowances(tenants, Limits())
+    assert given[0] == given[2]
+    assert (given[0].least, given[1].least) == (SLOW, FAST)
+    assert given[1].most.number == FAST.number
+    assert given[1].most.repeat >= 4 * 1000, "a second of load, of 1 ms each, and what a wrong estimate takes"
+    ranked = allowances([of_mix(0, "slow", 5, SLOW), of_mix(1, "fast", 1, FAST, ranks=2)], Limits())
+    assert ranked[1].most.batches == 1000, "ranks cannot be told to end early"
+    alike = allowances([of_mix(0, "slow", 5, SLOW), of_mix(1, "slow", 5, SLOW)], Limits())
+    assert alike == dict.fromkeys((0, 1), Allowance(SLOW, SLOW))
+    short = allowances(tenants[:2], Limits(budget_s=0.5))
+    assert short[0].least.batches * 5 <= 500, "a budget bounds what decides"
+
+
+def test_a_mix_ends_when_each_has_made_its_least() -> None:
+    tenants = [of_mix(0, "slow", 5, SLOW), of_mix(1, "fast", 1, FAST), of_mix(2, "ranked", 1, FAST, ranks=2)]
+    given = allowances(tenants, Limits())
+    enough = Enough(Limits(), {index: Go(0, each.most) for index, each in given.items()}, given)
+    made = [(20, 4000, 9), (19, 4000, 10), (20, 4000, 10)]
+    for observations, ended in zip(made, (False, False, True), strict=True):
+        for each, count in zip(tenants, observations, strict=True):
+            for process in each.ranks.values():
+                process.observations = [{}] * count
+        enough.look(tenants, 0)
+        assert [each.ranks[0].enough for each in tenants] == [ended, ended, False]
 
 
 STEADY = [100.0, 100.1, 99.9, 100.2, 99.8, 100.0]

@@ -11,8 +11,9 @@ import pytest
 
 from cotenant.isolation.backend import Counters, ReadBack, SliceEntry
 from cotenant.launch.memory import HostKills, KillWatch, out_of_memory
-from cotenant.launch.tenant import Tenant, TenantSpec
+from cotenant.launch.tenant import Tenant
 from cotenant.machine.kernel_log import MemoryKill
+from tenants.fakes import specs
 
 GIB = 1 << 30
 OWN = "/cotenant.root/41-7/t1"
@@ -20,16 +21,8 @@ OWN = "/cotenant.root/41-7/t1"
 
 def tenant(killed: int = 1, peak_bytes: int | None = GIB, **state: Any) -> Tenant:
     """Tenant 1 of run 41-7 with a slice of 1 GiB, direct child 900, of which so many were killed."""
-    spec = TenantSpec(
-        slice=cast("Any", SimpleNamespace(tenant=1, accelerators=())),
-        command=["x", "--batch-size", "64"],
-        environment={},
-        log=Path("/none"),
-        temporary=Path("/none"),
-        socket=Path("/none"),
-    )
     made = SimpleNamespace(
-        spec=spec,
+        spec=specs(Path("/none"), "x", "--batch-size", "64")[1],
         live=SimpleNamespace(entry=SliceEntry(procs_files=(Path(f"/sys/fs/cgroup/memory{OWN}/cgroup.procs"),))),
         read_back=ReadBack(memory_bytes=GIB),
         process=SimpleNamespace(pid=900),
@@ -101,9 +94,10 @@ def test_half_the_batch_is_of_the_requested_one_or_else_of_the_default_and_where
         (["x"], 7, (), LESS),
         (["x", "--batch-size", "64"], {}, ("a device",), LESS),
     ]:
-        full = tenant(ranks={0: SimpleNamespace(work={"arguments": arguments})})
-        spec = replace(full.spec, command=command, slice=cast("Any", SimpleNamespace(tenant=1, accelerators=devices)))
-        reason = out_of_memory(cast("Tenant", SimpleNamespace(**vars(full) | {"spec": spec})), logged(OWN))
+        spec = tenant().spec
+        spec = replace(spec, command=command, slice=replace(spec.slice, accelerators=devices))
+        full = tenant(spec=spec, ranks={0: SimpleNamespace(work={"arguments": arguments})})
+        reason = out_of_memory(full, logged(OWN))
         assert reason is not None
         assert reason[1].endswith(remedy), command
 

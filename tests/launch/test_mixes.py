@@ -1,11 +1,10 @@
-"""Launches of different jobs: who starts, how much each measures, when it ends, and the fields of its records."""
+"""Launches of different jobs: who starts, and the fields of their records."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -19,73 +18,26 @@ from cotenant.errors import CotenantError
 from cotenant.isolation.choose import Chosen
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.launch import resume
-from cotenant.launch.allowances import Allowance, allowances
 from cotenant.launch.conductor import Conducted
-from cotenant.launch.limits import Limits
-from cotenant.launch.load import Enough
 from cotenant.launch.outcome import LaunchResult, TenantResult
 from cotenant.launch.pairing import PairSchedule
 from cotenant.launch.records import SuiteFacts, parts_of, records_of
-from cotenant.launch.rendezvous import Go
-from cotenant.launch.start import Options, Resolver
+from cotenant.launch.start import Options, Resolver, Start
 from cotenant.machine.topology import Machine
 from cotenant.results.journal import Journal, Started
 from cotenant.results.launches import launches_in
 from cotenant.results.newest import newest_in
 from cotenant.results.read import read_records
+from cotenant.results.record import Record
 from cotenant.results.store import write_record
-from cotenant.stats.budget import Amount
 from cotenant.suite.pressure import level_of
 from launch.resolving import HOST, conditions, options, resolver, with_devices
 from machine.invented import device, machine
 from results.made import ISOLATION, a_record
-from tenants.suites import Suites, job
+from tenants.suites import Suites, job, rogue
 
-MS = 1_000_000
-
-
-def tenant(index: int, cell: str, batch_ms: float, amount: Amount, ranks: int = 1) -> Any:
-    """A tenant that is ready, its warm-up timed."""
-    ready = {"warm_up_ns": [10**10, round(batch_ms * MS)]}
-    made = [
-        SimpleNamespace(ready=ready, requested=amount, observations=[], done=False, enough=False, link=None)
-        for _ in range(ranks)
-    ]
-    for rank in made:
-        rank.link = SimpleNamespace(send=lambda kind, rank=rank: None)
-    spec = SimpleNamespace(cell=cell)
-    return SimpleNamespace(index=index, spec=spec, ranks=dict(enumerate(made)), several=ranks > 1)
-
-
-SLOW, FAST = Amount(10, 20, 5), Amount(1, 10, 3)
-
-
-def test_equal_cells_measure_equally_much_and_the_longest_decides_for_the_others() -> None:
-    tenants = [tenant(0, "slow", 5, SLOW), tenant(1, "fast", 1, FAST), tenant(2, "slow", 4, SLOW)]
-    given = allowances(tenants, Limits())
-    assert given[0] == given[2]
-    assert (given[0].least, given[1].least) == (SLOW, FAST)
-    assert given[1].most.number == FAST.number
-    assert given[1].most.repeat >= 4 * 1000, "a second of load, of 1 ms each, and what a wrong estimate takes"
-    ranked = allowances([tenant(0, "slow", 5, SLOW), tenant(1, "fast", 1, FAST, ranks=2)], Limits())
-    assert ranked[1].most.batches == 1000, "ranks cannot be told to end early"
-    alike = allowances([tenant(0, "slow", 5, SLOW), tenant(1, "slow", 5, SLOW)], Limits())
-    assert alike == dict.fromkeys((0, 1), Allowance(SLOW, SLOW))
-    short = allowances(tenants[:2], Limits(budget_s=0.5))
-    assert short[0].least.batches * 5 <= 500, "a budget bounds what decides"
-
-
-def test_a_mix_ends_when_each_has_made_its_least() -> None:
-    tenants = [tenant(0, "slow", 5, SLOW), tenant(1, "fast", 1, FAST), tenant(2, "ranked", 1, FAST, ranks=2)]
-    given = allowances(tenants, Limits())
-    enough = Enough(Limits(), {index: Go(0, each.most) for index, each in given.items()}, given)
-    made = [(20, 4000, 9), (19, 4000, 10), (20, 4000, 10)]
-    for observations, ended in zip(made, (False, False, True), strict=True):
-        for each, count in zip(tenants, observations, strict=True):
-            for rank in each.ranks.values():
-                rank.observations = [{}] * count
-        enough.look(tenants, 0)
-        assert [each.ranks[0].enough for each in tenants] == [ended, ended, False]
+THREE = ("--jobs", "cpu", "--pairs", "vae,wlm,loader")
+PAIRS = ["vae+vae", "vae+wlm", "vae+loader", "wlm+wlm", "wlm+loader", "loader+loader"]
 
 
 def names(*words: str) -> list[tuple[str, ...]]:
@@ -120,7 +72,7 @@ def test_pairs_share_their_baselines() -> None:
 
 
 def test_pairs_meet_in_one_launch_of_slices_of_a_pair() -> None:
-    made = Resolver(options("--jobs", "cpu", "--pairs", "vae,wlm,loader"), HOST, Chosen(Affinity()))
+    made = Resolver(options(*THREE), HOST, Chosen(Affinity()))
     (start,) = made.starts()
     assert (start.key, start.takes_turns, start.sharers) == ("pairs", True, 1)
     slots = made.plans["student"].slices
@@ -130,14 +82,8 @@ def test_pairs_meet_in_one_launch_of_slices_of_a_pair() -> None:
     assert {spec.environment["OMP_NUM_THREADS"] for spec in start.specs} == {"3"}
     assert len({spec.environment["MASTER_PORT"] for spec in start.specs}) == 6
     # Its records are those of the pairs, each in both slots.
-    assert [met.names for met in start.met] == [
-        ("vae.in.vae+vae", "vae.in.vae+vae"),
-        ("vae.in.vae+wlm", "wlm.in.vae+wlm"),
-        ("vae.in.vae+loader", "loader.in.vae+loader"),
-        ("wlm.in.wlm+wlm", "wlm.in.wlm+wlm"),
-        ("wlm.in.wlm+loader", "loader.in.wlm+loader"),
-        ("loader.in.loader+loader", "loader.in.loader+loader"),
-    ]
+    names_met = [tuple(f"{name}.in.{pair}" for name in pair.split("+")) for pair in PAIRS]
+    assert [met.names for met in start.met] == names_met
     assert [spec.slice.processors for spec in start.met[1].specs] == [slot.processors for slot in slots]
     assert [spec.slice.tenant for spec in start.met[4].specs] == [1, 2]
 
@@ -149,14 +95,19 @@ def test_the_nodes_planned_in_a_pairs_record_are_those_that_a_tenant_has_in_eith
     assert {spec.slice.nodes for met in (start, *start.met) for spec in met.specs} == {(0, 1)}
 
 
-def test_records_of_a_pair_number_its_tenants_as_in_any_other_launch_of_it() -> None:
-    """Whoever else is in the launch: else repetitions of one pair would be of four tenants."""
-    (start,) = resolver("--jobs", "cpu", "--pairs", "vae,wlm,loader").starts()
-    now, seen = datetime.now(UTC), {str(spec.slice.tenant): spec.cell for spec in start.specs}
-    meters = {"tenants": seen, "series": {"at_s": [0.1], "tenants": seen}}
+def records_of_parts(start: Start, **of_launch: Any) -> list[list[Record]]:
+    """Return the records of each pair of a launch in which everybody has died."""
+    now = datetime.now(UTC)
     lost = tuple(TenantResult(spec, "failed", "It died.") for spec in start.specs)
     facts = SuiteFacts("cpu", now, 0, {"hostname": "host"}, NoIsolation(), {}, (), by_new_key())
-    parts = [records_of(*part, facts) for part in parts_of(LaunchResult(lost, now, now, meters=meters), start)]
+    return [records_of(*part, facts) for part in parts_of(LaunchResult(lost, now, now, **of_launch), start)]
+
+
+def test_records_of_a_pair_number_its_tenants_as_in_any_other_launch_of_it() -> None:
+    """Whoever else is in the launch: else repetitions of one pair would be of four tenants."""
+    (start,) = resolver(*THREE).starts()
+    seen = {str(spec.slice.tenant): spec.cell for spec in start.specs}
+    parts = records_of_parts(start, meters={"tenants": seen, "series": {"at_s": [0.1], "tenants": seen}})
     assert [[(record.tenant, record.vcd) for record in records] for records in parts] == [[(0, "0"), (1, "1")]] * 6
     for record in chain.from_iterable(parts):
         cells = dict(zip("01", record.mix.split("+"), strict=True))
@@ -167,35 +118,29 @@ def test_records_of_a_pair_number_its_tenants_as_in_any_other_launch_of_it() -> 
 def test_a_pair_that_had_no_time_to_meet_is_an_error_and_the_others_are_none() -> None:
     (start,) = resolver("--jobs", "cpu", "--pairs", "vae,wlm").starts()
     assert start.pairing is not None
-    now, steps_ns = datetime.now(UTC), dict.fromkeys(range(4), 30_000_000_000)
+    steps_ns = dict.fromkeys(range(4), 30_000_000_000)
     met = tuple(pair for pair in start.pairing.pairs if 1 not in pair)
     conducted = Conducted(PairSchedule(steps_ns, False, 8, met), "freezer", 9, frozenset(range(4)))
-    ended = tuple(TenantResult(spec, "failed", "It died.") for spec in start.specs)
-    facts = SuiteFacts("cpu", now, 0, {"hostname": "host"}, NoIsolation(), {}, (), by_new_key())
-    result = LaunchResult(ended, now, now, conducted=conducted)
-    for pair, part in zip(start.pairing.pairs, parts_of(result, start), strict=True):
-        unmet = [found for record in records_of(*part, facts) for found in record.findings]
+    for pair, records in zip(start.pairing.pairs, records_of_parts(start, conducted=conducted), strict=True):
+        unmet = [found for record in records for found in record.findings]
         assert [found.rule for found in unmet] == (["pair_unmet"] * 2 if 1 in pair else [])
         assert all("a step of 30 s" in found.sentence for found in unmet)
 
 
 def test_pairs_that_memory_cannot_hold_at_once_are_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    half = resolver("--jobs", "cpu", "--pairs", "vae,wlm,loader").plans["student"].slices[0].memory_bytes
-    peaks = {"vae": half // 2, "wlm": half // 2, "loader": half // 2}
+    half = resolver(*THREE).plans["student"].slices[0].memory_bytes
+    peaks = dict.fromkeys(("vae", "wlm", "loader"), half // 2)
     monkeypatch.setattr("cotenant.launch.start.last_peaks", lambda output, suite, before: peaks)
-    starts = resolver("--jobs", "cpu", "--pairs", "vae,wlm,loader").starts()
+    starts = resolver(*THREE).starts()
     assert [start.key for start in starts] == [f"pairs.{number}" for number in range(1, len(starts) + 1)]
     assert 1 < len(starts) < 6
     assert all(len(start.specs) <= 4 for start in starts)
-    met = [pair.mix for start in starts for pair in start.met]
-    assert sorted(met) == sorted(
-        f"{pair}" for pair in ("vae+vae", "vae+wlm", "vae+loader", "wlm+wlm", "wlm+loader", "loader+loader")
-    )
+    assert sorted(pair.mix for start in starts for pair in start.met) == sorted(PAIRS)
 
 
 def test_more_pairs_than_a_launch_has_time_for_are_several_launches() -> None:
     """At 15 s a pair, in half of the timeout."""
-    starts = resolver("--jobs", "cpu", "--pairs", "vae,wlm,loader", "--timeout", "75").starts()
+    starts = resolver(*THREE, "--timeout", "75").starts()
     assert [(start.key, len(start.met)) for start in starts] == [("pairs.1", 2), ("pairs.2", 2), ("pairs.3", 2)]
     assert len({pair.mix for start in starts for pair in start.met}) == 6
 
@@ -204,7 +149,7 @@ def test_a_repetition_that_goes_on_has_the_groups_that_it_began_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own records are of jobs that had less memory than those before: all of them would fit at once."""
-    words = ("--jobs", "cpu", "--pairs", "vae,wlm,loader", "--outdir", str(tmp_path))
+    words = (*THREE, "--outdir", str(tmp_path))
     half = resolver(*words).plans["student"].slices[0].memory_bytes
     began = Started(suite="cpu", uid=0, host="", time="2026-11-24T12:00:00+00:00", launches=(), conditions={})
     monkeypatch.setattr("cotenant.launch.start.read_journal", lambda output: Journal((began,)))
@@ -234,28 +179,29 @@ def test_pairs_that_cannot_meet_in_one_launch_are_launches_and_a_line_says_why()
     assert resolver("--jobs", "cpu", "--pairs", "vae,wlm", "--baseline", "quick").left_out() == ()
 
 
-def changed(one: Options, other: Options, there: Machine = HOST) -> set[str]:
-    before, today = conditions(one, there), conditions(other, there)
+def changed(one: Options, other: Options, there: Machine = HOST, now: Machine | None = None) -> set[str]:
+    """Return the conditions that differ for the other options, or `now` that the machine is another."""
+    before, today = conditions(one, there), conditions(other, now or there)
     return {each for each in today if today[each] != before[each]}
 
 
 @pytest.mark.parametrize(
-    ("words", "other", "name"),
+    ("there", "words", "one", "other", "name"),
     [
-        ("--jobs cpu --mix vae,wlm,vae", "--jobs cpu --mix vae,wlm,wlm", "the jobs"),
-        ("--jobs cpu --mix vae,wlm --baseline quick", "--jobs cpu --mix vae,wlm --baseline whole", "--baseline"),
-        ("--jobs lambda --share time", "--jobs lambda --share mps:50", "--share"),
-        ("--jobs lambda --memory-class 32gb", "--jobs lambda --memory-class 80gb", "the jobs"),
+        (HOST, "--jobs cpu", "--mix vae,wlm,vae", "--mix vae,wlm,wlm", "the jobs"),
+        (HOST, "--jobs cpu --mix vae,wlm", "--baseline quick", "--baseline whole", "--baseline"),
+        (with_devices(1), "--jobs lambda --users 2", "--share time", "--share mps:50", "--share"),
+        (with_devices(1), "--jobs lambda --users 2", "--memory-class 32gb", "--memory-class 80gb", "the jobs"),
+        (machine(nodes=2), "--jobs cpu --users 2", "", "--mems all", "the slices"),
+        (machine(nodes=2), "--jobs cpu --users 2", "", "--reserve 8G", "the slices"),
     ],
 )
 def test_what_leaves_the_names_of_launches_as_they_are_is_a_condition_of_going_on(
-    words: str, other: str, name: str
+    there: Machine, words: str, one: str, other: str, name: str
 ) -> None:
-    """Otherwise a resumed suite would mix two works, modes or baselines."""
-    there = HOST if "--mix" in words else with_devices(1)
-    users = () if "--mix" in words else ("--users", 2)
-    one, another = (options(*of.split(), *users, there=there) for of in (words, other))
-    assert changed(one, another, there) == {name}
+    """Otherwise a resumed suite would mix two works, modes, baselines or places of memory."""
+    asked = (options(*f"{words} {more}".split(), there=there) for more in (one, other))
+    assert changed(*asked, there) == {name}
 
 
 @pytest.mark.parametrize(
@@ -270,15 +216,8 @@ def test_other_processors_of_a_single_user_and_other_devices_are_other_slices(
     words: str, before: Machine, now: Machine
 ) -> None:
     """CUDA_VISIBLE_DEVICES and taskset are no flags: a resumed suite would have run on both."""
-    had, has = (conditions(options(*words.split(), there=there), there) for there in (before, now))
-    assert {each for each in has if has[each] != had[each]} == {"the slices"}
-
-
-def test_where_a_slice_has_its_memory_and_the_reserve_are_conditions_of_going_on() -> None:
-    there, words = machine(nodes=2), ("--jobs", "cpu", "--users", 2)
-    usual = options(*words, there=there)
-    for others in (("--mems", "all"), ("--reserve", "8G")):
-        assert changed(usual, options(*words, *others, there=there), there) == {"the slices"}
+    one, other = (options(*words.split(), there=there) for there in (before, now))
+    assert changed(one, other, before, now) == {"the slices"}
 
 
 def test_the_harness_that_makes_observations_is_a_condition_of_going_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +258,7 @@ def test_neighbours_end_together_and_one_that_dies_takes_the_rates_of_its_mix(lo
     jobs = [
         job("sums.py", "--repeat", 9, "--number", 10, "--sleep", 0.01, name="slow"),
         job("sums.py", "--repeat", 6, "--number", 2, name="fast"),
-        job("rogue.py", "--at", "observed", "--do", "exit", "3", name="dying"),
+        rogue("dying", "observed", "exit", 3, who=None),
         {"name": "lab", "mix": ["slow", "fast"]},
         {"name": "bad", "mix": ["slow", "dying"]},
     ]
@@ -335,7 +274,7 @@ def test_neighbours_end_together_and_one_that_dies_takes_the_rates_of_its_mix(lo
     longest = max(row["end_ns"] - row["start_ns"] for row in slow["observations"])
     assert abs(ends[0] - ends[1]) <= 2 * longest
     assert [each["name"] for each in loose.records()[2:]] == ["slow.solo", "fast.solo"]
-    assert loose.run(jobs, "--users", 2, "--name", "bad", "--uid", 1).returncode == 1
+    loose.run(jobs, "--users", 2, "--name", "bad", "--uid", 1, status=1)
     survivor, dead = [each for each in loose.records() if each["mix"] == "bad"]
     assert (survivor["outcome"], survivor["comparable"], dead["outcome"]) == ("completed", False, "failed")
     newest, _ = newest_in(read_records([loose.output]).frame.filter(pl.col("mix") == "bad"))

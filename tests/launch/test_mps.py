@@ -19,7 +19,7 @@ from cotenant.launch import mps
 from cotenant.launch.mps import MpsDaemon
 from cotenant.protocol.messages import DAEMON_VARIABLE
 from machine.invented import device
-from tenants.suites import TENANTS, Suites, job, until
+from tenants.suites import TENANTS, Suites, errors, job, until
 
 PROGRAM = Path(__file__).with_name("mps")
 RUN = f"{RunName()}.mps"
@@ -82,26 +82,26 @@ def events(suites: Suites) -> list[str]:
 def test_clients_share_one_shm_with_their_daemon_which_ends_after_them(v1: Suites) -> None:
     assert start(v1).wait(120) in (0, 1), v1.said()
     assert events(v1) == ["starting", "up GPU-00000000 outside", "quit with 0 clients"]
-    records = v1.records()
-    assert [record["outcome"] for record in records] == ["completed"] * 4, v1.said()
-    for record in records:
+    assert v1.outcomes() == ["completed"] * 4, v1.said()
+    for record in v1.records():
         assert record["metrics"] == {"daemon": 1, "daemon_shm": 1, "neighbours": 4, "percent": 25}
         assert record["share"]["asked"] == "mps:25"
         # Nothing tells the multiprocessors of a device that is not there, so that its share was not seen.
         assert record["share"]["seen"] == "mps"
-        assert "share_not_seen" in [finding["rule"] for finding in record["findings"] if finding["severity"] == "error"]
+        assert "share_not_seen" in errors(record)
     assert not Path("/dev/shm/of-the-daemon").exists()
     v1.gone(5)
 
 
 @pytest.mark.slow
 @pytest.mark.v1
-@pytest.mark.parametrize("isolation", ["v1", "loose"])
-@pytest.mark.parametrize("phase", ["start", "measured", "quit"])
-def test_a_killed_runner_leaves_no_daemon(isolation: str, phase: str, request: pytest.FixtureRequest) -> None:
-    suites: Suites = request.getfixturevalue(isolation)
+@pytest.mark.parametrize("suites", ["v1", "loose"], indirect=True)
+@pytest.mark.parametrize(
+    ("phase", "awaited"),
+    [("start", "starting"), ("measured", "up GPU-00000000 outside"), ("quit", "quit with 0 clients")],
+)
+def test_a_killed_runner_leaves_no_daemon(suites: Suites, phase: str, awaited: str) -> None:
     runner = start(suites, stuck=phase if phase != "measured" else "", repeat=5 if phase == "quit" else 10**6)
-    awaited = {"start": "starting", "measured": "up GPU-00000000 outside", "quit": "quit with 0 clients"}[phase]
     until(lambda: awaited in events(suites), awaited, 60, suites.said)
     if phase == "measured":
         until(lambda: len(suites.processes()) >= 8, "tenants", 60, suites.said)
@@ -121,8 +121,7 @@ def test_one_killed_client_ends_alone(v1: Suites) -> None:
     until(lambda: v1.inhabitants() and _measured(v1), "measured", 60, v1.said)
     os.kill(victim, 9)
     assert runner.wait(120) == 1
-    outcomes = sorted(v1.outcomes())
-    assert outcomes == ["completed"] * 3 + ["failed"], v1.said()
+    assert sorted(v1.outcomes()) == ["completed"] * 3 + ["failed"], v1.said()
     assert events(v1)[-1] == "quit with 0 clients"
     v1.gone(5)
 

@@ -218,14 +218,8 @@ WHOLE = {
 }
 
 
-def child(folder: Path, text: str) -> Path:
-    path = folder / "program.py"
-    path.write_text(text)
-    return path
-
-
 def test_a_report_behind_what_packages_print(tmp_path: Path) -> None:
-    path = child(tmp_path, f"print('hello')\nprint({json.dumps(WHOLE)!r})")
+    path = script(tmp_path / "child.py", f"print('hello')\nprint({json.dumps(WHOLE)!r})")
     assert self_test(path) == SelfTest(**WHOLE | {"devices": ("", "its product is wrong")})
 
 
@@ -239,12 +233,12 @@ def test_a_child_that_does_not_come_so_far(tmp_path: Path) -> None:
         ("print('{\"devices\": 3}')", "printed no report"),
     ]:
         limit_s = 0.5 if "sleep" in text else 30
-        assert self_test(child(tmp_path, text), limit_s) == SelfTest(died=died)
+        assert self_test(script(tmp_path / "child.py", text), limit_s) == SelfTest(died=died)
 
 
 def test_modules_beside_the_program_are_not_taken_for_packages(tmp_path: Path) -> None:
     """The real one stands among files named `device.py` and `loader.py`, which may shadow no package."""
     (tmp_path / "beside.py").write_text("")
     text = "import importlib.util, json\nprint(json.dumps({'torch': str(importlib.util.find_spec('beside'))}))"
-    assert self_test(child(tmp_path, text)) == SelfTest(torch="None")
+    assert self_test(script(tmp_path / "child.py", text)) == SelfTest(torch="None")
     assert SELF_TEST.is_file()

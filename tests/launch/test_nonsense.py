@@ -3,14 +3,10 @@
 import pytest
 
 from tenants.garbage import GARBAGE
-from tenants.suites import ByJob, Suites, job
+from tenants.suites import ByJob, Suites, errors, job, rogue
 
 LATE = ["not-json", "hello-again", "go", "observation"]
 FLOODS = {"done": ("say-for-ever", "done"), "unknown": ("say-for-ever", "unknown"), "endless": ("endless-line",)}
-
-
-def rogue(name: str, place: str, *deed: str | int) -> dict[str, object]:
-    return job("rogue.py", "--who", 0, "--at", place, "--do", *deed, name=name, args={"--repeat": 6})
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +21,7 @@ def spoken(shared: Suites) -> ByJob:
         rogue("hangs-up", "observed", "hang-up"),
         job("rogue.py", "--who", 0, "--as-tenant", 1, name="as-another"),
     ]
-    assert shared.run(jobs, "--users", 2, limit_s=180).returncode == 1
+    shared.run(jobs, "--users", 2, limit_s=180, status=1)
     return shared.by_job()
 
 
@@ -33,9 +29,8 @@ def spoken(shared: Suites) -> ByJob:
 def test_nonsense_fails_its_tenant_and_after_go_leaves_the_neighbour_its_record(spoken: ByJob) -> None:
     for name, records in spoken.items():
         late = "late" in name or name == "hangs-up"
-        outcomes = [record["outcome"] for record in records]
         expected = ["completed", "completed"] if name == "twice" else ["failed", "completed" if late else "aborted"]
-        assert outcomes == expected, name
+        assert [record["outcome"] for record in records] == expected, name
         if name.startswith(("early-", "late-")):
             assert "does not speak the protocol" in records[0]["message"], name
 
@@ -69,20 +64,15 @@ def test_invented_observations_are_invalid_and_a_neighbours_are_not(loose: Suite
         # To be late an observation has to end a second and more before the last one.
         for sleep_s, repeat in [(0.05, 7) if rule == "late_observations" else (0.001, 14)]
     ]
-    assert loose.run(jobs, "--users", 2, limit_s=120).returncode == 0
+    loose.run(jobs, "--users", 2, limit_s=120, status=0)
     for name, records in loose.by_job().items():
-        errors = [
-            {finding["rule"] for finding in record["findings"] if finding["severity"] == "error"} for record in records
-        ]
-        assert INVENTED[name] in errors[0], name
-        assert errors[1] <= {"different_items"}, name
+        assert INVENTED[name] in errors(records[0]), name
+        assert errors(records[1]) <= {"different_items"}, name
 
 
-@pytest.mark.parametrize("place", [pytest.param("loose", marks=pytest.mark.slow), "v1"])
-def test_who_stands_between_a_neighbour_and_its_socket_is_seen(place: str, request: pytest.FixtureRequest) -> None:
-    suites: Suites = request.getfixturevalue(place)
-    deed = job("rogue.py", "--who", 0, "--at", "start", "--do", "stand-between", "t1", "--others-late", 1)
-    assert suites.run([deed], "--users", 2).returncode == 1
+@pytest.mark.parametrize("suites", [pytest.param("loose", marks=pytest.mark.slow), "v1"], indirect=True)
+def test_who_stands_between_a_neighbour_and_its_socket_is_seen(suites: Suites) -> None:
+    suites.run([rogue("job", "start", "stand-between", "t1", "--others-late", 1)], "--users", 2, status=1)
     failed, aborted = suites.records()
     assert (failed["outcome"], aborted["outcome"]) == ("failed", "aborted")
     assert "has connected to the socket of user 1" in failed["message"]

@@ -18,7 +18,7 @@ from cotenant.exec.settings import HOOK
 from cotenant.launch.origin import OWN, origin_of
 from cotenant.suite import task_source
 from cotenant.suite.task_source import harness_version
-from tenants.suites import SUMS, Suites, job, script, until
+from tenants.suites import SUMS, Suites, found, job, script, until
 
 
 def origin(**variables: str) -> dict[str, dict[str, dict[str, str]]]:
@@ -26,47 +26,33 @@ def origin(**variables: str) -> dict[str, dict[str, dict[str, str]]]:
     with subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], **variables}) as process:
         comm = Path(f"/proc/{process.pid}/comm")
         until(lambda: comm.read_text() == "sleep\n", "it has become another program")
-        found = origin_of(process.pid)
+        seen = origin_of(process.pid)
         process.kill()
-    assert found["harness"] == harness_version()
-    return found
+    assert seen["harness"] == harness_version()
+    return seen
 
 
 def test_variables_and_startup_files_are_named_with_their_hash_and_who_set_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    content = b"import time\n"
-    (tmp_path / "sitecustomize.py").write_bytes(content)
+    files = {tmp_path / "sitecustomize.py": b"import time\n", tmp_path / "usercustomize/__init__.py": b""}
     (tmp_path / "usercustomize").mkdir()
-    (tmp_path / "usercustomize" / "__init__.py").write_bytes(b"")
+    for file, text in files.items():
+        file.write_bytes(text)
     path = f"{SOURCE_ROOT}:{tmp_path}"
     for caller, by in (("/nothing", "program"), (path, "caller"), (str(tmp_path), "caller")):
         monkeypatch.setenv("PYTHONPATH", caller)
-        found = origin(PYTHONPATH=path, LD_PRELOAD="", HOME="/", PYTHONX="y")
-        assert {name: of["set_by"] for name, of in found["variables"].items()} == {
-            "PYTHONPATH": by,
-            "LD_PRELOAD": "program",
-            "PYTHONX": "program",
-        }
-        assert found["variables"]["PYTHONX"]["sha256"] == hashlib.sha256(b"y").hexdigest()
-        assert found["startup"] == {
-            str(tmp_path / "sitecustomize.py"): {
-                "sha256": hashlib.sha256(content).hexdigest(),
-                "set_by": by,
-                "ours": "",
-            },
-            str(tmp_path / "usercustomize" / "__init__.py"): {
-                "sha256": hashlib.sha256(b"").hexdigest(),
-                "set_by": by,
-                "ours": "",
-            },
+        seen = origin(PYTHONPATH=path, LD_PRELOAD="", HOME="/", PYTHONX="y")
+        set_by = {name: of["set_by"] for name, of in seen["variables"].items()}
+        assert set_by == {"PYTHONPATH": by, "LD_PRELOAD": "program", "PYTHONX": "program"}
+        assert seen["variables"]["PYTHONX"]["sha256"] == hashlib.sha256(b"y").hexdigest()
+        assert seen["startup"] == {
+            str(file): {"sha256": hashlib.sha256(text).hexdigest(), "set_by": by, "ours": ""}
+            for file, text in files.items()
         }
     (tmp_path / "link").symlink_to(SOURCE_ROOT)
-    assert origin(PYTHONPATH=f"{SOURCE_ROOT}:{tmp_path}/link") == {
-        "harness": harness_version(),
-        "variables": {},
-        "startup": {},
-    }
+    linked = origin(PYTHONPATH=f"{SOURCE_ROOT}:{tmp_path}/link")
+    assert linked == {"harness": harness_version(), "variables": {}, "startup": {}}
     monkeypatch.delenv("PYTHONPATH")
     hooked = origin(PYTHONPATH=str(HOOK))
     assert (hooked["variables"], [*hooked["startup"]]) == ({}, [str(OWN)])
@@ -107,10 +93,8 @@ def test_a_script_that_puts_code_before_its_program_is_invalid(loose: Suites) ->
     script(loose.folder / "run.sh", f'export PYTHONPATH="{loose.folder}/site:$PYTHONPATH"', SUMS)
     hidden = job(name="hidden") | {"cmd": str(loose.folder / "run.sh")}
     loose.run([hidden, job(name="plain")], "--users", 2)
-    found = {
-        name: {
-            one["severity"] for record in records for one in record["findings"] if one["rule"] == "code_before_program"
-        }
+    severities = {
+        name: {one["severity"] for record in records for one in found(record, "code_before_program")}
         for name, records in loose.by_job().items()
     }
-    assert found == {"hidden": {"error"}, "plain": set()}
+    assert severities == {"hidden": {"error"}, "plain": set()}

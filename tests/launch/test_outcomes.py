@@ -13,22 +13,19 @@ import pytest
 
 from cotenant.machine.topology import discover
 from tenants.fixtures import suites_in
-from tenants.suites import SUMS, ByJob, Suites, job, script, until, with_data
+from tenants.suites import SUMS, ByJob, Suites, errors, found, job, rogue, script, until, with_data
 
 MIB = 1 << 20
 SMALL_SLICES = ["--users", 2, "--reserve", discover().memory_bytes - 256 * MIB]
 """Flags that leave two slices of 128 MiB."""
 
 
-def rogue(name: str, *words: str | int, who: int | None = 0, repeat: int = 6, **more: Any) -> dict[str, Any]:
-    """A job in which one tenant does something wrong."""
-    whose = [] if who is None else ["--who", who]
-    args: dict[str, Any] = {"--repeat": repeat} | more.pop("args", {})
-    return job("rogue.py", *whose, *words, name=name, args=args, **more)
-
-
 def scripted(folder: Path, name: str, *lines: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "cmd": str(script(folder / f"{name}.sh", *lines)), "cgroup": "student", **more}
+
+
+DEATHS = {"go": 0, "observed": 2, "done": 6}
+"""The observations that a tenant has sent when it dies at a place."""
 
 
 def every_end(folder: Path) -> list[dict[str, Any]]:
@@ -36,19 +33,18 @@ def every_end(folder: Path) -> list[dict[str, Any]]:
     (missing_data,) = with_data(folder, "exit 4")
     no_interpreter = scripted(folder, "broken")
     Path(no_interpreter["cmd"]).write_text("#!/no/such/interpreter\n")
-    deaths = {"go": 0, "observed": 1, "done": 6}
     return [
-        *(rogue(f"exit-{at}", "--at", at, "--do", "exit", 7, "--others-late", 1) for at in ("start", "hello", "ready")),
-        *(rogue(f"die-{at}", "--at", at, "--do", "die") for at in deaths),
-        rogue("exit-record", "--at", "record", "--do", "exit", 3),
-        rogue("leaves", "--at", "done", "--do", "exit", 0),
-        rogue("signal-40", "--at", "go", "--do", "die", 40),
-        rogue("nan", "--nan"),
-        *(rogue(f"hang-{at}", "--at", at, "--do", "hang", timeout=3) for at in ("start", "hello", "observed")),
+        *(rogue(f"exit-{at}", at, "exit", 7, "--others-late", 1) for at in ("start", "hello", "ready")),
+        *(rogue(f"die-{at}", at, "die") for at in DEATHS),
+        rogue("exit-record", "record", "exit", 3),
+        rogue("leaves", "done", "exit", 0),
+        rogue("signal-40", "go", "die", 40),
+        job("rogue.py", "--who", 0, "--nan", name="nan"),
+        *(rogue(f"hang-{at}", at, "hang", timeout=3) for at in ("start", "hello", "observed")),
         job("plain.sh", "1000", name="plain-hangs", timeout=1),
         scripted(folder, "bare", "exec env -i /bin/sleep 1000", timeout=1),
-        rogue("fails", "--at", "go", "--do", "fail", "device_out_of_memory", "no", "room"),
-        rogue("disagrees", "--repeat-of-mine", 9),
+        rogue("fails", "go", "fail", "device_out_of_memory", "no", "room"),
+        job("rogue.py", "--who", 0, "--repeat-of-mine", 9, name="disagrees"),
         scripted(folder, "mixed", '[ "$JOB_ID" = 0 ] && exit 0', "sleep 0.3", joining),
         scripted(folder, "silent", "exit 1"),
         scripted(folder, "killed", "kill -XFSZ $$"),
@@ -56,7 +52,7 @@ def every_end(folder: Path) -> list[dict[str, Any]]:
         scripted(folder, "needy", "exec python -c 'import torchvision_of_another_world.ops'"),
         missing_data,
         # In the place of a log, or of the run's directories: at last, as the others' logs go with them.
-        *(rogue(deed, "--at", "observed", "--do", deed) for deed in ("fifo-for-a-log", "remove-directories")),
+        *(rogue(deed, "observed", deed) for deed in ("fifo-for-a-log", "remove-directories")),
         job(name="after"),
     ]
 
@@ -116,13 +112,12 @@ def test_a_launch_ends_for_both_tenants_with_its_reason(name: str, ended: ByJob)
     if neighbours == "aborted":
         assert second["message"] == f"User 0 ended before GO ({outcome}): {first['message']}"
     elif neighbours == "completed":
-        errors = [finding["rule"] for finding in second["findings"] if finding["severity"] == "error"]
         assert (second["comparable"], len(second["observations"])) == (False, 6)
-        assert "neighbour_lost" in errors
+        assert "neighbour_lost" in errors(second)
 
 
 def test_observations_before_a_death_are_kept_and_the_log_is_quoted(ended: ByJob, shared: Suites) -> None:
-    for at, observations in {"go": 0, "observed": 2, "done": 6}.items():
+    for at, observations in DEATHS.items():
         dead, _ = ended[f"die-{at}"]
         assert (dead["train"], len(dead["observations"])) == (None, observations)
     assert all("last words of the log" in record["message"] for record in ended["exit-ready"])
@@ -147,22 +142,22 @@ def test_what_a_maker_leaves_behind_does_not_disturb_a_launch(loose: Suites) -> 
     left = 'setsid sleep 1000 & echo $! >"$BASE/left"'
     unless_it_lives = 'test -z "$(tr -d "\\0" <"/proc/$(cat "$BASE/left")/cmdline")" && ' + SUMS
     jobs = with_data(loose.folder, left, "sleep 0.3", then=unless_it_lives)
-    assert loose.run(jobs, "--users", 1).returncode == 0
+    loose.run(jobs, "--users", 1, status=0)
     assert loose.outcomes() == ["completed"]
 
 
 @pytest.mark.slow
 def test_raise_error_stops_after_the_first_launch_that_fails(loose: Suites) -> None:
     jobs = [job("plain.sh", "0", "5", name="bad"), job(name="good")]
-    assert loose.run(jobs, "--users", 1, "--raise-error").returncode == 1
+    loose.run(jobs, "--users", 1, "--raise-error", status=1)
     assert [record["name"] for record in loose.records()] == ["bad"]
-    assert loose.run(jobs, "--users", 1).returncode == 1
+    loose.run(jobs, "--users", 1, status=1)
     assert [record["name"] for record in loose.records()] == ["bad", "bad", "good"]
 
 
 def test_the_input_is_brought_into_the_state_that_was_asked_for(loose: Suites) -> None:
     jobs = with_data(loose.folder, 'mkdir -p "$BASE/data/x"; head -c 5000 /dev/zero >"$BASE/data/x/one"', then=SUMS)
-    assert loose.run(jobs, "--users", 1, "--cache", "warm").returncode == 0
+    loose.run(jobs, "--users", 1, "--cache", "warm", status=0)
     (record,) = loose.records()
     assert record["isolation"]["policies"]["cache"] == "warm"
     treated = record["meters"]["input"]
@@ -176,13 +171,13 @@ def test_who_needs_too_much_memory_ends_alone(v1: Suites) -> None:
     rogues = f'exec {job("rogue.py")["cmd"]} "$@"'
     beside = f'[ "$JOB_ID" = 0 ] && {rogues} --at observed --do hog', f"{rogues} --at done --do die"
     jobs = [
-        rogue("hog", "--at", "observed", "--do", "hog", repeat=20),
-        rogue("worker", "--at", "observed", "--do", "worker-hog", repeat=20),
-        rogue("before-go", "--at", "hello", "--do", "hog", who=1),
+        rogue("hog", "observed", "hog", "--repeat", 20),
+        rogue("worker", "observed", "worker-hog", "--repeat", 20),
+        rogue("before-go", "hello", "hog", who=1),
         scripted(v1.folder, "both", *beside, args={"--repeat": 20}),
         scripted(v1.folder, "py", 'exec python3 -c "x = b\'x\' * (1 << 30)" "$@"', args={"--batch-size": 64}),
     ]
-    assert v1.run(jobs, *SMALL_SLICES).returncode == 1
+    v1.run(jobs, *SMALL_SLICES, status=1)
     records = v1.by_job()
     for name in ("hog", "worker"):
         hog, neighbour = records[name]
@@ -201,8 +196,7 @@ def test_who_needs_too_much_memory_ends_alone(v1: Suites) -> None:
 @pytest.mark.v1
 def test_on_request_the_rest_of_a_tenant_goes_on_without_the_process_that_was_killed(v1: Suites) -> None:
     """It is out of memory all the same: its number is not that of the work that was asked for."""
-    jobs = [rogue("goes-on", "--at", "observed", "--do", "worker-hog-and-go-on")]
-    assert v1.run(jobs, "--on-oom", "process", *SMALL_SLICES).returncode == 1
+    v1.run([rogue("goes-on", "observed", "worker-hog-and-go-on")], "--on-oom", "process", *SMALL_SLICES, status=1)
     hog, neighbour = v1.records()
     assert (hog["outcome"], neighbour["outcome"]) == ("out_of_memory", "completed")
     assert len(hog["observations"]) == 6
@@ -215,12 +209,10 @@ def test_each_tenant_has_a_dev_shm_of_its_own_which_goes_with_it(v1: Suites) -> 
     others = Path("/dev/shm", f"{v1.name}-others")
     try:
         others.write_bytes(bytes(1 << 20))
-        jobs = [rogue("shm", "--at", "go", "--do", "fill-shm", v1.name, 3 << 20, who=None)]
-        assert v1.run(jobs, "--users", 2).returncode == 0
+        v1.run([rogue("shm", "go", "fill-shm", v1.name, 3 << 20, who=None)], "--users", 2, status=0)
         assert not Path("/dev/shm", v1.name).exists()
-        records = v1.records()
-        assert len(records) == 2
-        for record in records:
+        assert v1.outcomes() == ["completed"] * 2
+        for record in v1.records():
             assert f"['{v1.name}']" in Path(record["log"]).read_text()
             assert "shm_kept" not in record["meters"]
     finally:
@@ -230,22 +222,20 @@ def test_each_tenant_has_a_dev_shm_of_its_own_which_goes_with_it(v1: Suites) -> 
 def test_what_is_new_in_a_shared_dev_shm_is_reported(loose: Suites) -> None:
     left = Path("/dev/shm", loose.name)
     try:
-        jobs = [rogue("shm", "--at", "go", "--do", "fill-shm", loose.name, 3 << 20)]
-        assert loose.run(jobs, "--users", 2).returncode == 0
+        loose.run([rogue("shm", "go", "fill-shm", loose.name, 3 << 20)], "--users", 2, status=0)
         assert left.exists()
-        records = loose.records()
-        assert len(records) == 2
-        for record in records:
+        assert loose.outcomes() == ["completed"] * 2
+        for record in loose.records():
             assert record["meters"]["shm_kept"] == {"files": 1, "memory_bytes": 3 << 20}
-            assert "shm_kept" in [finding["rule"] for finding in record["findings"]]
+            assert found(record, "shm_kept")
     finally:
         left.unlink(missing_ok=True)
 
 
 def test_children_do_not_outlive_their_tenant_also_without_cgroups(loose: Suites) -> None:
     """A daemon that has dropped the run's marker becomes a child of the runner when its parent ends."""
-    jobs = [rogue("daemon", "--at", "record", "--do", "children", who=None)]
-    assert loose.run(jobs, "--users", 2, COTENANT_LEAVE_UNMARKED="yes").returncode == 0
+    jobs = [rogue("daemon", "record", "children", who=None)]
+    loose.run(jobs, "--users", 2, status=0, COTENANT_LEAVE_UNMARKED="yes")
     assert not loose.leftovers()
     assert not loose.here()
 

@@ -1,9 +1,13 @@
-"""The directory of a suite: writes that the disk refuses, and foreign files in the place of its own."""
+"""The directory of a suite: writes that the disk refuses, a full disk, and foreign files in the place of its own."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +21,7 @@ from cotenant.launch.output import Output
 from cotenant.results import last
 from cotenant.results.journal import FILE, Ended, read_journal
 from results.made import NOON, a_record, hashes
+from tenants.suites import OURS, ROOT, rogue
 
 ENTRY = Ended(suite="s", uid=0, time="t")
 RECORDS = [a_record(place={"tenant": tenant, "vcd": str(tenant)}) for tenant in range(3)]
@@ -106,3 +111,44 @@ def test_the_last_launches_are_found_whatever_the_suite_is_called(suite: str, ou
 def test_a_record_is_hashed_as_it_was_written(output: Output) -> None:
     losses = msgspec.structs.replace(RECORDS[0], batch_loss=[float("nan"), None, 1.0])
     assert output.keep([losses], NOON) == hashes(output.directory.path.glob("*.json"))
+
+
+# ---- a small disk, in a mount namespace of its own
+
+needs_a_disk = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("unshare") is None, reason="needs root, which can mount a small disk"
+)
+SCRIPT = 'mount -t tmpfs -o "size=$1" none "$2" && shift 2 && "$@"; status=$?; ls -R "$BASE"; exit $status'
+
+
+def on_a_disk(size: str, folder: Path, *jobs: dict[str, object]) -> subprocess.CompletedProcess[str]:
+    """Run a suite whose base is a disk of this size; the files that lie there at the end are printed last."""
+    path, disk = folder / "jobs.json", folder / "disk"
+    path.write_text(json.dumps(list(jobs)))
+    disk.mkdir()
+    line = [sys.executable, str(ROOT / "run.py"), "--jobs", str(path), "--users", "2", "--isolation", "none"]
+    own = {"BASE": str(disk / "base"), "COTENANT_LOCK": str(folder / "lock")}
+    environment = {name: value for name, value in os.environ.items() if name not in OURS} | own
+    command = ["unshare", "--mount", "sh", "-c", SCRIPT, "sh", size, str(disk), *line]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+@needs_a_disk
+def test_a_full_disk_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    ended = on_a_disk("40m", tmp_path, rogue("never", "go", "exit", 0))
+    assert ended.returncode == 2, ended.stderr
+    assert "where records and data and temporary files go, has 40 MiB free" in ended.stderr
+    assert "never" not in ended.stdout
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.slow
+@needs_a_disk
+def test_a_disk_that_fills_in_the_midst_loses_no_record_and_is_a_failure(tmp_path: Path) -> None:
+    ended = on_a_disk("150m", tmp_path, rogue("fills", "go", "fill-disk"), rogue("never", "go", "exit", 0))
+    assert ended.returncode == 1, ended.stderr
+    assert "No space left on device. Free some space there." in ended.stderr
+    assert "--resume goes on" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert [f"fills.R0.D{tenant}." in ended.stdout for tenant in (0, 1)] == [True, True]
+    assert "never.R0" not in ended.stdout

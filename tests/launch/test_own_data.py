@@ -10,7 +10,7 @@ import pytest
 from cotenant.datasets.dataset import read_manifest
 from cotenant.datasets.sets.mnist import DATASET
 from cotenant.isolation.entry import own_shm_can_be_had
-from tenants.suites import SUMS, Suites, with_data
+from tenants.suites import SUMS, Suites, found, with_data
 
 IMAGES = "train-images-idx3-ubyte"
 
@@ -27,10 +27,6 @@ def own(folder: Path) -> Path:
     return folder
 
 
-def rules(suites: Suites) -> list[set[str]]:
-    return [{one["rule"] for one in record["findings"]} for record in suites.records()]
-
-
 @pytest.mark.parametrize("linked", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_it_is_read_as_it_stands(loose: Suites, linked: bool) -> None:
     data = loose.base / "data"
@@ -39,11 +35,11 @@ def test_it_is_read_as_it_stands(loose: Suites, linked: bool) -> None:
         (data / "mnist").symlink_to(own(loose.folder / "elsewhere"))
     else:
         own(data / "mnist")
-    ended = loose.run(reading(loose.folder, f"mnist/{IMAGES}"), "--users", 2)
-    assert (ended.returncode, loose.outcomes()) == (0, ["completed"] * 2)
+    ended = loose.run(reading(loose.folder, f"mnist/{IMAGES}"), "--users", 2, status=0)
+    assert loose.outcomes() == ["completed"] * 2
     assert "error" not in ended.stderr
     for record in loose.records():
-        (said,) = [one for one in record["findings"] if one["rule"] == "as_it_stands"]
+        (said,) = found(record, "as_it_stands")
         assert said["severity"] == "info"
         assert said["sentence"] == f"{data}/mnist/{IMAGES} was read as it stands: no manifest vouches for it."
         assert "empty DATA_DIRECTORY" in said["remedy"]
@@ -53,12 +49,12 @@ def test_it_is_read_as_it_stands(loose: Suites, linked: bool) -> None:
 
 def test_what_it_lacks_is_named_and_a_set_whose_manifest_is_damaged_is_nobodys_own(loose: Suites) -> None:
     own(loose.base / "data/mnist")
-    assert loose.run(reading(loose.folder, "mnist/more"), "--users", 1).returncode == 1
+    loose.run(reading(loose.folder, "mnist/more"), "--users", 1, status=1)
     (record,) = loose.records()
     assert record["outcome"] == "missing_data"
     assert record["message"].startswith(f"There is no {loose.base}/data/mnist/more, and beside files that may be your")
     (loose.base / "data/mnist/manifest.json").write_text("{")
-    assert loose.run(reading(loose.folder, "mnist"), "--users", 1).returncode == 1
+    loose.run(reading(loose.folder, "mnist"), "--users", 1, status=1)
     assert loose.outcomes()[-1] == "missing_data"
 
 
@@ -66,8 +62,8 @@ def test_a_set_where_no_tenant_would_see_it_is_not_made(loose: Suites) -> None:
     if not own_shm_can_be_had():
         pytest.skip("users share the machine's /dev/shm here")
     place = Path("/dev/shm", loose.name)
-    asked = ("--users", 1, "--isolation", "affinity")
-    assert loose.run(reading(loose.folder, "mnist"), *asked, DATA_DIRECTORY=str(place)).returncode == 1
+    jobs = reading(loose.folder, "mnist")
+    loose.run(jobs, "--users", 1, "--isolation", "affinity", status=1, DATA_DIRECTORY=str(place))
     (record,) = loose.records()
     assert record["outcome"] == "missing_data"
     assert record["message"].startswith(f"{place} lies in /dev/shm, of which each user has one of its own.")
@@ -78,19 +74,19 @@ def test_a_set_where_no_tenant_would_see_it_is_not_made(loose: Suites) -> None:
 def test_a_set_of_ours_that_is_half_made_is_finished(loose: Suites) -> None:
     staging = loose.base / f"data/.making/mnist-small-v{DATASET.version}"
     own(staging).joinpath(IMAGES).rename(staging / f".{IMAGES}.1.part")
-    assert loose.run(reading(loose.folder, "mnist"), "--users", 1).returncode == 0
+    loose.run(reading(loose.folder, "mnist"), "--users", 1, status=0)
     assert read_manifest(loose.base / "data/mnist") is not None
-    assert "as_it_stands" not in rules(loose)[0]
+    assert not found(loose.records()[0], "as_it_stands")
 
 
 def test_a_set_that_is_not_read_is_not_made(loose: Suites) -> None:
     """Another one is named behind `--`."""
     jobs = with_data(loose.folder, "exit 4", then=SUMS)
-    assert loose.run(jobs, "--users", 1, "--", "--data", own(loose.folder / "elsewhere")).returncode == 0
+    loose.run(jobs, "--users", 1, "--", "--data", own(loose.folder / "elsewhere"), status=0)
     assert loose.outcomes() == ["completed"]
 
 
 def test_a_set_that_only_an_argument_behind_the_dashes_names_is_made(loose: Suites) -> None:
     (job,) = with_data(loose.folder, 'mkdir -p "$DATA_DIRECTORY/x"', then=f'test -d "$2" && {SUMS}')
-    ended = loose.run([job | {"args": {}}], "--users", 1, "--", "--data", "$DATA_DIRECTORY/x")
-    assert (ended.returncode, loose.outcomes()) == (0, ["completed"])
+    loose.run([job | {"args": {}}], "--users", 1, "--", "--data", "$DATA_DIRECTORY/x", status=0)
+    assert loose.outcomes() == ["completed"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain, combinations, pairwise
 
@@ -21,6 +22,11 @@ GRAPHS = st.integers(2, 12).flatmap(
         st.just(count), st.sets(st.sampled_from([*combinations(range(count), 2)]), min_size=1).map(sorted)
     )
 )
+
+
+def passed(blocks: Iterable[Block]) -> list[Passed]:
+    """Return blocks as they have passed, a second each."""
+    return [Passed(block, 1000 * MS * at, 1000 * MS * (at + 1)) for at, block in enumerate(blocks)]
 
 
 @given(GRAPHS, st.integers())
@@ -86,10 +92,7 @@ def test_each_round_each_pair_meets_once_near_both_of_it_alone_in_the_same_slots
 def test_each_meeting_is_held_against_turns_alone_in_its_own_slots_at_the_most_three_blocks_away() -> None:
     pairs = tuple(combinations(range(6), 2))
     schedule = PairSchedule(dict.fromkeys(range(6), MS), False, 3, pairs)
-    made = [
-        Passed(block, 1000 * MS * block.index, 1000 * MS * (block.index + 1))
-        for block in schedule.blocks(random.Random(0))
-    ]
+    made = passed(schedule.blocks(random.Random(0)))
     spans = [(one.start_ns + 500 * MS, one.end_ns - 100 * MS) for one in made]
     for pair, tenant in ((each, tenant) for each in pairs for tenant in each):
         found = [one for one, at in zip(made, places(spans, made, tenant, schedule, pair), strict=True) if at.kind]
@@ -131,26 +134,18 @@ def test_six_jobs_each_beside_itself_are_some_45_blocks_a_round_and_five_minutes
 def test_of_a_pair_blocks_count_in_which_it_met_and_the_nearest_turn_alone_of_each() -> None:
     """0 meets 1, then 2, before which 2 was alone. The last turn of 0 is near neither of its meetings."""
     walk = [{0: 0}, {0: 0, 1: 1}, {1: 1}, {2: 1}, {0: 0, 2: 1}, {0: 0}, {1: 0}, {0: 0}]
-    made = [
-        Passed(Block(at, 1, ALL if len(awake) > 1 else ONLY, awake, 0), 1000 * MS * at, 1000 * MS * (at + 1))
-        for at, awake in enumerate(walk)
-    ]
+    made = passed(Block(at, 1, ALL if len(awake) > 1 else ONLY, awake, 0) for at, awake in enumerate(walk))
     schedule = PairSchedule(dict.fromkeys(range(3), 10 * MS), False, 8, ((0, 1), (0, 2)))
     spans = [(1000 * MS * at + 500 * MS, 1000 * MS * at + 600 * MS) for at in range(len(walk))]
-    kinds = {
-        (tenant, members): [place.kind for place in places(spans, made, tenant, schedule, members)]
-        for tenant, members in ((0, (0, 1)), (1, (0, 1)), (0, (0, 2)), (2, (0, 2)))
-    }
-    assert kinds == {
-        (0, (0, 1)): ["only", "all", "", "", "", "", "", ""],
-        (1, (0, 1)): ["", "all", "only", "", "", "", "", ""],
-        (0, (0, 2)): ["", "", "", "", "all", "only", "", ""],
-        (2, (0, 2)): ["", "", "", "only", "all", "", "", ""],
-    }
+    for tenant, members, kinds in (
+        (0, (0, 1), ["only", "all", "", "", "", "", "", ""]),
+        (1, (0, 1), ["", "all", "only", "", "", "", "", ""]),
+        (0, (0, 2), ["", "", "", "", "all", "only", "", ""]),
+        (2, (0, 2), ["", "", "", "only", "all", "", "", ""]),
+    ):
+        assert [place.kind for place in places(spans, made, tenant, schedule, members)] == kinds
     # Who has changed its slot was held still, and is left alone for as long as who rested.
-    turned = [
-        Passed(Block(9 + at, 1, ALL, {0: at, 1: 1 - at}, 0), 1000 * MS * at, 1000 * MS * (at + 1)) for at in (0, 1)
-    ]
+    turned = passed(Block(9 + at, 1, ALL, {0: at, 1: 1 - at}, 0) for at in (0, 1))
     early = [(1055 * MS, 1100 * MS), (1161 * MS, 1200 * MS)]
     assert [place.kept for place in places(early, turned, 0, schedule, (0, 1))] == [False, True]
 

@@ -7,7 +7,7 @@ import pytest
 
 from cotenant.machine.topology import discover
 from cotenant.procfs import parse_list
-from tenants.suites import ByJob, Suites, job
+from tenants.suites import ByJob, Suites, found, job
 
 RANK = {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "COTENANT_RANKS": "0;0"}
 """The variables that a training operator's pod or a batch script sets for every process that it starts."""
@@ -18,13 +18,10 @@ def test_two_tenants_are_measured_side_by_side_each_in_its_slice(v1: Suites) -> 
     flags = ["--users", 2, "--reserve", discover().memory_bytes // 2, "--strict"]
     v1.run([job(args={"--repeat": 8, "--number": 20})], *flags, status=0)
     records = v1.records()
-    assert [(record["tenant"], record["outcome"], record["completed"]) for record in records] == [
-        (0, "completed", True),
-        (1, "completed", True),
-    ]
+    ends = [(record["tenant"], record["outcome"], record["completed"]) for record in records]
+    assert ends == [(0, "completed", True), (1, "completed", True)]
     processors = [set(parse_list(record["isolation"]["read_back"]["processors"])) for record in records]
-    assert processors[0]
-    assert processors[1]
+    assert all(processors)
     assert processors[0].isdisjoint(processors[1])
     meetings = [record["rendezvous"] for record in records]
     begin_ns = max(meeting["start_ns"] for meeting in meetings)
@@ -73,8 +70,7 @@ def records(shared: Suites) -> ByJob:
     ended = shared.run(jobs, "--users", 2, "--ready-timeout", 20, "--verbose", limit_s=120, **RANK, status=1)
     lines = [line for line in ended.stdout.splitlines() if line.startswith("info: Not measured in this launch: ")]
     assert 1 <= len(lines) == len({*lines})
-    failures = [line[:8] for line in shared.summary() if "FAILED" in line]
-    assert failures == ["[ 6/ 7]["]
+    assert [line[:8] for line in shared.summary() if "FAILED" in line] == ["[ 6/ 7]["]
     return shared.by_job()
 
 
@@ -94,7 +90,7 @@ def test_a_caller_that_is_a_rank_itself_makes_no_rank_of_a_tenant(records: ByJob
 def test_what_could_not_be_measured_is_a_finding(records: ByJob) -> None:
     for record in records["job"]:
         missing = {*record["meters"]["absent"], *record["isolation"]["uncounted"]}
-        (finding,) = [finding for finding in record["findings"] if finding["rule"] == "meters_absent"]
+        (finding,) = found(record, "meters_absent")
         assert finding["severity"] == "info"
         assert finding["sentence"] == f"Not measured in this launch: {', '.join(sorted(missing))}."
         assert "--isolation require says what they need" in finding["remedy"]
@@ -103,8 +99,8 @@ def test_what_could_not_be_measured_is_a_finding(records: ByJob) -> None:
 def test_an_invalid_launch_completes_and_fails_only_when_asked_to_be_strict(records: ByJob, loose: Suites) -> None:
     for record in records["malformed"]:
         assert record["outcome"] == "completed"
-        assert "malformed_part" in [finding["rule"] for finding in record["findings"]]
+        assert found(record, "malformed_part")
     jobs = [job("rogue.py", "--malformed", args={"--repeat": 6})]
-    assert loose.run(jobs, "--users", 1).returncode == 0
+    loose.run(jobs, "--users", 1, status=0)
     strict = loose.run(jobs, "--users", 1, "--strict", status=1)
     assert "Not measured" not in strict.stdout

@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from cotenant.isolation.runs import RunName
 from cotenant.launch import paths
 from cotenant.launch.paths import SOCKET_ROOM_BYTES, RunPaths, cleared, remove_tree
+from tenants.fixtures import folder_of
 
 NOBODY = 65534
 DEAD = RunName(4_194_304, 99_999_999_999)
@@ -92,11 +92,8 @@ def bound_by_permissions() -> Iterator[None]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder of that user. Not pytest's, which lies in root's."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        if not os.geteuid():
-            os.chown(name, NOBODY, NOBODY)
-        yield Path(name)
+    with folder_of(NOBODY) as made:
+        yield made
 
 
 def tree(top: Path) -> Path:
@@ -186,23 +183,17 @@ print(paths.remove_tree(top), sorted(path.name for path in precious.iterdir()), 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root mounts")
 def test_what_a_tenant_mounted_below_its_directory_stays(tmp_path: Path) -> None:
     """A bind of the same file system has its device number; in a name no UTF-8 can hold; on the directory itself."""
-    (tmp_path / "precious").mkdir()
-    (tmp_path / "precious/file").write_text("x")
-    top = tmp_path / "top"
-    line = [
-        "unshare",
-        "--mount",
-        "--propagation",
-        "private",
-        sys.executable,
-        "-c",
-        MOUNTING,
-        top,
-        tmp_path / "precious",
-    ]
-    printing = os.environ | {"PYTHONIOENCODING": "utf-8:backslashreplace"}
-    refused = subprocess.run([*line, "refused"], env=printing, capture_output=True, text=True)
-    assert refused.stdout.startswith(f"What is left in {top} cannot be removed: {top}")
-    assert refused.stdout.endswith(" is mounted there. ['again', 'file'] True\n")
-    ended = subprocess.run(line, env=printing, capture_output=True, text=True)
+    top, precious = tmp_path / "top", tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("x")
+
+    def mounted(*more: str) -> subprocess.CompletedProcess[str]:
+        line = ["unshare", "--mount", "--propagation", "private", sys.executable, "-c", MOUNTING, top, precious, *more]
+        printing = os.environ | {"PYTHONIOENCODING": "utf-8:backslashreplace"}
+        return subprocess.run(line, env=printing, capture_output=True, text=True)
+
+    refused = mounted("refused").stdout
+    assert refused.startswith(f"What is left in {top} cannot be removed: {top}")
+    assert refused.endswith(" is mounted there. ['again', 'file'] True\n")
+    ended = mounted()
     assert (ended.stdout, ended.stderr) == (" ['again', 'file'] False\n", "")

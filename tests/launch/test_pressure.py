@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from commands.calling import Capture, call
-from tenants.suites import ROOT, Suites
+from tenants.suites import ROOT, Suites, errors
 
 TWO = ("vae", "toy_reg")
 
@@ -32,7 +32,7 @@ def test_a_launch_yields_a_curve_and_the_records_of_its_pairs(loose: Suites, cap
         assert record["kept"]["n"] >= 6
         assert record["blocks"]["residents"] == 3
         assert {row["kind"] for row in record["observations"] if row["kept"]} == {"all", "only"}
-        assert not [found for found in record["findings"] if found["severity"] == "error"]
+        assert not errors(record)
     half, full = (records[f"pressure_cpu_{level}.in.vae+pressure_cpu_{level}"] for level in (50, 100))
     assert 0.3 < half["statistics"]["median"] / full["statistics"]["median"] < 0.8
     (curve,) = reported(loose, capsys, "--table", "sense")["curves"]

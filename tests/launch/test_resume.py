@@ -47,8 +47,7 @@ def gated(suites: Suites) -> list[dict[str, Any]]:
         gate = suites.folder / f"{name}.open"
         lines = (f': >"{suites.folder}/{name}.$JOB_ID"', f"until [ -e {gate} ]; do sleep 0.02; done", f'{SUMS} "$@"')
         command = script(suites.folder / f"{name}.sh", *lines)
-        args = {"--repeat": 6, "--number": 2}
-        jobs.append({"name": name, "cmd": str(command), "args": args, "cgroup": "student"})
+        jobs.append(job("", "--repeat", 6, "--number", 2, name=name) | {"cmd": str(command)})
     return jobs
 
 
@@ -67,11 +66,10 @@ def test_killed_or_interrupted_it_goes_on_and_ends_with_every_record_once(v1: Su
     journal = v1.output / FILE
     content = journal.read_bytes()
     journal.write_bytes(of_another_torch(content))
-    newer = v1.run(jobs, *flags, "--resume")
-    assert (newer.returncode, "conditions: torch (1.0, now 2." in newer.stderr) == (2, True), newer.stderr
+    assert "conditions: torch (1.0, now 2." in v1.run(jobs, *flags, "--resume", status=2).stderr
     journal.write_bytes(content)
-    changed = v1.run(jobs, "--users", 1, "--uid", 3, "--resume")
-    assert (changed.returncode, "began with other conditions: the slices" in changed.stderr) == (2, True)
+    changed = v1.run(jobs, "--users", 1, "--uid", 3, "--resume", status=2)
+    assert "began with other conditions: the slices" in changed.stderr
     ended = v1.run(jobs, *flags, "--resume", status=0)
     assert "2 launches done, 1 to come" in ended.stdout
     assert "\n3/3 " in ended.stdout
@@ -101,13 +99,19 @@ def of_another_torch(content: bytes) -> bytes:
     return b"\n".join([*lines, b""])
 
 
-def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(tmp_path: Path) -> None:
+def ended_on(folder: Path, *hosts: str) -> dict[str, str]:
+    """Let hosts begin the suite, and the first end its launch; return the hashes of its records."""
     begun = (NOON - timedelta(minutes=1)).isoformat()
-    for host in ("a", "b"):
-        append(tmp_path, Started(suite="baselines", uid=0, host=host, time=begun, launches=("vae",), conditions={}))
-    files = hashes(write(tmp_path, launch("vae")).glob("*.json"))
-    ended = Launched(suite="baselines", uid=0, label="vae", time=begun, outcomes=(), records=files, host="a")
-    append(tmp_path, ended)
+    for host in hosts:
+        append(folder, Started(suite="baselines", uid=0, host=host, time=begun, launches=("vae",), conditions={}))
+    files = hashes(write(folder, launch("vae")).glob("*.json"))
+    ended = Launched(suite="baselines", uid=0, label="vae", time=begun, outcomes=(), records=files, host=hosts[0])
+    append(folder, ended)
+    return files
+
+
+def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(tmp_path: Path) -> None:
+    files = ended_on(tmp_path, "a", "b")
     write(tmp_path, launch("wlm", place={"hostname": "a"}))  # their line is about to be written
     files |= hashes(tmp_path.glob("*.wlm.*.json"))
     write(tmp_path, launch("cart", place={"hostname": "b"}))  # of b, which was killed before it wrote their line
@@ -119,11 +123,7 @@ def test_what_another_host_has_left_in_the_same_directory_stays_and_is_not_done(
 
 
 def test_records_of_a_finished_launch_that_are_gone_are_named(tmp_path: Path) -> None:
-    begun = (NOON - timedelta(minutes=1)).isoformat()
-    append(tmp_path, Started(suite="baselines", uid=0, host="node1", time=begun, launches=("vae",), conditions={}))
-    files = hashes(write(tmp_path, launch("vae")).glob("*.json"))
-    append(tmp_path, Launched(suite="baselines", uid=0, label="vae", time=begun, outcomes=(), records=files))
-    gone = min(files)
+    gone = min(ended_on(tmp_path, "node1"))
     (tmp_path / gone).unlink()
     journal = read_journal(tmp_path)
     start = journal.last_start("baselines", 0, "node1")

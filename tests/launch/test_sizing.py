@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from cotenant.commands.preview import whole_dry_lines
 from cotenant.errors import CotenantError
 from cotenant.launch.start import Resolver
 from cotenant.machine.topology import Machine
-from launch.resolving import resolver
-from machine.invented import GIB, device, machine
+from launch.resolving import resolver, with_devices
+from machine.invented import GIB, machine
 
 PRECISIONS = ["fp32", "tf32", "bf16", "fp16"]
 TABLE = """
@@ -46,11 +45,6 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def sized(there: Machine, *words: str, extra: tuple[str, ...] = ()) -> Resolver:
     return resolver("--jobs", "jobs.json", *words, extra=extra, there=there)
-
-
-def with_devices(count: int, memory_bytes: int = 16 * GIB, name: str = "V100") -> Machine:
-    devices = (dataclasses.replace(device(index, name=name), memory_bytes=memory_bytes) for index in range(count))
-    return machine(cores=32, devices=tuple(devices))
 
 
 def commands(made: Resolver) -> dict[str, set[str]]:
@@ -86,20 +80,20 @@ def test_a_precision_that_is_named_runs_and_says_itself_what_the_host_lacks() ->
 def test_the_class_is_that_of_a_tenants_part_of_a_device() -> None:
     for there, words, expected in [
         (with_devices(2), (), "128 16gb"),
-        (with_devices(1, 32 * GIB), (), "296 32gb"),
-        (with_devices(1, 32 * GIB), ("--users", "2", "--baseline", "none"), "128 16gb"),
+        (with_devices(1, memory_bytes=32 * GIB), (), "296 32gb"),
+        (with_devices(1, memory_bytes=32 * GIB), ("--users", "2", "--baseline", "none"), "128 16gb"),
         # Three tenants on two devices: the device of two has the smaller parts, and all have that class.
-        (with_devices(2, 32 * GIB), ("--users", "3", "--solo"), "128 16gb"),
+        (with_devices(2, memory_bytes=32 * GIB), ("--users", "3", "--solo"), "128 16gb"),
         (with_devices(1, name="odd"), (), "77 16gb"),
-        (with_devices(2, 32 * GIB, name="odd"), ("--users", "4", "--baseline", "none"), "128 16gb"),
-        (with_devices(1, 80 * GIB, name="odd"), ("--memory-class", "16gb"), "128 16gb"),
+        (with_devices(2, memory_bytes=32 * GIB, name="odd"), ("--users", "4", "--baseline", "none"), "128 16gb"),
+        (with_devices(1, memory_bytes=80 * GIB, name="odd"), ("--memory-class", "16gb"), "128 16gb"),
     ]:
         size, name = expected.split()
         line = f"--precision fp32 --batch-size {size} --size 224 --class {name}"
         made = commands(sized(there, "--name", "net_fp32", *words))
         assert all(lines == {line} for lines in made.values()), (made, words)
         assert len(made) == (2 if "--solo" in words else 1)
-    made = commands(sized(with_devices(1, 80 * GIB)))
+    made = commands(sized(with_devices(1, memory_bytes=80 * GIB)))
     assert list(made) == [*(f"net_{precision}" for precision in PRECISIONS), "large", "plain", "all"]
     assert made["net_fp16"] == {"--precision fp16 --batch-size 256 --size 224 --class 80gb"}
 
@@ -114,7 +108,7 @@ def test_arguments_after_the_dashes_win_and_may_not_contradict_a_name() -> None:
 
 
 def test_a_part_smaller_than_every_class_leaves_out_what_asks_for_sizes() -> None:
-    made = sized(with_devices(1, 16 * GIB), "--users", "4", "--baseline", "none", "--exclude", "all")
+    made = sized(with_devices(1, memory_bytes=16 * GIB), "--users", "4", "--baseline", "none", "--exclude", "all")
     assert list(commands(made)) == ["plain"]
     assert "MEMORY_CLASS" not in made.starts()[0].specs[0].environment
     (sentence,) = made.left_out()

@@ -29,30 +29,23 @@ def test_every_tenant_is_launched_alone_directly_behind_its_launch(loose: Suites
     assert "7 launches (4 of one user alone on the whole machine, without slices; baseline whole)" in ended.stdout
     assert "job.c1: user 0 alone on the whole machine, without a slice: " in ended.stdout
     assert [line[:15] for line in loose.summary()[:-1]] == [f"[ {at}/ 7][  /  ] " for at in range(1, 8)]
-    launched = [(record["name"], record["tenant"], record["tenants"]) for record in loose.records()]
-    assert launched == [
-        *[("job.c1", 0, 2), ("job.c1", 1, 2), ("job.c1.solo", 0, 1), ("job.c1.solo", 1, 1)],
-        *[("job.c2", 0, 2), ("job.c2", 1, 2), ("job.c2.solo", 0, 1), ("job.c2.solo", 1, 1)],
-        ("whole", 0, 1),
-    ]
     first = loose.records()
+    kinds = [(f"job.c{cell}{kind}", users) for cell in (1, 2) for kind, users in (("", 2), (".solo", 1))]
+    launched = [(record["name"], record["tenant"], record["tenants"]) for record in first]
+    assert launched == [*((name, tenant, users) for name, users in kinds for tenant in (0, 1)), ("whole", 0, 1)]
     assert first[0]["unique_id"] == first[2]["unique_id"] != ""
     alone = solo(loose)
     assert [record["name"] for record in alone] == ["job.c1.solo"] * 2 + ["job.c2.solo"] * 2
     assert [record["seed"] for record in alone] == [103, 203] * 2
     assert all(record["rendezvous"]["overlap"] == 1 for record in alone)
     assert {record["isolation"]["backend"] for record in alone} == {"none"}
-    kinds = [f"job.c{cell}{kind}" for cell in (1, 2) for kind in ("", ".solo")]
     files = sorted(path.name.rsplit(".", 2)[0] for path in loose.output.glob("*.D*.json"))
-    assert files == sorted([*(f"jobs.{kind}.R3.D{vcd}" for kind in kinds for vcd in (0, 1)), "jobs.whole.R3.D0"])
+    assert files == sorted([*(f"jobs.{name}.R3.D{vcd}" for name, _ in kinds for vcd in (0, 1)), "jobs.whole.R3.D0"])
     logs = sorted(path.name for path in (loose.output / "logs").iterdir())
-    assert logs == sorted([*(f"{kind}.R3.T{tenant}.log" for kind in kinds for tenant in (0, 1)), "whole.R3.T0.log"])
+    assert logs == sorted([*(f"{name}.R3.T{tenant}.log" for name, _ in kinds for tenant in (0, 1)), "whole.R3.T0.log"])
     resolved = json.loads((loose.output / "jobs.R3.resolved").read_text())
-    assert [(cell["label"], cell["solo"], len(cell["tenants"])) for cell in resolved[:3]] == [
-        ("job.c1", False, 2),
-        ("job.c1.solo", True, 1),
-        ("job.c1.solo", True, 1),
-    ]
+    planned = [(start["label"], start["solo"], len(start["tenants"])) for start in resolved[:3]]
+    assert planned == [("job.c1", False, 2), ("job.c1.solo", True, 1), ("job.c1.solo", True, 1)]
     frame = read_records([Path(loose.output)]).frame
     launches, left_out = launches_of(frame)
     assert left_out == []
@@ -66,17 +59,15 @@ def test_tenants_share_a_processor_and_have_it_alone_for_once(loose: Suites) -> 
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
-        ended = loose.run([job()], "--users", 2, "--solo", "--isolation", "affinity")
+        ended = loose.run([job()], "--users", 2, "--solo", "--isolation", "affinity", status=0)
     finally:
         os.sched_setaffinity(0, allowed)
-    assert ended.returncode == 0, ended.stderr
     assert f"2 users: processors {min(allowed)} (shared by 2)" in ended.stdout
     together, alone = (list(filter(lambda record: record["solo"] == lone, loose.records())) for lone in (False, True))
     assert [(record["sharers"], record["cpu_cores"]) for record in (*together, *alone)] == [(2, 1)] * 2 + [(1, 1)] * 2
     assert [record["rendezvous"]["overlap"] for record in together] == [1, 1]
-    assert [record["isolation"]["planned"] for record in together] == [
-        record["isolation"]["planned"] for record in alone
-    ]
+    planned, planned_alone = ([record["isolation"]["planned"] for record in of] for of in (together, alone))
+    assert planned == planned_alone
     assert ["weight" in record["isolation"]["unenforced"] for record in (together[0], alone[0])] == [True, False]
     memory = together[0]["isolation"]["planned"]["memory_bytes"]
     assert 2 * memory <= together[0]["machine"]["memory_bytes"]
@@ -88,8 +79,8 @@ def test_a_job_called_like_a_tenant_alone_is_refused_beside_it(loose: Suites) ->
     jobs = [job(), job(name="job.solo")]
     ended = loose.run(jobs, "--users", 2, "--solo", status=2)
     assert "Job 'job.solo' is called like a launch of a user of 'job' alone. Rename one" in ended.stderr
-    assert loose.run(jobs, "--users", 2, "--dry").returncode == 0
-    assert loose.run(jobs, "--users", 2, "--solo", "--dry", "--name", "job.solo").returncode == 0
+    loose.run(jobs, "--users", 2, "--dry", status=0)
+    loose.run(jobs, "--users", 2, "--solo", "--dry", "--name", "job.solo", status=0)
 
 
 @pytest.mark.v1
@@ -114,15 +105,9 @@ def test_a_failure_alone_is_a_failure_and_no_ratio(loose: Suites) -> None:
     """Its second start ends badly."""
     lines = ('[ -e "$BASE/seen$JOB_ID" ] && exit 3', 'touch "$BASE/seen$JOB_ID"', SUMS)
     second = script(loose.folder / "second.sh", *lines)
-    ended = loose.run(
-        [{"name": "second", "cmd": str(second), "args": {}, "cgroup": "student"}],
-        "--users",
-        2,
-        "--solo",
-        "--verbose",
-        status=1,
-    )
-    assert [record["outcome"] for record in loose.records()] == ["completed"] * 2 + ["failed"] * 2
+    jobs = [job(name="second") | {"cmd": str(second)}]
+    ended = loose.run(jobs, "--users", 2, "--solo", "--verbose", status=1)
+    assert loose.outcomes() == ["completed"] * 2 + ["failed"] * 2
     assert [line[:24] for line in loose.summary()[1:3]] == ["[ 2/ 3][ 1/ 1] FAILED | ", "[ 3/ 3][ 1/ 1] FAILED | "]
     assert len(list(loose.output.glob("jobs.second.solo.R0.D?.FAIL.*.json"))) == 2
     assert "second alone, repetition 0: user 1 failed." in ended.stdout

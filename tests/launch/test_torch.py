@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cotenant.machine.topology import discover
-from tenants.suites import Suites, job
+from tenants.suites import Suites, found, job
 
 WORDS = ("--repeat", 6, "--number", 4, "--batch-size", 32, "--workers", 2)
 
@@ -37,17 +37,16 @@ def test_a_warm_up_that_is_long_for_one_rank_ends_for_all(loose: Suites) -> None
     loose.run([job("ddp.sh", *words, group="all")], "--users", 2, "--budget", 0.1, limit_s=120, status=0)
     (record,) = loose.records()
     assert len(record["rendezvous"]["warm_up_ns"]) == 1
-    assert "benchmark:short_warm_up" in {one["rule"] for one in record["findings"]}
+    assert found(record, "benchmark:short_warm_up")
     assert {len(rows) for rows in record["rank_observations"].values()} == {6}
 
 
 @pytest.mark.slow
 def test_a_script_of_theirs_under_the_runner_is_measured_beside_its_neighbour(loose: Suites) -> None:
     loose.run([job("polynome.py", "--repeat", 20, "--number", 500)], "--users", 2, "--budget", 4, limit_s=120, status=0)
-    records = loose.records()
-    assert len(records) == 2
-    for record in records:
-        assert (record["outcome"], record["unit"]) == ("completed", "item")
+    assert loose.outcomes() == ["completed"] * 2
+    for record in loose.records():
+        assert record["unit"] == "item"
         assert record["rendezvous"]["overlap"] > 0.9
         assert len(record["observations"]) == record["repeat"] <= 20
 
@@ -84,20 +83,16 @@ def test_a_ranks_death_ends_the_launch_within_5_s_with_its_log(v1: Suites, how: 
 POLYNOME, CONVNETS = "./regression/polynome/pytorch/run.sh", "./image_classification/convnets/pytorch/run.sh"
 
 
-def benchmark(cmd: str, *words: str, name: str = "job") -> dict[str, Any]:
-    args = {"--repeat": 6, "--number": 1, "--no-cuda": ""} | dict(zip(words[::2], words[1::2], strict=True))
-    return {"name": name, "cmd": cmd, "cgroup": "student", "args": args}
+def benchmark(cmd: str, *words: str | int, name: str = "job") -> dict[str, Any]:
+    return job("", "--repeat", 6, "--number", 1, "--no-cuda", *words, name=name) | {"cmd": cmd}
 
 
 @pytest.mark.slow
 def test_what_this_device_cannot_do_and_memory_that_the_kernel_refuses(loose: Suites) -> None:
     """fp16 on a processor is unsupported, and bf16 is offered; too large a batch is answered with half of it."""
-    jobs = [
-        benchmark(POLYNOME, "--half", "", name="fp16"),
-        benchmark(POLYNOME, "--batch-size", str(1 << 46), name="large"),
-    ]
-    assert loose.run(jobs, "--users", 1).returncode == 1
-    (fp16,), (large,) = (loose.by_job()[name] for name in ("fp16", "large"))
+    jobs = [benchmark(POLYNOME, "--half", name="fp16"), benchmark(POLYNOME, "--batch-size", 1 << 46, name="large")]
+    loose.run(jobs, "--users", 1, status=1)
+    fp16, large = loose.records()
     assert fp16["outcome"] == "unsupported"
     assert fp16["message"].endswith("so it is not measured. Use --precision bf16.")
     assert large["outcome"] == "out_of_memory"
@@ -110,7 +105,7 @@ def test_a_batch_too_large_for_its_slice_is_answered_with_half_of_it(v1: Suites)
     """The default batch, which stands on no command line."""
     words = ("--arch", "resnet18", "--size", "320")
     reserve = discover().memory_bytes - (1200 << 20)
-    assert v1.run([benchmark(CONVNETS, *words)], "--users", 1, "--reserve", reserve, limit_s=300).returncode == 1
+    v1.run([benchmark(CONVNETS, *words)], "--users", 1, "--reserve", reserve, limit_s=300, status=1)
     (record,) = v1.records()
     assert record["outcome"] == "out_of_memory"
     assert record["message"].endswith("Try half the batch: -- --batch-size 32")

@@ -37,12 +37,17 @@ def told(*tenants: Sharer) -> list[list[str]]:
     return [tenant.sent for tenant in tenants]
 
 
-def test_a_program_without_a_shared_device_has_its_turn_at_once(loose: Suites, tmp_path: Path) -> None:
-    program = tmp_path / "turner.py"
-    program.write_text(once(joined="runner.turn()\nrunner.turned()"))
+def turner(folder: Path, joined: str) -> dict[str, Any]:
+    """A job whose program does this when it has joined."""
+    program = folder / "turner.py"
+    program.write_text(once(joined=joined))
     program.chmod(0o755)
-    loose.run([job() | {"cmd": str(program), "args": {}}], "--users", 2, status=0)
-    assert [record["outcome"] for record in loose.records()] == ["completed"] * 2
+    return job() | {"cmd": str(program), "args": {}}
+
+
+def test_a_program_without_a_shared_device_has_its_turn_at_once(loose: Suites, tmp_path: Path) -> None:
+    loose.run([turner(tmp_path, "runner.turn()\nrunner.turned()")], "--users", 2, status=0)
+    assert loose.outcomes() == ["completed"] * 2
 
 
 def test_one_after_the_other_once_all_have_asked_and_on_together() -> None:
@@ -89,18 +94,15 @@ def test_the_sides_of_a_duet_warm_up_one_after_the_other(
     words: tuple[str | int, ...], turns: int, loose: Suites, tmp_path: Path
 ) -> None:
     """Users who all run at once warm up at once, too."""
-    own_turn = (
-        "if runner.warms_up_alone:\n"
-        "    runner.turn()\n"
-        "    begin_ns = time.perf_counter_ns()\n"
-        "    time.sleep(0.2)\n"
-        f"    (Path({str(tmp_path)!r}) / tenant).write_text(str(begin_ns) + ' ' + str(time.perf_counter_ns()))\n"
-        "    runner.turned()"
-    )
-    program = tmp_path / "turner.py"
-    program.write_text(once(joined=own_turn))
-    program.chmod(0o755)
-    loose.run([job() | {"cmd": str(program), "args": {}}], *words, status=1 if turns else 0)
+    own_turn = f"""
+if runner.warms_up_alone:
+    runner.turn()
+    begin_ns = time.perf_counter_ns()
+    time.sleep(0.2)
+    Path({str(tmp_path)!r}, tenant).write_text(str(begin_ns) + ' ' + str(time.perf_counter_ns()))
+    runner.turned()
+"""
+    loose.run([turner(tmp_path, own_turn)], *words, status=1 if turns else 0)
     times = sorted(tuple(map(int, path.read_text().split())) for path in tmp_path.glob("[01]"))
     assert len(times) == turns
     assert all(before[1] <= behind[0] for before, behind in pairwise(times))

@@ -80,9 +80,7 @@ def test_a_whole_run_in_its_order(both: tuple[Rendezvous, Runner]) -> None:
     assert [message.kind for message in runner.hear(3)] == ["observation", "done", "record"]
 
 
-def test_short_observations_are_sent_together_and_before_whatever_is_said_next(
-    both: tuple[Rendezvous, Runner],
-) -> None:
+def test_short_observations_are_sent_together_and_before_whatever_is_said_next(both: tuple[Rendezvous, Runner]) -> None:
     tenant, runner = both
     runner.hear(1)
 

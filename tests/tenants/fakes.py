@@ -2,12 +2,19 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from cotenant.checkout import SOURCE_ROOT
 from cotenant.isolation.backend import Backend, Counters, LiveSlice, NotIsolatedError, ReadBack, SliceEntry
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slice import Slice
+from cotenant.launch.events import Interruption
+from cotenant.launch.launch import Launch
+from cotenant.launch.limits import Limits
+from cotenant.launch.outcome import LaunchResult
 from cotenant.launch.tenant import TenantSpec
+
+SHORT = Limits(timeout_s=30)
 
 
 class FakeSlice(LiveSlice):
@@ -75,3 +82,11 @@ def specs(folder: Path, *command: str, tenants: int = 2) -> list[TenantSpec]:
         )
         for tenant in range(tenants)
     ]
+
+
+def launched(
+    planned: list[TenantSpec], backend: FakeBackend | None = None, limits: Limits = SHORT, **more: Any
+) -> LaunchResult:
+    """Launch tenants in this process."""
+    with Interruption() as interruption:
+        return Launch(planned, backend or FakeBackend(), interruption, limits, **more).run()

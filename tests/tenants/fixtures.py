@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,15 @@ import pytest
 from tenants.suites import Suites, has_v1
 
 _NUMBERS = itertools.count()
+
+
+@contextmanager
+def folder_of(user: int) -> Iterator[Path]:
+    """A folder that this user can reach, who has it where root runs the tests: pytest's lie in root's."""
+    with tempfile.TemporaryDirectory(prefix="ct", dir="/tmp") as name:
+        if not os.geteuid():
+            os.chown(name, user, user)
+        yield Path(name)
 
 
 def suites_in(folder: Path, isolation: str) -> Iterator[Suites]:

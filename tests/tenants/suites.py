@@ -16,6 +16,8 @@ ROOT = TENANTS.parents[1]
 MARK = "COTENANT_TEST"
 CGROUPS = Path("/sys/fs/cgroup")
 ByJob = dict[str, list[dict[str, Any]]]
+PLACES = ("--pid-file", "places")
+"""Words by which tenants of rogue.py write down the places that they reach."""
 OURS = ("BASE", "DATA_DIRECTORY", "OUTPUT_DIRECTORY", "VENV")
 
 
@@ -47,6 +49,22 @@ def job(
         else:
             args[flag] = f"{args[flag]} {shlex.quote(word)}".strip()
     return {"name": name, "cmd": str(TENANTS / program), "args": args | more.pop("args", {}), "cgroup": group, **more}
+
+
+def rogue(name: str, at: str, *deed: str | int, who: int | None = 0, **more: Any) -> dict[str, Any]:
+    """A job of two tenants or more, of which one, or each, does a deed of rogue.py at this place."""
+    whose = () if who is None else ("--who", who)
+    return job("rogue.py", *whose, "--at", at, "--do", *deed, name=name, **more)
+
+
+def found(record: dict[str, Any], rule: str) -> list[dict[str, Any]]:
+    """The findings of this rule in a record."""
+    return [finding for finding in record["findings"] if finding["rule"] == rule]
+
+
+def errors(record: dict[str, Any]) -> set[str]:
+    """The rules of a record's errors."""
+    return {finding["rule"] for finding in record["findings"] if finding["severity"] == "error"}
 
 
 class Suites:
@@ -89,7 +107,7 @@ class Suites:
         **env: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run a suite to its end, with this exit status where one is named."""
-        return self._ended(self.line(jobs, *flags), limit_s, status, **env)
+        return self.typed(self.line(jobs, *flags), limit_s, status, **env)
 
     def executes(
         self,
@@ -102,11 +120,12 @@ class Suites:
         """Run copies of a command to their end, with this exit status where one is named."""
         line = [sys.executable, str(ROOT / "run.py"), "exec", "--isolation", self.isolation, "--users", str(users)]
         line += ["--cgroup-base", self.name, *flags.split(), "--", *map(str, words)]
-        return self._ended(line, limit_s, status)
+        return self.typed(line, limit_s, status)
 
-    def _ended(
-        self, line: list[str], limit_s: float, status: int | None, **env: str
+    def typed(
+        self, line: list[str], limit_s: float, status: int | None = None, **env: str
     ) -> subprocess.CompletedProcess[str]:
+        """Run a command line here to its end, with this exit status where one is named."""
         environment = self.environment | env
         ended = subprocess.run(
             line, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=limit_s, check=False
@@ -120,6 +139,11 @@ class Suites:
             return subprocess.Popen(
                 self.line(jobs, *flags), env=self.environment | env, cwd=self.folder, stdout=out, stderr=err, text=True
             )
+
+    def at_place(self, place: str, users: int) -> None:
+        """Wait until so many users have reached a place of rogue.py."""
+        places = self.folder / PLACES[1]
+        until(lambda: places.exists() and places.read_text().split().count(place) == users, f"all at {place}")
 
     def said(self) -> str:
         return (self.folder / "stdout").read_text() + (self.folder / "stderr").read_text()

@@ -1,14 +1,44 @@
-"""Harm that one tenant of a shared slice can do to the others in it: real cgroups, torch-free tenants."""
+"""Tenants of root that change or leave their slices, and harm that one tenant of a shared slice does to the others."""
 
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import pytest
 
 from cotenant.machine.topology import discover
-from tenants.suites import Suites, job
+from tenants.suites import Suites, found, job, rogue
+
+pytestmark = pytest.mark.v1
+LEFT = r"user 0 was planned in its slice, but pid \d+ \(\S+\) of it left that\."
+SENTENCES = {
+    "raise-limits": [
+        r"user 0 was planned with bytes of memory \d+, but /\S+/memory/\S+/t0 holds \d{12,} now\.",
+        r"user 0 was planned with bytes of memory and swap \d+, but /\S+/memory/\S+/t0 holds \d{12,} now\.",
+        r"user 0 was planned with processes \d+, but /\S+/pids/\S+/t0 holds max now\.",
+    ],
+    "leave": [LEFT],
+    "leave-a-thread": [LEFT],
+    "leave-a-daemon": [r"users were planned in slices, but pid \d+ \(sleep\) lived outside\."],
+    "children": [],
+}
+
+
+def test_a_slice_that_was_changed_or_left_makes_its_launch_invalid(v1: Suites) -> None:
+    v1.run([rogue(deed, "observed", deed) for deed in SENTENCES], "--users", 2, "--strict", status=1)
+    records = v1.by_job()
+    for deed, sentences in SENTENCES.items():
+        for record in records[deed]:
+            assert record["outcome"] == "completed", record["message"]
+            said = found(record, "slice_changed")
+            assert {finding["severity"] for finding in said} <= {"error"}
+            assert len(said) == len(sentences), (deed, said)
+            for pattern, finding in zip(sentences, said, strict=True):
+                assert re.fullmatch(f"The slices did not stay as planned: {pattern}", finding["sentence"]), finding
+    assert not v1.leftovers()
+
 
 USERS, MEMORY = 4, 96 << 20
 
@@ -25,7 +55,6 @@ def launched(suites: Suites, uid: int, *words: object, slices: int = 1) -> list[
 
 
 @pytest.mark.slow
-@pytest.mark.v1
 @pytest.mark.parametrize("slices", [1, 2])
 def test_a_killed_tenant_and_a_hog_end_alone_in_their_shared_slice(v1: Suites, slices: int) -> None:
     """Neighbours finish, at no less than the rate that they have beside a tenant that goes on."""
@@ -37,12 +66,8 @@ def test_a_killed_tenant_and_a_hog_end_alone_in_their_shared_slice(v1: Suites, s
     planned = [record["isolation"]["planned"] for record in quiet]
     assert len({plan["processors"] for plan in planned}) == slices
     assert {plan["memory_bytes"] for plan in planned} == {MEMORY}
-    assert not [
-        f
-        for record in quiet
-        for f in record["findings"]
-        if f["rule"] == "processors_shared" and f["severity"] != "info"
-    ]
+    severities = {each["severity"] for record in quiet for each in found(record, "processors_shared")}
+    assert severities <= {"info"}
     for uid, (deed, outcome) in enumerate({"die": "failed", "hog": "out_of_memory"}.items(), 1):
         records = launched(v1, uid, "--at", "observed", "--do", deed, slices=slices)
         assert [record["outcome"] for record in records] == [outcome, *["completed"] * (USERS - 1)]
