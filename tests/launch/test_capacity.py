@@ -1,4 +1,4 @@
-"""`capacity` on invented machines of known capacity, its schedule, and its search by single steps; nothing is started."""
+"""`capacity` on invented machines of known capacity, its schedule, and its search by single steps: nothing starts."""
 
 from __future__ import annotations
 
