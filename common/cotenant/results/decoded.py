@@ -260,9 +260,9 @@ class Decoded:
     def loss_digest(self) -> str:
         """`seed.number.hash`, which is equal on all machines for deterministic work; empty with fewer than DIGESTED
         mean losses."""
-        losses = [part_of(loss, Number) for loss in list_of(self.at("epoch_loss"))[:DIGESTED]]
+        losses = part_of(list_of(self.at("epoch_loss"))[:DIGESTED], list[Number]) or []
         seed, number = whole_of(self.at("seed")), whole_of(self.at("number"))
-        if len(losses) < DIGESTED or None in losses or seed is None or number is None:
+        if len(losses) < DIGESTED or seed is None or number is None:
             return ""
         return f"{seed}.{number}.{hashlib.sha256(json.dumps(losses).encode()).hexdigest()[:16]}"
 

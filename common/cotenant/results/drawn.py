@@ -165,9 +165,8 @@ def own_power_w(fields: Fields, vcd: str) -> float | None:
     """
     if mapping_of(fields.get("observed")).get("device") == "cpu":
         return None
-    counted = [part_of(device, _Energy) for device in _own_devices(mapping_of(fields.get("meters")), vcd)]
-    watts = [energy.energy_j / energy.energy_window_s for energy in counted if energy is not None]
-    return sum(watts) if watts and len(watts) == len(counted) else None
+    counted = part_of(_own_devices(mapping_of(fields.get("meters")), vcd), list[_Energy])
+    return sum(energy.energy_j / energy.energy_window_s for energy in counted) if counted else None
 
 
 def courses_of(fields: Fields) -> list[Course]:

@@ -83,9 +83,6 @@ def last_in(output: Path, suite: str, before: datetime | None = None) -> dict[st
 
 
 def _parameters(record: Decoded) -> int | None:
-    counts = [
-        part_of(mapping_of(optimizer).get("parameters"), Whole)
-        for optimizer in list_of(record.at("observed", "optimizers"))
-    ]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known and len(known) == len(counts) else None
+    optimizers = list_of(record.at("observed", "optimizers"))
+    counts = part_of([mapping_of(optimizer).get("parameters") for optimizer in optimizers], list[Whole])
+    return sum(counts) if counts else None
