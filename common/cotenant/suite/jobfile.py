@@ -13,7 +13,7 @@ from cotenant.checkout import CHECKOUT
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.files import open_regular
 from cotenant.suite import fields
-from cotenant.suite.cells import Job, labels_of
+from cotenant.suite.cells import Job, labels_of, with_values
 from cotenant.suite.decode import JsonEntry, at, decode, kind
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.mixes import Mix, check_mixes, mix_of, pairs_of
@@ -41,6 +41,8 @@ class Suite:
 
 
 Entry = TypeVar("Entry", bound=Job | Mix)
+_BESIDE: dict[str, Callable[[dict[str, Any]], Mix | Sense]] = {"mix": mix_of, "pairs": pairs_of, "sense": sense_of}
+"""Reads the entries of several jobs, by the key that tells them from a job's own."""
 
 
 def load(path: Path) -> Suite:
@@ -127,10 +129,8 @@ def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix | Sense, ...]:
         raise CotenantError(f"{entry.place}: entry {number} is {kind(raw)}, not an object.", "Write {...} for a job.")
     name = raw.get("name")
     with at(f"{entry.place}: job {quoted(name)}" if isinstance(name, str) else f"{entry.place}: job {number}"):
-        beside: dict[str, Callable[[dict[str, Any]], Mix | Sense]]
-        beside = {"mix": mix_of, "pairs": pairs_of, "sense": sense_of}
-        if "cmd" not in raw and (key := next((key for key in beside if key in raw), None)):
-            return (beside[key](raw),)
+        if "cmd" not in raw and (key := next((key for key in _BESIDE if key in raw), None)):
+            return (_BESIDE[key](raw),)
         return _jobs(raw)
 
 
@@ -153,15 +153,13 @@ def _jobs(raw: dict[str, Any]) -> tuple[Job, ...]:
 
 
 def _in_each_precision(job: Job) -> tuple[Job, ...]:
-    args = dict(job.args)
     return tuple(
         replace(
-            job,
+            with_values(job, PRECISION, precision),
             name=fields.checked_name(f"{job.name}_{precision}"),
-            args=tuple((args | {PRECISION: (precision,)}).items()),
             family=job.name,
         )
-        for precision in args[PRECISION]
+        for precision in dict(job.args)[PRECISION]
     )
 
 
