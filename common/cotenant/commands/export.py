@@ -84,10 +84,9 @@ def _chosen(
             frame = frame.filter(pl.col("suite").is_in([given.suite, ""]))
         if given.job:
             names = frame.select(JOB).to_series().unique()
-            missing -= {pattern for pattern in missing if any(is_meant(name, pattern) for name in names)}
-            frame = frame.filter(
-                JOB.is_in([name for name in names if any(is_meant(name, pattern) for pattern in given.job)])
-            )
+            meant = [(name, pattern) for name in names for pattern in given.job if is_meant(name, pattern)]
+            missing.difference_update(pattern for _, pattern in meant)
+            frame = frame.filter(JOB.is_in([name for name, _ in meant]))
         counts["rows"] += frame.height
         if frame.height:
             yield frame
