@@ -11,9 +11,8 @@ import polars as pl
 
 from cotenant.api.records import edited, is_meant, no_record
 from cotenant.checkout import PROGRAM
-from cotenant.commands.flags import Parser
+from cotenant.commands.flags import Parser, add_records
 from cotenant.commands.output import warn
-from cotenant.commands.record_flags import add_records
 from cotenant.commands.records import spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
