@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ def refused(starts: Iterable[Start], machine: Machine) -> list[str]:
 
     Answers from before, for the same sources on the same host, are used again.
     """
-    cells = dict(_questions(starts))
+    cells = _questions(starts)
     if not cells:
         return []
     cache = AnswerCache(machine)
@@ -50,16 +50,16 @@ def refused(starts: Iterable[Start], machine: Machine) -> list[str]:
     return [f"{listed(cells, SHOWN_CELLS)}: {answer}" for answer, cells in cells_of.items() if answer]
 
 
-def _questions(starts: Iterable[Start]) -> Iterator[tuple[str, Question]]:
-    """Yield each cell's question once, for its first tenant: the others' words differ only in the seed."""
-    cells: set[str] = set()
+def _questions(starts: Iterable[Start]) -> dict[str, Question]:
+    """Return each cell's question, for its first tenant: the others' words differ only in the seed."""
+    questions: dict[str, Question] = {}
     for start in starts:
         for program, spec in zip(start.programs, start.specs, strict=True):
-            task = task_of(program.command)
-            if task is not None and not start.solo and program.cell.label not in cells:
-                cells.add(program.cell.label)
+            label, task = program.cell.label, task_of(program.command)
+            if task is not None and not start.solo and label not in questions:
                 words = spec.command[spec.command.index(str(program.command)) + 1 :]
-                yield program.cell.label, Question(task, tuple(words))
+                questions[label] = Question(task, tuple(words))
+    return questions
 
 
 def _ask(questions: Iterable[Question]) -> tuple[Mapping[Question, str], list[Question]]:

@@ -95,21 +95,18 @@ def _show(options: Options, machine: Machine, form: str) -> int:
     made = options.plan(machine)
     ranks = ranks_of_all(machine, made)
     if form == "json":
-        tell_document(show_document(options.jobs, options.mixes, ranks, options.duet))
+        tell_document(show_document(options, ranks))
     else:
-        lines = show_lines(options.jobs, options.mixes, len(made.slices), ranks, options.baseline, options.duet)
-        tell("\n".join(lines))
+        tell("\n".join(show_lines(options, len(made.slices), ranks)))
     return EXIT_PASSED
 
 
 def _print_dry(suite: PreparedSuite, refusals: Sequence[str], given: argparse.Namespace) -> int:
     """Print the launches that would run, and the refusals of tasks; return the status."""
-    backend = suite.backend.name
     if given.format == "json":
-        document = dry_document(suite.expected, backend, suite.left_out, refusals)
-        tell_document(document | {"repetitions": suite.options.repetitions})
+        tell_document(dry_document(suite, refusals))
     elif given.verbose:
-        tell("\n".join([*suite.left_out, *whole_dry_lines(suite.expected, backend)]))
+        tell("\n".join([*suite.left_out, *whole_dry_lines(suite.expected, suite.backend.name)]))
     else:
         tell_folded(heading(suite))
         tell("\n".join(dry_lines(suite.expected)))
