@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from cotenant.files import open_regular
+from cotenant.files import content_of
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of
 from cotenant.results.record import IN_MIX, SOLO, Whole, why_no_blocks
 from cotenant.results.store import TIME, safe_part
@@ -77,8 +77,8 @@ def last_in(output: Path, suite: str, before: datetime | None = None) -> dict[st
             newest[label] = max(newest.get(label, ("", path)), (time, path))
     records = []
     for _, path in newest.values():
-        with suppress(OSError, ValueError, RecursionError), open_regular(path) as file:
-            records.append(Decoded(json.loads(file.read()), str(path)))
+        with suppress(OSError, ValueError, RecursionError):
+            records.append(Decoded(json.loads(content_of(path)), str(path)))
     return last_launches(records, suite)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from cotenant.checkout import CHECKOUT
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.files import open_regular
+from cotenant.files import content_of
 from cotenant.suite import fields
 from cotenant.suite.cells import Job, labels_of, with_values
 from cotenant.suite.decode import JsonEntry, at, decode, kind
@@ -103,8 +103,7 @@ def _stands(path: Path) -> Literal["file", "directory", "nothing"]:
 
 def _read(path: Path) -> str:
     try:
-        with open_regular(path, follow=True) as file:
-            data = file.read()
+        data = content_of(path, follow=True)
     except FileNotFoundError:
         siblings = sorted(file.name for file in path.parent.glob("*.json"))
         raise CotenantError(f"{path}: there is no such job file.", did_you_mean(path.name, siblings)) from None
