@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from cotenant.commands.answer_cache import AnswerCache
 from cotenant.commands.output import warn
 from cotenant.launch.environment import own_python
+from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.start import Start
-from cotenant.machine.topology import Machine
 from cotenant.suite.task_source import task_of
 from cotenant.text import listed
 
@@ -29,15 +29,15 @@ class Question(NamedTuple):
     words: tuple[str, ...]
 
 
-def refused(starts: Iterable[Start], machine: Machine) -> list[str]:
-    """Return the refusals of tasks, a sentence for all cells with the same answer; warn of tasks that gave no answer.
+def refused(suite: PreparedSuite) -> list[str]:
+    """Return the refusals of a suite's tasks, a sentence for all cells with the same answer.
 
-    Answers from before, for the same sources on the same host, are used again.
+    It warns of tasks that gave no answer. Answers from before, for the same sources on the same host, are used again.
     """
-    cells = _questions(starts)
+    cells = _questions(suite.starts)
     if not cells:
         return []
-    cache = AnswerCache(machine)
+    cache = AnswerCache(suite.machine)
     keys = {question: cache.key(*question) for question in cells.values()}
     answers = {question: answer for question, key in keys.items() if (answer := cache.get(key)) is not None}
     if unknown := [question for question in keys if question not in answers]:

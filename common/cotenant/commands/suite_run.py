@@ -61,12 +61,12 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
         return _show(options, machine, given.format)
     suite = PreparedSuite(options, machine)
     if given.dry:
-        return _print_dry(suite, refused(suite.starts, machine), given)
+        return _print_dry(suite, refused(suite), given)
     suite.check()
-    if others and (refusals := refused(suite.starts, machine)):
+    if others and (refusals := refused(suite)):
         # A wrong argument in the file fails only its own cells; one that a person typed ends the command.
         plain = replace(options, extra=(), duet=options.duet and replace(options.duet, sides=((), ())))
-        of_file = refused(PreparedSuite(plain, machine).starts, machine)
+        of_file = refused(PreparedSuite(plain, machine))
         typed = [sentence for sentence in refusals if sentence not in of_file]
         warn(*typed)
         if typed:

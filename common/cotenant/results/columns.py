@@ -127,9 +127,8 @@ def _kernels(record: Decoded) -> str:
 
 
 def _stands_for(record: Decoded) -> str:
-    if record.at("solo") is not True:
-        return ""
-    return ",".join(map(str, list_of(record.at("stands_for")) or [record.at("tenant")]))
+    alone_for = list_of(record.at("stands_for")) or [record.at("tenant")]
+    return ",".join(map(str, alone_for)) if record.solo else ""
 
 
 def _observed_s(record: Decoded) -> float | None:
@@ -166,16 +165,11 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("vcd", "index of the device, of a launch that owns the machine all (`0,1`); else the tenant"),
     text("group", "`student`: a tenant among others; `all`: the launch owns the machine"),
     whole("tenant", "the tenant's number, from 0", "tenant|jr_id"),
-    flag(
-        "solo",
-        "whether the tenant ran alone in its slice; its job's name then ends in `.solo`",
-        default=False,
-        of=lambda record: record.at("solo") is True,
-    ),
+    flag("solo", "whether the tenant ran alone in its slice; its job's name then ends in `.solo`", False),
     text(
         "baseline",
         "of a tenant alone `whole`, or `quick`: few observations, for all equal slices; empty beside the others",
-        of=lambda record: (record.at("baseline") or "whole") if record.at("solo") is True else "",
+        of=lambda record: (record.at("baseline") or "whole") if record.solo else "",
     ),
     text("stands_for", "of a tenant alone: the tenants whose baseline this is, by commas", of=_stands_for),
     whole("alike", "tenants of the launch that ran its cell: all of them, but in a mix", check=count),

@@ -174,9 +174,13 @@ class Decoded:
         return in_path[1] if in_path and in_path[1] != "None" else UNNAMED
 
     @property
+    def solo(self) -> bool:
+        return self.at("solo") is True
+
+    @property
     def cell(self) -> str:
         """The name without the marks of a tenant alone or in a mix."""
-        return cell_of(self.name, self.at("solo") is True, text_of(self.at("mix")))
+        return cell_of(self.name, self.solo, text_of(self.at("mix")))
 
     @property
     def neighbours(self) -> str:
