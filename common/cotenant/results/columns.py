@@ -365,7 +365,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     whole("batch_size_per_device", "items of a batch on one device", "batch_size_per_device|batch_size", check=count),
     text("parallelism", "`ddp`, `fsdp` ...", "observed.parallel|parallel"),
     text("input", "`files`, or `resident` in memory"),
-    text("path", "the record's file", of=lambda record: record.path, needed=True),
+    text("path", "the record's file", needed=True),
 )
 
 _OF_RECORD = ("suite", "name", "run_id", "vcd", "tenant", "solo", "hostname", "start_time")

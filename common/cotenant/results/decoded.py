@@ -121,25 +121,28 @@ def number_in(fields: Fields, path: str) -> int | None:
     return next((number for value in numbers if (number := whole_of(value)) is not None), None)
 
 
+@dataclass(eq=False)
 class Decoded:
     """A record's JSON object, the `number`-th of its file, with the values that several columns share.
 
     `edited` says that by the journal its file is not the one that its launch wrote.
     """
 
-    def __init__(self, fields: Any, path: str = "", number: int | None = None, edited: bool = False) -> None:
+    fields: Fields
+    path: str = ""
+    number: int | None = None
+    edited: bool = False
+
+    def __post_init__(self) -> None:
         """Raises ForeignError if the object is no record."""
-        if not isinstance(fields, Mapping):
+        if not isinstance(self.fields, Mapping):
             raise ForeignError("it is no JSON object")
-        failure = fields.get("completed") is False and fields.keys() >= _FAILURE
-        if not failure and (not isinstance(fields.get("name"), str) or not fields["name"]):
+        if self.fields.get("completed") is False and self.fields.keys() >= _FAILURE:
+            return
+        if not isinstance(self.fields.get("name"), str) or not self.fields["name"]:
             raise ForeignError("it has no `name`")
-        if not failure and "train_item" not in fields and "outcome" not in fields:
+        if "train_item" not in self.fields and "outcome" not in self.fields:
             raise ForeignError("it has neither `train_item` nor `outcome`")
-        self.fields: Fields = fields
-        self.path = path
-        self.number = number
-        self.edited = edited
 
     def at(self, *keys: str) -> Any:
         """Return the value under these keys; None if there is none."""
