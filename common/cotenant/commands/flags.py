@@ -242,8 +242,7 @@ def add_slice_flags(parser: Parser, most: bool = False) -> None:
     add("--isolation", choices=ISOLATIONS, default="auto", metavar="HOW", help=how)
     add = parser.add_rare_group("slices, further").add_argument
     usual = "one per accelerator, else one" if most else "one each, as far as processors go"
-    shared = f"slices that the users share, equally many in each (default: {usual})"
-    add("--slices", type=int, metavar="N", help=shared)
+    add("--slices", type=int, metavar="N", help=f"slices that the users share, equally many in each (default: {usual})")
     turns = "how users share a device: time, mps, mps:PERCENT of its multiprocessors, mig, or dmem (docs/sharing.md)"
     if most:
         turns += "; of several, as time,mps, each is tried"
@@ -253,8 +252,7 @@ def add_slice_flags(parser: Parser, most: bool = False) -> None:
     add("--plan", choices=("cores", "contiguous"), default="cores", help="whole cores first, or consecutive ids")
     whose = "a slice's memory comes from its processors' NUMA nodes, or from all (default local)"
     add("--mems", choices=("local", "all"), default="local", help=whose)
-    least = "memory kept from users, K/M/G allowed (default max(1G, 3%%))"
-    add("--reserve", type=size, metavar="BYTES", help=least)
+    add("--reserve", type=size, metavar="BYTES", help="memory kept from users, K/M/G allowed (default max(1G, 3%%))")
 
 
 def add_records(parser: argparse.ArgumentParser) -> None:
