@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,19 @@ from cotenant.suite.duets import BETWEEN, words_of_sides
 USAGE = f"-- FLAGS OF A {BETWEEN} FLAGS OF B launches both by turns."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SideAgain:
-    """One side that is launched again: `name` is A or B, and `jobs` has a job for each cell of its `launches`."""
+    """One side that is launched again: `name` is A or B, and `jobs` has a job for each cell of its `launches`.
+
+    `anew` are its new launches; `left_out` has a sentence on each without a rate.
+    """
 
     name: str
     launches: Launches
     options: Options
     jobs: Mapping[str, Job]
+    anew: Launches = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
 
 
 def launch_again(
@@ -66,18 +71,20 @@ def launch_again(
     for side in sides:
         PreparedSuite(replace(side.options, jobs=tuple(side.jobs.values())), machine).check()
     with SuiteLock(lock_path()):
-        made, left_out, cut_by = _launched_again(sides, machine)
-    return [made.get("A", a[1]), made["B"]], left_out, cut_by
+        cut_by = _launch_by_turns(sides, machine)
+    left_out = [line for side in sides for line in side.left_out]
+    if cut_by is None:
+        warn(*left_out)
+    return [sides[0].anew if len(sides) > 1 else a[1], sides[-1].anew], left_out, cut_by
 
 
-def _launched_again(sides: Sequence[SideAgain], machine: Machine) -> tuple[dict[str, Launches], list[str], str | None]:
-    """Launch by turns, B first in every other turn, so that drifts of the machine affect both sides alike."""
-    made: dict[str, tuple[Launches, list[str]]] = {side.name: ({}, []) for side in sides}
-    cut_by = None
+def _launch_by_turns(sides: Sequence[SideAgain], machine: Machine) -> str | None:
+    """Launch, B first in every other turn, so that drifts of the machine affect both sides alike; return the reason for
+    an early end, if any."""
     for turn in range(max(len(side.launches[cell]) for side in sides for cell in side.jobs)):
         for side in sides[:: 1 if turn % 2 == 0 else -1]:
             due = tuple(job for cell, job in side.jobs.items() if len(side.launches[cell]) > turn)
-            if not due or cut_by is not None:
+            if not due:
                 continue
             uid = 1 + turn + max(launch.run_id for cell in side.jobs for launch in side.launches[cell])
             suite = PreparedSuite(replace(side.options, jobs=due, uid=uid), machine)
@@ -85,14 +92,12 @@ def _launched_again(sides: Sequence[SideAgain], machine: Machine) -> tuple[dict[
             if turn == 0:
                 note("\n".join(heading(suite)))
             view = PlainView([Planned(start.label) for start in suite.starts], note)
-            report = SuiteRun(suite, note, view).run()
-            made[side.name] = launches_of(read_records([side.options.paths.output]).frame)
-            _check_work(side, made[side.name][0])
-            cut_by = report.interrupted
-    left_out = [line for _, lines in made.values() for line in lines]
-    if cut_by is None:
-        warn(*left_out)
-    return {name: launches for name, (launches, _) in made.items()}, left_out, cut_by
+            cut_by = SuiteRun(suite, note, view).run().interrupted
+            side.anew, side.left_out = launches_of(read_records([side.options.paths.output]).frame)
+            _check_work(side)
+            if cut_by is not None:
+                return cut_by
+    return None
 
 
 def _side(
@@ -166,9 +171,9 @@ def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
     return versions | known | {"accelerators": ", ".join(names) or "none"}
 
 
-def _check_work(side: SideAgain, repeated: Launches) -> None:
+def _check_work(side: SideAgain) -> None:
     for cell in side.jobs:
-        works = [launch.work for launches in (side.launches, repeated) for launch in launches.get(cell, [])]
+        works = [launch.work for launches in (side.launches, side.anew) for launch in launches.get(cell, [])]
         if (difference := difference_of(works)) is not None:
             raise CotenantError(
                 f"What ran again is not what {side.name} ran: {cell}: {difference_words(*difference)}.",
