@@ -91,13 +91,13 @@ def test_meters_that_make_no_sense_are_left_out() -> None:
         "power",
     ]
     for device in devices:
-        assert own_meters(fields_of(meters={"devices": {"GPU-0": device}}), "0") == [], device
+        assert own_meters(Decoded(fields_of(vcd="0", meters={"devices": {"GPU-0": device}}))) == [], device
 
 
 def test_the_load_of_a_tenant_is_that_of_its_own_devices() -> None:
     devices = {f"GPU-{i}": {"index": i, "load_percent": LOAD | {"mean": 30.0 + 10 * i}} for i in range(3)}
     fields = fields_of(vcd="0,2", meters={"devices": devices})
-    assert [meter.of for meter in own_meters(fields, "0,2")] == ["0", "2"]
+    assert [meter.of for meter in own_meters(Decoded(fields))] == ["0", "2"]
     assert row_of(fields)["device_load_percent"] == 40
     assert row_of(fields_of())["device_load_percent"] is None
 

@@ -153,7 +153,7 @@ def _settled_s(record: Decoded) -> float | None:
 
 
 def _load(record: Decoded) -> float | None:
-    loads = [meter.mean for meter in own_meters(record.fields, record.vcd) if meter.quantity == "load_percent"]
+    loads = [meter.mean for meter in own_meters(record) if meter.quantity == "load_percent"]
     return fmean(loads) if loads else None
 
 
@@ -301,7 +301,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "device_power_w",
         "mean power of its devices while tenants were timed, by their energy counters; of a shared one that of all; by "
         "blocks, in which not all of them ran, it is not known",
-        of=lambda record: None if record.at("blocks") else own_power_w(record.fields, record.vcd),
+        of=lambda record: None if record.at("blocks") else own_power_w(record),
     ),
     text("slice", "what was planned of the machine: equal for equal slices"),
     text("version", "hash of the benchmark's source"),

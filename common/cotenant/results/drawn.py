@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from cotenant.results.decoded import Fields, list_of, mapping_of, part_of
+from cotenant.results.decoded import Decoded, Fields, list_of, mapping_of, part_of
 from cotenant.results.record import MOST, Meeting, Number, Observed, Positive, Whole, counts
 
 HOST = "host"
@@ -140,32 +140,31 @@ def observations_of(fields: Fields) -> list[Observed]:
     return part_of(fields.get("observations"), list[Observed]) or []
 
 
-def own_meters(fields: Fields, vcd: str) -> list[Meter]:
+def own_meters(record: Decoded) -> list[Meter]:
     """Return the samples of the host and of the record's training devices while tenants were timed."""
-    meters = mapping_of(fields.get("meters"))
-    places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in _own_devices(meters, vcd)]
+    places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in _own_devices(record)]
     sampled = [
         part_of({**mapping_of(spreads.get(quantity)), "quantity": quantity, "of": of}, Meter)
-        for of, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, mapping_of(meters.get("memory"))))
+        for of, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, mapping_of(record.at("meters", "memory"))))
         for quantity in quantities
     ]
     return [meter for meter in sampled if meter is not None]
 
 
-def _own_devices(meters: Fields, vcd: str) -> list[Fields]:
+def _own_devices(record: Decoded) -> list[Fields]:
     """Return the meters of the record's training devices."""
-    devices = map(mapping_of, mapping_of(meters.get("devices")).values())
-    return [device for device in devices if str(device.get("index")) in vcd.split(",")]
+    devices = map(mapping_of, mapping_of(record.at("meters", "devices")).values())
+    return [device for device in devices if str(device.get("index")) in record.vcd.split(",")]
 
 
-def own_power_w(fields: Fields, vcd: str) -> float | None:
+def own_power_w(record: Decoded) -> float | None:
     """Return the mean power in watts of all training devices together, by their energy counters.
 
     None if one of them counted no energy, or for too short a time, and for training on a processor.
     """
-    if mapping_of(fields.get("observed")).get("device") == "cpu":
+    if record.at("observed", "device") == "cpu":
         return None
-    counted = part_of(_own_devices(mapping_of(fields.get("meters")), vcd), list[_Energy])
+    counted = part_of(_own_devices(record), list[_Energy])
     return sum(energy.energy_j / energy.energy_window_s for energy in counted) if counted else None
 
 

@@ -103,7 +103,7 @@ def drawn(rows: Rows) -> list[Drawn]:
             run_id=row["run_id"],
             spans=spans_of(record.fields),
             meeting=record.meeting,
-            meters=own_meters(record.fields, row["vcd"]),
+            meters=own_meters(record),
         )
         for row, record in again(rows)
     ]
