@@ -105,9 +105,9 @@ def _side(
 ) -> SideAgain:
     """Return the side whose records lie in `place`, to be run with these flags of `run`. Raises CotenantError."""
     options = _options(name, place, words, machine)
-    jobs = _jobs(options, cells)
-    _check_setting(name, place, cells, options, machine)
-    return SideAgain(name, launches, options, jobs)
+    side = SideAgain(name, launches, options, _jobs(options, cells))
+    _check_setting(side, place, machine)
+    return side
 
 
 def _options(name: str, place: Path, words: Sequence[str], machine: Machine) -> Options:
@@ -147,19 +147,19 @@ def _jobs(options: Options, cells: Sequence[str]) -> dict[str, Job]:
     return {cell: known[cell] for cell in cells}
 
 
-def _check_setting(name: str, place: Path, cells: Sequence[str], options: Options, machine: Machine) -> None:
+def _check_setting(side: SideAgain, place: Path, machine: Machine) -> None:
     """Raise CotenantError unless a side ran on this host, with these devices and versions, in a suite of this name."""
     now = _host_and_versions(machine_facts(machine, CHECKOUT))
     for record in records_in([place]):
-        if isinstance(record, Skipped) or record.at("name") not in cells:
+        if isinstance(record, Skipped) or text_of(record.at("name")) not in side.jobs:
             continue
         suite = text_of(record.at("suite"))
-        if suite not in ("", options.suite.name):
-            sentence = f"{name} is of the suite {suite}, not {options.suite.name}."
-            raise CotenantError(sentence, f"Name {name}'s own: -- --jobs FILE.")
+        if suite not in ("", side.options.suite.name):
+            sentence = f"{side.name} is of the suite {suite}, not {side.options.suite.name}."
+            raise CotenantError(sentence, f"Name {side.name}'s own: -- --jobs FILE.")
         if changes := differences(_host_and_versions(mapping_of(record.at("machine"))), now):
-            sentence = f"This is not what {name} ran on: {'; '.join(changes)}."
-            raise CotenantError(sentence, f"Confirm where {name} was measured.")
+            sentence = f"This is not what {side.name} ran on: {'; '.join(changes)}."
+            raise CotenantError(sentence, f"Confirm where {side.name} was measured.")
 
 
 def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:

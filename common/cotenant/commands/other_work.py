@@ -30,7 +30,7 @@ def other_works(records: Rows) -> dict[str, str]:
     reference = {job.name: job for job in load(CHECKOUT / "baselines.json").jobs}
     found = {}
     for row, record in again(records):
-        command = [str(word) for word in list_of(record.fields.get("command"))]
+        command = [str(word) for word in list_of(record.at("command"))]
         if not command or row["name"] not in reference:
             continue
         job = reference[row["name"]]
