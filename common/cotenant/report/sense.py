@@ -127,7 +127,7 @@ def _of_levels(records: Iterable[Decoded]) -> Iterator[Sensitivity]:
     """Yield the curves of older records, whose neighbour changed its level within a launch."""
     launches: list[tuple[CurveConditions, list[Point], set[str]]] = []
     for record in records:
-        pressure = pressure_in(record.fields)
+        pressure = pressure_in(record)
         if pressure is not None and pressure.blocks:
             host, isolation = text_of(record.at("hostname")), text_of(record.at("isolation", "backend"))
             conditions = CurveConditions(

@@ -19,7 +19,7 @@ import polars as pl
 
 from cotenant.finding import Severity
 from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of, text_of
-from cotenant.results.drawn import observations_of, own_meters, own_power_w
+from cotenant.results.drawn import own_meters, own_power_w
 from cotenant.results.export_form import OBSERVATIONS, ROWS
 from cotenant.results.record import IN_MIX, MOST, SOLO, Number, Observed, Whole
 from cotenant.stats.limits import settled_s
@@ -146,7 +146,7 @@ def _loaded_s(record: Decoded) -> float | None:
 
 
 def _settled_s(record: Decoded) -> float | None:
-    made = (row for row in observations_of(record.fields) if row.kind == "all")
+    made = (row for row in record.observations if row.kind == "all")
     seen = [row for row in made if row.possible and row.items is not None]
     ends_s = [(row.end_ns - seen[0].start_ns) / 1e9 for row in seen]
     return settled_s(ends_s, [(row.items or 0.0) * 1e9 / (row.end_ns - row.start_ns) for row in seen])
@@ -453,7 +453,7 @@ def observation_values(record: Decoded) -> list[tuple[Any, ...]]:
     shared = tuple(column for column in COLUMNS if column.name in _OF_RECORD)
     place, skip = values_of(record, shared), part_of(record.at("skip"), Whole) or 0
     rows = []
-    for number, made in enumerate(observations_of(record.fields)):
+    for number, made in enumerate(record.observations):
         kept = number >= skip if made.kept is None else made.kept
         of_block = made.block, made.kind, kept
         rows.append((OBSERVATIONS, *place, number, *of_block, *_numbers(made), text_of(record.path)))

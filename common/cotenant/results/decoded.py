@@ -20,7 +20,7 @@ import msgspec
 
 from cotenant.finding import Finding, Severity
 from cotenant.results.identity import NOT_WORK, TUNABLE, unique_id
-from cotenant.results.record import Meeting, Number, Positive, Record, Whole, cell_of
+from cotenant.results.record import Meeting, Number, Observed, Positive, Record, Whole, cell_of
 
 T = TypeVar("T")
 Fields = Mapping[str, Any]
@@ -241,6 +241,11 @@ class Decoded:
     @property
     def input(self) -> str:
         return "files" if self.at("data") else "resident" if "data" in self.fields else ""
+
+    @property
+    def observations(self) -> list[Observed]:
+        """Every observation; none if one is malformed."""
+        return part_of(self.at("observations"), list[Observed]) or []
 
     @property
     def meeting(self) -> Meeting | None:

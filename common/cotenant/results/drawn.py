@@ -100,15 +100,14 @@ class Drawn:
     meters: list[Meter]
 
 
-def spans_of(fields: Fields) -> Spans:
+def spans_of(record: Decoded) -> Spans:
     """Return the possible observations, kept or not."""
-    skip = fields.get("skip")
-    made_in_order = observations_of(fields)
+    skip, made_in_order = record.at("skip"), record.observations
     flags = counts(made_in_order, skip if isinstance(skip, int) else 0)
     is_possible = np.array([made.possible for made in made_in_order], np.bool_)
     possible = [made for made in made_in_order if made.possible]
-    audited = mapping_of(mapping_of(fields.get("observed")).get("audit")).get("after")
-    audits = [at for at in part_of(audited, list[Whole]) or [] if 0 < at < len(made_in_order)]
+    audited = part_of(record.at("observed", "audit", "after"), list[Whole]) or []
+    audits = [at for at in audited if 0 < at < len(made_in_order)]
     return Spans(
         start_ns=np.array([made.start_ns for made in possible], np.int64),
         end_ns=np.array([made.end_ns for made in possible], np.int64),
@@ -133,11 +132,6 @@ def _held(observations: Sequence[Observed]) -> list[bool]:
 
 def _newest(last: int | None, block: int | None) -> int | None:
     return last if block is None else block
-
-
-def observations_of(fields: Fields) -> list[Observed]:
-    """Return every observation; none if one is malformed."""
-    return part_of(fields.get("observations"), list[Observed]) or []
 
 
 def own_meters(record: Decoded) -> list[Meter]:
@@ -168,10 +162,9 @@ def own_power_w(record: Decoded) -> float | None:
     return sum(energy.energy_j / energy.energy_window_s for energy in counted) if counted else None
 
 
-def courses_of(fields: Fields) -> list[Course]:
+def courses_of(record: Decoded) -> list[Course]:
     """Return the series in the record's meters."""
-    meters = mapping_of(fields.get("meters"))
-    series = mapping_of(meters.get("series"))
+    series = mapping_of(record.at("meters", "series"))
     at_s = _numbers(series.get("at_s"), -float(MOST))
     if not len(at_s) or np.isnan(at_s).any() or (np.diff(at_s) < 0).any():
         return []
@@ -179,7 +172,7 @@ def courses_of(fields: Fields) -> list[Course]:
     last = np.append(np.diff(at_s) > 0, True)
     return [
         Course(quantity, kind, of, at_s[last], values[last])
-        for kind, of, quantities in _looked_at(series, mapping_of(meters.get("devices")))
+        for kind, of, quantities in _looked_at(series, mapping_of(record.at("meters", "devices")))
         for quantity in DRAWN[kind]
         if len(values := _numbers(quantities.get(quantity), 0.0)) == len(at_s) and not np.isnan(values[last]).all()
     ]
