@@ -109,8 +109,8 @@ def suite_of(entries: Sequence[Entry], runs: bool, host: str) -> SuiteProgress |
         next=next((label for label in start.launches if label not in labels), None),
         since=last.time,
         runs=runs and end is None and start.host == host,
-        ended=end and end.time,
-        interrupted=end and end.interrupted,
+        ended=None if end is None else end.time,
+        interrupted=None if end is None else end.interrupted,
         elsewhere=None if start.host == host else start.host,
     )
 
