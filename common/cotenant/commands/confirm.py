@@ -22,7 +22,7 @@ from cotenant.launch.suite import SuiteRun
 from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import Machine, discover
 from cotenant.report.progress import PlainView, Planned
-from cotenant.results.decoded import Skipped, list_of, mapping_of, text_of
+from cotenant.results.decoded import Skipped, list_of, mapping_of
 from cotenant.results.drawn import differences, setting_of
 from cotenant.results.launches import difference_of, difference_words, launches_of
 from cotenant.results.read import read_records
@@ -151,13 +151,13 @@ def _check_setting(side: SideAgain, place: Path, machine: Machine) -> None:
     """Raise CotenantError unless a side ran on this host, with these devices and versions, in a suite of this name."""
     now = _host_and_versions(machine_facts(machine, CHECKOUT))
     for record in records_in([place]):
-        if isinstance(record, Skipped) or text_of(record.at("name")) not in side.jobs:
+        if isinstance(record, Skipped) or record.text_at("name") not in side.jobs:
             continue
-        suite = text_of(record.at("suite"))
+        suite = record.text_at("suite")
         if suite not in ("", side.options.suite.name):
             sentence = f"{side.name} is of the suite {suite}, not {side.options.suite.name}."
             raise CotenantError(sentence, f"Name {side.name}'s own: -- --jobs FILE.")
-        if changes := differences(_host_and_versions(mapping_of(record.at("machine"))), now):
+        if changes := differences(_host_and_versions(record.mapping_at("machine")), now):
             sentence = f"This is not what {side.name} ran on: {'; '.join(changes)}."
             raise CotenantError(sentence, f"Confirm where {side.name} was measured.")
 

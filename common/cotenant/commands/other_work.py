@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cotenant.checkout import CHECKOUT
-from cotenant.results.decoded import list_of
 from cotenant.results.read import again
 from cotenant.results.table import Rows
 from cotenant.suite.fields import Args
@@ -30,7 +29,7 @@ def other_works(records: Rows) -> dict[str, str]:
     reference = {job.name: job for job in load(CHECKOUT / "baselines.json").jobs}
     found = {}
     for row, record in again(records):
-        command = [str(word) for word in list_of(record.at("command"))]
+        command = [str(word) for word in record.list_at("command")]
         if not command or row["name"] not in reference:
             continue
         job = reference[row["name"]]

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from cotenant.finding import Severity
-from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of, text_of
+from cotenant.results.decoded import Decoded, mapping_of, part_of, text_of
 from cotenant.results.drawn import own_meters, own_power_w
 from cotenant.results.export_form import OBSERVATIONS, ROWS
 from cotenant.results.record import IN_MIX, MOST, SOLO, Number, Observed, Whole
@@ -102,7 +102,7 @@ def ends(low: str, high: str, at: str, meaning: str, upper: str = "upper end", *
     """Yield the columns of both ends of the interval at this place."""
     keys = at.split(".")
     for end, (name, said) in enumerate(((low, meaning), (high, upper))):
-        yield number(name, said, of=lambda record, end=end: next(iter(list_of(record.at(*keys))[end:]), None), **more)
+        yield number(name, said, of=lambda record, end=end: next(iter(record.list_at(*keys)[end:]), None), **more)
 
 
 def _rules(*severities: Severity) -> Callable[[Decoded], str]:
@@ -114,26 +114,24 @@ def _rules(*severities: Severity) -> Callable[[Decoded], str]:
 
 def _kernels(record: Decoded) -> str:
     """Return choices that change only the speed of work: `torch.Adam fused, convolutions tried, channels_last`."""
-    optimizers = [
-        optimizer for optimizer in list_of(record.at("observed", "optimizers")) if isinstance(optimizer, dict)
-    ]
+    optimizers = [optimizer for optimizer in record.list_at("observed", "optimizers") if isinstance(optimizer, dict)]
     names = {
         f"{text_of(of.get('package'))}.{text_of(of.get('name'))}{' fused' if of.get('fused') is True else ''}"
         for of in optimizers
     }
     tried = record.at("machine", "torch", "cudnn_benchmark") is True and record.at("observed", "device") != "cpu"
-    layout = [text_of(record.at("observed", "memory_format"))] if record.at("observed", "memory_format") else []
+    layout = [record.text_at("observed", "memory_format")] if record.at("observed", "memory_format") else []
     return ", ".join([*sorted(names), *(["convolutions tried"] if tried else []), *layout])
 
 
 def _stands_for(record: Decoded) -> str:
-    alone_for = list_of(record.at("stands_for")) or [record.at("tenant")]
+    alone_for = record.list_at("stands_for") or [record.at("tenant")]
     return ",".join(map(str, alone_for)) if record.solo else ""
 
 
 def _observed_s(record: Decoded) -> float | None:
     """Return the seconds of all observations except those across a border, in which the tenant may have rested."""
-    rows = (row for row in map(mapping_of, list_of(record.at("observations"))) if row.get("kind") != "")
+    rows = (row for row in map(mapping_of, record.list_at("observations")) if row.get("kind") != "")
     spans = [(row.get("start_ns"), row.get("end_ns")) for row in rows]
     known = [(start, end) for start, end in spans if isinstance(start, int) and isinstance(end, int)]
     return sum(end - start for start, end in known if 0 <= start <= end < MOST) / 1e9
@@ -331,7 +329,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text(
         "duet_arguments",
         "the words that this side has behind those of the job; of `exec` its command",
-        of=lambda record: shlex.join(map(text_of, list_of(record.at("duet", "words")))),
+        of=lambda record: shlex.join(map(text_of, record.list_at("duet", "words"))),
     ),
     number("duet_ratio", "the rate of B over that of A, in all records of the launch", "duet.ratio.value"),
     *ends(

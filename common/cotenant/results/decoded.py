@@ -153,15 +153,27 @@ class Decoded:
             value = value[key]
         return value
 
+    def text_at(self, *keys: str) -> str:
+        """Return the text under these keys, as `text_of` does."""
+        return text_of(self.at(*keys))
+
+    def list_at(self, *keys: str) -> list[Any]:
+        """Return the list under these keys; an empty one if there is none."""
+        return list_of(self.at(*keys))
+
+    def mapping_at(self, *keys: str) -> Fields:
+        """Return the mapping under these keys; an empty one if there is none."""
+        return mapping_of(self.at(*keys))
+
     @functools.cached_property
     def completed(self) -> bool:
         """Whether flag, outcome and file name all say that it completed: a crashed job must not be reported as done."""
         completed = bool(self.fields.get("completed", part_of(self.at("train_item", "avg"), Positive)))
-        return completed and text_of(self.at("outcome")) in ("", "completed") and not _FAILED.search(self.path)
+        return completed and self.text_at("outcome") in ("", "completed") and not _FAILED.search(self.path)
 
     @property
     def outcome(self) -> str:
-        outcome = text_of(self.at("outcome"))
+        outcome = self.text_at("outcome")
         return "completed" if self.completed else outcome if outcome not in ("", "completed") else "failed"
 
     @property
@@ -171,7 +183,7 @@ class Decoded:
     @functools.cached_property
     def name(self) -> str:
         """The job's name; for a failure without one, the name in its file's name."""
-        if name := text_of(self.at("name")):
+        if name := self.text_at("name"):
             return name
         in_path = _JOB.match(Path(self.path).name)
         return in_path[1] if in_path and in_path[1] != "None" else UNNAMED
@@ -183,17 +195,17 @@ class Decoded:
     @property
     def cell(self) -> str:
         """The name without the marks of a tenant alone or in a mix."""
-        return cell_of(self.name, self.solo, text_of(self.at("mix")))
+        return cell_of(self.name, self.solo, self.text_at("mix"))
 
     @property
     def neighbours(self) -> str:
-        return ",".join(map(text_of, list_of(self.at("neighbours"))))
+        return ",".join(map(text_of, self.list_at("neighbours")))
 
     @property
     def alike(self) -> int | None:
         """The number of tenants of the launch that ran its cell, itself included."""
         tenants = whole_of(self.at("tenants"))
-        return list_of(self.at("neighbours")).count(self.cell) + 1 if text_of(self.at("mix")) else tenants
+        return self.list_at("neighbours").count(self.cell) + 1 if self.text_at("mix") else tenants
 
     @property
     def audited(self) -> bool:
@@ -202,7 +214,7 @@ class Decoded:
 
     @property
     def suite(self) -> str:
-        return text_of(self.at("suite")) or ("" if self.ours else suite_and_device(self.path)[0])
+        return self.text_at("suite") or ("" if self.ours else suite_and_device(self.path)[0])
 
     @property
     def run_id(self) -> int:
@@ -218,7 +230,7 @@ class Decoded:
     @property
     def start_time(self) -> str:
         """The launch's start; for records of the original without one, the time in the file's name."""
-        time = time_of(text_of(self.at("start_time")) or text_of(self.at("date")))
+        time = time_of(self.text_at("start_time") or self.text_at("date"))
         if time or self.ours or (in_path := _TIME.search(self.path)) is None:
             return time
         with suppress(ValueError):  # The digits may be no time.
@@ -227,16 +239,16 @@ class Decoded:
 
     @property
     def end_time(self) -> str:
-        return time_of(text_of(self.at("end_time")))
+        return time_of(self.text_at("end_time"))
 
     @property
     def unique_id(self) -> str:
         """The work's hash; empty for the original's records, whose hash includes the start time."""
-        return text_of(self.at("unique_id")) if self.ours else ""
+        return self.text_at("unique_id") if self.ours else ""
 
     @property
     def group(self) -> str:
-        return text_of(self.at("group")) or ("all" if "," in self.vcd else "student")
+        return self.text_at("group") or ("all" if "," in self.vcd else "student")
 
     @property
     def input(self) -> str:
@@ -255,7 +267,7 @@ class Decoded:
     @functools.cached_property
     def findings(self) -> list[Finding]:
         """All findings of the record, and one if it was edited; an unknown severity becomes information."""
-        own = [_finding(mapping_of(finding)) for finding in list_of(self.at("findings"))]
+        own = [_finding(mapping_of(finding)) for finding in self.list_at("findings")]
         if not self.edited:
             return own
         sentence = "This record is not what its launch wrote: the journal beside it has another SHA-256."
@@ -265,14 +277,14 @@ class Decoded:
     @property
     def losses_non_finite(self) -> int:
         """The number by the record, else the number among its kept losses, where NaN is null."""
-        counted, losses = part_of(self.at("losses_non_finite"), Whole), list_of(self.at("batch_loss"))
+        counted, losses = part_of(self.at("losses_non_finite"), Whole), self.list_at("batch_loss")
         return sum(part_of(loss, Number) is None for loss in losses) if counted is None else counted
 
     @property
     def loss_digest(self) -> str:
         """`seed.number.hash`, which is equal on all machines for deterministic work; empty with fewer than DIGESTED
         mean losses."""
-        losses = part_of(list_of(self.at("epoch_loss"))[:DIGESTED], list[Number]) or []
+        losses = part_of(self.list_at("epoch_loss")[:DIGESTED], list[Number]) or []
         seed, number = whole_of(self.at("seed")), whole_of(self.at("number"))
         if len(losses) < DIGESTED or seed is None or number is None:
             return ""
@@ -280,13 +292,13 @@ class Decoded:
 
     @property
     def slice(self) -> str:
-        planned = mapping_of(self.at("isolation", "planned"))
+        planned = self.mapping_at("isolation", "planned")
         return ", ".join(f"{text_of(name).replace('_', ' ')} {planned[name]}" for name in sorted(planned))
 
     @property
     def work(self) -> str:
         """Like `unique_id`, without a default number of workers, which follows from the processors."""
-        given = any(str(word).startswith(("--workers", "-j")) for word in list_of(self.at("command")))
+        given = any(str(word).startswith(("--workers", "-j")) for word in self.list_at("command"))
         return self._work(self.cell, frozenset() if given else frozenset({"workers"}))
 
     @property
@@ -311,7 +323,7 @@ class Decoded:
         """Return a hash like `unique_id`, with this name and without these arguments; empty if `unique_id` is."""
         if not self.unique_id:
             return ""
-        return unique_id(name, text_of(self.at("version")), self._arguments(without))
+        return unique_id(name, self.text_at("version"), self._arguments(without))
 
     def _arguments(self, without: frozenset[str]) -> dict[str, Any]:
         left_out = _OWN_FIELDS | without
@@ -320,7 +332,7 @@ class Decoded:
     @property
     def run_class(self) -> str:
         """The class of the run: `base` in older records without classes, and in those of other programs."""
-        return text_of(self.at("run_class")) or "base"
+        return self.text_at("run_class") or "base"
 
 
 def _finding(fields: Fields) -> Finding:

@@ -139,7 +139,7 @@ def own_meters(record: Decoded) -> list[Meter]:
     places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in _own_devices(record)]
     sampled = [
         part_of({**mapping_of(spreads.get(quantity)), "quantity": quantity, "of": of}, Meter)
-        for of, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, mapping_of(record.at("meters", "memory"))))
+        for of, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, record.mapping_at("meters", "memory")))
         for quantity in quantities
     ]
     return [meter for meter in sampled if meter is not None]
@@ -147,7 +147,7 @@ def own_meters(record: Decoded) -> list[Meter]:
 
 def _own_devices(record: Decoded) -> list[Fields]:
     """Return the meters of the record's training devices."""
-    devices = map(mapping_of, mapping_of(record.at("meters", "devices")).values())
+    devices = map(mapping_of, record.mapping_at("meters", "devices").values())
     return [device for device in devices if str(device.get("index")) in record.vcd.split(",")]
 
 
@@ -164,7 +164,7 @@ def own_power_w(record: Decoded) -> float | None:
 
 def courses_of(record: Decoded) -> list[Course]:
     """Return the series in the record's meters."""
-    series = mapping_of(record.at("meters", "series"))
+    series = record.mapping_at("meters", "series")
     at_s = _numbers(series.get("at_s"), -float(MOST))
     if not len(at_s) or np.isnan(at_s).any() or (np.diff(at_s) < 0).any():
         return []
@@ -172,7 +172,7 @@ def courses_of(record: Decoded) -> list[Course]:
     last = np.append(np.diff(at_s) > 0, True)
     return [
         Course(quantity, kind, of, at_s[last], values[last])
-        for kind, of, quantities in _looked_at(series, mapping_of(record.at("meters", "devices")))
+        for kind, of, quantities in _looked_at(series, record.mapping_at("meters", "devices"))
         for quantity in DRAWN[kind]
         if len(values := _numbers(quantities.get(quantity), 0.0)) == len(at_s) and not np.isnan(values[last]).all()
     ]

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cotenant.files import content_of
-from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of
+from cotenant.results.decoded import Decoded, mapping_of, part_of
 from cotenant.results.record import IN_MIX, SOLO, Whole, why_no_blocks
 from cotenant.results.store import TIME, safe_part
 
@@ -83,6 +83,6 @@ def last_in(output: Path, suite: str, before: datetime | None = None) -> dict[st
 
 
 def _parameters(record: Decoded) -> int | None:
-    optimizers = list_of(record.at("observed", "optimizers"))
+    optimizers = record.list_at("observed", "optimizers")
     counts = part_of([mapping_of(optimizer).get("parameters") for optimizer in optimizers], list[Whole])
     return sum(counts) if counts else None
