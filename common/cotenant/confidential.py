@@ -16,6 +16,7 @@ from typing import Any
 HIDDEN = "(hidden)"
 _NAME = re.compile(r"secret|passw|passphrase|(^|[^a-z])pass([^a-z]|$)|(token|key)([^a-z]|$)", re.IGNORECASE)
 _NAMED = re.compile(r"(?<![\w-])([\w-]++)(=|\s+)")
+_SPACE = re.compile(r"\s")
 _VALUE = re.compile(r"(?!--)(?:'[^']*'|\"[^\"]*\"|(?:\\.|[^\s'\"\\])+)")
 
 Conceal = Callable[[str], str]
@@ -58,15 +59,11 @@ def words_without(words: Sequence[str], conceal: Conceal = hidden) -> list[str]:
         if before.startswith("-") and "=" not in before and is_confidential(before) and not word.startswith("--"):
             shown.append(conceal(word))
         # A flag begins no line of a shell: all behind it is its value.
-        elif equals and value and is_confidential(name) and not _has_space(name if name.startswith("-") else word):
+        elif equals and value and is_confidential(name) and not _SPACE.search(name if name.startswith("-") else word):
             shown.append(f"{name}={conceal(value)}")
         else:
             shown.append(_line_without(word, conceal))
     return shown
-
-
-def _has_space(text: str) -> bool:
-    return any(map(str.isspace, text))
 
 
 def _line_without(line: str, conceal: Conceal) -> str:

@@ -51,8 +51,8 @@ class IsolationError(CotenantError):
     exit_status = EXIT_NOT_ISOLATED
 
 
-def usage_error(message: str, remedy: str) -> CotenantError:
-    """Return argparse's complaint as a sentence, with the possible values as the remedy."""
+def usage_error(message: str, remedy: str, usage: str = "") -> CotenantError:
+    """Return argparse's complaint as a sentence, with the possible values, or the `usage`, as the remedy."""
     if wrong := _CHOICE.fullmatch(message):
         flag, given, choices = wrong.groups()
         known = choices.replace("'", "").split(", ")
@@ -62,7 +62,7 @@ def usage_error(message: str, remedy: str) -> CotenantError:
         flag, kind, given = wrong.groups()
         return CotenantError(f"{flag}: {given} is no {'whole ' if kind == 'int' else ''}number.", remedy)
     if wrong := _MISSING.fullmatch(message):
-        return CotenantError(f"{wrong[1]} {'are' if ',' in wrong[1] else 'is'} missing.", remedy)
+        return CotenantError(f"{wrong[1]} {'are' if ',' in wrong[1] else 'is'} missing.", usage or remedy)
     message = message.removeprefix("argument ").replace("expected one argument", "a value is missing behind it")
     return CotenantError(f"{message[0].upper()}{message[1:]}.", remedy)
 

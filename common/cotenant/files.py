@@ -46,6 +46,12 @@ def open_regular(path: Path | str, *, follow: bool = False, mode: Mode = "rb", w
     return open(descriptor, "r+b" if mode == "xb" else mode)
 
 
+def content_of(path: Path, most_bytes: int = -1, *, follow: bool = False) -> bytes:
+    """Return the content of a regular file, or as much of its beginning; `open_regular` opens it. Raises OSError."""
+    with open_regular(path, follow=follow) as file:
+        return file.read(most_bytes)
+
+
 class Directory:
     """A directory held open: names are looked up in it, even if its own name leads elsewhere by now.
 

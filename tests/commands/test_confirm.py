@@ -121,14 +121,15 @@ def test_sides_take_turns_and_each_launches_as_often_as_it_did(monkeypatch: pyte
     monkeypatch.setattr(confirm, "PreparedSuite", FakeSuite)
     monkeypatch.setattr(confirm, "heading", lambda _: [])
     monkeypatch.setattr(confirm, "SuiteRun", lambda *_: SimpleNamespace(run=SuiteResult))
-    monkeypatch.setattr(confirm, "launches_of", lambda _: ({}, []))
+    monkeypatch.setattr(confirm, "launches_of", lambda _: ({"job": []}, ["left out"]))
     monkeypatch.setattr(confirm, "read_records", lambda _: SimpleNamespace(frame=None))
     sides = []
     for name, uids in (("A", (0, 1, 2)), ("B", (5, 6, 7, 8))):
         options = FakeOptions(RunPaths.of_run(Path(), Path(), Path(name), RunName()))
         launches = {"job": [SimpleNamespace(run_id=uid, work=()) for uid in uids]}
         sides.append(confirm.SideAgain(name, launches, options, {"job": "job"}))
-    assert confirm._launched_again(sides, None) == ({"A": {}, "B": {}}, [], None)
+    assert confirm._launch_by_turns(sides, None) is None
+    assert [(side.anew, side.left_out) for side in sides] == [({"job": []}, ["left out"])] * 2
     turns = [("A", 3), ("B", 9), ("B", 10), ("A", 4), ("A", 5), ("B", 11), ("B", 12)]
     assert ran == [(name, uid, ("job",)) for name, uid in turns]
 

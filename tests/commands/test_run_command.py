@@ -14,8 +14,8 @@ from commands.calling import Capture, call
 from cotenant.commands import suite_run
 from cotenant.finding import Finding
 from cotenant.isolation.lock import SuiteLock
-from cotenant.launch.start import Start
-from cotenant.machine.topology import Machine, discover
+from cotenant.launch.prepared import PreparedSuite
+from cotenant.machine.topology import discover
 from cotenant.results.record import DuetPart, Record
 from cotenant.stats.duet import DuetRatio
 from cotenant.stats.verdict import Verdict
@@ -70,9 +70,9 @@ def test_what_a_person_gives_after_dashes_is_asked_about_before_anything_starts(
 ) -> None:
     asked: list[list[str]] = []
 
-    def refused(starts: list[Start], machine: Machine) -> list[str]:
-        asked.append([word for start in starts for word in start.specs[0].command[-4:-2]])
-        return ["job: no."] if "--repat" in starts[0].specs[0].command else []
+    def refused(suite: PreparedSuite) -> list[str]:
+        asked.append([word for start in suite.starts for word in start.specs[0].command[-4:-2]])
+        return ["job: no."] if "--repat" in suite.starts[0].specs[0].command else []
 
     monkeypatch.setattr(suite_run, "refused", refused)
     words = ("run", "--isolation", "none", "--users", 1, "--jobs", loose.jobs([job()]))

@@ -15,6 +15,7 @@ from cotenant.report.history import series_of
 from cotenant.report.jobs import hosts_grid
 from cotenant.report.problems import first_steps
 from cotenant.report.view_pages import comparison_page, history_page, tuning_page
+from cotenant.results.decoded import Decoded
 from cotenant.results.drawn import spans_of
 from cotenant.results.history import entries_of
 from cotenant.results.launches import launches_of
@@ -104,12 +105,12 @@ def test_blocks_of_others_and_audits_are_known_of_a_timeline() -> None:
         {"start_ns": 10 * at, "end_ns": 10 * at + 8, "items": 1, "data_wait_ns": 0, "block": block, "kind": kind}
         for at, (block, kind) in enumerate([(0, "all"), (None, ""), (2, "all"), (None, ""), (3, "only")])
     ]
-    spans = spans_of({"observations": rows, "skip": 0, "observed": {"audit": {"after": [2]}}})
+    plain = fields_of(launch("vae")[0])
+    spans = spans_of(Decoded(plain | {"observations": rows, "skip": 0, "observed": {"audit": {"after": [2]}}}))
     assert spans.held.tolist() == [False, True, False, False, False]
     assert spans.alone.tolist() == [False, False, False, False, True]
     assert spans.audits == [(18, 20)]
-    plain = fields_of(launch("vae")[0])
-    assert not spans_of(plain).held.any()
+    assert not spans_of(Decoded(plain)).held.any()
     assert observed([1.0])[0].block is None
 
 

@@ -75,7 +75,7 @@ def test_impossible_observations_are_not_drawn_and_the_others_keep_their_places(
     rows = observed([10.0] * 8)
     rows[1] = msgspec.structs.replace(rows[1], items=None)
     rows[6] = msgspec.structs.replace(rows[6], end_ns=rows[6].start_ns)
-    found = spans_of(fields_of(observations=msgspec.to_builtins(rows), skip=5))
+    found = spans_of(Decoded(fields_of(observations=msgspec.to_builtins(rows), skip=5)))
     assert len(found.kept) == 6
     assert found.kept.sum() == 2
 
@@ -91,13 +91,13 @@ def test_meters_that_make_no_sense_are_left_out() -> None:
         "power",
     ]
     for device in devices:
-        assert own_meters(fields_of(meters={"devices": {"GPU-0": device}}), "0") == [], device
+        assert own_meters(Decoded(fields_of(vcd="0", meters={"devices": {"GPU-0": device}}))) == [], device
 
 
 def test_the_load_of_a_tenant_is_that_of_its_own_devices() -> None:
     devices = {f"GPU-{i}": {"index": i, "load_percent": LOAD | {"mean": 30.0 + 10 * i}} for i in range(3)}
     fields = fields_of(vcd="0,2", meters={"devices": devices})
-    assert [meter.of for meter in own_meters(fields, "0,2")] == ["0", "2"]
+    assert [meter.of for meter in own_meters(Decoded(fields))] == ["0", "2"]
     assert row_of(fields)["device_load_percent"] == 40
     assert row_of(fields_of())["device_load_percent"] is None
 
@@ -130,15 +130,15 @@ def test_the_power_of_a_tenant_is_that_of_all_its_devices_or_of_none(
 )
 def test_any_part_may_be_anything(changes: dict[str, Any]) -> None:
     fields = json.loads(json.dumps(fields_of() | changes))
-    row, spans = row_of(fields), spans_of(fields)
+    row, spans = row_of(fields), spans_of(Decoded(fields))
     assert row["name"] == "vae"
     assert spans.kept.shape == spans.items.shape
     assert Decoded(fields).meeting is None or row["overlap"] is not None
     assert all(isinstance(value, str) and value for value in setting_of({"git": fields["machine"]}).values())
 
 
-def sampled(**changes: Any) -> dict[str, Any]:
-    """The fields of a record with three samples of two devices, two slices and the host."""
+def sampled(**changes: Any) -> Decoded:
+    """A record with three samples of two devices, two slices and the host."""
     kept = Kept()
     for second in (1, 2, 3):
         device = {("devices", f"GPU-{n}", "power_w"): 100.0 * n + second for n in range(2)}
@@ -146,7 +146,7 @@ def sampled(**changes: Any) -> dict[str, Any]:
         kept.add(second * S, device | slices | {("host", "available_bytes"): 9})
     series = kept.result(0) | changes
     devices = {"GPU-0": {"index": 4}, "GPU-1": {"index": 5}}
-    return json.loads(json.dumps({"meters": {"series": series, "devices": devices}}))
+    return Decoded(json.loads(json.dumps(fields_of(meters={"series": series, "devices": devices}))))
 
 
 def by_name(found: list[Course]) -> dict[tuple[str, str, str], list[float]]:
@@ -178,9 +178,9 @@ def test_a_damaged_series_costs_itself_only_and_damaged_times_all() -> None:
         assert {course.kind for course in read} == {"device", "tenant"}, values
     for times in [*FOREIGN[:4], *FOREIGN[5:], [2, 1, 3], [3, 2, 1], [1, None, 2]]:
         assert courses_of(sampled(at_s=times)) == [], times
-    fields = sampled()
-    del fields["meters"]["devices"]["GPU-1"]
-    assert {course.of for course in courses_of(fields) if course.kind == "device"} == {"4"}
+    record = sampled()
+    del record.fields["meters"]["devices"]["GPU-1"]
+    assert {course.of for course in courses_of(record) if course.kind == "device"} == {"4"}
 
 
 def test_the_versions_of_a_machine() -> None:

@@ -106,7 +106,7 @@ def test_what_cannot_be_read(written, tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     path = written("[]")
-    monkeypatch.setattr("cotenant.suite.jobfile.open_regular", deny)
+    monkeypatch.setattr("cotenant.suite.jobfile.content_of", deny)
     assert ": the job file cannot be read: Permission denied. Check" in refused(path)
     monkeypatch.undo()
     assert refused(written(b'[\n  "caf\xe9"]')).startswith(":2:7: this byte is not UTF-8. ")

@@ -9,6 +9,7 @@ from cotenant.errors import CotenantError
 from cotenant.suite.cells import Job, expand
 from cotenant.suite.duets import Duet, duet_of
 from cotenant.suite.foreign import Foreign
+from launch.resolving import options
 
 
 def test_a_side_has_the_words_before_or_behind_the_dashes_also_none() -> None:
@@ -59,11 +60,11 @@ def test_a_step_of_one_process_for_all_users_is_one_of_each_unless_rows_are_coun
 
 
 def test_show_names_a_duet_and_hides_what_nobody_may_read() -> None:
-    duet = duet_of("vae", ["--batch-size", "64", "---", "--token", "secret"])
-    (line,) = show_lines((), (), 2, 1, duet=duet)
+    of = options("--jobs", "cpu", "--duet", "vae", extra=("--batch-size", "64", "---", "--token", "secret"))
+    (line,) = show_lines(of, 2, 1)
     assert line.split(maxsplit=2)[:2] == ["vae.duet", "duet"]
     assert "A: --batch-size 64; B: --token" in line
     assert "secret" not in line
-    document = show_document((), (), 1, duet)
+    document = show_document(of, 1)
     assert (document["duet"], document["sides"][0]) == ("vae.duet", ["--batch-size", "64"])
     assert "secret" not in str(document)

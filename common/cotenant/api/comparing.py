@@ -16,7 +16,6 @@ from cotenant.report.comparison import (
     differences_allowed,
     mixture,
 )
-from cotenant.results.decoded import mapping_of
 from cotenant.results.drawn import differences, joint_setting
 from cotenant.results.launches import LaunchRecords, launches_of, rates_of
 from cotenant.results.read import again
@@ -107,7 +106,7 @@ def _launches(rows: Rows, tell: Tell) -> Launches:
 
 
 def _setting(rows: Rows) -> dict[str, str]:
-    return joint_setting(mapping_of(record.at("machine")) for _, record in again(rows))
+    return joint_setting(record.mapping_at("machine") for _, record in again(rows))
 
 
 def _margins(noise: Source, allowed: Collection[str], tell: Tell) -> dict[str, float]:

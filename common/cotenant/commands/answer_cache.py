@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cotenant.checkout import CHECKOUT, SOURCE_ROOT
-from cotenant.files import Directory, open_regular
+from cotenant.files import Directory, content_of
 from cotenant.machine.topology import Machine
 
 NAME = "refusals.json"
@@ -97,8 +97,8 @@ def _changed_ns(place: str) -> int:
 def _hash_of_files(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in files:
-        with suppress(OSError), open_regular(path, follow=True) as file:
-            content = hashlib.sha256(file.read()).digest()
+        with suppress(OSError):
+            content = hashlib.sha256(content_of(path, follow=True)).digest()
             digest.update(f"{path}\0".encode(errors="surrogateescape") + content)
     return digest.hexdigest()
 

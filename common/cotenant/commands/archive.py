@@ -10,6 +10,7 @@ from cotenant.commands.flags import Parser, place
 from cotenant.commands.output import tell, warn
 from cotenant.errors import EXIT_PASSED
 from cotenant.proof.archive import make_archive
+from cotenant.proof.signature import sign
 from cotenant.text import listed, many
 
 AGAIN = "Where a suite still runs, archive again when it has ended."
@@ -23,8 +24,6 @@ def main(argv: Sequence[str]) -> int:
         warn(f"Not archived, as written by no launch in the journal: {listed(left_out)}. {AGAIN}")
     tell(f"{given.out}: {many(len(manifest.members), 'file')}, journal {manifest.journal_head[:16]}.")
     if given.key is not None:
-        from cotenant.proof.signature import sign
-
         tell(f"{sign(given.out, given.key)}: signed.")
     return EXIT_PASSED
 

@@ -20,6 +20,7 @@ from cotenant.choices import TOKEN_VARIABLE, TRANSCRIPT
 from cotenant.commands.flags import Parser, place, share
 from cotenant.commands.output import note, tell
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
+from cotenant.proof.signature import check_key, sign
 from cotenant.results.store import prepare_directory, write_whole
 from cotenant.suite.task_source import shipped_versions
 from cotenant.text import joined, many, printable
@@ -34,8 +35,6 @@ def main(argv: Sequence[str]) -> int:
     given = parser().parse_words(argv)
     host, port = address_of(given.listen)
     if given.key is not None:
-        from cotenant.proof.signature import check_key
-
         check_key(given.key)
     known = token_of(given.token, os.environ)
     token = known or secrets.token_urlsafe(16)
@@ -50,8 +49,6 @@ def main(argv: Sequence[str]) -> int:
         write_whole(path, written(transcript))
         tell("\n".join([*_lines(transcript), f"transcript: {path}"]))
         if given.key is not None:
-            from cotenant.proof.signature import sign
-
             tell(f"{sign(path, given.key)}: signed.")
 
     listener = ChallengeListener(shipped_versions(), replayed, keep, given.replays, given.tolerance, token=token)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from cotenant.launch.suite import SuiteRun
 from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import Machine, discover
 from cotenant.report.progress import PlainView, Planned
-from cotenant.results.decoded import Skipped, list_of, mapping_of, text_of
+from cotenant.results.decoded import Skipped, list_of, mapping_of
 from cotenant.results.drawn import differences, setting_of
 from cotenant.results.launches import difference_of, difference_words, launches_of
 from cotenant.results.read import read_records
@@ -33,14 +33,19 @@ from cotenant.suite.duets import BETWEEN, words_of_sides
 USAGE = f"-- FLAGS OF A {BETWEEN} FLAGS OF B launches both by turns."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SideAgain:
-    """One side that is launched again: `name` is A or B, and `jobs` has a job for each cell of its `launches`."""
+    """One side that is launched again: `name` is A or B, and `jobs` has a job for each cell of its `launches`.
+
+    `anew` are its new launches; `left_out` has a sentence on each without a rate.
+    """
 
     name: str
     launches: Launches
     options: Options
     jobs: Mapping[str, Job]
+    anew: Launches = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
 
 
 def launch_again(
@@ -66,18 +71,20 @@ def launch_again(
     for side in sides:
         PreparedSuite(replace(side.options, jobs=tuple(side.jobs.values())), machine).check()
     with SuiteLock(lock_path()):
-        made, left_out, cut_by = _launched_again(sides, machine)
-    return [made.get("A", a[1]), made["B"]], left_out, cut_by
+        cut_by = _launch_by_turns(sides, machine)
+    left_out = [line for side in sides for line in side.left_out]
+    if cut_by is None:
+        warn(*left_out)
+    return [sides[0].anew if len(sides) > 1 else a[1], sides[-1].anew], left_out, cut_by
 
 
-def _launched_again(sides: Sequence[SideAgain], machine: Machine) -> tuple[dict[str, Launches], list[str], str | None]:
-    """Launch by turns, B first in every other turn, so that drifts of the machine affect both sides alike."""
-    made: dict[str, tuple[Launches, list[str]]] = {side.name: ({}, []) for side in sides}
-    cut_by = None
+def _launch_by_turns(sides: Sequence[SideAgain], machine: Machine) -> str | None:
+    """Launch, B first in every other turn, so that drifts of the machine affect both sides alike; return the reason for
+    an early end, if any."""
     for turn in range(max(len(side.launches[cell]) for side in sides for cell in side.jobs)):
         for side in sides[:: 1 if turn % 2 == 0 else -1]:
             due = tuple(job for cell, job in side.jobs.items() if len(side.launches[cell]) > turn)
-            if not due or cut_by is not None:
+            if not due:
                 continue
             uid = 1 + turn + max(launch.run_id for cell in side.jobs for launch in side.launches[cell])
             suite = PreparedSuite(replace(side.options, jobs=due, uid=uid), machine)
@@ -85,14 +92,12 @@ def _launched_again(sides: Sequence[SideAgain], machine: Machine) -> tuple[dict[
             if turn == 0:
                 note("\n".join(heading(suite)))
             view = PlainView([Planned(start.label) for start in suite.starts], note)
-            report = SuiteRun(suite, note, view).run()
-            made[side.name] = launches_of(read_records([side.options.paths.output]).frame)
-            _check_work(side, made[side.name][0])
-            cut_by = report.interrupted
-    left_out = [line for _, lines in made.values() for line in lines]
-    if cut_by is None:
-        warn(*left_out)
-    return {name: launches for name, (launches, _) in made.items()}, left_out, cut_by
+            cut_by = SuiteRun(suite, note, view).run().interrupted
+            side.anew, side.left_out = launches_of(read_records([side.options.paths.output]).frame)
+            _check_work(side)
+            if cut_by is not None:
+                return cut_by
+    return None
 
 
 def _side(
@@ -100,9 +105,9 @@ def _side(
 ) -> SideAgain:
     """Return the side whose records lie in `place`, to be run with these flags of `run`. Raises CotenantError."""
     options = _options(name, place, words, machine)
-    jobs = _jobs(options, cells)
-    _check_setting(name, place, cells, options, machine)
-    return SideAgain(name, launches, options, jobs)
+    side = SideAgain(name, launches, options, _jobs(options, cells))
+    _check_setting(side, place, machine)
+    return side
 
 
 def _options(name: str, place: Path, words: Sequence[str], machine: Machine) -> Options:
@@ -142,19 +147,19 @@ def _jobs(options: Options, cells: Sequence[str]) -> dict[str, Job]:
     return {cell: known[cell] for cell in cells}
 
 
-def _check_setting(name: str, place: Path, cells: Sequence[str], options: Options, machine: Machine) -> None:
+def _check_setting(side: SideAgain, place: Path, machine: Machine) -> None:
     """Raise CotenantError unless a side ran on this host, with these devices and versions, in a suite of this name."""
     now = _host_and_versions(machine_facts(machine, CHECKOUT))
     for record in records_in([place]):
-        if isinstance(record, Skipped) or record.at("name") not in cells:
+        if isinstance(record, Skipped) or record.text_at("name") not in side.jobs:
             continue
-        suite = text_of(record.at("suite"))
-        if suite not in ("", options.suite.name):
-            sentence = f"{name} is of the suite {suite}, not {options.suite.name}."
-            raise CotenantError(sentence, f"Name {name}'s own: -- --jobs FILE.")
-        if changes := differences(_host_and_versions(mapping_of(record.at("machine"))), now):
-            sentence = f"This is not what {name} ran on: {'; '.join(changes)}."
-            raise CotenantError(sentence, f"Confirm where {name} was measured.")
+        suite = record.text_at("suite")
+        if suite not in ("", side.options.suite.name):
+            sentence = f"{side.name} is of the suite {suite}, not {side.options.suite.name}."
+            raise CotenantError(sentence, f"Name {side.name}'s own: -- --jobs FILE.")
+        if changes := differences(_host_and_versions(record.mapping_at("machine")), now):
+            sentence = f"This is not what {side.name} ran on: {'; '.join(changes)}."
+            raise CotenantError(sentence, f"Confirm where {side.name} was measured.")
 
 
 def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
@@ -166,9 +171,9 @@ def _host_and_versions(machine: Mapping[str, Any]) -> dict[str, str]:
     return versions | known | {"accelerators": ", ".join(names) or "none"}
 
 
-def _check_work(side: SideAgain, repeated: Launches) -> None:
+def _check_work(side: SideAgain) -> None:
     for cell in side.jobs:
-        works = [launch.work for launches in (side.launches, repeated) for launch in launches.get(cell, [])]
+        works = [launch.work for launches in (side.launches, side.anew) for launch in launches.get(cell, [])]
         if (difference := difference_of(works)) is not None:
             raise CotenantError(
                 f"What ran again is not what {side.name} ran: {cell}: {difference_words(*difference)}.",

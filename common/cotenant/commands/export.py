@@ -11,9 +11,8 @@ import polars as pl
 
 from cotenant.api.records import edited, is_meant, no_record
 from cotenant.checkout import PROGRAM
-from cotenant.commands.flags import Parser
+from cotenant.commands.flags import Parser, add_records
 from cotenant.commands.output import warn
-from cotenant.commands.record_flags import add_records
 from cotenant.commands.records import spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.results.columns import JOB, OBSERVATION_COLUMNS, schema
@@ -84,10 +83,9 @@ def _chosen(
             frame = frame.filter(pl.col("suite").is_in([given.suite, ""]))
         if given.job:
             names = frame.select(JOB).to_series().unique()
-            missing -= {pattern for pattern in missing if any(is_meant(name, pattern) for name in names)}
-            frame = frame.filter(
-                JOB.is_in([name for name in names if any(is_meant(name, pattern) for pattern in given.job)])
-            )
+            meant = [(name, pattern) for name in names for pattern in given.job if is_meant(name, pattern)]
+            missing.difference_update(pattern for _, pattern in meant)
+            frame = frame.filter(JOB.is_in([name for name, _ in meant]))
         counts["rows"] += frame.height
         if frame.height:
             yield frame

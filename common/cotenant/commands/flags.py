@@ -1,4 +1,4 @@
-"""Shared parts of the commands' flags: errors in one sentence, sizes, times, formats, slices."""
+"""Shared parts of the commands' flags: errors in one sentence, sizes, times, formats, slices, records."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
 
-from cotenant.checkout import PROGRAM
-from cotenant.choices import ISOLATIONS
+from cotenant.checkout import PROGRAM, output_directory
+from cotenant.choices import ISOLATIONS, RUN_CLASSES
 from cotenant.commands.output import tell
 from cotenant.errors import CotenantError, did_you_mean, usage_error
 from cotenant.suite.duets import REPETITIONS
@@ -94,17 +94,14 @@ class Parser(argparse.ArgumentParser):
     def _usage(self) -> str:
         needed = [
             f" {action.option_strings[0]} {action.metavar}"
-            for action in self._actions
-            if action.option_strings and action.required
+            for action in self._get_optional_actions()
+            if action.required
         ]
         places = [_PLACES[each.nargs].format(each.metavar) for each in self._get_positional_actions()]
         return self.usage or "".join(["%(prog)s [flags]", *needed, *places])
 
     def error(self, message: str) -> NoReturn:
-        missing = message.startswith("the following arguments are required")
-        raise usage_error(
-            message, f"Usage: {self._usage() % {'prog': self.prog}}" if missing else "--help lists the flags."
-        )
+        raise usage_error(message, "--help lists the flags.", f"Usage: {self._usage() % {'prog': self.prog}}")
 
     def flags(self) -> dict[str, list[str]]:
         """Return every flag with the words that it takes, if these are known."""
@@ -245,8 +242,7 @@ def add_slice_flags(parser: Parser, most: bool = False) -> None:
     add("--isolation", choices=ISOLATIONS, default="auto", metavar="HOW", help=how)
     add = parser.add_rare_group("slices, further").add_argument
     usual = "one per accelerator, else one" if most else "one each, as far as processors go"
-    shared = f"slices that the users share, equally many in each (default: {usual})"
-    add("--slices", type=int, metavar="N", help=shared)
+    add("--slices", type=int, metavar="N", help=f"slices that the users share, equally many in each (default: {usual})")
     turns = "how users share a device: time, mps, mps:PERCENT of its multiprocessors, mig, or dmem (docs/sharing.md)"
     if most:
         turns += "; of several, as time,mps, each is tried"
@@ -256,5 +252,42 @@ def add_slice_flags(parser: Parser, most: bool = False) -> None:
     add("--plan", choices=("cores", "contiguous"), default="cores", help="whole cores first, or consecutive ids")
     whose = "a slice's memory comes from its processors' NUMA nodes, or from all (default local)"
     add("--mems", choices=("local", "all"), default="local", help=whose)
-    least = "memory kept from users, K/M/G allowed (default max(1G, 3%%))"
-    add("--reserve", type=size, metavar="BYTES", help=least)
+    add("--reserve", type=size, metavar="BYTES", help="memory kept from users, K/M/G allowed (default max(1G, 3%%))")
+
+
+def add_records(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that choose records: by their places, by suite and by jobs."""
+    add = parser.add_argument
+    add_places(parser)
+    add("--suite", metavar="SUITE", help="only records of this suite (its job file's stem)")
+    add_job_names(parser)
+
+
+def add_class(parser: argparse.ArgumentParser) -> None:
+    """Add the flag for the class of records: results of two classes never stand in one table."""
+    what = "only base, or only tuned results: the two never stand in one table (docs/run-rules.md)"
+    parser.add_argument("--class", choices=RUN_CLASSES, dest="run_class", help=what)
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add the places of records, by default the directory where suites put them."""
+    where = "where records are, searched recursively; or an export, or `-` (default: the workspace's output)"
+    parser.add_argument("places", metavar="DIR", type=place, nargs="*", default=[output_directory()], help=where)
+
+
+def add_job_names(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that chooses jobs by their names, as `run` has it."""
+    text = "only these jobs: names, globs, comma lists"
+    parser.add_argument("--name", "--job", dest="job", metavar="NAMES", action=_Names, default=[], help=text)
+
+
+class _Names(argparse.Action):
+    """Gathers the names in the comma lists of all uses of a flag."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, given: argparse.Namespace, values: object, flag: str | None = None
+    ) -> None:
+        names = [name for name in str(values).split(",") if name]
+        if not names:
+            raise argparse.ArgumentError(self, "it names nothing")
+        setattr(given, self.dest, [*getattr(given, self.dest), *names])

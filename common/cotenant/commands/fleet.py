@@ -108,14 +108,15 @@ def _run(given: argparse.Namespace, others: tuple[str, ...]) -> int:
     with contextlib.redirect_stdout(sys.stderr), contextlib.closing(RayCluster(given.address)) as cluster:
         fleet, places = FleetRun(plan, cluster, note), [plan.output]
         note(f"{plan.suite}: {listed(cluster.nodes, 12)}; records: {plan.output}")
-        for uid in range(given.uid, given.uid + tier.repetitions):
+        after = given.uid + tier.repetitions
+        for uid in range(given.uid, after):
             fleet.repetition(uid, list(cluster.nodes))
         judged = _judged(places, given)
         hardware = {name: node.hardware for name, node in judged.gathered.nodes.items()}
         names = fleet.confirming(judged.suspects, hardware, random.Random()) if given.rounds > 0 else []
         if names:
             note(f"again, {given.rounds} times: {listed(names, 12)}")
-            for uid in range(given.uid + tier.repetitions, given.uid + tier.repetitions + given.rounds):
+            for uid in range(after, after + given.rounds):
                 fleet.repetition(uid, names)
             judged = _judged(places, given)
     return _print(judged, places, given)

@@ -9,9 +9,8 @@ from pathlib import Path
 from cotenant.api.records import chosen_names, no_record
 from cotenant.checkout import base_directory
 from cotenant.choices import FORMS
-from cotenant.commands.flags import Parser, add_format, place, share, subcommand
+from cotenant.commands.flags import Parser, add_format, add_job_names, add_places, place, share, subcommand
 from cotenant.commands.output import tell, tell_grid, warn, write_page
-from cotenant.commands.record_flags import add_job_names, add_places
 from cotenant.commands.records import spooled
 from cotenant.errors import EXIT_PASSED
 from cotenant.report.history import history_grid, series_of

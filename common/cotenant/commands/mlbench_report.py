@@ -11,10 +11,9 @@ import polars as pl
 
 from cotenant.api.records import no_record, of_class, of_suite, read
 from cotenant.checkout import TARGETS, output_directory
-from cotenant.commands.flags import Parser, place
+from cotenant.commands.flags import Parser, add_class, place
 from cotenant.commands.other_work import other_works
 from cotenant.commands.output import warn, write_page
-from cotenant.commands.record_flags import add_class
 from cotenant.commands.records import expected_jobs, spooled
 from cotenant.errors import EXIT_PASSED, CotenantError
 from cotenant.report import mlbench

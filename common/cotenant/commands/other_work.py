@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cotenant.checkout import CHECKOUT
-from cotenant.results.decoded import list_of
 from cotenant.results.read import again
 from cotenant.results.table import Rows
+from cotenant.suite.fields import Args
 from cotenant.suite.jobfile import load
 from cotenant.text import listed
 
@@ -29,11 +29,11 @@ def other_works(records: Rows) -> dict[str, str]:
     reference = {job.name: job for job in load(CHECKOUT / "baselines.json").jobs}
     found = {}
     for row, record in again(records):
-        command = [str(word) for word in list_of(record.fields.get("command"))]
+        command = [str(word) for word in record.list_at("command")]
         if not command or row["name"] not in reference:
             continue
         job = reference[row["name"]]
-        own, asked = _of_command(_behind(job.cmd, command)), _of_file(dict(job.args))
+        own, asked = _of_command(_behind(job.cmd, command)), _of_file(job.args)
         flags = [flag for flag in dict.fromkeys([*asked, *own]) if own.get(flag) != asked.get(flag)]
         if flags:
             found[row["name"]] = listed((_difference(flag, own, asked) for flag in flags), SHOWN)
@@ -45,10 +45,9 @@ def _difference(flag: str, own: Mapping[str, str], asked: Mapping[str, str]) -> 
     return f"{here}, not {asked[flag]}" if here and there else here or f"without {there}"
 
 
-def _of_file(args: Mapping[str, object]) -> dict[str, str]:
-    known = {flag: values for flag, values in args.items() if flag.startswith("-") and flag not in OF_NO_WORK}
+def _of_file(args: Args) -> dict[str, str]:
     return {
-        flag: " ".join(map(str, values)) if isinstance(values, tuple) else str(values) for flag, values in known.items()
+        flag: " ".join(map(str, values)) for flag, values in args if flag.startswith("-") and flag not in OF_NO_WORK
     }
 
 

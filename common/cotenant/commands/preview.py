@@ -6,58 +6,51 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from cotenant.choices import BaselineKind
 from cotenant.confidential import arguments_without, words_without
-from cotenant.launch.start import Start
+from cotenant.launch.prepared import PreparedSuite
+from cotenant.launch.start import Options, Start
 from cotenant.procfs import format_list
-from cotenant.suite.cells import Job, expand, fitting, swept
-from cotenant.suite.duets import Duet
-from cotenant.suite.mixes import Mix
+from cotenant.suite.cells import expand, fitting, swept
 from cotenant.text import gib, many
 
 Document = dict[str, Any]
 
 
-def show_lines(
-    jobs: Iterable[Job],
-    mixes: Iterable[Mix],
-    tenants: int,
-    ranks: int,
-    baseline: BaselineKind = "none",
-    duet: Duet | None = None,
-) -> Iterator[str]:
+def show_lines(options: Options, tenants: int, ranks: int) -> Iterator[str]:
     """Yield a line per job: its name, group, number of cells, command; and its launches alone. Then the mixes, with
-    the cell of each tenant, or their pairs; or only the `duet`, if there is one.
+    the cell of each tenant, or their pairs; or only the duet, if there is one.
 
     `ranks`: the number of ranks of a job that owns the machine.
     """
-    for job in (swept(job, ranks) for job in jobs):
+    for job in (swept(job, ranks) for job in options.jobs):
         every, cells = len(expand(job)), len(fitting(job, ranks))
         of = f" of {every}" if cells < every else ""
         alone = ""
-        if baseline != "none" and tenants > 1 and job.group == "student":
-            alone = f" + {cells * tenants} alone" if baseline == "whole" else " + quick"
+        if options.baseline != "none" and tenants > 1 and job.group == "student":
+            alone = f" + {cells * tenants} alone" if options.baseline == "whole" else " + quick"
         yield f"{job.stem:28} {job.group:8} {cells:3d} cell{'s' if cells > 1 else ' '}{of}{alone}  {job.cmd}"
-    for mix in mixes:
+    for mix in options.mixes:
         met = [pair.name for pair in mix.apart] or mix.of_tenants(max(tenants, len(mix.labels)))
         yield f"{mix.name:28} {'pairs' if mix.pairs else 'mix':8} {', '.join(met)}"
-    if duet is not None:
+    if (duet := options.duet) is not None:
         sides = (f"{side}: {shlex.join(words_without(words))}" for side, words in zip("AB", duet.sides, strict=True))
         yield f"{duet.name:28} {'duet':8} {'; '.join(sides)}"
 
 
-def show_document(jobs: Iterable[Job], mixes: Iterable[Mix], ranks: int, duet: Duet | None = None) -> Document:
+def show_document(options: Options, ranks: int) -> Document:
     """Return the document that `--show --format json` prints."""
     cells = [
         {"job": job.stem, "group": job.group, "cells": len(fitting(job, ranks)), "cmd": job.cmd}
-        for job in (swept(job, ranks) for job in jobs)
+        for job in (swept(job, ranks) for job in options.jobs)
     ]
     of_mixes = [
         {"mix": mix.name, "cells": list(mix.labels), "pairs": [list(pair.labels) for pair in mix.apart]}
-        for mix in mixes
+        for mix in options.mixes
     ]
     shown: Document = {"schema": "cotenant-show-1", "jobs": cells, "mixes": of_mixes}
-    return shown if duet is None else shown | {"duet": duet.name, "sides": [words_without(of) for of in duet.sides]}
+    if (duet := options.duet) is not None:
+        shown |= {"duet": duet.name, "sides": [words_without(of) for of in duet.sides]}
+    return shown
 
 
 def dry_lines(starts: Sequence[Start]) -> Iterator[str]:
@@ -98,7 +91,7 @@ def _shared(start: Start) -> str:
     return f" (shared by {start.sharers})" if start.sharers > 1 else ""
 
 
-def dry_document(starts: Iterable[Start], backend: str, left_out: Sequence[str], refusals: Sequence[str]) -> Document:
+def dry_document(suite: PreparedSuite, refusals: Sequence[str]) -> Document:
     """Return the document of `--dry --format json`; lists of processors and nodes are in the kernel's format."""
     launches = [
         {
@@ -122,12 +115,13 @@ def dry_document(starts: Iterable[Start], backend: str, left_out: Sequence[str],
                 for spec in start.specs
             ],
         }
-        for start in starts
+        for start in suite.expected
     ]
     return {
         "schema": "cotenant-dry-1",
-        "backend": backend,
+        "backend": suite.backend.name,
         "launches": launches,
-        "left_out": list(left_out),
+        "left_out": list(suite.left_out),
         "refused": list(refusals),
+        "repetitions": suite.options.repetitions,
     }

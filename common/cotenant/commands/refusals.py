@@ -6,15 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cotenant.commands.answer_cache import AnswerCache
 from cotenant.commands.output import warn
 from cotenant.launch.environment import own_python
+from cotenant.launch.prepared import PreparedSuite
 from cotenant.launch.start import Start
-from cotenant.machine.topology import Machine
 from cotenant.suite.task_source import task_of
 from cotenant.text import listed
 
@@ -29,15 +29,15 @@ class Question(NamedTuple):
     words: tuple[str, ...]
 
 
-def refused(starts: Iterable[Start], machine: Machine) -> list[str]:
-    """Return the refusals of tasks, a sentence for all cells with the same answer; warn of tasks that gave no answer.
+def refused(suite: PreparedSuite) -> list[str]:
+    """Return the refusals of a suite's tasks, a sentence for all cells with the same answer.
 
-    Answers from before, for the same sources on the same host, are used again.
+    It warns of tasks that gave no answer. Answers from before, for the same sources on the same host, are used again.
     """
-    cells = dict(_questions(starts))
+    cells = _questions(suite.starts)
     if not cells:
         return []
-    cache = AnswerCache(machine)
+    cache = AnswerCache(suite.machine)
     keys = {question: cache.key(*question) for question in cells.values()}
     answers = {question: answer for question, key in keys.items() if (answer := cache.get(key)) is not None}
     if unknown := [question for question in keys if question not in answers]:
@@ -50,16 +50,16 @@ def refused(starts: Iterable[Start], machine: Machine) -> list[str]:
     return [f"{listed(cells, SHOWN_CELLS)}: {answer}" for answer, cells in cells_of.items() if answer]
 
 
-def _questions(starts: Iterable[Start]) -> Iterator[tuple[str, Question]]:
-    """Yield each cell's question once, for its first tenant: the others' words differ only in the seed."""
-    cells: set[str] = set()
+def _questions(starts: Iterable[Start]) -> dict[str, Question]:
+    """Return each cell's question, for its first tenant: the others' words differ only in the seed."""
+    questions: dict[str, Question] = {}
     for start in starts:
         for program, spec in zip(start.programs, start.specs, strict=True):
-            task = task_of(program.command)
-            if task is not None and not start.solo and program.cell.label not in cells:
-                cells.add(program.cell.label)
+            label, task = program.cell.label, task_of(program.command)
+            if task is not None and not start.solo and label not in questions:
                 words = spec.command[spec.command.index(str(program.command)) + 1 :]
-                yield program.cell.label, Question(task, tuple(words))
+                questions[label] = Question(task, tuple(words))
+    return questions
 
 
 def _ask(questions: Iterable[Question]) -> tuple[Mapping[Question, str], list[Question]]:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from cotenant.checkout import PROGRAM, PUBLISHED
 from cotenant.choices import FORMS
-from cotenant.commands.flags import Parser, add_format, place
-from cotenant.commands.record_flags import add_class, add_records
+from cotenant.commands.flags import Parser, add_class, add_format, add_records, place
 from cotenant.errors import CotenantError
 
 TABLES = ("throughput", "batch-size", "speed-up", "scaling", "interference", "mix", "pairs", "share", "sense", "duet")

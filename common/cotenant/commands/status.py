@@ -100,7 +100,7 @@ def suite_of(entries: Sequence[Entry], runs: bool, host: str) -> SuiteProgress |
             labels.add(entry.label)
         elif isinstance(entry, Started) and not entry.resumed:
             labels.clear()  # Launches before the suite began again do not count as done.
-    has_ended = isinstance(last, Ended)
+    end = last if isinstance(last, Ended) else None
     return SuiteProgress(
         suite=start.suite,
         uid=start.uid,
@@ -108,9 +108,9 @@ def suite_of(entries: Sequence[Entry], runs: bool, host: str) -> SuiteProgress |
         done=sum(label in labels for label in start.launches),
         next=next((label for label in start.launches if label not in labels), None),
         since=last.time,
-        runs=runs and not has_ended and start.host == host,
-        ended=last.time if has_ended else None,
-        interrupted=last.interrupted if isinstance(last, Ended) else None,
+        runs=runs and end is None and start.host == host,
+        ended=None if end is None else end.time,
+        interrupted=None if end is None else end.interrupted,
         elsewhere=None if start.host == host else start.host,
     )
 

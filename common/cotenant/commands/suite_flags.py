@@ -57,12 +57,10 @@ def suite_parser(
     runs = parser.add_argument_group("what runs")
     add = runs.add_argument
     add_jobs(add)
-    mixed = "one launch of these different jobs beside each other"
-    add("--mix", metavar="NAMES", help=mixed)
+    add("--mix", metavar="NAMES", help="one launch of these different jobs beside each other")
     pairs = "each pair of these jobs beside each other, and alone"
     add("--pairs", metavar="NAMES", help=pairs)
-    taking_turns = "is B slower? both take turns: -- A... --- B..."
-    add("--duet", metavar="NAME", help=taking_turns)
+    add("--duet", metavar="NAME", help="is B slower? both take turns: -- A... --- B...")
     _add_baseline(runs)
     add("--budget", type=duration, metavar="S", help="seconds that a launch may measure")
     add("--resume", action="store_true", help="go on after the last finished launch of this --uid")
@@ -140,8 +138,7 @@ def _add_nodes(parser: Parser) -> None:
 def add_jobs(add: Callable[..., object]) -> None:
     """Add the flags that choose jobs."""
     add("--jobs", metavar="FILE", help="a job file, or the name of one in profiles/")
-    names = "only these jobs: names, globs, comma lists"
-    add("--name", action="append", default=[], metavar="NAMES", help=names)
+    add("--name", action="append", default=[], metavar="NAMES", help="only these jobs: names, globs, comma lists")
     add("--exclude", action="append", default=[], metavar="NAMES", help="not these jobs")
 
 

@@ -107,7 +107,9 @@ def usual_options(
     repetitions = given.repetitions if given.repetitions is not None else REPETITIONS if duet else 1
     if repetitions < 1:
         raise CotenantError(f"--repetitions {repetitions} is no number of repetitions.", "Count from 1.")
-    users, slices, run = given.users, given.slices, RunName()
+    base, run = base_directory(), RunName()
+    data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
+    users, slices = given.users, given.slices
     if duet is not None and not duet.merged:
         # Two tenants share each slice.
         slices = tenants_by_default(machine, users)
@@ -118,7 +120,7 @@ def usual_options(
         duet=duet,
         checkout=CHECKOUT,
         run=run,
-        paths=paths_of(given.outdir, run),
+        paths=RunPaths.of_run(base, data, (given.outdir or output_directory()).absolute(), run),
         uid=given.uid,
         repetitions=repetitions,
         users=users,
@@ -150,13 +152,6 @@ def _buyer(given: argparse.Namespace) -> Buyer | None:
     return Buyer(given.challenge, token_of(given.challenge_token, os.environ))
 
 
-def paths_of(outdir: Path | None, run: RunName) -> RunPaths:
-    """Return the paths of a run whose records go to `outdir`, by default to the workspace's output."""
-    base = base_directory()
-    data = Path(os.environ.get("DATA_DIRECTORY") or base / "data").absolute()
-    return RunPaths.of_run(base, data, (outdir or output_directory()).absolute(), run)
-
-
 def cluster_flags(given: argparse.Namespace) -> ClusterFlags:
     """Return the flags on several hosts. Raises CotenantError."""
     if given.nnodes is not None and given.nnodes < 1:
@@ -185,9 +180,11 @@ def _selected(given: argparse.Namespace, suite: Suite, devices: int) -> Selected
             jobs = _over_devices(given.devices, suite, jobs)
         if given.free_for_all:
             return Selected(mixes=(_all_at_once(given, jobs),))
-        if given.pressure:
-            return _under_pressure(given, suite, jobs)
-        return Selected(jobs, tuple(entry for entry in entries if isinstance(entry, Mix)), suite.neighbours)
+        if not given.pressure:
+            return Selected(jobs, tuple(entry for entry in entries if isinstance(entry, Mix)), suite.neighbours)
+        # Without jobs alone: each chosen job beside each neighbour.
+        sense = pressed([label for job in jobs for label in labels_of(job)], given.pressure, "--pressure")
+        return _checked("--pressure", suite, sense.mixes, sense.neighbours)
     if given.free_for_all:
         raise CotenantError(f"--free-for-all and --{flags[0]} both say what is launched.", "Leave one of them out.")
     if "mix" in flags and len(flags) > 1:
@@ -205,7 +202,11 @@ def _selected(given: argparse.Namespace, suite: Suite, devices: int) -> Selected
     if given.sense is not None:
         sense = sense_named(given.sense, given.pressure or pressable(devices))
         mixes, neighbours = (*mixes, *sense.mixes), sense.neighbours
-    with at(" and ".join(f"--{flag}" for flag in flags)):
+    return _checked(" and ".join(f"--{flag}" for flag in flags), suite, mixes, neighbours)
+
+
+def _checked(flags: str, suite: Suite, mixes: tuple[Mix, ...], neighbours: tuple[Job, ...]) -> Selected:
+    with at(flags):
         check_mixes((*suite.jobs, *neighbours), mixes)
     return Selected((), mixes, neighbours)
 
@@ -237,7 +238,7 @@ def _over_devices(devices: int, suite: Suite, jobs: Sequence[Job]) -> tuple[Job,
         raise CotenantError(f"--devices {devices} is no number of devices.", "Count from 1; 0 is all of them.")
     whole = over_devices(jobs, suite.jobs, devices)
     if not whole:
-        names = listed([job.stem for job in jobs])
+        names = listed(job.stem for job in jobs)
         raise CotenantError(
             f"--devices: {names} cannot train one model over several devices.",
             'Jobs with "cgroup": "all" can, such as those of --jobs lambda that end in _all.',
@@ -257,14 +258,6 @@ def _all_at_once(given: argparse.Namespace, jobs: Sequence[Job]) -> Mix:
     if given.pressure:
         raise CotenantError("--free-for-all and --pressure both say who stands beside a job.", "Leave one of them out.")
     return Mix("free-for-all", tuple(labels))
-
-
-def _under_pressure(given: argparse.Namespace, suite: Suite, jobs: Sequence[Job]) -> Selected:
-    """Return, without jobs alone, each chosen job beside each neighbour of `--pressure`, and these neighbours."""
-    sense = pressed([label for job in jobs for label in labels_of(job)], given.pressure, "--pressure")
-    with at("--pressure"):
-        check_mixes((*suite.jobs, *sense.neighbours), sense.mixes)
-    return Selected((), sense.mixes, sense.neighbours)
 
 
 def _users(given: argparse.Namespace, mixes: Sequence[Mix], machine: Machine) -> int | None:

@@ -61,12 +61,12 @@ def run_suite(given: argparse.Namespace, ours: Sequence[str], others: tuple[str,
         return _show(options, machine, given.format)
     suite = PreparedSuite(options, machine)
     if given.dry:
-        return _print_dry(suite, refused(suite.starts, machine), given)
+        return _print_dry(suite, refused(suite), given)
     suite.check()
-    if others and (refusals := refused(suite.starts, machine)):
+    if others and (refusals := refused(suite)):
         # A wrong argument in the file fails only its own cells; one that a person typed ends the command.
         plain = replace(options, extra=(), duet=options.duet and replace(options.duet, sides=((), ())))
-        of_file = refused(PreparedSuite(plain, machine).starts, machine)
+        of_file = refused(PreparedSuite(plain, machine))
         typed = [sentence for sentence in refusals if sentence not in of_file]
         warn(*typed)
         if typed:
@@ -95,21 +95,18 @@ def _show(options: Options, machine: Machine, form: str) -> int:
     made = options.plan(machine)
     ranks = ranks_of_all(machine, made)
     if form == "json":
-        tell_document(show_document(options.jobs, options.mixes, ranks, options.duet))
+        tell_document(show_document(options, ranks))
     else:
-        lines = show_lines(options.jobs, options.mixes, len(made.slices), ranks, options.baseline, options.duet)
-        tell("\n".join(lines))
+        tell("\n".join(show_lines(options, len(made.slices), ranks)))
     return EXIT_PASSED
 
 
 def _print_dry(suite: PreparedSuite, refusals: Sequence[str], given: argparse.Namespace) -> int:
     """Print the launches that would run, and the refusals of tasks; return the status."""
-    backend = suite.backend.name
     if given.format == "json":
-        document = dry_document(suite.expected, backend, suite.left_out, refusals)
-        tell_document(document | {"repetitions": suite.options.repetitions})
+        tell_document(dry_document(suite, refusals))
     elif given.verbose:
-        tell("\n".join([*suite.left_out, *whole_dry_lines(suite.expected, backend)]))
+        tell("\n".join([*suite.left_out, *whole_dry_lines(suite.expected, suite.backend.name)]))
     else:
         tell_folded(heading(suite))
         tell("\n".join(dry_lines(suite.expected)))

@@ -22,7 +22,7 @@ from cotenant.launch.tuning import KNOBS, Tuner
 from cotenant.machine.topology import Machine, discover
 from cotenant.report.tuning import LiveSearch, PlainSearch, search_grid
 from cotenant.results.store import check_place
-from cotenant.suite.cells import Job
+from cotenant.suite.cells import Job, with_values
 from cotenant.suite.fields import PRECISION
 from cotenant.text import many
 
@@ -95,9 +95,8 @@ def _in_precisions(job: Job, allowed: Sequence[str]) -> Iterator[Job]:
     own = dict(job.args).get(PRECISION, ("fp32",))[0]
     for precision in allowed:
         if not job.family and precision != own:
-            args = dict(job.args) | {PRECISION: (precision,)}
-            name, stem = (f"{own_name}_{precision}" for own_name in (job.name, job.stem))
-            yield replace(job, name=name, stem=stem, args=tuple(args.items()))
+            precise = with_values(job, PRECISION, precision)
+            yield replace(precise, name=f"{job.name}_{precision}", stem=f"{job.stem}_{precision}")
 
 
 def _tuners(jobs: Sequence[Job], options: Options, machine: Machine, knobs: Sequence[str]) -> dict[str, Tuner]:

@@ -9,7 +9,7 @@ from cotenant.choices import TRANSCRIPT
 from cotenant.commands.flags import Parser
 from cotenant.commands.output import tell
 from cotenant.errors import EXIT_FAILED, EXIT_PASSED, CotenantError
-from cotenant.files import open_regular
+from cotenant.files import content_of
 from cotenant.proof.archive import unpack
 from cotenant.proof.check import ProofCheck
 from cotenant.proof.signature import SUFFIX, wrong_signature
@@ -48,8 +48,7 @@ def _transcript(path: Path) -> ProofCheck:
     from cotenant.proof.transcripts import challenges  # needs a package that may be left out
 
     try:
-        with open_regular(path, follow=True) as file:
-            return challenges({path.name: file.read()})
+        return challenges({path.name: content_of(path, follow=True)})
     except OSError as error:
         raise CotenantError(f"{path} cannot be read: {error.strerror}.") from error
 

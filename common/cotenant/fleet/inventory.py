@@ -85,4 +85,4 @@ def _facts(gathered: Gathered) -> Iterator[tuple[str, dict[str, str]]]:
     newest = numbered.sort("start_time").group_by("hostname", maintain_order=True).last()
     rows = Rows(Table(gathered.frame, pl.DataFrame()), newest[AT].to_list())
     for row, record in again(rows):
-        yield row["hostname"], facts_of(mapping_of(record.at("machine")))
+        yield row["hostname"], facts_of(record.mapping_at("machine"))

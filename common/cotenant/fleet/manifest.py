@@ -10,7 +10,7 @@ import msgspec
 
 from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
-from cotenant.files import open_regular
+from cotenant.files import content_of
 from cotenant.results.store import write_whole
 
 FILE = "cotenant.fleet"
@@ -45,8 +45,7 @@ def write_manifest(directory: Path, manifest: FleetManifest) -> None:
 def read_manifest(directory: Path) -> FleetManifest | None:
     """Return the manifest of a directory; None where there is none. Raises CotenantError for a damaged one."""
     try:
-        with open_regular(directory / FILE) as file:
-            return decoded(_MANIFEST, file.read())
+        return decoded(_MANIFEST, content_of(directory / FILE))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, msgspec.DecodeError) as error:
@@ -58,8 +57,7 @@ def read_manifest(directory: Path) -> FleetManifest | None:
 def expected_of(path: Path, known: Mapping[str, NodeState]) -> dict[str, NodeState]:
     """Return the nodes of a file with a name a line beside those known. Raises CotenantError."""
     try:
-        with open_regular(path, follow=True) as file:
-            names = file.read().decode().split()
+        names = content_of(path, follow=True).decode().split()
     except (OSError, UnicodeDecodeError) as error:
         raise CotenantError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
     return {**{name: NodeState(name, "finished") for name in names}, **known}

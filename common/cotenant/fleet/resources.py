@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from cotenant.errors import CotenantError
-from cotenant.files import open_regular
+from cotenant.files import content_of
 
 
 def read_resources(path: Path) -> dict[str, str]:
@@ -17,8 +17,7 @@ def read_resources(path: Path) -> dict[str, str]:
     Raises CotenantError for a file that is none.
     """
     try:
-        with open_regular(path, follow=True) as file:
-            rows = list(csv.DictReader(file.read().decode().splitlines()))
+        rows = list(csv.DictReader(content_of(path, follow=True).decode().splitlines()))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise CotenantError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
     if not rows or any(not row.get("job") or not row.get("resource") for row in rows):

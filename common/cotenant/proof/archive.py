@@ -22,7 +22,7 @@ import zstandard
 from cotenant.choices import TRANSCRIPT
 from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
-from cotenant.files import open_regular
+from cotenant.files import content_of
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.results.journal import Challenged, Journal, Launched, read_journal
 from cotenant.results.store import write_named
@@ -82,7 +82,7 @@ def make_archive(directory: Path, target: Path, version: str) -> tuple[ArchiveMa
     paths, left_out = _files(directory, journal)
     if sum(path.lstat().st_size for path in paths) > MOST_BYTES:
         raise _too_much(directory)
-    members = {path.relative_to(directory).as_posix(): _content(path) for path in paths}
+    members = {path.relative_to(directory).as_posix(): content_of(path) for path in paths}
     # A suite that still runs goes on writing: behind these lines are launches whose records are not here.
     members[JOURNAL] = b"".join(members[JOURNAL].splitlines(keepends=True)[: len(journal.entries)])
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in members.items()}
@@ -111,8 +111,7 @@ def packed(blocks: Iterable[bytes]) -> bytes:
 def unpack(path: Path) -> Unpacked:
     """Read an archive. Raises CotenantError for a file that is none, or one whose manifest cannot be read."""
     try:
-        with open_regular(path, follow=True) as file:
-            content = file.read()
+        content = content_of(path, follow=True)
     except OSError as error:
         raise CotenantError(f"{path} cannot be read: {error.strerror}.") from error
     frames, members, broken = content[:-SEAL_BYTES], dict[str, bytes](), ""
@@ -164,11 +163,6 @@ def _belongs(name: str) -> bool:
         return file.endswith(".log") and not file.startswith(".")
     is_own = Path(file).suffix in SUFFIXES or file in (JOURNAL, "summary.txt")
     return not folder and is_own and not file.startswith(".") and file != MANIFEST
-
-
-def _content(path: Path) -> bytes:
-    with open_regular(path) as file:
-        return file.read()
 
 
 def _block(name: str, content: bytes) -> bytes:

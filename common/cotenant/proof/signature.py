@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cotenant.errors import CotenantError
-from cotenant.files import open_regular
+from cotenant.files import content_of
 from cotenant.results.store import write_named
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def wrong_signature(archive: Path, key: Path) -> str:
     from cryptography.exceptions import InvalidSignature
 
     try:
-        envelope = json.loads(_content(archive.with_name(archive.name + SUFFIX)))
+        envelope = json.loads(content_of(archive.with_name(archive.name + SUFFIX), follow=True))
         payload = base64.b64decode(envelope["payload"], validate=True)
         signatures = [base64.b64decode(entry["sig"], validate=True) for entry in envelope["signatures"]]
         digests = {subject["digest"]["sha256"] for subject in json.loads(payload)["subject"]}
@@ -90,12 +90,7 @@ def _encoded(payload: bytes) -> bytes:
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(_content(path)).hexdigest()
-
-
-def _content(path: Path) -> bytes:
-    with open_regular(path, follow=True) as file:
-        return file.read()
+    return hashlib.sha256(content_of(path, follow=True)).hexdigest()
 
 
 def _private(path: Path) -> Ed25519PrivateKey:
@@ -104,7 +99,7 @@ def _private(path: Path) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        key = load_pem_private_key(_content(path), password=None)
+        key = load_pem_private_key(content_of(path, follow=True), password=None)
     except (OSError, ValueError, TypeError) as error:
         raise CotenantError(f"{path} is no private key without a password: {error}.", _MAKE) from error
     if not isinstance(key, Ed25519PrivateKey):
@@ -118,7 +113,7 @@ def _public(path: Path) -> Ed25519PublicKey:
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     try:
-        key = load_pem_public_key(_content(path))
+        key = load_pem_public_key(content_of(path, follow=True))
     except (OSError, ValueError) as error:
         raise CotenantError(f"{path} is no public key: {error}.", _MAKE) from error
     if not isinstance(key, Ed25519PublicKey):

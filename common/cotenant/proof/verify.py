@@ -21,7 +21,7 @@ from cotenant.proof.check import SHOWN, ProofCheck, chain_of, name_of
 from cotenant.results.build import kept_by_blocks, meters_of, numbers_of
 from cotenant.results.journal import ARGUMENTS, Challenged, Journal, Launched, Started, parsed
 from cotenant.results.journal import FILE as JOURNAL
-from cotenant.results.record import Record, counted, counts, restored
+from cotenant.results.record import Record, counted, rated, restored
 from cotenant.stats.tenants import common_load, overlap
 from cotenant.suite.task_source import harness_version
 from cotenant.text import listed, many
@@ -156,8 +156,7 @@ def _numbers(launches: Sequence[Sequence[Record]]) -> ProofCheck:
 
 
 def _wrong_statistics(record: Record) -> Iterator[str]:
-    measured = counted(record.observations, record.skip) if record.completed else []
-    measured = measured if all(observed.possible for observed in measured) else []
+    measured = rated(record.observations, record.skip) if record.completed else []
     kept = kept_by_blocks(record.observations) if record.completed else None
     made = (record.train, record.train_item, record.statistics, record.kept)
     for now, written in zip((*numbers_of(measured), kept), made, strict=True):
@@ -165,9 +164,7 @@ def _wrong_statistics(record: Record) -> Iterator[str]:
             yield "its statistics are not those of its observations."
         elif now is not None:
             yield from _other_values(_plain(now), _plain(written))
-    number = record.arguments.get("number")
-    flags = counts(record.observations, record.skip)
-    meters = meters_of(record.observed, number, record.observations, flags, record.gpu) if record.completed else {}
+    meters = meters_of(record)
     for meter in ("compute", "steps", "steps_alone"):
         yield from _other_values(_plain(meters.get(meter, {})), record.meters.get(meter, {}), f"{meter} ")
 

@@ -11,7 +11,7 @@ from cotenant.challenge.transcript import read
 from cotenant.challenge.verdict import MOST_OF_RATE, verdict
 from cotenant.challenge.verdict import summary as words_of
 from cotenant.choices import TRANSCRIPT
-from cotenant.files import open_regular
+from cotenant.files import content_of
 from cotenant.report.summary import Summary
 from cotenant.suite.cells import CHALLENGE
 
@@ -20,8 +20,7 @@ def challenge_lines(summary: Summary, places: Iterable[Path]) -> Iterator[str]:
     """Yield a sentence for each transcript that lies in these places, and for each file that is no transcript."""
     for path in (path for place in places for path in sorted(place.glob(f"*{TRANSCRIPT}"))):
         try:
-            with open_regular(path) as file:
-                transcript = read(file.read())
+            transcript = read(content_of(path))
         except (OSError, msgspec.MsgspecError) as error:
             yield f"{path.name} is no transcript of a challenge: {error}"
             continue

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.errors import CotenantError
-from cotenant.files import open_regular
+from cotenant.files import content_of
 from cotenant.report.tables import INDEX, ColumnWork, Entry, Kind, Line
 from cotenant.results.targets import System
 
@@ -85,8 +85,7 @@ def _rows(path: Path) -> list[Row]:
 def read_foreign(path: Path) -> str:
     """Return the text of a published file. Raises CotenantError where it cannot be read."""
     try:
-        with open_regular(path, follow=True) as file:
-            return file.read().decode("utf-8-sig")
+        return content_of(path, follow=True).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise CotenantError(f"{path} cannot be read: {error}.", REMEDY) from None
 

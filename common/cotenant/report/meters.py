@@ -35,7 +35,7 @@ def courses(records: Rows) -> list[Course]:
     hosts: dict[str, dict[tuple[Any, ...], Meter]] = defaultdict(dict)
     for row, record in again(records.by("start_time")):
         launch = (row["suite"], row["mix"] or row["name"], row["isolation"], row["run_id"])
-        for meter in own_meters(record.fields, row["vcd"]):
+        for meter in own_meters(record):
             hosts[row["hostname"]].setdefault((launch, meter.quantity, meter.of), meter)
     courses = []
     for host, meters in hosts.items():

@@ -199,7 +199,7 @@ def _over_time(launch: Rows, name: str, limited: bool) -> Iterator[Picture]:
     If slices' memory is drawn against limits already, it is drawn over time only if it moves.
     """
     # All records of a launch hold the same samples over time.
-    courses = next((series for _, record in again(launch) if (series := courses_of(record.fields))), [])
+    courses = next((series for _, record in again(launch) if (series := courses_of(record))), [])
     only_host = all(course.kind == "host" for course in courses)
     for kind in WHOSE:
         for index, quantity in enumerate(NAMES):

@@ -15,7 +15,7 @@ from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, text_column
 from cotenant.report.kept import OF_N, kept_columns, kept_fields, kept_values, shaded
 from cotenant.report.summary import JobSummary, Summary
-from cotenant.results.decoded import Decoded, text_of
+from cotenant.results.decoded import Decoded
 from cotenant.results.launches import Work, distinguishing_values, grouped
 from cotenant.results.pressure import pressure_in
 from cotenant.results.read import again
@@ -127,9 +127,9 @@ def _of_levels(records: Iterable[Decoded]) -> Iterator[Sensitivity]:
     """Yield the curves of older records, whose neighbour changed its level within a launch."""
     launches: list[tuple[CurveConditions, list[Point], set[str]]] = []
     for record in records:
-        pressure = pressure_in(record.fields)
+        pressure = pressure_in(record)
         if pressure is not None and pressure.blocks:
-            host, isolation = text_of(record.at("hostname")), text_of(record.at("isolation", "backend"))
+            host, isolation = record.text_at("hostname"), record.text_at("isolation", "backend")
             conditions = CurveConditions(
                 record.suite, host, record.cell, isolation, pressure.resource, pressure.unit, record.unique_id
             )

@@ -34,10 +34,10 @@ from cotenant.results.record import (
     SharedDevice,
     Train,
     TrainItem,
-    counted,
     counts,
     known_outcome,
     name_of,
+    rated,
 )
 from cotenant.stats.budget import Amount
 from cotenant.stats.describe import Description, describe
@@ -186,8 +186,7 @@ class Statement:
     @property
     def kept_observations(self) -> list[Observed]:
         """The observations that count; none if one of them is impossible."""
-        rows = counted(self.observations, self.skip)
-        return rows if all(observed.possible for observed in rows) else []
+        return rated(self.observations, self.skip)
 
     @property
     def done(self) -> Amount | None:
@@ -222,22 +221,19 @@ def build_record(
     place: Placement, statement: Statement, common: Common, outcome: str, message: str, comparable: bool
 ) -> Record:
     """Return the record, before any rule. A tenant that did not complete has observations, but no rates."""
-    part, measured = statement.checked, statement.kept_observations
+    part = statement.checked
     ended, message = known_outcome(outcome, message)
     completed = ended == "completed"
-    train, train_item, statistics = numbers_of(measured) if completed else (None, None, None)
+    train, train_item, statistics = numbers_of(statement.kept_observations if completed else [])
     (gpu, foreign), (vcd, devices) = _gpu(place, part), _trained(place, part)
     arguments = arguments_without(
         part.given_arguments(statement.done if completed else statement.given), common.conceal
     )
-    number = arguments.get("number")
-    flags = counts(statement.observations, statement.skip)
-    meters = meters_of(part.observed, number, statement.observations, flags, gpu) if completed else {}
     observations = [
         made if made.kept is not None else msgspec.structs.replace(made, kept=flag)
-        for made, flag in zip(statement.observations, flags, strict=True)
+        for made, flag in zip(statement.observations, counts(statement.observations, statement.skip), strict=True)
     ]
-    return Record(
+    record = Record(
         arguments=arguments,
         suite=place.suite,
         name=name_of(place.name, place.solo, place.mix),
@@ -290,13 +286,14 @@ def build_record(
         rendezvous=_meeting(statement, common),
         isolation=place.isolation,
         machine=place.machine | {"torch": part.torch},
-        meters=common.meters | {"device_memory": part.device_memory} | meters,
+        meters=common.meters | {"device_memory": part.device_memory},
         observed=part.observed,
         findings=[*common.findings, *part.findings, *foreign],
         blocks=statement.blocks,
         kept=statement.kept if completed else None,
         duet=place.duet,
     )
+    return msgspec.structs.replace(record, meters=record.meters | meters_of(record))
 
 
 def _trained(place: Placement, part: TenantPart) -> tuple[str, int]:
@@ -396,36 +393,35 @@ def block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
     )
 
 
-def meters_of(
-    observed: dict[str, Any], number: object, observations: Sequence[Observed], flags: Sequence[bool], device: str
-) -> dict[str, dict[str, Any]]:
-    """Return `compute`, `steps` and `steps_alone` for a record's meters, from kept observations and `observed` facts.
+def meters_of(record: Record) -> dict[str, dict[str, Any]]:
+    """Return `compute`, `steps` and `steps_alone` for a record's meters, from its observations and `observed` facts.
 
-    `flags` say for each observation whether it counts. A part without any data is left out; `steps_alone` is of blocks
-    in which the tenant was alone.
+    A part without any data is left out, and all of them if the tenant did not complete; `steps_alone` is of blocks in
+    which the tenant was alone.
     """
-    measured = [*itertools.compress(observations, flags)]
-    measured = measured if all(made.possible for made in measured) else []
-    alone = [bool(row.kept) and row.kind == "only" for row in observations]
+    if not record.completed:
+        return {}
+    measured, flags = rated(record.observations, record.skip), counts(record.observations, record.skip)
+    alone = [bool(row.kept) and row.kind == "only" for row in record.observations]
     made = {
-        "compute": _utilisation(observed, number, measured, device),
-        "steps": _steps(observed, observations, flags if measured else [False] * len(flags)),
-        "steps_alone": _steps(observed, observations, alone),
+        "compute": _utilisation(record, measured),
+        "steps": _steps(record, flags if measured else [False] * len(flags)),
+        "steps_alone": _steps(record, alone),
     }
     return {name: values for name, values in made.items() if values}
 
 
-def _steps(observed: dict[str, Any], observations: Sequence[Observed], flags: Sequence[bool]) -> dict[str, Any]:
+def _steps(record: Record, flags: Sequence[bool]) -> dict[str, Any]:
     """Return quantiles, with intervals, of the times of all steps in observations whose flag is set.
 
     It is empty if a benchmark times no steps, or if the steps do not fit into their observations.
     """
     try:
-        steps_ns = msgspec.convert(observed.get("steps_ns"), list[list[Nanoseconds]])
+        steps_ns = msgspec.convert(record.observed.get("steps_ns"), list[list[Nanoseconds]])
     except msgspec.ValidationError:
         return {}
     kept_steps = [*itertools.compress(steps_ns, flags)]
-    spans = [each.end_ns - each.start_ns for each in itertools.compress(observations, flags)]
+    spans = [each.end_ns - each.start_ns for each in itertools.compress(record.observations, flags)]
     times = [ns for steps in kept_steps for ns in steps]
     too_long = map(operator.gt, map(sum, kept_steps), (LIKE * ns for ns in spans))
     if not times or len(steps_ns) != len(flags) or any(too_long):
@@ -438,16 +434,14 @@ def _steps(observed: dict[str, Any], observations: Sequence[Observed], flags: Se
     }
 
 
-def _utilisation(observed: dict[str, Any], number: object, measured: Sequence[Observed], device: str) -> dict[str, Any]:
+def _utilisation(record: Record, measured: Sequence[Observed]) -> dict[str, Any]:
     """Return `compute` for a record's meters: the MFU of one device (Chowdhery et al. 2022, PaLM, appendix B).
 
-    It is empty if operations or time were not counted.
-
-    `number` is the number of steps in an observation by the record; without it the result is empty too. `mfu` is null
-    for a device without a known peak in the observed precision. With several ranks it is that of the first rank on its
-    own device. `mfu_least` is its value if convolutions that can be computed with fewer products took a quarter of
-    them.
+    It is empty if operations, time or the number of steps in an observation are not known. `mfu` is null for a device
+    without a known peak in the observed precision. With several ranks it is that of the first rank on its own device.
+    `mfu_least` is its value if convolutions that can be computed with fewer products took a quarter of them.
     """
+    observed, number = record.observed, record.arguments.get("number")
     flops = observed.get("flops_per_step")
     if not measured or not isinstance(flops, (int, float)) or not isinstance(number, int) or flops <= 0 or number <= 0:
         return {}
@@ -455,7 +449,7 @@ def _utilisation(observed: dict[str, Any], number: object, measured: Sequence[Ob
     least = 1 - 0.75 * min(1.0, reducible / flops) if isinstance(reducible, (int, float)) and reducible > 0 else 1.0
     tflops = flops * number / median(each.end_ns - each.start_ns for each in measured) / 1e3
     precision, on_processor = observed.get("dtype"), observed.get("device") == "cpu"
-    peak = None if on_processor or not isinstance(precision, str) else peak_of(device, precision)
+    peak = None if on_processor or not isinstance(precision, str) else peak_of(record.gpu, precision)
     return {
         "tflops": tflops,
         "peak_tflops": peak and peak.tflops,

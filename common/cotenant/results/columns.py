@@ -18,8 +18,8 @@ from typing import Any
 import polars as pl
 
 from cotenant.finding import Severity
-from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of, text_of
-from cotenant.results.drawn import observations_of, own_meters, own_power_w
+from cotenant.results.decoded import Decoded, mapping_of, part_of, text_of
+from cotenant.results.drawn import own_meters, own_power_w
 from cotenant.results.export_form import OBSERVATIONS, ROWS
 from cotenant.results.record import IN_MIX, MOST, SOLO, Number, Observed, Whole
 from cotenant.stats.limits import settled_s
@@ -102,7 +102,7 @@ def ends(low: str, high: str, at: str, meaning: str, upper: str = "upper end", *
     """Yield the columns of both ends of the interval at this place."""
     keys = at.split(".")
     for end, (name, said) in enumerate(((low, meaning), (high, upper))):
-        yield number(name, said, of=lambda record, end=end: next(iter(list_of(record.at(*keys))[end:]), None), **more)
+        yield number(name, said, of=lambda record, end=end: next(iter(record.list_at(*keys)[end:]), None), **more)
 
 
 def _rules(*severities: Severity) -> Callable[[Decoded], str]:
@@ -114,27 +114,24 @@ def _rules(*severities: Severity) -> Callable[[Decoded], str]:
 
 def _kernels(record: Decoded) -> str:
     """Return choices that change only the speed of work: `torch.Adam fused, convolutions tried, channels_last`."""
-    optimizers = [
-        optimizer for optimizer in list_of(record.at("observed", "optimizers")) if isinstance(optimizer, dict)
-    ]
+    optimizers = [optimizer for optimizer in record.list_at("observed", "optimizers") if isinstance(optimizer, dict)]
     names = {
         f"{text_of(of.get('package'))}.{text_of(of.get('name'))}{' fused' if of.get('fused') is True else ''}"
         for of in optimizers
     }
     tried = record.at("machine", "torch", "cudnn_benchmark") is True and record.at("observed", "device") != "cpu"
-    layout = [text_of(record.at("observed", "memory_format"))] if record.at("observed", "memory_format") else []
+    layout = [record.text_at("observed", "memory_format")] if record.at("observed", "memory_format") else []
     return ", ".join([*sorted(names), *(["convolutions tried"] if tried else []), *layout])
 
 
 def _stands_for(record: Decoded) -> str:
-    if record.at("solo") is not True:
-        return ""
-    return ",".join(map(str, list_of(record.at("stands_for")) or [record.at("tenant")]))
+    alone_for = record.list_at("stands_for") or [record.at("tenant")]
+    return ",".join(map(str, alone_for)) if record.solo else ""
 
 
 def _observed_s(record: Decoded) -> float | None:
     """Return the seconds of all observations except those across a border, in which the tenant may have rested."""
-    rows = (row for row in map(mapping_of, list_of(record.at("observations"))) if row.get("kind") != "")
+    rows = (row for row in map(mapping_of, record.list_at("observations")) if row.get("kind") != "")
     spans = [(row.get("start_ns"), row.get("end_ns")) for row in rows]
     known = [(start, end) for start, end in spans if isinstance(start, int) and isinstance(end, int)]
     return sum(end - start for start, end in known if 0 <= start <= end < MOST) / 1e9
@@ -147,14 +144,14 @@ def _loaded_s(record: Decoded) -> float | None:
 
 
 def _settled_s(record: Decoded) -> float | None:
-    made = (row for row in observations_of(record.fields) if row.kind == "all")
+    made = (row for row in record.observations if row.kind == "all")
     seen = [row for row in made if row.possible and row.items is not None]
     ends_s = [(row.end_ns - seen[0].start_ns) / 1e9 for row in seen]
     return settled_s(ends_s, [(row.items or 0.0) * 1e9 / (row.end_ns - row.start_ns) for row in seen])
 
 
 def _load(record: Decoded) -> float | None:
-    loads = [meter.mean for meter in own_meters(record.fields, record.vcd) if meter.quantity == "load_percent"]
+    loads = [meter.mean for meter in own_meters(record) if meter.quantity == "load_percent"]
     return fmean(loads) if loads else None
 
 
@@ -166,16 +163,11 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("vcd", "index of the device, of a launch that owns the machine all (`0,1`); else the tenant"),
     text("group", "`student`: a tenant among others; `all`: the launch owns the machine"),
     whole("tenant", "the tenant's number, from 0", "tenant|jr_id"),
-    flag(
-        "solo",
-        "whether the tenant ran alone in its slice; its job's name then ends in `.solo`",
-        default=False,
-        of=lambda record: record.at("solo") is True,
-    ),
+    flag("solo", "whether the tenant ran alone in its slice; its job's name then ends in `.solo`", False),
     text(
         "baseline",
         "of a tenant alone `whole`, or `quick`: few observations, for all equal slices; empty beside the others",
-        of=lambda record: (record.at("baseline") or "whole") if record.at("solo") is True else "",
+        of=lambda record: (record.at("baseline") or "whole") if record.solo else "",
     ),
     text("stands_for", "of a tenant alone: the tenants whose baseline this is, by commas", of=_stands_for),
     whole("alike", "tenants of the launch that ran its cell: all of them, but in a mix", check=count),
@@ -307,7 +299,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
         "device_power_w",
         "mean power of its devices while tenants were timed, by their energy counters; of a shared one that of all; by "
         "blocks, in which not all of them ran, it is not known",
-        of=lambda record: None if record.at("blocks") else own_power_w(record.fields, record.vcd),
+        of=lambda record: None if record.at("blocks") else own_power_w(record),
     ),
     text("slice", "what was planned of the machine: equal for equal slices"),
     text("version", "hash of the benchmark's source"),
@@ -337,7 +329,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text(
         "duet_arguments",
         "the words that this side has behind those of the job; of `exec` its command",
-        of=lambda record: shlex.join(map(text_of, list_of(record.at("duet", "words")))),
+        of=lambda record: shlex.join(map(text_of, record.list_at("duet", "words"))),
     ),
     number("duet_ratio", "the rate of B over that of A, in all records of the launch", "duet.ratio.value"),
     *ends(
@@ -371,7 +363,7 @@ COLUMNS: tuple[RecordColumn, ...] = (
     whole("batch_size_per_device", "items of a batch on one device", "batch_size_per_device|batch_size", check=count),
     text("parallelism", "`ddp`, `fsdp` ...", "observed.parallel|parallel"),
     text("input", "`files`, or `resident` in memory"),
-    text("path", "the record's file", of=lambda record: record.path, needed=True),
+    text("path", "the record's file", needed=True),
 )
 
 _OF_RECORD = ("suite", "name", "run_id", "vcd", "tenant", "solo", "hostname", "start_time")
@@ -459,7 +451,7 @@ def observation_values(record: Decoded) -> list[tuple[Any, ...]]:
     shared = tuple(column for column in COLUMNS if column.name in _OF_RECORD)
     place, skip = values_of(record, shared), part_of(record.at("skip"), Whole) or 0
     rows = []
-    for number, made in enumerate(observations_of(record.fields)):
+    for number, made in enumerate(record.observations):
         kept = number >= skip if made.kept is None else made.kept
         of_block = made.block, made.kind, kept
         rows.append((OBSERVATIONS, *place, number, *of_block, *_numbers(made), text_of(record.path)))

@@ -20,7 +20,7 @@ import msgspec
 
 from cotenant.finding import Finding, Severity
 from cotenant.results.identity import NOT_WORK, TUNABLE, unique_id
-from cotenant.results.record import Meeting, Number, Positive, Record, Whole, cell_of
+from cotenant.results.record import Meeting, Number, Observed, Positive, Record, Whole, cell_of
 
 T = TypeVar("T")
 Fields = Mapping[str, Any]
@@ -121,25 +121,28 @@ def number_in(fields: Fields, path: str) -> int | None:
     return next((number for value in numbers if (number := whole_of(value)) is not None), None)
 
 
+@dataclass(eq=False)
 class Decoded:
     """A record's JSON object, the `number`-th of its file, with the values that several columns share.
 
     `edited` says that by the journal its file is not the one that its launch wrote.
     """
 
-    def __init__(self, fields: Any, path: str = "", number: int | None = None, edited: bool = False) -> None:
+    fields: Fields
+    path: str = ""
+    number: int | None = None
+    edited: bool = False
+
+    def __post_init__(self) -> None:
         """Raises ForeignError if the object is no record."""
-        if not isinstance(fields, Mapping):
+        if not isinstance(self.fields, Mapping):
             raise ForeignError("it is no JSON object")
-        failure = fields.get("completed") is False and fields.keys() >= _FAILURE
-        if not failure and (not isinstance(fields.get("name"), str) or not fields["name"]):
+        if self.fields.get("completed") is False and self.fields.keys() >= _FAILURE:
+            return
+        if not isinstance(self.fields.get("name"), str) or not self.fields["name"]:
             raise ForeignError("it has no `name`")
-        if not failure and "train_item" not in fields and "outcome" not in fields:
+        if "train_item" not in self.fields and "outcome" not in self.fields:
             raise ForeignError("it has neither `train_item` nor `outcome`")
-        self.fields: Fields = fields
-        self.path = path
-        self.number = number
-        self.edited = edited
 
     def at(self, *keys: str) -> Any:
         """Return the value under these keys; None if there is none."""
@@ -150,15 +153,27 @@ class Decoded:
             value = value[key]
         return value
 
+    def text_at(self, *keys: str) -> str:
+        """Return the text under these keys, as `text_of` does."""
+        return text_of(self.at(*keys))
+
+    def list_at(self, *keys: str) -> list[Any]:
+        """Return the list under these keys; an empty one if there is none."""
+        return list_of(self.at(*keys))
+
+    def mapping_at(self, *keys: str) -> Fields:
+        """Return the mapping under these keys; an empty one if there is none."""
+        return mapping_of(self.at(*keys))
+
     @functools.cached_property
     def completed(self) -> bool:
         """Whether flag, outcome and file name all say that it completed: a crashed job must not be reported as done."""
         completed = bool(self.fields.get("completed", part_of(self.at("train_item", "avg"), Positive)))
-        return completed and text_of(self.at("outcome")) in ("", "completed") and not _FAILED.search(self.path)
+        return completed and self.text_at("outcome") in ("", "completed") and not _FAILED.search(self.path)
 
     @property
     def outcome(self) -> str:
-        outcome = text_of(self.at("outcome"))
+        outcome = self.text_at("outcome")
         return "completed" if self.completed else outcome if outcome not in ("", "completed") else "failed"
 
     @property
@@ -168,25 +183,29 @@ class Decoded:
     @functools.cached_property
     def name(self) -> str:
         """The job's name; for a failure without one, the name in its file's name."""
-        if name := text_of(self.at("name")):
+        if name := self.text_at("name"):
             return name
         in_path = _JOB.match(Path(self.path).name)
         return in_path[1] if in_path and in_path[1] != "None" else UNNAMED
 
     @property
+    def solo(self) -> bool:
+        return self.at("solo") is True
+
+    @property
     def cell(self) -> str:
         """The name without the marks of a tenant alone or in a mix."""
-        return cell_of(self.name, self.at("solo") is True, text_of(self.at("mix")))
+        return cell_of(self.name, self.solo, self.text_at("mix"))
 
     @property
     def neighbours(self) -> str:
-        return ",".join(map(text_of, list_of(self.at("neighbours"))))
+        return ",".join(map(text_of, self.list_at("neighbours")))
 
     @property
     def alike(self) -> int | None:
         """The number of tenants of the launch that ran its cell, itself included."""
         tenants = whole_of(self.at("tenants"))
-        return list_of(self.at("neighbours")).count(self.cell) + 1 if text_of(self.at("mix")) else tenants
+        return self.list_at("neighbours").count(self.cell) + 1 if self.text_at("mix") else tenants
 
     @property
     def audited(self) -> bool:
@@ -195,7 +214,7 @@ class Decoded:
 
     @property
     def suite(self) -> str:
-        return text_of(self.at("suite")) or ("" if self.ours else suite_and_device(self.path)[0])
+        return self.text_at("suite") or ("" if self.ours else suite_and_device(self.path)[0])
 
     @property
     def run_id(self) -> int:
@@ -211,7 +230,7 @@ class Decoded:
     @property
     def start_time(self) -> str:
         """The launch's start; for records of the original without one, the time in the file's name."""
-        time = time_of(text_of(self.at("start_time")) or text_of(self.at("date")))
+        time = time_of(self.text_at("start_time") or self.text_at("date"))
         if time or self.ours or (in_path := _TIME.search(self.path)) is None:
             return time
         with suppress(ValueError):  # The digits may be no time.
@@ -220,20 +239,25 @@ class Decoded:
 
     @property
     def end_time(self) -> str:
-        return time_of(text_of(self.at("end_time")))
+        return time_of(self.text_at("end_time"))
 
     @property
     def unique_id(self) -> str:
         """The work's hash; empty for the original's records, whose hash includes the start time."""
-        return text_of(self.at("unique_id")) if self.ours else ""
+        return self.text_at("unique_id") if self.ours else ""
 
     @property
     def group(self) -> str:
-        return text_of(self.at("group")) or ("all" if "," in self.vcd else "student")
+        return self.text_at("group") or ("all" if "," in self.vcd else "student")
 
     @property
     def input(self) -> str:
         return "files" if self.at("data") else "resident" if "data" in self.fields else ""
+
+    @property
+    def observations(self) -> list[Observed]:
+        """Every observation; none if one is malformed."""
+        return part_of(self.at("observations"), list[Observed]) or []
 
     @property
     def meeting(self) -> Meeting | None:
@@ -243,7 +267,7 @@ class Decoded:
     @functools.cached_property
     def findings(self) -> list[Finding]:
         """All findings of the record, and one if it was edited; an unknown severity becomes information."""
-        own = [_finding(mapping_of(finding)) for finding in list_of(self.at("findings"))]
+        own = [_finding(mapping_of(finding)) for finding in self.list_at("findings")]
         if not self.edited:
             return own
         sentence = "This record is not what its launch wrote: the journal beside it has another SHA-256."
@@ -253,28 +277,28 @@ class Decoded:
     @property
     def losses_non_finite(self) -> int:
         """The number by the record, else the number among its kept losses, where NaN is null."""
-        counted, losses = part_of(self.at("losses_non_finite"), Whole), list_of(self.at("batch_loss"))
+        counted, losses = part_of(self.at("losses_non_finite"), Whole), self.list_at("batch_loss")
         return sum(part_of(loss, Number) is None for loss in losses) if counted is None else counted
 
     @property
     def loss_digest(self) -> str:
         """`seed.number.hash`, which is equal on all machines for deterministic work; empty with fewer than DIGESTED
         mean losses."""
-        losses = [part_of(loss, Number) for loss in list_of(self.at("epoch_loss"))[:DIGESTED]]
+        losses = part_of(self.list_at("epoch_loss")[:DIGESTED], list[Number]) or []
         seed, number = whole_of(self.at("seed")), whole_of(self.at("number"))
-        if len(losses) < DIGESTED or None in losses or seed is None or number is None:
+        if len(losses) < DIGESTED or seed is None or number is None:
             return ""
         return f"{seed}.{number}.{hashlib.sha256(json.dumps(losses).encode()).hexdigest()[:16]}"
 
     @property
     def slice(self) -> str:
-        planned = mapping_of(self.at("isolation", "planned"))
+        planned = self.mapping_at("isolation", "planned")
         return ", ".join(f"{text_of(name).replace('_', ' ')} {planned[name]}" for name in sorted(planned))
 
     @property
     def work(self) -> str:
         """Like `unique_id`, without a default number of workers, which follows from the processors."""
-        given = any(str(word).startswith(("--workers", "-j")) for word in list_of(self.at("command")))
+        given = any(str(word).startswith(("--workers", "-j")) for word in self.list_at("command"))
         return self._work(self.cell, frozenset() if given else frozenset({"workers"}))
 
     @property
@@ -299,7 +323,7 @@ class Decoded:
         """Return a hash like `unique_id`, with this name and without these arguments; empty if `unique_id` is."""
         if not self.unique_id:
             return ""
-        return unique_id(name, text_of(self.at("version")), self._arguments(without))
+        return unique_id(name, self.text_at("version"), self._arguments(without))
 
     def _arguments(self, without: frozenset[str]) -> dict[str, Any]:
         left_out = _OWN_FIELDS | without
@@ -308,7 +332,7 @@ class Decoded:
     @property
     def run_class(self) -> str:
         """The class of the run: `base` in older records without classes, and in those of other programs."""
-        return text_of(self.at("run_class")) or "base"
+        return self.text_at("run_class") or "base"
 
 
 def _finding(fields: Fields) -> Finding:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from cotenant.results.decoded import Fields, list_of, mapping_of, part_of
+from cotenant.results.decoded import Decoded, Fields, list_of, mapping_of, part_of
 from cotenant.results.record import MOST, Meeting, Number, Observed, Positive, Whole, counts
 
 HOST = "host"
@@ -100,15 +100,14 @@ class Drawn:
     meters: list[Meter]
 
 
-def spans_of(fields: Fields) -> Spans:
+def spans_of(record: Decoded) -> Spans:
     """Return the possible observations, kept or not."""
-    skip = fields.get("skip")
-    made_in_order = observations_of(fields)
+    skip, made_in_order = record.at("skip"), record.observations
     flags = counts(made_in_order, skip if isinstance(skip, int) else 0)
     is_possible = np.array([made.possible for made in made_in_order], np.bool_)
     possible = [made for made in made_in_order if made.possible]
-    audited = mapping_of(mapping_of(fields.get("observed")).get("audit")).get("after")
-    audits = [at for at in part_of(audited, list[Whole]) or [] if 0 < at < len(made_in_order)]
+    audited = part_of(record.at("observed", "audit", "after"), list[Whole]) or []
+    audits = [at for at in audited if 0 < at < len(made_in_order)]
     return Spans(
         start_ns=np.array([made.start_ns for made in possible], np.int64),
         end_ns=np.array([made.end_ns for made in possible], np.int64),
@@ -135,45 +134,37 @@ def _newest(last: int | None, block: int | None) -> int | None:
     return last if block is None else block
 
 
-def observations_of(fields: Fields) -> list[Observed]:
-    """Return every observation; none if one is malformed."""
-    return part_of(fields.get("observations"), list[Observed]) or []
-
-
-def own_meters(fields: Fields, vcd: str) -> list[Meter]:
+def own_meters(record: Decoded) -> list[Meter]:
     """Return the samples of the host and of the record's training devices while tenants were timed."""
-    meters = mapping_of(fields.get("meters"))
-    places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in _own_devices(meters, vcd)]
+    places = [(str(device.get("index")), DEVICE_QUANTITIES, device) for device in _own_devices(record)]
     sampled = [
         part_of({**mapping_of(spreads.get(quantity)), "quantity": quantity, "of": of}, Meter)
-        for of, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, mapping_of(meters.get("memory"))))
+        for of, quantities, spreads in (*places, (HOST, HOST_QUANTITIES, record.mapping_at("meters", "memory")))
         for quantity in quantities
     ]
     return [meter for meter in sampled if meter is not None]
 
 
-def _own_devices(meters: Fields, vcd: str) -> list[Fields]:
+def _own_devices(record: Decoded) -> list[Fields]:
     """Return the meters of the record's training devices."""
-    devices = map(mapping_of, mapping_of(meters.get("devices")).values())
-    return [device for device in devices if str(device.get("index")) in vcd.split(",")]
+    devices = map(mapping_of, record.mapping_at("meters", "devices").values())
+    return [device for device in devices if str(device.get("index")) in record.vcd.split(",")]
 
 
-def own_power_w(fields: Fields, vcd: str) -> float | None:
+def own_power_w(record: Decoded) -> float | None:
     """Return the mean power in watts of all training devices together, by their energy counters.
 
     None if one of them counted no energy, or for too short a time, and for training on a processor.
     """
-    if mapping_of(fields.get("observed")).get("device") == "cpu":
+    if record.at("observed", "device") == "cpu":
         return None
-    counted = [part_of(device, _Energy) for device in _own_devices(mapping_of(fields.get("meters")), vcd)]
-    watts = [energy.energy_j / energy.energy_window_s for energy in counted if energy is not None]
-    return sum(watts) if watts and len(watts) == len(counted) else None
+    counted = part_of(_own_devices(record), list[_Energy])
+    return sum(energy.energy_j / energy.energy_window_s for energy in counted) if counted else None
 
 
-def courses_of(fields: Fields) -> list[Course]:
+def courses_of(record: Decoded) -> list[Course]:
     """Return the series in the record's meters."""
-    meters = mapping_of(fields.get("meters"))
-    series = mapping_of(meters.get("series"))
+    series = record.mapping_at("meters", "series")
     at_s = _numbers(series.get("at_s"), -float(MOST))
     if not len(at_s) or np.isnan(at_s).any() or (np.diff(at_s) < 0).any():
         return []
@@ -181,7 +172,7 @@ def courses_of(fields: Fields) -> list[Course]:
     last = np.append(np.diff(at_s) > 0, True)
     return [
         Course(quantity, kind, of, at_s[last], values[last])
-        for kind, of, quantities in _looked_at(series, mapping_of(meters.get("devices")))
+        for kind, of, quantities in _looked_at(series, record.mapping_at("meters", "devices"))
         for quantity in DRAWN[kind]
         if len(values := _numbers(quantities.get(quantity), 0.0)) == len(at_s) and not np.isnan(values[last]).all()
     ]

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from cotenant.files import open_regular
+from cotenant.files import content_of
 
 ROWS = "cotenant-rows-1"
 OBSERVATIONS = "cotenant-observations-1"
@@ -19,8 +19,7 @@ ExportForm = Literal["parquet", "rows", "observations"]
 def export_form(path: Path) -> ExportForm | None:
     """Return the form of an exported file, `rows` and `observations` as JSON lines; None for other files."""
     try:
-        with open_regular(path, follow=True) as file:
-            head = file.read(_HEAD_BYTES)
+        head = content_of(path, _HEAD_BYTES, follow=True)
     except OSError:
         return None
     if _names(head, OBSERVATIONS):

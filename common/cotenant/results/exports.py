@@ -113,12 +113,10 @@ def write(batches: Iterable[pl.DataFrame], types: pl.Schema, path: Path, form: s
 def read_export(path: Path) -> Iterator[Table | Skipped]:
     """Yield the rows of an exported file in tables of some ten thousand rows, and its damaged parts."""
     form = export_form(path)
-    if form == "observations":
-        yield Skipped(str(path), NOT_ROWS)
-    elif form == "parquet":
-        yield from _parquet(path)
-    else:
-        yield from _lines(path)
+    parts: Iterable[Table | str]
+    parts = [NOT_ROWS] if form == "observations" else _parquet(path) if form == "parquet" else _lines(path)
+    for part in parts:
+        yield Skipped(str(path), part) if isinstance(part, str) else part
 
 
 def _line_decoder() -> msgspec.json.Decoder[Any]:
@@ -129,7 +127,8 @@ def _line_decoder() -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(msgspec.defstruct("ExportedRow", fields, kw_only=True, gc=False))
 
 
-def _lines(path: Path) -> Iterator[Table | Skipped]:
+def _lines(path: Path) -> Iterator[Table | str]:
+    """Yield the tables of a file, and a clause on each damaged part of it."""
     decoder, types, damaged = _line_decoder(), schema(), 0
     with path.open("rb") as file:
         numbered = enumerate(file, 1)
@@ -143,26 +142,27 @@ def _lines(path: Path) -> Iterator[Table | Skipped]:
                         continue
                     damaged += 1
                     if damaged <= NAMED:
-                        yield Skipped(str(path), f"line {number}: {error}")
+                        yield f"line {number}: {error}"
             if rows:
                 yield table_of_rows(pl.LazyFrame({name: list(map(attrgetter(name), rows)) for name in types}, types))
     if damaged > NAMED:
-        yield Skipped(str(path), f"{damaged - NAMED} more lines are damaged")
+        yield f"{damaged - NAMED} more lines are damaged"
 
 
-def _parquet(path: Path) -> Iterator[Table | Skipped]:
+def _parquet(path: Path) -> Iterator[Table | str]:
+    """Yield the table of a file, and a clause on its fault."""
     needed = [column.name for column in columns.COLUMNS if column.needed]
     try:
         if broken := broken_seal(path):
-            yield Skipped(str(path), broken)
+            yield broken
             return
         lazy = pl.scan_parquet(path)
         there = lazy.collect_schema()
         if "observation" in there:
-            yield Skipped(str(path), NOT_ROWS)
+            yield NOT_ROWS
             return
         if missing := [name for name in needed if name not in there]:
-            yield Skipped(str(path), f"it holds no exported records: there is no column '{missing[0]}'")
+            yield f"it holds no exported records: there is no column '{missing[0]}'"
             return
         known = [
             pl.col(name).cast(of) if name in there else pl.lit(None, of).alias(name) for name, of in schema().items()
@@ -171,10 +171,10 @@ def _parquet(path: Path) -> Iterator[Table | Skipped]:
         lost = lazy.select(pl.len()).collect().item() - len(table)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         first_line = next(iter(str(error).splitlines()), type(error).__name__)
-        yield Skipped(str(path), f"it cannot be read ({first_line})")
+        yield f"it cannot be read ({first_line})"
         return
     if lost:
-        yield Skipped(str(path), f"{lost} rows lack one of {', '.join(needed)}")
+        yield f"{lost} rows lack one of {', '.join(needed)}"
     yield table
 
 

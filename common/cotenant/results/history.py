@@ -19,7 +19,7 @@ from cotenant.checkout import PROGRAM
 from cotenant.decoding import decoded
 from cotenant.errors import CotenantError
 from cotenant.results.columns import TOGETHER
-from cotenant.results.decoded import Skipped, mapping_of
+from cotenant.results.decoded import Skipped
 from cotenant.results.drawn import setting_of
 from cotenant.results.launches import LaunchRecords, launches_in
 from cotenant.results.newest import launch_key, newest_of_tenants, with_lone, without_copies
@@ -84,7 +84,7 @@ def entries_of(table: Table) -> tuple[list[HistoryEntry], list[str]]:
     newest, _ = newest_of_tenants(once, launch_key("began"))
     launches = launches_in(newest, "began")
     firsts = again(Rows(table, [launch.at[0] for launch in launches]))
-    settings = {(row["path"], row["in_file"]): setting_of(mapping_of(record.at("machine"))) for row, record in firsts}
+    settings = {(row["path"], row["in_file"]): setting_of(record.mapping_at("machine")) for row, record in firsts}
     made = [_entry(launch, table.frame, settings) for launch in launches]
     entries = sorted((entry for entry in made if isinstance(entry, HistoryEntry)), key=lambda entry: entry.start)
     return entries, [*(sentence for sentence in made if isinstance(sentence, str)), *copies]

@@ -30,11 +30,14 @@ ARGUMENTS = "arguments after --"
 LOCK_LIMIT_S, LOCK_POLL_S = 10.0, 0.05
 
 
-class Started(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="start"):
-    """The start of a suite, or of its resumption, for which the `conditions` must be equal."""
-
+class _Entry(msgspec.Struct, frozen=True, tag_field="entry"):
     suite: str
     uid: int
+
+
+class Started(_Entry, tag="start"):
+    """The start of a suite, or of its resumption, for which the `conditions` must be equal."""
+
     host: str
     time: str
     launches: tuple[str, ...]
@@ -42,14 +45,12 @@ class Started(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag=
     resumed: bool = False
 
 
-class Launched(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="launch"):
+class Launched(_Entry, tag="launch"):
     """The end of a launch, with the names of its records' files and their SHA-256.
 
     Several hosts may write into one directory: `host` names one of them, and is empty in older lines.
     """
 
-    suite: str
-    uid: int
     label: str
     time: str
     outcomes: tuple[str, ...]
@@ -62,21 +63,17 @@ class Launched(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag
         return not {"interrupted", "node_lost"}.intersection(self.outcomes)
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="end"):
+class Ended(_Entry, tag="end"):
     """The end of a suite on `host`, which is empty in older lines, with the signal that interrupted it, if one did."""
 
-    suite: str
-    uid: int
     time: str
     interrupted: str | None = None
     host: str = ""
 
 
-class Challenged(msgspec.Struct, frozen=True, kw_only=True, tag_field="entry", tag="challenge"):
+class Challenged(_Entry, tag="challenge"):
     """The arrival of a buyer's transcript of a launch, with the name of its file and its SHA-256."""
 
-    suite: str
-    uid: int
     label: str
     time: str
     files: dict[str, str]

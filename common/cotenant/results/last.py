@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from cotenant.files import open_regular
-from cotenant.results.decoded import Decoded, list_of, mapping_of, part_of
+from cotenant.files import content_of
+from cotenant.results.decoded import Decoded, mapping_of, part_of
 from cotenant.results.record import IN_MIX, SOLO, Whole, why_no_blocks
 from cotenant.results.store import TIME, safe_part
 
@@ -77,15 +77,12 @@ def last_in(output: Path, suite: str, before: datetime | None = None) -> dict[st
             newest[label] = max(newest.get(label, ("", path)), (time, path))
     records = []
     for _, path in newest.values():
-        with suppress(OSError, ValueError, RecursionError), open_regular(path) as file:
-            records.append(Decoded(json.loads(file.read()), str(path)))
+        with suppress(OSError, ValueError, RecursionError):
+            records.append(Decoded(json.loads(content_of(path)), str(path)))
     return last_launches(records, suite)
 
 
 def _parameters(record: Decoded) -> int | None:
-    counts = [
-        part_of(mapping_of(optimizer).get("parameters"), Whole)
-        for optimizer in list_of(record.at("observed", "optimizers"))
-    ]
-    known = [count for count in counts if count is not None]
-    return sum(known) if known and len(known) == len(counts) else None
+    optimizers = record.list_at("observed", "optimizers")
+    counts = part_of([mapping_of(optimizer).get("parameters") for optimizer in optimizers], list[Whole])
+    return sum(counts) if counts else None

@@ -23,22 +23,6 @@ HASHES = ("benchmark", "work_of_an_item")
 """The words whose values are hashes."""
 _SAME = ("unit", "version", "batch_size", "precision")
 """Values that must be equal in the tenants of a launch: otherwise its rate would be a sum over different works."""
-_FIELDS = (
-    "suite",
-    "job",
-    "cell",
-    "mix",
-    "group",
-    "isolation",
-    "run_id",
-    "solo",
-    "start_time",
-    "rate",
-    "flaw",
-    "overlap",
-    "failure",
-    "shape",
-)
 _COUNTED = ("error_findings", "warning_findings", "findings")
 
 Work = tuple[tuple[str, Any], ...]
@@ -78,6 +62,11 @@ class LaunchRecords(msgspec.Struct, frozen=True):
     cell: str = ""
     mix: str = ""
     shape: str = ""
+
+
+_GATHERED = ("host", "unit", "work", "tenants", "rates", "at", "findings")
+"""Fields with other columns than those of their names."""
+_FIELDS = [name for name in LaunchRecords.__struct_fields__ if name not in _GATHERED]
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cotenant.results.decoded import Fields, mapping_of, part_of
+from cotenant.results.decoded import Decoded, part_of
 from cotenant.stats.sensitivity import LevelBlock
 
 
@@ -17,6 +17,6 @@ class NeighbourPressure:
     blocks: list[LevelBlock]
 
 
-def pressure_in(fields: Fields) -> NeighbourPressure | None:
-    """Return the pressure in a record's fields; None if it is missing or impossible."""
-    return part_of(mapping_of(fields.get("meters")).get("pressure"), NeighbourPressure)
+def pressure_in(record: Decoded) -> NeighbourPressure | None:
+    """Return the pressure in a record; None if it is missing or impossible."""
+    return part_of(record.at("meters", "pressure"), NeighbourPressure)

@@ -101,9 +101,9 @@ def drawn(rows: Rows) -> list[Drawn]:
         Drawn(
             tenant=row["vcd"] if row["tenant"] is None else str(row["tenant"]),
             run_id=row["run_id"],
-            spans=spans_of(record.fields),
+            spans=spans_of(record),
             meeting=record.meeting,
-            meters=own_meters(record.fields, row["vcd"]),
+            meters=own_meters(record),
         )
         for row, record in again(rows)
     ]

@@ -167,6 +167,12 @@ def counted(observations: Sequence[Observed], skip: int) -> list[Observed]:
     return [*itertools.compress(observations, counts(observations, skip))]
 
 
+def rated(observations: Sequence[Observed], skip: int) -> list[Observed]:
+    """Return the observations that give a record its rate: those that count; none if one of them is impossible."""
+    rows = counted(observations, skip)
+    return rows if all(observed.possible for observed in rows) else []
+
+
 class Blocks(msgspec.Struct, frozen=True):
     """The schedule of a launch by blocks, and the time that this tenant's slice spent in blocks of each kind."""
 

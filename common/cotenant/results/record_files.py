@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cotenant.errors import CotenantError
-from cotenant.files import open_regular
+from cotenant.files import content_of, open_regular
 from cotenant.results.decoded import (
     NAMED,
     Decoded,
@@ -100,8 +100,9 @@ def planned_jobs(place: Path) -> set[str]:
     jobs: set[str] = set()
     paths = [path for ending in RESOLVED for path in place.rglob(f"*{ending}")] if place.is_dir() else []
     for path in paths:
-        with suppress(OSError, ValueError, RecursionError), open_regular(path, follow=True) as file:
-            labels = (mapping_of(cell).get("label") for cell in list_of(json.load(file)))
+        with suppress(OSError, ValueError, RecursionError):
+            cells = list_of(json.loads(content_of(path, follow=True)))
+            labels = (mapping_of(cell).get("label") for cell in cells)
             jobs.update(label for label in labels if isinstance(label, str))
     return jobs
 

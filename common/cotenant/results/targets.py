@@ -17,7 +17,7 @@ import msgspec
 
 from cotenant.decoding import decoded
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.files import open_regular
+from cotenant.files import content_of
 from cotenant.machine.accelerators import is_part
 from cotenant.results.record import Positive
 from cotenant.results.store import write_named
@@ -104,8 +104,7 @@ _SYSTEMS = msgspec.json.Decoder(list[System])
 def read_systems(path: Path) -> list[System]:
     """Return the systems in a JSON file. Raises CotenantError for an invalid file, with the place of the fault."""
     try:
-        with open_regular(path, follow=True) as file:
-            return decoded(_SYSTEMS, file.read())
+        return decoded(_SYSTEMS, content_of(path, follow=True))
     except OSError as error:
         raise CotenantError(f"{path} cannot be read: {error.strerror}.", "--systems names a file of systems.") from None
     except msgspec.DecodeError as error:

@@ -82,6 +82,11 @@ def expand(job: Job) -> tuple[JobCell, ...]:
     )
 
 
+def with_values(job: Job, flag: str, *values: Value) -> Job:
+    """Return the job with these values of a flag, in the place of its own, else at the end."""
+    return replace(job, args=tuple((dict(job.args) | {flag: values}).items()))
+
+
 def labels_of(job: Job) -> tuple[str, ...]:
     """Return the names of a job's cells."""
     return tuple(cell.label for cell in expand(job))
@@ -93,10 +98,10 @@ SWEEPING = "image_classification/scaling/"
 
 def swept(job: Job, devices: int) -> Job:
     """Return the job of SWEEPING with a cell for each of 1 to `devices` in place of 0; other jobs unchanged."""
-    args = dict(job.args)
-    if job.group != "all" or SWEEPING not in job.cmd or [str(value) for value in args.get(_DEVICES, ())] != ["0"]:
+    asked = [str(value) for value in dict(job.args).get(_DEVICES, ())]
+    if job.group != "all" or SWEEPING not in job.cmd or asked != ["0"]:
         return job
-    return replace(job, args=tuple((args | {_DEVICES: tuple(range(1, devices + 1))}).items()))
+    return with_values(job, _DEVICES, *range(1, devices + 1))
 
 
 def over_devices(chosen: Sequence[Job], jobs: Sequence[Job], devices: int) -> tuple[Job, ...]:
@@ -113,10 +118,10 @@ def over_devices(chosen: Sequence[Job], jobs: Sequence[Job], devices: int) -> tu
 
 
 def _over(devices: int, job: Job) -> Job:
-    args = dict(job.args) | {_DEVICES: (devices,)}
-    if not devices:  # A job without the flag takes all: not every benchmark knows 0, and SWEEPING's 0 is a sweep.
-        del args[_DEVICES]
-    return replace(job, args=tuple(args.items()))
+    if devices:
+        return with_values(job, _DEVICES, devices)
+    # A job without the flag takes all: not every benchmark knows 0, and SWEEPING's 0 is a sweep.
+    return replace(job, args=tuple(pair for pair in job.args if pair[0] != _DEVICES))
 
 
 def _precision_axis(job: Job) -> object:

@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeVar
 
 from cotenant.checkout import CHECKOUT
 from cotenant.errors import CotenantError, did_you_mean
-from cotenant.files import open_regular
+from cotenant.files import content_of
 from cotenant.suite import fields
-from cotenant.suite.cells import Job, labels_of
+from cotenant.suite.cells import Job, labels_of, with_values
 from cotenant.suite.decode import JsonEntry, at, decode, kind
 from cotenant.suite.fields import PRECISION
 from cotenant.suite.mixes import Mix, check_mixes, mix_of, pairs_of
@@ -41,6 +41,8 @@ class Suite:
 
 
 Entry = TypeVar("Entry", bound=Job | Mix)
+_BESIDE: dict[str, Callable[[dict[str, Any]], Mix | Sense]] = {"mix": mix_of, "pairs": pairs_of, "sense": sense_of}
+"""Reads the entries of several jobs, by the key that tells them from a job's own."""
 
 
 def load(path: Path) -> Suite:
@@ -101,8 +103,7 @@ def _stands(path: Path) -> Literal["file", "directory", "nothing"]:
 
 def _read(path: Path) -> str:
     try:
-        with open_regular(path, follow=True) as file:
-            data = file.read()
+        data = content_of(path, follow=True)
     except FileNotFoundError:
         siblings = sorted(file.name for file in path.parent.glob("*.json"))
         raise CotenantError(f"{path}: there is no such job file.", did_you_mean(path.name, siblings)) from None
@@ -127,10 +128,8 @@ def _read_entry(entry: JsonEntry, number: int) -> tuple[Job | Mix | Sense, ...]:
         raise CotenantError(f"{entry.place}: entry {number} is {kind(raw)}, not an object.", "Write {...} for a job.")
     name = raw.get("name")
     with at(f"{entry.place}: job {quoted(name)}" if isinstance(name, str) else f"{entry.place}: job {number}"):
-        beside: dict[str, Callable[[dict[str, Any]], Mix | Sense]]
-        beside = {"mix": mix_of, "pairs": pairs_of, "sense": sense_of}
-        if "cmd" not in raw and (key := next((key for key in beside if key in raw), None)):
-            return (beside[key](raw),)
+        if "cmd" not in raw and (key := next((key for key in _BESIDE if key in raw), None)):
+            return (_BESIDE[key](raw),)
         return _jobs(raw)
 
 
@@ -153,15 +152,13 @@ def _jobs(raw: dict[str, Any]) -> tuple[Job, ...]:
 
 
 def _in_each_precision(job: Job) -> tuple[Job, ...]:
-    args = dict(job.args)
     return tuple(
         replace(
-            job,
+            with_values(job, PRECISION, precision),
             name=fields.checked_name(f"{job.name}_{precision}"),
-            args=tuple((args | {PRECISION: (precision,)}).items()),
             family=job.name,
         )
-        for precision in args[PRECISION]
+        for precision in dict(job.args)[PRECISION]
     )
 
 

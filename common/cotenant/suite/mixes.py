@@ -67,14 +67,15 @@ def pairs_of(entry: Mapping[str, object]) -> Mix:
 
 
 def _paired(name: str, labels: tuple[str, ...], timeout_s: float | None, family: str, itself: bool) -> Mix:
-    """Return the pairs of these cells, if `itself` also each cell beside itself.
-
-    Raises CotenantError if the cells' names give a pair no valid name.
-    """
+    """Return the pairs of these cells, if `itself` also each cell beside itself, by `checked_pairs`."""
     count = len(labels)
     own = [(at, count + at) for at in range(count)] if itself else []
     pairs = tuple(sorted([*combinations(range(count), 2), *own], key=lambda pair: (pair[0], pair[1] % count)))
-    mix = Mix(name, labels + labels[: len(own)], timeout_s, family, pairs)
+    return checked_pairs(Mix(name, labels + labels[: len(own)], timeout_s, family, pairs))
+
+
+def checked_pairs(mix: Mix) -> Mix:
+    """Return the mix unchanged. Raises CotenantError if the cells' names give a pair no valid name."""
     for pair in mix.apart:
         checked_name(pair.name)
     return mix

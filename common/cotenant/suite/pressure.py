@@ -11,7 +11,7 @@ from cotenant.choices import OF_DEVICES, OF_HOSTS, PCIE
 from cotenant.errors import CotenantError, did_you_mean
 from cotenant.suite.cells import Job
 from cotenant.suite.fields import checked_name, name_of, positive_of
-from cotenant.suite.mixes import Mix, check_keys_of, labels_named, texts_of
+from cotenant.suite.mixes import Mix, check_keys_of, checked_pairs, labels_named, texts_of
 from cotenant.text import quoted
 
 RESOURCES = OF_HOSTS + OF_DEVICES
@@ -84,9 +84,8 @@ def pressed(labels: Iterable[str], resources: Iterable[str], family: str, timeou
         every |= dict.fromkeys(jobs)
         there = (*cells, *(job.name for job in jobs))
         pairs = tuple((cell, level) for cell in range(len(cells)) for level in range(len(cells), len(there)))
-        mix = Mix(checked_name(f"{family.lstrip('-')}_{resource}"), there, timeout_s, family, pairs)
-        for pair in mix.apart:
-            checked_name(pair.name)
+        name = checked_name(f"{family.lstrip('-')}_{resource}")
+        mix = checked_pairs(Mix(name, there, timeout_s, family, pairs))
         mixes += mix.apart if resource in LAUNCHED else (mix,)
     return Sense(tuple(mixes), tuple(every))
 

@@ -16,6 +16,7 @@ never those of `cpu`. Without a line of its own tf32 has fp32's and fp16 bf16's,
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -104,18 +105,14 @@ def load_sizes(path: Path) -> SizeTable:
         tables = tomllib.loads(path.read_bytes().decode())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CotenantError(f"{path}: the batch sizes cannot be read: {error}.", "Mend the file.") from None
-    wrong = [*_wrong_families(tables), *_wrong_devices(tables.get(_DEVICES, {}))]
-    if wrong:
-        raise CotenantError(f"{path}: {wrong[0]}.", f"Write whole numbers above 0 for {', '.join(CLASSES)}.")
-    return SizeTable(
-        path, {name: table for name, table in tables.items() if name != _DEVICES}, tables.get(_DEVICES, {})
-    )
+    devices = tables.pop(_DEVICES, {})
+    if wrong := next(itertools.chain(_wrong_families(tables), _wrong_devices(devices)), None):
+        raise CotenantError(f"{path}: {wrong}.", f"Write whole numbers above 0 for {', '.join(CLASSES)}.")
+    return SizeTable(path, tables, devices)
 
 
 def _wrong_families(tables: Table) -> Iterator[str]:
     for family, table in tables.items():
-        if family == _DEVICES:
-            continue
         if not isinstance(table, dict):
             yield f"'{family}' is no table"
             continue

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.checkout import CHECKOUT
-from cotenant.files import open_regular
+from cotenant.files import content_of
 
 MOST_BYTES = 1 << 20
 LAYERS = Path(__file__).parents[1] / "layers"
@@ -111,7 +111,6 @@ def _module(path: Path) -> ast.Module | None:
 
 def _content(path: Path) -> bytes:
     try:
-        with open_regular(path, follow=True) as file:
-            return file.read(MOST_BYTES)
+        return content_of(path, MOST_BYTES, follow=True)
     except OSError:
         return b""
