@@ -35,7 +35,7 @@ class _Entry(msgspec.Struct, frozen=True, tag_field="entry"):
     uid: int
 
 
-class Started(_Entry, tag="start"):
+class Started(_Entry, frozen=True, tag="start"):
     """The start of a suite, or of its resumption, for which the `conditions` must be equal."""
 
     host: str
@@ -45,7 +45,7 @@ class Started(_Entry, tag="start"):
     resumed: bool = False
 
 
-class Launched(_Entry, tag="launch"):
+class Launched(_Entry, frozen=True, tag="launch"):
     """The end of a launch, with the names of its records' files and their SHA-256.
 
     Several hosts may write into one directory: `host` names one of them, and is empty in older lines.
@@ -63,7 +63,7 @@ class Launched(_Entry, tag="launch"):
         return not {"interrupted", "node_lost"}.intersection(self.outcomes)
 
 
-class Ended(_Entry, tag="end"):
+class Ended(_Entry, frozen=True, tag="end"):
     """The end of a suite on `host`, which is empty in older lines, with the signal that interrupted it, if one did."""
 
     time: str
@@ -71,7 +71,7 @@ class Ended(_Entry, tag="end"):
     host: str = ""
 
 
-class Challenged(_Entry, tag="challenge"):
+class Challenged(_Entry, frozen=True, tag="challenge"):
     """The arrival of a buyer's transcript of a launch, with the name of its file and its SHA-256."""
 
     label: str
