@@ -13,7 +13,7 @@ from cotenant.report.grid import Grid
 from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.curves import distribution
 from cotenant.report.problems import findings_grid, reported_findings, rules_of
-from cotenant.report.renderers import Card, html, template
+from cotenant.report.renderers import Card, template
 from cotenant.results.record import CLEAN, SUSPECT
 from cotenant.results.table import Rows
 from cotenant.stats.acceptance import NodeVerdict
@@ -31,15 +31,15 @@ def fleet_page(title: str, judged: Judged, odd: Sequence[Minority], groups: Sequ
         answer=headline(judged),
         doubt=doubt,
         kind="bad" if not judged.accepted else "some" if doubt else "good",
-        findings=html(findings_grid(findings, {})),
+        findings=findings_grid(findings, {}),
         cards=list(_cards(judged)),
-        verdicts=html(verdict_grid(judged)),
+        verdicts=verdict_grid(judged),
         coverage=[*coverage(judged), *advice(judged)],
         commands=commands(judged),
-        matrices=[html(matrix_grid(of, judged)) for of in judged.classes],
+        matrices=[matrix_grid(of, judged) for of in judged.classes],
         distributions=list(_distributions(judged)),
-        inventory=html(inventory_grid(odd)),
-        groups=[(grid.title, html(grid)) for grid in groups],
+        inventory=inventory_grid(odd),
+        groups=groups,
     )
 
 
