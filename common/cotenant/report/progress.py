@@ -100,10 +100,9 @@ class Progress:
 
         A launch without a time of its own counts as the mean of those of its kind, alone or together.
         """
-        ended = [(self.planned[position - 1], took) for position, took in self.took_s.items()]
-        ended = ended or [(launch, launch.seconds) for launch in self.planned if launch.seconds is not None]
-        seconds, by_pace = 0.0, all(launch.seconds is None for launch in self.planned)
-        left = self.planned[self.done :]
+        expected = [(launch, launch.seconds) for launch in self.planned if launch.seconds is not None]
+        ended = [(self.planned[position - 1], took) for position, took in self.took_s.items()] or expected
+        seconds, left = 0.0, self.planned[self.done :]
         if self._measured_s is not None and self.position not in self.took_s:
             left, seconds = left[1:], self._measured_s
         for launch in left:
@@ -114,9 +113,9 @@ class Progress:
             if not alike:
                 return None
             seconds += fmean(alike)
-        if by_pace:
+        if not expected:
             return seconds, "at this pace"
-        by_estimate = any(launch.estimated and launch.seconds is not None for launch in self.planned)
+        by_estimate = any(launch.estimated for launch, _ in expected)
         return seconds, "by a calibration of half a second" if by_estimate else "by the last run here"
 
 
