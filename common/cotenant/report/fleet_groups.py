@@ -52,10 +52,9 @@ def groups_grid(groups: Mapping[str, Sequence[str]], gathered: Gathered) -> Grid
     lines = []
     for job, launches in grouped(gathered.launches, lambda launch: launch.job).items():
         of_nodes = grouped([launch for launch in launches if launch.rate is not None], lambda launch: launch.host)
-        nodes_a = [of_nodes[node] for node in a if node in of_nodes]
-        nodes_b = [of_nodes[node] for node in b if node in of_nodes]
-        if nodes_a or nodes_b:
-            lines.append(_compared(job, nodes_a, nodes_b))
+        sides = [[of_nodes[node] for node in side if node in of_nodes] for side in (a, b)]
+        if any(sides):
+            lines.append(_compared(job, *sides))
     title = f"A: {name_a}, {many(len(a), 'node')}; B: {name_b}, {many(len(b), 'node')}; one rate a node"
     return replace(comparison_grid(SuiteComparison(tuple(lines), None)), title=title, notes=[])
 
