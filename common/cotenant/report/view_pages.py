@@ -41,19 +41,19 @@ def comparison_page(a: str, b: str, lines: SuiteComparison) -> str:
     counts = Counter(line.verdict for line in lines.lines)
     jobs = many(len(lines.lines), "job")
     cards = [Card(verdict, str(counts[verdict]), f"of {jobs}") for verdict in Verdict if counts[verdict]]
-    compared = [(line, line.comparison) for line in lines.lines if line.comparison is not None]
+    compared = [
+        Ratio(line.job, result.ratio, result.interval, line.verdict, line.verdict in CLAIMS)
+        for line in lines.lines
+        if (result := line.comparison) is not None
+    ]
     pictures = []
     if compared:
-        drawn = [
-            Ratio(line.job, result.ratio, result.interval, line.verdict, line.verdict in CLAIMS)
-            for line, result in compared
-        ]
-        margin = max(result.margin for _, result in compared)
-        pictures = [Picture(ratios(drawn, margin, "ratios"), "B / A", f"band: margin of {100 * margin:.1f} %")]
-    claims = sorted((pair for pair in compared if pair[0].verdict in CLAIMS), key=lambda pair: pair[1].ratio)
+        margin = max(line.comparison.margin for line in lines.lines if line.comparison is not None)
+        pictures = [Picture(ratios(compared, margin, "ratios"), "B / A", f"band: margin of {100 * margin:.1f} %")]
+    claims = sorted((each for each in compared if each.sure), key=lambda each: each.value)
     answer = [
-        f"{line.job} is {line.verdict} in B: {_with_span(result.ratio, result.interval)} of its rate in A."
-        for line, result in claims[:NAMED]
+        f"{each.name} is {each.words} in B: {_with_span(each.value, each.interval)} of its rate in A."
+        for each in claims[:NAMED]
     ]
     if not claims:
         answer = [f"No job is faster or slower in B beyond chance; {counts[Verdict.SAME]} of {jobs} are the same."]
