@@ -276,7 +276,7 @@ def hosts_grid(summary: Summary) -> Grid:
         *(Column(host or UNNAMED, partial(_of_host, host), left=True) for host in hosts),
     ]
     jobs = grouped(summary.jobs, lambda job: (job.suite, job.label, job.unit)).values()
-    return replace(table(columns, jobs, notes=[((OF_HOSTS, "dim"),)]), title="Hosts side by side")
+    return table(columns, jobs, notes=[((OF_HOSTS, "dim"),)])
 
 
 def _of_host(host: str, jobs: Sequence[JobSummary]) -> Cell:
