@@ -138,7 +138,8 @@ def _core_rows(cores: Sequence[Document], letters: Letters, ids: int, width: int
     """Yield rows of cores of one width and kind: all of them, or a power of two, as cores are usually grouped."""
     for (threads, kind), group in groupby(cores, key=lambda core: (len(core["processors"]), core["kind"])):
         alike = list(group)
-        room = width - ids - len(_GAP) - (len(_GAP + kind) if kind else 0)
+        behind = f"{_GAP}{kind}" if kind else ""
+        room = width - ids - len(_GAP + behind)
         most = max(1, min(_ROW, (room + 1) // (threads * len(letters[None][0]) + 1)))
         per_row = len(alike) if len(alike) <= most else 1 << (most.bit_length() - 1)
         for start in range(0, len(alike), per_row):
@@ -148,7 +149,7 @@ def _core_rows(cores: Sequence[Document], letters: Letters, ids: int, width: int
                 for core in row
             )
             first = str(row[0]["processors"][0]).rjust(ids)
-            yield Text.assemble((first, "dim"), _GAP, cells, (f"{_GAP}{kind}" if kind else "", "dim"))
+            yield Text.assemble((first, "dim"), _GAP, cells, (behind, "dim"))
 
 
 def _device_lines(devices: Sequence[Document], letters: Letters, room: int) -> list[Text]:
@@ -164,42 +165,32 @@ def _device_lines(devices: Sequence[Document], letters: Letters, room: int) -> l
     return lines
 
 
-COLUMNS: Sequence[Column[Mapping[str, Cell]]] = [
-    Column(heading, itemgetter(heading), left=heading in ("", "processors"), optional=heading == "shared by")
-    for heading in ("", "user", "processors", "shared by", "cores", "nodes", "devices", "memory")
+COLUMNS: Sequence[Column[Sequence[Cell]]] = [
+    Column(heading, itemgetter(at), left=heading in ("", "processors"), optional=heading == "shared by")
+    for at, heading in enumerate(("", "user", "processors", "shared by", "cores", "nodes", "devices", "memory"))
 ]
 
 
 def _tenants(plan: Document) -> Grid:
     """Return a row per tenant, and one for the processors and devices without a tenant."""
-    letters, lines = _letters(plan), []
+    letters, lines = _letters(plan), list[list[Cell]]()
     for tenant in plan["tenants"]:
         letter, style = letters[tenant["tenant"]]
-        words = {
-            "user": tenant["tenant"],
-            "processors": tenant["processors"],
-            "shared by": tenant["sharers"] if tenant["sharers"] > 1 else "",
-            "cores": tenant["core_total"],
-            "nodes": tenant["nodes"],
-            "devices": ",".join(tenant["devices"]) or ABSENT,
-            "memory": _size(tenant["memory_bytes"]),
-        }
-        cells = {heading: Cell(str(word)) for heading, word in words.items()}
-        lines.append({"": Cell(letter, style=style), **cells})
+        words = (
+            tenant["tenant"],
+            tenant["processors"],
+            tenant["sharers"] if tenant["sharers"] > 1 else "",
+            tenant["core_total"],
+            tenant["nodes"],
+            ",".join(tenant["devices"]) or ABSENT,
+            _size(tenant["memory_bytes"]),
+        )
+        lines.append([Cell(letter, style=style), *(Cell(str(word)) for word in words)])
     everything = chain(plan["homeless_devices"], *(box["devices"] for box in plan["boxes"]))
     idle = ",".join(device["label"] for device in everything if not device["tenants"])
     if plan["processors_unused"] or idle:
-        left = {
-            "": "nobody",
-            "user": "",
-            "processors": plan["processors_unused"] or ABSENT,
-            "shared by": "",
-            "cores": ABSENT,
-            "nodes": ABSENT,
-            "devices": idle or ABSENT,
-            "memory": ABSENT,
-        }
-        lines.append({heading: Cell(word, style="dim") for heading, word in left.items()})
+        left = ("nobody", "", plan["processors_unused"] or ABSENT, "", ABSENT, ABSENT, idle or ABSENT, ABSENT)
+        lines.append([Cell(word, style="dim") for word in left])
     return table(COLUMNS, lines)
 
 
