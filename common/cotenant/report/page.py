@@ -278,10 +278,11 @@ _OF_TORCH = {"cuda": "cuda", "hip": "hip", "cudnn": "cudnn", "float32_matmul_pre
 def machines(summary: Summary) -> list[tuple[str, Facts]]:
     """Return each host's name and the facts that its newest record holds."""
     in_order = summary.records.by("start_time")
-    hosts = in_order.columns("hostname", "isolation", "gpu").with_columns(pl.Series(AT, in_order.at, pl.UInt32))
+    hosts = in_order.columns("hostname", "isolation", "gpu").with_row_index(AT)
     shown = []
-    for host, isolation, gpu, at in hosts.group_by("hostname", maintain_order=True).last().iter_rows():
-        machine = next((record.at("machine") for _, record in again(Rows(in_order.table, [at]))), None)
+    for host, at, isolation, gpu in hosts.group_by("hostname", maintain_order=True).last().iter_rows():
+        newest = Rows(in_order.table, [in_order.at[at]])
+        machine = next((record.at("machine") for _, record in again(newest)), None)
         shown.append((host or UNNAMED, _facts(mapping_of(machine), isolation, gpu)))
     return shown
 
