@@ -207,14 +207,10 @@ def _over_time(launch: Rows, name: str, limited: bool) -> Iterator[Picture]:
             looks = max((np.count_nonzero(~np.isnan(course.values)) for course in shown), default=0)
             if looks < LEAST_LOOKS or (kind == "host" and not only_host):
                 continue
-            if kind == "tenant" and limited and not any(map(_moves, shown)):
-                continue
-            yield _courses(kind, quantity, shown, f"{name}{kind[0]}{index}")
-
-
-def _moves(course: Course) -> bool:
-    """Whether a course was at some time lower by a fifth than its greatest value."""
-    return bool(np.nanmin(course.values) < 0.8 * np.nanmax(course.values))
+            # A course moves that was at some time lower by a fifth than its greatest value.
+            moves = any(np.nanmin(course.values) < 0.8 * np.nanmax(course.values) for course in shown)
+            if moves or kind != "tenant" or not limited:
+                yield _courses(kind, quantity, shown, f"{name}{kind[0]}{index}")
 
 
 def _courses(kind: Kind, quantity: str, courses: Sequence[Course], name: str) -> Picture:
