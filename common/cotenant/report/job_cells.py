@@ -107,7 +107,7 @@ def all_measured_once(jobs: Sequence[JobSummary]) -> bool:
     return bool(jobs) and all(job.node is None or job.node.launches == 1 for job in jobs)
 
 
-def within_cell(job: JobSummary, once: bool = False) -> Cell:
+def within_cell(job: JobSummary, once: bool) -> Cell:
     """Return half the widest interval over a launch's observations for each tenant; for many the least and most.
 
     The cell is empty if there are launches enough for an interval over them, unless all jobs were measured `once`.
