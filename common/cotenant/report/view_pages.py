@@ -111,10 +111,8 @@ def tuning_page(title: str, searches: Mapping[str, tuple[Search, str]]) -> str:
             for line in setting_lines(search)
             if line.gain is not None
         ]
-        pictures = []
-        if drawn:
-            svg = ratios(drawn, 0.0, f"t{at}")
-            pictures = [Picture(svg, "Rate over that of the job as it is", "filled: taken")]
+        chart = "Rate over that of the job as it is"
+        pictures = [Picture(ratios(drawn, 0.0, f"t{at}"), chart, "filled: taken")] if drawn else []
         sections.append(Section(f"{name}, {unit or 'item'}/s", pictures, search_grid(search, "", unit)))
     answer = [_won(name, search) for name, (search, _) in searches.items()]
     return simple_page(title, many(len(searches), "job"), answer, [OF_TUNING], sections)
