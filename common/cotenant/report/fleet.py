@@ -153,8 +153,7 @@ def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
 
     Of many nodes these are the ones that are not ACCEPT or have an outlier.
     """
-    members, ratios = of.members, of.ratios
-    low = of.screening.cells.low
+    members, low = of.members, of.screening.cells.low
     ranks = {each.node.name: ORDER.index(each.verdict) for each in judged.nodes}
     worst = [ranks[node.name] for node in members.nodes]
     shown = list(range(len(worst)))
@@ -163,8 +162,8 @@ def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
         shown = sorted(marked, key=worst.__getitem__)[:MOST_ROWS]
     columns: list[Column[int]] = [text_column("node", lambda n: members.nodes[n].name)]
     columns += [
-        Column(f"{job} ({judged.gathered.resources[r]})" if r >= 0 else job, partial(_cell, ratios[:, j], low[:, j]))
-        for j, (job, r) in enumerate(zip(members.jobs, members.resources, strict=True))
+        Column(f"{job} ({judged.gathered.resources[r]})" if r >= 0 else job, partial(_cell, ratios, outliers))
+        for job, r, ratios, outliers in zip(members.jobs, members.resources, of.ratios.T, low.T, strict=True)
     ]
     facts = f"{many(len(worst), 'node')}; each rate in % of its job's median over them"
     if any(node.shared for node in members.nodes):

@@ -69,14 +69,14 @@ def _cards(judged: Judged) -> Iterator[Card]:
 
 def _distributions(judged: Judged) -> Iterator[Picture]:
     for index, of in enumerate(judged.classes):
-        names, ratios, low = [node.name for node in of.members.nodes], of.ratios, of.screening.cells.low
-        for job, label in enumerate(of.members.jobs):
-            known = ratios[:, job][ratios[:, job] > 0]
+        names = [node.name for node in of.members.nodes]
+        columns = zip(of.members.jobs, of.ratios.T, of.screening.cells.low.T, strict=True)
+        for at, (job, ratios, low) in enumerate(columns):
+            known = ratios[ratios > 0]
             if len(known) < 2:
                 continue
             of_class = f", {of.members.nodes[0].hardware}" if len(judged.classes) > 1 else ""
             caption = f"{100 * known.min():.1f} .. {100 * known.max():.1f} % of the median"
-            outliers = list(compress(names, low[:, job]))
+            outliers = list(compress(names, low))
             caption += f"; outliers: {', '.join(outliers[:6])}" if outliers else ""
-            chart = distribution(ratios[:, job], low[:, job], names, f"d{index}-{job}")
-            yield Picture(chart, f"{label}{of_class}", caption)
+            yield Picture(distribution(ratios, low, names, f"d{index}-{at}"), f"{job}{of_class}", caption)
