@@ -31,6 +31,7 @@ OF_TUNING = (
     "Rates are of whole launches, all users together. Over the job's: the rate of a setting over that of the job as it "
     "is, with its 95 % interval; that of the best is of fresh launches by turns."
 )
+OF_CAPACITY = "hollow: rounds of the search; filled: launches of so many users; dashed: what each has to have"
 
 
 # Comparison
@@ -136,17 +137,13 @@ def capacity_page(answers: Sequence[Carried], active: float | None, lines: Seque
     """Return the page on how many users a machine carries; `lines` are to paste and limit it to these."""
     sections = []
     for at, found in enumerate(answers):
-        title = joined(", ", found.label, found.share)
-        section = Section(title, ())
+        section = Section(joined(", ", found.label, found.share), ())
         if found.searched or found.confirmed:
-            section = Section(title, [_over_users(found, f"c{at}")], capacity_grid([found]))
+            unit = SHOWN[found.requirement.kind].unit.strip()
+            chart = f"The user that has least, {unit}, over the number of users"
+            picture = Picture(over_users(found, f"c{at}"), chart, OF_CAPACITY)
+            section = section._replace(pictures=[picture], table=capacity_grid([found]))
         sections.append(section)
     answer = [sentence for found in answers for sentence in capacity_sentences(found, active)]
     labels = ", ".join(dict.fromkeys(found.label for found in answers))
     return simple_page(f"How many users this machine carries: {labels}", "", answer, [], sections, pasted=lines)
-
-
-def _over_users(found: Carried, name: str) -> Picture:
-    unit = SHOWN[found.requirement.kind].unit.strip()
-    words = "hollow: rounds of the search; filled: launches of so many users; dashed: what each has to have"
-    return Picture(over_users(found, name), f"The user that has least, {unit}, over the number of users", words)
