@@ -65,8 +65,11 @@ def sharing(points: Sequence[SharePoint]) -> dict[str, Any] | None:
         return None
     jobs: list[Section] = []
     for (_, host, job, isolation), of_job in grouped(points, lambda point: point.place).items():
-        drawn = [(title, worth(of_job, name, f"worth{len(jobs)}{name}")) for name, title in MEASURES.items()]
-        pictures = [Picture(picture, title, f"{title} of {job}") for title, picture in drawn if picture]
+        pictures = [
+            Picture(picture, title, f"{title} of {job}")
+            for name, title in MEASURES.items()
+            if (picture := worth(of_job, name, f"worth{len(jobs)}{name}"))
+        ]
         marks = ", ".join(f"{sign} {mode}" for mode, sign in signs(of_job).items())
         if pictures:
             jobs.append(Section(f"{job} on {host}, isolation {isolation}", pictures, words=[f"{marks}; {TURNS}."]))
