@@ -148,10 +148,9 @@ class _Table:
     def _aligned(self, cells: Sequence[Cell], style: str = "") -> Text:
         line = Text(" " * self._indent, no_wrap=self.headed)
         for column, cell, width in zip(self.columns, cells, self._widths, strict=True):
-            text = _text(cell)
-            space = " " * (width - cell_len(text))
-            parts = ((text, cell.style or style), (space, ""))
-            line.append_text(Text.assemble(*(parts if column.left else reversed(parts)), " " * GAP))
+            text = Text.assemble((_text(cell), cell.style or style))
+            text.align("left" if column.left else "right", width)
+            line.append_text(text).append(" " * GAP)
         line.rstrip()
         return line
 
