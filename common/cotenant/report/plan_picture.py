@@ -112,10 +112,10 @@ def _boxes(plan: Document, width: int) -> Columns:
     ids = max(len(str(core["processors"][0])) for core in _cores(boxes))
     shown: list[tuple[str, list[Text]]] = []
     for box in boxes:
-        where = [] if box["package"] is None else [f"socket {box['package']}"]
-        where += [f"node {box['node']}", _size(box["memory_bytes"])] if several else []
+        socket = "" if box["package"] is None else f"socket {box['package']}"
+        node = f"node {box['node']}, {_size(box['memory_bytes'])}" if several else ""
         rows = [*_core_rows(box["cores"], letters, ids, room)] or [Text("no processors", "dim")]
-        shown.append((", ".join(where), [*rows, *_device_lines(box["devices"], letters, room)]))
+        shown.append((joined(", ", socket, node), [*rows, *_device_lines(box["devices"], letters, room)]))
     if homeless := plan["homeless_devices"]:
         shown.append(("on an unknown node", _device_lines(homeless, letters, room)))
     widest = max(max(len(title) + 2, *(line.cell_len for line in lines)) for title, lines in shown)
@@ -130,8 +130,11 @@ def _boxes(plan: Document, width: int) -> Columns:
 def _letters(plan: Document) -> Letters:
     parts = {tenant["tenant"]: tenant["part"] for tenant in plan["tenants"]}
     total = len(set(parts.values()))
-    styles = {part: f"black on color({_COLOURS[part % len(_COLOURS)]})" for part in parts.values()}
-    return {tenant: (name_of(part, total), styles.get(part, "dim")) for tenant, part in {**parts, None: None}.items()}
+    letters = {
+        tenant: (name_of(part, total), f"black on color({_COLOURS[part % len(_COLOURS)]})")
+        for tenant, part in parts.items()
+    }
+    return letters | {None: (name_of(None, total), "dim")}
 
 
 def _core_rows(cores: Sequence[Document], letters: Letters, ids: int, width: int) -> Iterator[Text]:
@@ -196,9 +199,13 @@ def _tenants(plan: Document) -> Grid:
 
 def _memory(plan: Document) -> str:
     tenants, unused = plan["tenants"], plan["memory_unused_bytes"]
-    parts = [f"{len(tenants)} x {_size(tenants[0]['memory_bytes'])}", f"{_size(plan['reserve_bytes'])} in reserve"]
-    parts += [f"{_size(unused)} unused"] if unused >> 20 else []
-    return f"memory: {_size(plan['memory_bytes'])} = {' + '.join(parts)}"
+    parts = joined(
+        " + ",
+        f"{len(tenants)} x {_size(tenants[0]['memory_bytes'])}",
+        f"{_size(plan['reserve_bytes'])} in reserve",
+        f"{_size(unused)} unused" if unused >> 20 else "",
+    )
+    return f"memory: {_size(plan['memory_bytes'])} = {parts}"
 
 
 def _size(size_bytes: int) -> str:
