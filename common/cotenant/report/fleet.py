@@ -44,11 +44,6 @@ class Line(NamedTuple):
     reason: Grounds
 
 
-def fleet_grids(judged: Judged, odd: Sequence[Minority]) -> list[Grid]:
-    """Return the grids for a terminal: the verdicts, nodes by jobs of each class, minorities."""
-    return [verdict_grid(judged), *(matrix_grid(of, judged) for of in judged.classes), inventory_grid(odd)]
-
-
 def verdict_grid(judged: Judged, odd: Sequence[Minority] = ()) -> Grid:
     """Return a row for each reason against a node, and for each accepted node if these are few."""
     lines = [Line(each, reason) for each in judged.nodes for reason in (each.reasons or (ACCEPTED,))]
