@@ -23,7 +23,7 @@ from cotenant.results.decoded import part_of
 from cotenant.results.drawn import DEVICE_QUANTITIES, Course, Drawn, Kind, courses_of
 from cotenant.results.launches import grouped
 from cotenant.results.read import again, drawn
-from cotenant.results.record import MOST, Number
+from cotenant.results.record import Number
 from cotenant.results.table import Rows
 from cotenant.text import joined, many, printable
 
@@ -164,7 +164,7 @@ def _memory(launch: Rows, name: str) -> Picture | None:
         tenant = str(record.at("tenant"))
         most = part_of(record.at("meters", "tenants", tenant, "memory_used_bytes", "max"), Number)
         limit = part_of(record.at("isolation", "read_back", "memory_bytes"), Number)
-        if most is None or limit is None or not 0 <= most <= limit < MOST:
+        if most is None or limit is None or not 0 <= most <= limit:
             return None
         held[f"user {printable(tenant)}"] = (most / 2**30, limit / 2**30)
     if not held:
