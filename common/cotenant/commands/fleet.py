@@ -199,7 +199,7 @@ def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) ->
     if given.group:
         from cotenant.report.fleet_groups import chosen, groups_grid  # scipy.stats takes a second to import
 
-        groups = [groups_grid(chosen(given.group, judged.gathered), judged.gathered)]
+        groups = [groups_grid(chosen(given.group, judged.gathered.nodes), judged.gathered)]
     if given.html is not None:
         from cotenant.report.fleet_page import fleet_page  # matplotlib takes a second to import
 

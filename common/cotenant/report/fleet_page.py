@@ -23,15 +23,14 @@ from cotenant.text import many
 def fleet_page(title: str, judged: Judged, odd: Sequence[Minority], groups: Sequence[Grid]) -> str:
     """Return the page; `groups` is the table of two groups side by side, where they were asked for."""
     records = judged.gathered.records
-    findings = [] if records is None else reported_findings(records)
-    doubt = "" if records is None else _doubt(records)
+    doubt = _doubt(records)
     return template("fleet.html.j2").render(
         title=title,
         subtitle=f"{judged.gathered.frame.height:,} records",
         answer=headline(judged),
         doubt=doubt,
         kind="bad" if not judged.accepted else "some" if doubt else "good",
-        findings=findings_grid(findings, {}),
+        findings=findings_grid(reported_findings(records), {}),
         cards=list(_cards(judged)),
         verdicts=verdict_grid(judged),
         coverage=[*coverage(judged), *advice(judged)],
