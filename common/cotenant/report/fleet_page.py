@@ -10,10 +10,9 @@ from cotenant.fleet.inventory import Minority
 from cotenant.fleet.judgement import ORDER, Judged, coverage
 from cotenant.report.fleet import advice, commands, headline, inventory_grid, matrix_grid, verdict_grid
 from cotenant.report.grid import Grid
-from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.curves import distribution
 from cotenant.report.problems import findings_grid, reported_findings, rules_of
-from cotenant.report.renderers import Card, template
+from cotenant.report.renderers import Card, Picture, template
 from cotenant.results.record import CLEAN, SUSPECT
 from cotenant.results.table import Rows
 from cotenant.stats.acceptance import NodeVerdict

@@ -24,7 +24,7 @@ from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses
 from cotenant.report.numbers import ABSENT, plain, together_percent
 from cotenant.report.page_beside import beside_each_other, mix_pictures, sharing, under_pressure
-from cotenant.report.page_jobs import Picture, job_cards
+from cotenant.report.page_jobs import job_cards
 from cotenant.report.pictures import curves as picture
 from cotenant.report.pictures.rows import DESK, PHONE, kept, shares_picture
 from cotenant.report.problems import (
@@ -36,7 +36,7 @@ from cotenant.report.problems import (
     losses_grid,
     reported_findings,
 )
-from cotenant.report.renderers import Card, template
+from cotenant.report.renderers import Card, Picture, template
 from cotenant.report.scaling import Curves, scaling_grid
 from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary

@@ -9,10 +9,9 @@ from typing import Any
 from cotenant.report import prediction, sense, share
 from cotenant.report.beside import outside_pairs
 from cotenant.report.beside_views import OF_MIXES, mix_grid, pairs_grid
-from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.curves import MEASURES, sensitivity, shares_of, signs, worth
 from cotenant.report.pictures.rows import progress_bars
-from cotenant.report.renderers import Section
+from cotenant.report.renderers import Picture, Section
 from cotenant.report.sense import Sensitivity, words_of
 from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
-from markupsafe import Markup
 
 from cotenant.report.job_cells import shared, tenant_rates
 from cotenant.report.meters import NAMES
@@ -18,6 +17,7 @@ from cotenant.report.pictures.canvas import shares_axis
 from cotenant.report.pictures.curves import FEW, over_time
 from cotenant.report.pictures.tenants import memory, strips, timeline
 from cotenant.report.problems import rule_anchors, rules_of
+from cotenant.report.renderers import Picture
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.decoded import part_of
 from cotenant.results.drawn import DEVICE_QUANTITIES, Course, Drawn, Kind, courses_of
@@ -38,14 +38,6 @@ WHOSE: dict[Kind, tuple[str, str]] = {
     "host": ("", "host"),
 }
 """The word before one's name, and the words for all of them."""
-
-
-class Picture(NamedTuple):
-    """An SVG element and the words beside it."""
-
-    svg: Markup
-    title: str
-    caption: str
 
 
 def job_cards(summary: Summary) -> Iterator[dict[str, Any]]:

@@ -27,8 +27,6 @@ from cotenant.text import csv_cell, markdown_cell, printable, visible
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from cotenant.report.page_jobs import Picture
-
 GAP = 2
 _WORD = re.compile("[^ ]+")
 WIDTH_OF_FILES = 200
@@ -213,6 +211,14 @@ def html(grid: Grid, without: Collection[str] = ()) -> Markup:
     return Markup(
         template("grid.html.j2").render(columns=columns, groups=grid.groups, marks=MARKS, printable=printable)
     )
+
+
+class Picture(NamedTuple):
+    """An SVG element and the words beside it."""
+
+    svg: Markup
+    title: str
+    caption: str
 
 
 class Section(NamedTuple):

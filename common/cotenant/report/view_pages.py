@@ -11,10 +11,9 @@ from cotenant.report.capacity import SHOWN, capacity_grid, capacity_sentences
 from cotenant.report.comparison import CLAIMS, OF_SUITE, SuiteComparison, comparison_grid
 from cotenant.report.history import LEGEND as OF_HISTORY
 from cotenant.report.history import RateSeries, by_place, changes_words, history_grid, series_name
-from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.curves import over_dates, over_users
 from cotenant.report.pictures.rows import Ratio, ratios
-from cotenant.report.renderers import Card, Section, simple_page
+from cotenant.report.renderers import Card, Picture, Section, simple_page
 from cotenant.report.tuning import search_grid, setting_lines
 from cotenant.stats.capacity import Carried
 from cotenant.stats.verdict import Verdict
