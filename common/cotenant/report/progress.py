@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from cotenant.report import numbers
-from cotenant.report.numbers import ABSENT
 from cotenant.results.record import CLEAN, INTERRUPTED, INVALID, SOLO, SUSPECT, Record
 from cotenant.text import printable
 
@@ -135,7 +134,7 @@ def tenant_rates(records: Sequence[Record]) -> str:
     counting = (record for record in records if record.completed and not record.invalid)
     rates = [record.statistics.median for record in counting if record.statistics]
     if not records or len(rates) < len(records):
-        return ABSENT
+        return numbers.ABSENT
     units = [printable(record.unit) for record in records]
     if len({record.unit for record in records}) > 1:
         if len(records) > MOST_MIXED:
