@@ -13,7 +13,6 @@ import pytest
 
 from commands.calling import Capture, call, check_refusals
 from cotenant.errors import CotenantError
-from cotenant.fleet.gathered import FleetNode, Gathered
 from cotenant.fleet.manifest import FleetManifest, NodeState, write_manifest
 from cotenant.fleet.resources import read_resources, resource_of, witnesses
 from cotenant.report.fleet_groups import chosen
@@ -230,9 +229,7 @@ def test_groups_are_compared_by_their_nodes(tmp_path: Path, capsys: Capture) -> 
 
 
 def test_groups_are_of_nodes_that_there_are() -> None:
-    nodes = {name: FleetNode(name, name, "") for name in NODES}
-    gathered = Gathered(pl.DataFrame(), nodes, [], [], [])
-    assert chosen(["a=node0[12]", "b=node1?,node09"], gathered) == {
+    assert chosen(["a=node0[12]", "b=node1?,node09"], NODES) == {
         "a": ["node01", "node02"],
         "b": ["node09", "node10", "node11", "node12", "node13"],
     }
@@ -244,7 +241,7 @@ def test_groups_are_of_nodes_that_there_are() -> None:
     }
     for groups, words in refused.items():
         with pytest.raises(CotenantError, match=words):
-            chosen(groups, gathered)
+            chosen(groups, NODES)
 
 
 def test_there_has_to_be_something_to_report(tmp_path: Path, capsys: Capture) -> None:

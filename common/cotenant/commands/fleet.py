@@ -191,7 +191,7 @@ def _judged(places: Sequence[Path], given: argparse.Namespace) -> Judged:
 def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) -> int:
     """Print the verdicts, write the requested files, and return the exit status."""
     from cotenant.fleet.inventory import minorities
-    from cotenant.report.fleet import cells, fleet_grids, verdict_grid
+    from cotenant.report.fleet import cells, inventory_grid, matrix_grid, verdict_grid
     from cotenant.report.renderers import show
     from cotenant.results.exports import write_parquet
     from cotenant.results.store import whole
@@ -200,7 +200,7 @@ def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) ->
     if given.group:
         from cotenant.report.fleet_groups import chosen, groups_grid  # scipy.stats takes a second to import
 
-        groups = [groups_grid(chosen(given.group, judged.gathered), judged.gathered)]
+        groups = [groups_grid(chosen(given.group, judged.gathered.nodes), judged.gathered)]
     if given.html is not None:
         from cotenant.report.fleet_page import fleet_page  # matplotlib takes a second to import
 
@@ -210,7 +210,8 @@ def _print(judged: Judged, places: Sequence[Path], given: argparse.Namespace) ->
             write_parquet(cells(judged).lazy(), file)
         warn(f"{given.parquet} is written.")
     if given.format == "text":
-        show([*fleet_grids(judged, odd), *groups])
+        matrices = (matrix_grid(of, judged) for of in judged.classes)
+        show([verdict_grid(judged), *matrices, inventory_grid(odd), *groups])
     else:
         tell_grid(verdict_grid(judged, odd), given.format)
     return EXIT_PASSED if judged.accepted else EXIT_FAILED

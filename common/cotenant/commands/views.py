@@ -113,11 +113,12 @@ def _write_page(result: Result, given: argparse.Namespace) -> None:
         write_page(given.html, content)
     if given.figures is not None:
         prepare_directory(given.figures, "--figures names another directory.")
-        written = figures.write_charts(charts, figures.job_names(summary.jobs), given.figures)
-        tabulars = figures.tabulars({name: MAKERS[name].grids(summary, result.records)[0] for name in IN_FIGURES})
+        figures.write_charts(charts, figures.job_names(summary.jobs), given.figures)
+        grids = {name: MAKERS[name].grids(summary, result.records)[0] for name in IN_FIGURES}
+        tabulars = {name: figures.latex(grid) for name, grid in grids.items() if grid.shown_rows}
         for name, text in tabulars.items():
             write_whole(given.figures / f"{name}.tex", text.encode(errors="replace"))
-        warn(f"{many(written, 'chart')} as SVG and PDF and {many(len(tabulars), 'table')} in {given.figures}.")
+        warn(f"{many(len(charts), 'chart')} as SVG and PDF and {many(len(tabulars), 'table')} in {given.figures}.")
 
 
 def _say_scaling(jobs: Sequence[JobSummary], form: str, foreign: Sequence[Path]) -> None:

@@ -72,9 +72,9 @@ class Gathered:
     launches: Sequence[LaunchRecords]
     classes: Sequence[NodeClass]
     resources: Sequence[str]
-    notes: Sequence[str] = ()
-    roots: Sequence[str] = ()
-    records: Rows | None = None
+    notes: Sequence[str]
+    roots: Sequence[str]
+    records: Rows
 
     def path_of(self, row: int) -> str:
         """Return the path of a row's record, as it lies below the place that was named."""

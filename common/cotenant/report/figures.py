@@ -55,11 +55,6 @@ def collected() -> Iterator[dict[str, Axes]]:
     drawn.reset(token)
 
 
-def tabulars(views: Mapping[str, Grid]) -> dict[str, str]:
-    """Return the views that are not empty as LaTeX, by their names."""
-    return {name: latex(grid) for name, grid in views.items() if grid.shown_rows}
-
-
 def latex(grid: Grid) -> str:
     """Return one tabular of all groups with the rules of booktabs, without columns that a narrow page leaves out."""
     shown = [column for column in grid.columns if column.seen != "files" and not column.drop]
@@ -87,8 +82,8 @@ def latex_text(text: str) -> str:
     return printable(text).translate(_SPECIAL)
 
 
-def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) -> int:
-    """Write each chart as NAME.svg and NAME.pdf in the colours of paper; return how many charts there are.
+def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) -> None:
+    """Write each chart as NAME.svg and NAME.pdf in the colours of paper.
 
     `jobs` are the names of the page's jobs in their order (`job_names`): its charts are named after them.
     """
@@ -103,7 +98,6 @@ def write_charts(charts: Mapping[str, Axes], jobs: Sequence[str], folder: Path) 
                 warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
                 figure.savefig(stream, format=form, metadata={date: None})
             write_whole(folder / f"{file_name(name, jobs)}.{form}", stream.getvalue())
-    return len(charts)
 
 
 def job_names(jobs: Sequence[JobSummary]) -> list[str]:

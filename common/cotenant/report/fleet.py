@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -34,20 +35,20 @@ FIELDS = (
 )  # fmt: skip
 
 ACCEPTED = Grounds(NodeVerdict.ACCEPT, "")
-Line = tuple[NodeJudgement, Grounds]
-"""A node and one reason against it, or ACCEPTED without any."""
 
 
-def fleet_grids(judged: Judged, odd: Sequence[Minority]) -> list[Grid]:
-    """Return the grids for a terminal: the verdicts, nodes by jobs of each class, minorities."""
-    return [verdict_grid(judged), *(matrix_grid(of, judged) for of in judged.classes), inventory_grid(odd)]
+class Line(NamedTuple):
+    """A node and one reason against it, or ACCEPTED without any."""
+
+    of: NodeJudgement
+    reason: Grounds
 
 
 def verdict_grid(judged: Judged, odd: Sequence[Minority] = ()) -> Grid:
     """Return a row for each reason against a node, and for each accepted node if these are few."""
-    lines = [(each, reason) for each in judged.nodes for reason in (each.reasons or (ACCEPTED,))]
+    lines = [Line(each, reason) for each in judged.nodes for reason in (each.reasons or (ACCEPTED,))]
     few = len(judged.nodes) <= FEW_NODES
-    rows = [row(COLUMNS, line) if few or line[1] is not ACCEPTED else Row(values=_values(line)) for line in lines]
+    rows = [row(COLUMNS, line) if few or line.reason is not ACCEPTED else Row(values=_values(line)) for line in lines]
     return Grid(
         COLUMNS,
         [RowGroup(rows)],
@@ -120,21 +121,24 @@ def _values(line: Line) -> dict[str, Value]:
 
 
 def _reason(line: Line) -> Cell:
-    sentence, record = line[1].sentence, line[1].record
+    sentence, record = line.reason.sentence, line.reason.record
     return Cell(sentence, note=record) if sentence else Cell(record)
 
 
+def _confirmed(line: Line) -> Cell:
+    reason = line.reason
+    return Cell(f"{reason.rounds} of {reason.runs}" if reason.runs else "")
+
+
 COLUMNS: Sequence[Column[Line]] = (
-    Column("node", lambda line: Cell(line[0].node.name), left=True),
-    Column("verdict", lambda line: Cell(line[1].verdict, _values(line), STYLES[line[1].verdict]), left=True),
-    Column("affected", lambda line: Cell(line[1].what), left=True, optional=True),
-    Column("rate", lambda line: Cell(_size(line[1])), optional=True),
-    Column("95 % interval", lambda line: Cell(" .. ".join(map(change, line[1].interval or ()))), optional=True),
-    Column(
-        "confirmed", lambda line: Cell(f"{line[1].rounds} of {line[1].runs}" if line[1].runs else ""), optional=True
-    ),
-    Column("launches", lambda line: Cell(str(line[0].launches))),
-    Column("shared", lambda line: Cell("shared" if line[0].node.shared else ""), left=True, optional=True),
+    text_column("node", lambda line: line.of.node.name),
+    Column("verdict", lambda line: Cell(line.reason.verdict, _values(line), STYLES[line.reason.verdict]), left=True),
+    text_column("affected", lambda line: line.reason.what, optional=True),
+    Column("rate", lambda line: Cell(_size(line.reason)), optional=True),
+    Column("95 % interval", lambda line: Cell(" .. ".join(map(change, line.reason.interval or ()))), optional=True),
+    Column("confirmed", _confirmed, optional=True),
+    Column("launches", lambda line: Cell(str(line.of.launches))),
+    text_column("shared", lambda line: "shared" if line.of.node.shared else "", optional=True),
     Column("reason, and a record that shows it", _reason, left=True, optional=True, words=True),
 )
 
@@ -144,8 +148,7 @@ def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
 
     Of many nodes these are the ones that are not ACCEPT or have an outlier.
     """
-    members, ratios = of.members, of.ratios
-    low = of.screening.cells.low
+    members, low = of.members, of.screening.cells.low
     ranks = {each.node.name: ORDER.index(each.verdict) for each in judged.nodes}
     worst = [ranks[node.name] for node in members.nodes]
     shown = list(range(len(worst)))
@@ -154,8 +157,8 @@ def matrix_grid(of: JudgedClass, judged: Judged) -> Grid:
         shown = sorted(marked, key=worst.__getitem__)[:MOST_ROWS]
     columns: list[Column[int]] = [text_column("node", lambda n: members.nodes[n].name)]
     columns += [
-        Column(f"{job} ({judged.gathered.resources[r]})" if r >= 0 else job, partial(_cell, ratios[:, j], low[:, j]))
-        for j, (job, r) in enumerate(zip(members.jobs, members.resources, strict=True))
+        Column(f"{job} ({judged.gathered.resources[r]})" if r >= 0 else job, partial(_cell, ratios, outliers))
+        for job, r, ratios, outliers in zip(members.jobs, members.resources, of.ratios.T, low.T, strict=True)
     ]
     facts = f"{many(len(worst), 'node')}; each rate in % of its job's median over them"
     if any(node.shared for node in members.nodes):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,17 +25,16 @@ HARDWARE_AND_SOFTWARE = ("device", "devices", "processors", "software", "kernels
 """The words in which two groups may differ, since this difference is the point of the comparison."""
 
 
-def chosen(patterns: Sequence[str], gathered: Gathered) -> dict[str, list[str]]:
+def chosen(patterns: Sequence[str], nodes: Collection[str]) -> dict[str, list[str]]:
     """Return the nodes of `NAME=GLOBS,...`, by name. Raises CotenantError for a wrong group, or one without a node."""
     groups: dict[str, list[str]] = {}
     for text in patterns:
         name, _, globs = text.partition("=")
         if not name or not globs:
             raise CotenantError(f"--group {text} names no nodes.", "--group new='node1*,node27' does.")
-        nodes = [node for node in gathered.nodes if any(matches(node, glob) for glob in globs.split(","))]
-        if not nodes:
-            raise CotenantError(f"--group {name}: no node is called {globs}.", did_you_mean(globs, gathered.nodes))
-        groups[name] = nodes
+        groups[name] = [node for node in nodes if any(matches(node, glob) for glob in globs.split(","))]
+        if not groups[name]:
+            raise CotenantError(f"--group {name}: no node is called {globs}.", did_you_mean(globs, nodes))
     if len(groups) != 2:
         raise CotenantError(f"{many(len(groups), 'group')} cannot be compared.", "Give --group twice.")
     if twice := set.intersection(*map(set, groups.values())):
@@ -52,10 +51,9 @@ def groups_grid(groups: Mapping[str, Sequence[str]], gathered: Gathered) -> Grid
     lines = []
     for job, launches in grouped(gathered.launches, lambda launch: launch.job).items():
         of_nodes = grouped([launch for launch in launches if launch.rate is not None], lambda launch: launch.host)
-        nodes_a = [of_nodes[node] for node in a if node in of_nodes]
-        nodes_b = [of_nodes[node] for node in b if node in of_nodes]
-        if nodes_a or nodes_b:
-            lines.append(_compared(job, nodes_a, nodes_b))
+        sides = [[of_nodes[node] for node in side if node in of_nodes] for side in (a, b)]
+        if any(sides):
+            lines.append(_compared(job, *sides))
     title = f"A: {name_a}, {many(len(a), 'node')}; B: {name_b}, {many(len(b), 'node')}; one rate a node"
     return replace(comparison_grid(SuiteComparison(tuple(lines), None)), title=title, notes=[])
 

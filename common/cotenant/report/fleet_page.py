@@ -10,10 +10,9 @@ from cotenant.fleet.inventory import Minority
 from cotenant.fleet.judgement import ORDER, Judged, coverage
 from cotenant.report.fleet import advice, commands, headline, inventory_grid, matrix_grid, verdict_grid
 from cotenant.report.grid import Grid
-from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.curves import distribution
 from cotenant.report.problems import findings_grid, reported_findings, rules_of
-from cotenant.report.renderers import Card, html, template
+from cotenant.report.renderers import Card, Picture, template
 from cotenant.results.record import CLEAN, SUSPECT
 from cotenant.results.table import Rows
 from cotenant.stats.acceptance import NodeVerdict
@@ -23,23 +22,22 @@ from cotenant.text import many
 def fleet_page(title: str, judged: Judged, odd: Sequence[Minority], groups: Sequence[Grid]) -> str:
     """Return the page; `groups` is the table of two groups side by side, where they were asked for."""
     records = judged.gathered.records
-    findings = [] if records is None else reported_findings(records)
-    doubt = "" if records is None else _doubt(records)
+    doubt = _doubt(records)
     return template("fleet.html.j2").render(
         title=title,
         subtitle=f"{judged.gathered.frame.height:,} records",
         answer=headline(judged),
         doubt=doubt,
         kind="bad" if not judged.accepted else "some" if doubt else "good",
-        findings=html(findings_grid(findings, {})),
+        findings=findings_grid(reported_findings(records), {}),
         cards=list(_cards(judged)),
-        verdicts=html(verdict_grid(judged)),
+        verdicts=verdict_grid(judged),
         coverage=[*coverage(judged), *advice(judged)],
         commands=commands(judged),
-        matrices=[html(matrix_grid(of, judged)) for of in judged.classes],
+        matrices=[matrix_grid(of, judged) for of in judged.classes],
         distributions=list(_distributions(judged)),
-        inventory=html(inventory_grid(odd)),
-        groups=[(grid.title, html(grid)) for grid in groups],
+        inventory=inventory_grid(odd),
+        groups=groups,
     )
 
 
@@ -69,14 +67,14 @@ def _cards(judged: Judged) -> Iterator[Card]:
 
 def _distributions(judged: Judged) -> Iterator[Picture]:
     for index, of in enumerate(judged.classes):
-        names, ratios, low = [node.name for node in of.members.nodes], of.ratios, of.screening.cells.low
-        for job, label in enumerate(of.members.jobs):
-            known = ratios[:, job][ratios[:, job] > 0]
+        names = [node.name for node in of.members.nodes]
+        columns = zip(of.members.jobs, of.ratios.T, of.screening.cells.low.T, strict=True)
+        for at, (job, ratios, low) in enumerate(columns):
+            known = ratios[ratios > 0]
             if len(known) < 2:
                 continue
             of_class = f", {of.members.nodes[0].hardware}" if len(judged.classes) > 1 else ""
             caption = f"{100 * known.min():.1f} .. {100 * known.max():.1f} % of the median"
-            outliers = list(compress(names, low[:, job]))
+            outliers = list(compress(names, low))
             caption += f"; outliers: {', '.join(outliers[:6])}" if outliers else ""
-            chart = distribution(ratios[:, job], low[:, job], names, f"d{index}-{job}")
-            yield Picture(chart, f"{label}{of_class}", caption)
+            yield Picture(distribution(ratios, low, names, f"d{index}-{at}"), f"{job}{of_class}", caption)

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import polars as pl
 
-from cotenant.report import numbers
 from cotenant.report.grid import Cell
 from cotenant.report.kept import around, count, kept_fields
-from cotenant.report.numbers import ABSENT, SHOWN_TENANTS, percent
+from cotenant.report.numbers import ABSENT, SHOWN_TENANTS, TOO_SMALL, percent, rates
 from cotenant.report.problems import finding_counts
 from cotenant.report.summary import JobSummary
 from cotenant.results.columns import TENANT
@@ -74,7 +73,7 @@ def steps_cell(job: JobSummary) -> Cell:
         return Cell()
     worst = served.row(-1, named=True)
     ends = worst["step_p99_low_ns"], worst["step_p99_high_ns"]
-    around = numbers.TOO_SMALL if None in ends else "-".join(f"{end / 1e6:.3g}" for end in ends)
+    around = TOO_SMALL if None in ends else "-".join(f"{end / 1e6:.3g}" for end in ends)
     text = f"{worst['step_p50_ns'] / 1e6:.3g} ms, {worst['step_p99_ns'] / 1e6:.3g} ms ({around}, n {worst['steps']})"
     return Cell(text, worst)
 
@@ -99,7 +98,7 @@ def interference_cell(job: JobSummary, tenant: str | None = None) -> Cell:
 
 def tenant_rates(job: JobSummary) -> str:
     """Return every tenant's rate, or of many the slowest and the fastest."""
-    return numbers.rates([estimate.rate for estimate in job.tenants.values()], ", ")
+    return rates([estimate.rate for estimate in job.tenants.values()], ", ")
 
 
 def all_measured_once(jobs: Sequence[JobSummary]) -> bool:
@@ -107,7 +106,7 @@ def all_measured_once(jobs: Sequence[JobSummary]) -> bool:
     return bool(jobs) and all(job.node is None or job.node.launches == 1 for job in jobs)
 
 
-def within_cell(job: JobSummary, once: bool = False) -> Cell:
+def within_cell(job: JobSummary, once: bool) -> Cell:
     """Return half the widest interval over a launch's observations for each tenant; for many the least and most.
 
     The cell is empty if there are launches enough for an interval over them, unless all jobs were measured `once`.

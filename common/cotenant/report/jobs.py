@@ -61,7 +61,6 @@ FIELDS = (
     *("tflops", "mfu", "ceiling_tflops", "of_ceiling"),
     *STEPS,
 )
-OF_WORKS = {"isolation": "isolation", "torch": "software"}
 OF_N = (
     "rate: the median over a user's observations, the geometric mean over launches; of all users their sum. n: L "
     "launches, with the 95 % t interval of their mean (3 and more) and the spread between them; o observations of a "
@@ -183,7 +182,7 @@ def facts(jobs: Sequence[JobSummary], host: str) -> str:
     works = [dict(job.work) for job in jobs if job.work is not None]
     gpus = ", ".join(sorted({gpu for job in jobs for gpu in job.gpus}))
     parts = [f"{host or UNNAMED}{f': {gpus}' if gpus else ''}"]
-    for name, of in OF_WORKS.items():
+    for name, of in (("isolation", "isolation"), ("torch", "software")):
         if values := sorted({work[of] for work in works if work[of]}):
             parts.append(f"{name} {', '.join(values)}")
     return "; ".join(parts)
@@ -276,7 +275,7 @@ def hosts_grid(summary: Summary) -> Grid:
         *(Column(host or UNNAMED, partial(_of_host, host), left=True) for host in hosts),
     ]
     jobs = grouped(summary.jobs, lambda job: (job.suite, job.label, job.unit)).values()
-    return replace(table(columns, jobs, notes=[((OF_HOSTS, "dim"),)]), title="Hosts side by side")
+    return table(columns, jobs, notes=[((OF_HOSTS, "dim"),)])
 
 
 def _of_host(host: str, jobs: Sequence[JobSummary]) -> Cell:

@@ -77,13 +77,13 @@ class LiveView(Drawing):
     ) -> None:
         """`planned`: all launches, in their order."""
         self._progress, self._clock_s = Progress(planned, clock_s), clock_s
-        self._running, self._tenants = False, 0
+        self._tenants = 0
         self._state, self._counting = "", False
         self._due_s, self._began = 0.0, now()
         super().__init__(console, self._region, now)
 
     def launch(self, position: int, job: str, tenants: int) -> None:
-        self._running, self._tenants, self._began = True, tenants, self.now()
+        self._tenants, self._began = tenants, self.now()
         self._progress.begin(position, job)
         self._say("entering its slices")
 
@@ -109,7 +109,7 @@ class LiveView(Drawing):
 
     def ended(self, records: Sequence[Record]) -> None:
         before, verdict, after = self._progress.end(records, self.console.width)
-        self._running, self._began = False, self.now()
+        self._state, self._began = "", self.now()
         self.draw(Text.assemble(before, (verdict, STYLES.get(verdict.rstrip(), "bold red")), after))
 
     def _say(self, state: str, counting: bool = True) -> None:
@@ -120,7 +120,7 @@ class LiveView(Drawing):
 
     def _region(self) -> Group:
         parts = [_line(self._suite(), "dim")]
-        if self._running:
+        if self._state:
             doing = f"  {self._state}{f'  {duration_words(self._progress.elapsed_s)}' if self._counting else ''}"
             place = self._progress.place
             launch = f"{place} {shortened(self._progress.name, place, self.console.width)}"

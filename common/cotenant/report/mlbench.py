@@ -26,7 +26,6 @@ ORIGINAL_LEFT_OUT = ("convnet_distributed", "convnet_distributed_fp16", "dcgan_a
 CLASSIC_RUNS = 4
 CLASSIC_SPREAD = 0.05
 CLASSIC_QUANTILE = 0.8
-_HAS_RATE = COUNTS & pl.col(RATE).is_not_null()
 _JOB = pl.col("name").str.replace(r"\.c[0-9]{1,9}$", "")
 _CELL = pl.col("name").str.extract(r"\.c([0-9]{1,9})$").cast(int).fill_null(0)
 """The number of a cell, from 1; 0 for a job without cells."""
@@ -99,7 +98,7 @@ def measured_targets(records: pl.DataFrame, limits: Mapping[str, Target]) -> dic
 
 def failures(records: pl.DataFrame) -> list[Failure]:
     """Return every record that failed, is INVALID, or whose losses are not finite."""
-    bad = records.filter(~_HAS_RATE)
+    bad = records.filter(~(COUNTS & pl.col(RATE).is_not_null()))
     return [(row["name"], row["run_id"], row["vcd"], _reason(row)) for row in bad.iter_rows(named=True)]
 
 

@@ -24,7 +24,7 @@ from cotenant.report.matrix import device_matrix, device_names, matrix_grid
 from cotenant.report.meters import NAMES, courses
 from cotenant.report.numbers import ABSENT, plain, together_percent
 from cotenant.report.page_beside import beside_each_other, mix_pictures, sharing, under_pressure
-from cotenant.report.page_jobs import Picture, job_cards
+from cotenant.report.page_jobs import job_cards
 from cotenant.report.pictures import curves as picture
 from cotenant.report.pictures.rows import DESK, PHONE, kept, shares_picture
 from cotenant.report.problems import (
@@ -36,7 +36,7 @@ from cotenant.report.problems import (
     losses_grid,
     reported_findings,
 )
-from cotenant.report.renderers import Card, template
+from cotenant.report.renderers import Card, Picture, template
 from cotenant.report.scaling import Curves, scaling_grid
 from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
@@ -278,10 +278,11 @@ _OF_TORCH = {"cuda": "cuda", "hip": "hip", "cudnn": "cudnn", "float32_matmul_pre
 def machines(summary: Summary) -> list[tuple[str, Facts]]:
     """Return each host's name and the facts that its newest record holds."""
     in_order = summary.records.by("start_time")
-    hosts = in_order.columns("hostname", "isolation", "gpu").with_columns(pl.Series(AT, in_order.at, pl.UInt32))
+    hosts = in_order.columns("hostname", "isolation", "gpu").with_row_index(AT)
     shown = []
-    for host, isolation, gpu, at in hosts.group_by("hostname", maintain_order=True).last().iter_rows():
-        machine = next((record.at("machine") for _, record in again(Rows(in_order.table, [at]))), None)
+    for host, at, isolation, gpu in hosts.group_by("hostname", maintain_order=True).last().iter_rows():
+        newest = Rows(in_order.table, [in_order.at[at]])
+        machine = next((record.at("machine") for _, record in again(newest)), None)
         shown.append((host or UNNAMED, _facts(mapping_of(machine), isolation, gpu)))
     return shown
 

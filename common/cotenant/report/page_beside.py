@@ -9,10 +9,9 @@ from typing import Any
 from cotenant.report import prediction, sense, share
 from cotenant.report.beside import outside_pairs
 from cotenant.report.beside_views import OF_MIXES, mix_grid, pairs_grid
-from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.curves import MEASURES, sensitivity, shares_of, signs, worth
 from cotenant.report.pictures.rows import progress_bars
-from cotenant.report.renderers import Section
+from cotenant.report.renderers import Picture, Section
 from cotenant.report.sense import Sensitivity, words_of
 from cotenant.report.share import SharePoint
 from cotenant.report.summary import Summary
@@ -65,8 +64,11 @@ def sharing(points: Sequence[SharePoint]) -> dict[str, Any] | None:
         return None
     jobs: list[Section] = []
     for (_, host, job, isolation), of_job in grouped(points, lambda point: point.place).items():
-        drawn = [(title, worth(of_job, name, f"worth{len(jobs)}{name}")) for name, title in MEASURES.items()]
-        pictures = [Picture(picture, title, f"{title} of {job}") for title, picture in drawn if picture]
+        pictures = [
+            Picture(picture, title, f"{title} of {job}")
+            for name, title in MEASURES.items()
+            if (picture := worth(of_job, name, f"worth{len(jobs)}{name}"))
+        ]
         marks = ", ".join(f"{sign} {mode}" for mode, sign in signs(of_job).items())
         if pictures:
             jobs.append(Section(f"{job} on {host}, isolation {isolation}", pictures, words=[f"{marks}; {TURNS}."]))

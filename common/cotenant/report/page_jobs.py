@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
-from markupsafe import Markup
 
 from cotenant.report.job_cells import shared, tenant_rates
 from cotenant.report.meters import NAMES
@@ -18,12 +17,13 @@ from cotenant.report.pictures.canvas import shares_axis
 from cotenant.report.pictures.curves import FEW, over_time
 from cotenant.report.pictures.tenants import memory, strips, timeline
 from cotenant.report.problems import rule_anchors, rules_of
+from cotenant.report.renderers import Picture
 from cotenant.report.summary import Estimate, JobSummary, Summary
 from cotenant.results.decoded import part_of
 from cotenant.results.drawn import DEVICE_QUANTITIES, Course, Drawn, Kind, courses_of
 from cotenant.results.launches import grouped
 from cotenant.results.read import again, drawn
-from cotenant.results.record import MOST, Number
+from cotenant.results.record import Number
 from cotenant.results.table import Rows
 from cotenant.text import joined, many, printable
 
@@ -38,14 +38,6 @@ WHOSE: dict[Kind, tuple[str, str]] = {
     "host": ("", "host"),
 }
 """The word before one's name, and the words for all of them."""
-
-
-class Picture(NamedTuple):
-    """An SVG element and the words beside it."""
-
-    svg: Markup
-    title: str
-    caption: str
 
 
 def job_cards(summary: Summary) -> Iterator[dict[str, Any]]:
@@ -164,7 +156,7 @@ def _memory(launch: Rows, name: str) -> Picture | None:
         tenant = str(record.at("tenant"))
         most = part_of(record.at("meters", "tenants", tenant, "memory_used_bytes", "max"), Number)
         limit = part_of(record.at("isolation", "read_back", "memory_bytes"), Number)
-        if most is None or limit is None or not 0 <= most <= limit < MOST:
+        if most is None or limit is None or not 0 <= most <= limit:
             return None
         held[f"user {printable(tenant)}"] = (most / 2**30, limit / 2**30)
     if not held:
@@ -207,14 +199,10 @@ def _over_time(launch: Rows, name: str, limited: bool) -> Iterator[Picture]:
             looks = max((np.count_nonzero(~np.isnan(course.values)) for course in shown), default=0)
             if looks < LEAST_LOOKS or (kind == "host" and not only_host):
                 continue
-            if kind == "tenant" and limited and not any(map(_moves, shown)):
-                continue
-            yield _courses(kind, quantity, shown, f"{name}{kind[0]}{index}")
-
-
-def _moves(course: Course) -> bool:
-    """Whether a course was at some time lower by a fifth than its greatest value."""
-    return bool(np.nanmin(course.values) < 0.8 * np.nanmax(course.values))
+            # A course moves that was at some time lower by a fifth than its greatest value.
+            moves = any(np.nanmin(course.values) < 0.8 * np.nanmax(course.values) for course in shown)
+            if moves or kind != "tenant" or not limited:
+                yield _courses(kind, quantity, shown, f"{name}{kind[0]}{index}")
 
 
 def _courses(kind: Kind, quantity: str, courses: Sequence[Course], name: str) -> Picture:

@@ -112,10 +112,10 @@ def _boxes(plan: Document, width: int) -> Columns:
     ids = max(len(str(core["processors"][0])) for core in _cores(boxes))
     shown: list[tuple[str, list[Text]]] = []
     for box in boxes:
-        where = [] if box["package"] is None else [f"socket {box['package']}"]
-        where += [f"node {box['node']}", _size(box["memory_bytes"])] if several else []
+        socket = "" if box["package"] is None else f"socket {box['package']}"
+        node = f"node {box['node']}, {_size(box['memory_bytes'])}" if several else ""
         rows = [*_core_rows(box["cores"], letters, ids, room)] or [Text("no processors", "dim")]
-        shown.append((", ".join(where), [*rows, *_device_lines(box["devices"], letters, room)]))
+        shown.append((joined(", ", socket, node), [*rows, *_device_lines(box["devices"], letters, room)]))
     if homeless := plan["homeless_devices"]:
         shown.append(("on an unknown node", _device_lines(homeless, letters, room)))
     widest = max(max(len(title) + 2, *(line.cell_len for line in lines)) for title, lines in shown)
@@ -130,15 +130,19 @@ def _boxes(plan: Document, width: int) -> Columns:
 def _letters(plan: Document) -> Letters:
     parts = {tenant["tenant"]: tenant["part"] for tenant in plan["tenants"]}
     total = len(set(parts.values()))
-    styles = {part: f"black on color({_COLOURS[part % len(_COLOURS)]})" for part in parts.values()}
-    return {tenant: (name_of(part, total), styles.get(part, "dim")) for tenant, part in {**parts, None: None}.items()}
+    letters = {
+        tenant: (name_of(part, total), f"black on color({_COLOURS[part % len(_COLOURS)]})")
+        for tenant, part in parts.items()
+    }
+    return letters | {None: (name_of(None, total), "dim")}
 
 
 def _core_rows(cores: Sequence[Document], letters: Letters, ids: int, width: int) -> Iterator[Text]:
     """Yield rows of cores of one width and kind: all of them, or a power of two, as cores are usually grouped."""
     for (threads, kind), group in groupby(cores, key=lambda core: (len(core["processors"]), core["kind"])):
         alike = list(group)
-        room = width - ids - len(_GAP) - (len(_GAP + kind) if kind else 0)
+        behind = f"{_GAP}{kind}" if kind else ""
+        room = width - ids - len(_GAP + behind)
         most = max(1, min(_ROW, (room + 1) // (threads * len(letters[None][0]) + 1)))
         per_row = len(alike) if len(alike) <= most else 1 << (most.bit_length() - 1)
         for start in range(0, len(alike), per_row):
@@ -148,7 +152,7 @@ def _core_rows(cores: Sequence[Document], letters: Letters, ids: int, width: int
                 for core in row
             )
             first = str(row[0]["processors"][0]).rjust(ids)
-            yield Text.assemble((first, "dim"), _GAP, cells, (f"{_GAP}{kind}" if kind else "", "dim"))
+            yield Text.assemble((first, "dim"), _GAP, cells, (behind, "dim"))
 
 
 def _device_lines(devices: Sequence[Document], letters: Letters, room: int) -> list[Text]:
@@ -164,50 +168,44 @@ def _device_lines(devices: Sequence[Document], letters: Letters, room: int) -> l
     return lines
 
 
-COLUMNS: Sequence[Column[Mapping[str, Cell]]] = [
-    Column(heading, itemgetter(heading), left=heading in ("", "processors"), optional=heading == "shared by")
-    for heading in ("", "user", "processors", "shared by", "cores", "nodes", "devices", "memory")
+COLUMNS: Sequence[Column[Sequence[Cell]]] = [
+    Column(heading, itemgetter(at), left=heading in ("", "processors"), optional=heading == "shared by")
+    for at, heading in enumerate(("", "user", "processors", "shared by", "cores", "nodes", "devices", "memory"))
 ]
 
 
 def _tenants(plan: Document) -> Grid:
     """Return a row per tenant, and one for the processors and devices without a tenant."""
-    letters, lines = _letters(plan), []
+    letters, lines = _letters(plan), list[list[Cell]]()
     for tenant in plan["tenants"]:
         letter, style = letters[tenant["tenant"]]
-        words = {
-            "user": tenant["tenant"],
-            "processors": tenant["processors"],
-            "shared by": tenant["sharers"] if tenant["sharers"] > 1 else "",
-            "cores": tenant["core_total"],
-            "nodes": tenant["nodes"],
-            "devices": ",".join(tenant["devices"]) or ABSENT,
-            "memory": _size(tenant["memory_bytes"]),
-        }
-        cells = {heading: Cell(str(word)) for heading, word in words.items()}
-        lines.append({"": Cell(letter, style=style), **cells})
+        words = (
+            tenant["tenant"],
+            tenant["processors"],
+            tenant["sharers"] if tenant["sharers"] > 1 else "",
+            tenant["core_total"],
+            tenant["nodes"],
+            ",".join(tenant["devices"]) or ABSENT,
+            _size(tenant["memory_bytes"]),
+        )
+        lines.append([Cell(letter, style=style), *(Cell(str(word)) for word in words)])
     everything = chain(plan["homeless_devices"], *(box["devices"] for box in plan["boxes"]))
     idle = ",".join(device["label"] for device in everything if not device["tenants"])
     if plan["processors_unused"] or idle:
-        left = {
-            "": "nobody",
-            "user": "",
-            "processors": plan["processors_unused"] or ABSENT,
-            "shared by": "",
-            "cores": ABSENT,
-            "nodes": ABSENT,
-            "devices": idle or ABSENT,
-            "memory": ABSENT,
-        }
-        lines.append({heading: Cell(word, style="dim") for heading, word in left.items()})
+        left = ("nobody", "", plan["processors_unused"] or ABSENT, "", ABSENT, ABSENT, idle or ABSENT, ABSENT)
+        lines.append([Cell(word, style="dim") for word in left])
     return table(COLUMNS, lines)
 
 
 def _memory(plan: Document) -> str:
     tenants, unused = plan["tenants"], plan["memory_unused_bytes"]
-    parts = [f"{len(tenants)} x {_size(tenants[0]['memory_bytes'])}", f"{_size(plan['reserve_bytes'])} in reserve"]
-    parts += [f"{_size(unused)} unused"] if unused >> 20 else []
-    return f"memory: {_size(plan['memory_bytes'])} = {' + '.join(parts)}"
+    parts = joined(
+        " + ",
+        f"{len(tenants)} x {_size(tenants[0]['memory_bytes'])}",
+        f"{_size(plan['reserve_bytes'])} in reserve",
+        f"{_size(unused)} unused" if unused >> 20 else "",
+    )
+    return f"memory: {_size(plan['memory_bytes'])} = {parts}"
 
 
 def _size(size_bytes: int) -> str:

@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from cotenant.report import numbers
-from cotenant.report.numbers import ABSENT
 from cotenant.results.record import CLEAN, INTERRUPTED, INVALID, SOLO, SUSPECT, Record
 from cotenant.text import printable
 
@@ -100,10 +99,9 @@ class Progress:
 
         A launch without a time of its own counts as the mean of those of its kind, alone or together.
         """
-        ended = [(self.planned[position - 1], took) for position, took in self.took_s.items()]
-        ended = ended or [(launch, launch.seconds) for launch in self.planned if launch.seconds is not None]
-        seconds, by_pace = 0.0, all(launch.seconds is None for launch in self.planned)
-        left = self.planned[self.done :]
+        expected = [(launch, launch.seconds) for launch in self.planned if launch.seconds is not None]
+        ended = [(self.planned[position - 1], took) for position, took in self.took_s.items()] or expected
+        seconds, left = 0.0, self.planned[self.done :]
         if self._measured_s is not None and self.position not in self.took_s:
             left, seconds = left[1:], self._measured_s
         for launch in left:
@@ -114,9 +112,9 @@ class Progress:
             if not alike:
                 return None
             seconds += fmean(alike)
-        if by_pace:
+        if not expected:
             return seconds, "at this pace"
-        by_estimate = any(launch.estimated and launch.seconds is not None for launch in self.planned)
+        by_estimate = any(launch.estimated for launch, _ in expected)
         return seconds, "by a calibration of half a second" if by_estimate else "by the last run here"
 
 
@@ -136,7 +134,7 @@ def tenant_rates(records: Sequence[Record]) -> str:
     counting = (record for record in records if record.completed and not record.invalid)
     rates = [record.statistics.median for record in counting if record.statistics]
     if not records or len(rates) < len(records):
-        return ABSENT
+        return numbers.ABSENT
     units = [printable(record.unit) for record in records]
     if len({record.unit for record in records}) > 1:
         if len(records) > MOST_MIXED:

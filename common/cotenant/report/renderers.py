@@ -27,8 +27,6 @@ from cotenant.text import csv_cell, markdown_cell, printable, visible
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from cotenant.report.page_jobs import Picture
-
 GAP = 2
 _WORD = re.compile("[^ ]+")
 WIDTH_OF_FILES = 200
@@ -148,10 +146,9 @@ class _Table:
     def _aligned(self, cells: Sequence[Cell], style: str = "") -> Text:
         line = Text(" " * self._indent, no_wrap=self.headed)
         for column, cell, width in zip(self.columns, cells, self._widths, strict=True):
-            text = _text(cell)
-            space = " " * (width - cell_len(text))
-            parts = ((text, cell.style or style), (space, ""))
-            line.append_text(Text.assemble(*(parts if column.left else reversed(parts)), " " * GAP))
+            text = Text.assemble((_text(cell), cell.style or style))
+            text.align("left" if column.left else "right", width)
+            line.append_text(text).append(" " * GAP)
         line.rstrip()
         return line
 
@@ -214,6 +211,14 @@ def html(grid: Grid, without: Collection[str] = ()) -> Markup:
     return Markup(
         template("grid.html.j2").render(columns=columns, groups=grid.groups, marks=MARKS, printable=printable)
     )
+
+
+class Picture(NamedTuple):
+    """An SVG element and the words beside it."""
+
+    svg: Markup
+    title: str
+    caption: str
 
 
 class Section(NamedTuple):

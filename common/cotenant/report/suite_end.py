@@ -121,9 +121,10 @@ def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bo
         return
     if summary.jobs or not (summary.pressed or summary.under_pressure):
         yield tenants_grid(summary, printed, verbose)
-    yield from (grid for grid in (mix_grid(outside_pairs(summary)), pairs_grid(summary)) if grid.groups)
-    if verbose and (costs := interference_grid(summary)).groups:
-        yield costs
+    beside = [mix_grid(outside_pairs(summary)), pairs_grid(summary)]
+    if verbose:
+        beside.append(interference_grid(summary))
+    yield from (grid for grid in beside if grid.groups)
     with contextlib.suppress(CotenantError):
         curves = {series: points for series, points in scaling.curves(summary.jobs).items() if len(points) > 1}
         if curves:

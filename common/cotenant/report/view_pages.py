@@ -11,10 +11,9 @@ from cotenant.report.capacity import SHOWN, capacity_grid, capacity_sentences
 from cotenant.report.comparison import CLAIMS, OF_SUITE, SuiteComparison, comparison_grid
 from cotenant.report.history import LEGEND as OF_HISTORY
 from cotenant.report.history import RateSeries, by_place, changes_words, history_grid, series_name
-from cotenant.report.page_jobs import Picture
 from cotenant.report.pictures.curves import over_dates, over_users
 from cotenant.report.pictures.rows import Ratio, ratios
-from cotenant.report.renderers import Card, Section, simple_page
+from cotenant.report.renderers import Card, Picture, Section, simple_page
 from cotenant.report.tuning import search_grid, setting_lines
 from cotenant.stats.capacity import Carried
 from cotenant.stats.verdict import Verdict
@@ -31,6 +30,7 @@ OF_TUNING = (
     "Rates are of whole launches, all users together. Over the job's: the rate of a setting over that of the job as it "
     "is, with its 95 % interval; that of the best is of fresh launches by turns."
 )
+OF_CAPACITY = "hollow: rounds of the search; filled: launches of so many users; dashed: what each has to have"
 
 
 # Comparison
@@ -41,19 +41,19 @@ def comparison_page(a: str, b: str, lines: SuiteComparison) -> str:
     counts = Counter(line.verdict for line in lines.lines)
     jobs = many(len(lines.lines), "job")
     cards = [Card(verdict, str(counts[verdict]), f"of {jobs}") for verdict in Verdict if counts[verdict]]
-    compared = [(line, line.comparison) for line in lines.lines if line.comparison is not None]
+    compared = [
+        Ratio(line.job, result.ratio, result.interval, line.verdict, line.verdict in CLAIMS)
+        for line in lines.lines
+        if (result := line.comparison) is not None
+    ]
     pictures = []
     if compared:
-        drawn = [
-            Ratio(line.job, result.ratio, result.interval, line.verdict, line.verdict in CLAIMS)
-            for line, result in compared
-        ]
-        margin = max(result.margin for _, result in compared)
-        pictures = [Picture(ratios(drawn, margin, "ratios"), "B / A", f"band: margin of {100 * margin:.1f} %")]
-    claims = sorted((pair for pair in compared if pair[0].verdict in CLAIMS), key=lambda pair: pair[1].ratio)
+        margin = max(line.comparison.margin for line in lines.lines if line.comparison is not None)
+        pictures = [Picture(ratios(compared, margin, "ratios"), "B / A", f"band: margin of {100 * margin:.1f} %")]
+    claims = sorted((each for each in compared if each.sure), key=lambda each: each.value)
     answer = [
-        f"{line.job} is {line.verdict} in B: {_with_span(result.ratio, result.interval)} of its rate in A."
-        for line, result in claims[:NAMED]
+        f"{each.name} is {each.words} in B: {_with_span(each.value, each.interval)} of its rate in A."
+        for each in claims[:NAMED]
     ]
     if not claims:
         answer = [f"No job is faster or slower in B beyond chance; {counts[Verdict.SAME]} of {jobs} are the same."]
@@ -111,10 +111,8 @@ def tuning_page(title: str, searches: Mapping[str, tuple[Search, str]]) -> str:
             for line in setting_lines(search)
             if line.gain is not None
         ]
-        pictures = []
-        if drawn:
-            svg = ratios(drawn, 0.0, f"t{at}")
-            pictures = [Picture(svg, "Rate over that of the job as it is", "filled: taken")]
+        chart = "Rate over that of the job as it is"
+        pictures = [Picture(ratios(drawn, 0.0, f"t{at}"), chart, "filled: taken")] if drawn else []
         sections.append(Section(f"{name}, {unit or 'item'}/s", pictures, search_grid(search, "", unit)))
     answer = [_won(name, search) for name, (search, _) in searches.items()]
     return simple_page(title, many(len(searches), "job"), answer, [OF_TUNING], sections)
@@ -138,17 +136,13 @@ def capacity_page(answers: Sequence[Carried], active: float | None, lines: Seque
     """Return the page on how many users a machine carries; `lines` are to paste and limit it to these."""
     sections = []
     for at, found in enumerate(answers):
-        title = joined(", ", found.label, found.share)
-        section = Section(title, ())
+        section = Section(joined(", ", found.label, found.share), ())
         if found.searched or found.confirmed:
-            section = Section(title, [_over_users(found, f"c{at}")], capacity_grid([found]))
+            unit = SHOWN[found.requirement.kind].unit.strip()
+            chart = f"The user that has least, {unit}, over the number of users"
+            picture = Picture(over_users(found, f"c{at}"), chart, OF_CAPACITY)
+            section = section._replace(pictures=[picture], table=capacity_grid([found]))
         sections.append(section)
     answer = [sentence for found in answers for sentence in capacity_sentences(found, active)]
     labels = ", ".join(dict.fromkeys(found.label for found in answers))
     return simple_page(f"How many users this machine carries: {labels}", "", answer, [], sections, pasted=lines)
-
-
-def _over_users(found: Carried, name: str) -> Picture:
-    unit = SHOWN[found.requirement.kind].unit.strip()
-    words = "hollow: rounds of the search; filled: launches of so many users; dashed: what each has to have"
-    return Picture(over_users(found, name), f"The user that has least, {unit}, over the number of users", words)

@@ -34,7 +34,6 @@ from cotenant.report.scaling import ScalingPoint
 from cotenant.report.sense import Sensitivity
 from cotenant.report.share import SharePoint
 from cotenant.results.drawn import Meter
-from cotenant.results.launches import grouped
 from cotenant.stats.capacity import Carried
 from cotenant.stats.launches import across_launches
 from cotenant.text import printable
@@ -271,10 +270,9 @@ def worth(points: Sequence[SharePoint], measure: str, name: str) -> Markup | Non
     users = sorted({point.sharers for point in known})
     turns = {point.sharers: point.devices if measure == "stp" else point.sharers for point in known}
     axes.plot(users, [turns[k] for k in users], color=SOFT, linewidth=0.9, linestyle=(0, (1, 1.6)))
-    of_modes = grouped(known, lambda point: point.mode)
     for mode, sign in signs(points).items():
         mark, fill, line = STYLES[SIGNS.index(sign)]
-        at = [(point.sharers, getattr(point.measures, measure)) for point in of_modes.get(mode, ())]
+        at = [(point.sharers, getattr(point.measures, measure)) for point in known if point.mode == mode]
         for k, value in at:
             if value.interval is not None:
                 axes.plot([k, k], value.interval, color=INK, linewidth=0.9)

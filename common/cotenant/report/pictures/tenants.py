@@ -146,7 +146,7 @@ def _band(axes: Axes, y: int, tenant: Drawn, meeting: Meeting, seconds: Callable
     begins = np.flatnonzero((number - first) % merged == 0)
     drawn = np.column_stack([starts[begins], ends[np.append(begins[1:], len(kinds)) - 1]])
     for kind, style in STYLES.items():
-        boxes(axes, drawn[kinds[begins] == kind], y, HEIGHT, **({"edgecolor": PAPER, "linewidth": 0.5} | style))
+        boxes(axes, drawn[kinds[begins] == kind], y, HEIGHT, edgecolor=PAPER, linewidth=0.5, **style)
     audits = ((seconds(begin), seconds(end)) for begin, end in spans.audits)
     boxes(axes, audits, y, HEIGHT * 0.7, facecolor=INK, alpha=0.75)
     if load_end > ends[-1]:
