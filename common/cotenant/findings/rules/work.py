@@ -241,8 +241,8 @@ def pace(record: Record) -> Finding | None:
         number = record.given.number
     if not observations or not isinstance(number, int) or number < 1:
         return None
-    batch_ns = median(row.end_ns - row.start_ns for row in observations) / number
-    shortest_ns = min(row.end_ns - row.start_ns for row in observations) / number
+    batch_ns = median(row.took_ns for row in observations) / number
+    shortest_ns = min(row.took_ns for row in observations) / number
     warm_up_ns = min((record.rendezvous.warm_up_ns if record.rendezvous else []), default=0)
     severity = error if shortest_ns < LEAST_BATCH_NS else warning
     if shortest_ns < LEAST_BATCH_NS:
@@ -268,7 +268,7 @@ def _beside_in_warm_up(record: Record) -> int:
 @record_rule
 def impossible_rate(record: Record) -> Finding | None:
     """A rate that no computer has."""
-    rates = [row.items * 1e9 / (row.end_ns - row.start_ns) for row in kept_observations(record) if row.items]
+    rates = [row.items * 1e9 / row.took_ns for row in kept_observations(record) if row.items]
     if max(rates, default=0) <= MOST_RATE:
         return None
     return error(
