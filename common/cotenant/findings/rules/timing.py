@@ -103,11 +103,6 @@ def _nonces_after(record: Record) -> dict[int, int]:
     return {after: wait_ns for after, wait_ns in enumerate(waits) if isinstance(wait_ns, int) and wait_ns > 0}
 
 
-def audits_ns(record: Record) -> int:
-    """Return the nanoseconds of all audits between two observations."""
-    return sum(audits_after(record).values())
-
-
 @record_rule
 def neighbour_lost(record: Record) -> Finding | None:
     """A tenant whose neighbour was lost after GO was measured on an emptying machine."""

@@ -7,7 +7,7 @@ from statistics import median
 
 from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import record_rule
-from cotenant.findings.rules.timing import audits_ns, kept_observations
+from cotenant.findings.rules.timing import audits_after, kept_observations
 from cotenant.results.decoded import list_of, mapping_of, text_of
 from cotenant.results.record import Record
 from cotenant.suite.cells import CHALLENGE
@@ -332,7 +332,7 @@ def budget(record: Record) -> Finding | None:
     if record.mix:
         # A mix ends all at once, whatever it has given.
         given = replace(given, repeat=len(record.observations))
-    took_ns = record.observations[-1].end_ns - record.observations[0].start_ns - audits_ns(record)
+    took_ns = record.observations[-1].end_ns - record.observations[0].start_ns - sum(audits_after(record).values())
     took_s, made = took_ns / 1e9, len(record.observations)
     cut = "nothing"
     if given != requested:
