@@ -77,14 +77,12 @@ def verdict(transcript: Transcript) -> ChallengeVerdict:
     chains = transcript.chains
     complete = bool(chains) and all(chain.ready is not None and chain.exchanges for chain in chains)
     reasons = [Objection("broken", sentence) for sentence in transcript.broken]
+    together = _together(chains) if complete else 0.0
     if complete:
-        together = _together(chains)
         reasons += [*_of_claims(transcript), *_of_chains(chains), *_of_times(chains, together)]
         reasons += _of_replays(transcript)
-    else:
-        together = 0.0
-        reasons = reasons or [Objection("broken", "Not every user has answered a piece.")]
-    seconds = max((chain.span_ns for chain in chains), default=0) / 1e9
+    elif not reasons:
+        reasons = [Objection("broken", "Not every user has answered a piece.")]
     return ChallengeVerdict(
         reasons=tuple(reasons),
         floors=tuple(_floor(chain) for chain in chains),
@@ -92,7 +90,7 @@ def verdict(transcript: Transcript) -> ChallengeVerdict:
         replayed=len(transcript.replays),
         exact=bool(transcript.replays) and all(_is_exact(chains, replay) for replay in transcript.replays),
         together=together,
-        seconds=seconds,
+        seconds=max((chain.span_ns for chain in chains), default=0) / 1e9,
     )
 
 
@@ -171,7 +169,7 @@ def _together(chains: Sequence[Chain]) -> float:
     ends = [chain.exchanges[-1].came_ns for chain in chains]
     common, border = min(ends) - max(begins), max(usual)
     spans = [end - begin for begin, end in zip(begins, ends, strict=True)]
-    return min(1.0, *(max(0.0, min(common + border, span)) / span for span in spans if span > 0), 1.0)
+    return min([1.0, *(max(0.0, min(common + border, span)) / span for span in spans if span > 0)])
 
 
 def _of_replays(transcript: Transcript) -> Iterator[Objection]:
