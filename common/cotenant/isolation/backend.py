@@ -90,16 +90,14 @@ class Counters:
 
     def at_end(self, done: Counters) -> Counters:
         """Return these with amounts that flow as they were at the last DONE, if read; peaks and events as they are."""
-        then = {name: getattr(done, name) for name in (*FLOWS, "pids")}
-        return dataclasses.replace(self, **{name: value for name, value in then.items() if value is not None})
+        then = {name: value for name in (*FLOWS, "pids") if (value := getattr(done, name)) is not None}
+        return dataclasses.replace(self, **then)
 
     def since(self, before: Counters) -> Counters:
         """Return the flows since `before`, where that was read; peaks and events as they are."""
         pairs = {name: (getattr(before, name), getattr(self, name)) for name in FLOWS}
-        return dataclasses.replace(
-            self,
-            **{name: then - first for name, (first, then) in pairs.items() if None not in (first, then)},
-        )
+        flows = {name: then - first for name, (first, then) in pairs.items() if None not in (first, then)}
+        return dataclasses.replace(self, **flows)
 
     def uncounted(self) -> list[str]:
         """Return the names of counters that are missing."""
@@ -109,7 +107,7 @@ class Counters:
 FLOWS = tuple(
     counter.name
     for counter in dataclasses.fields(Counters)
-    if counter.name == "processor_ns" or counter.name.startswith(("throttled_", "stalled_"))
+    if counter.name.startswith(("processor_", "throttled_", "stalled_"))
 )
 """The counters of interest as a difference between GO and the last DONE."""
 

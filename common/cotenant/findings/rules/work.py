@@ -244,11 +244,13 @@ def pace(record: Record) -> Finding | None:
     batch_ns = median(row.took_ns for row in observations) / number
     shortest_ns = min(row.took_ns for row in observations) / number
     warm_up_ns = min((record.rendezvous.warm_up_ns if record.rendezvous else []), default=0)
+    # The most tenants that may have warmed up on its processors at once: turns can overlap.
+    residents = max(record.sharers, (record.blocks.residents if record.blocks else None) or 1)
     severity = error if shortest_ns < LEAST_BATCH_NS else warning
     if shortest_ns < LEAST_BATCH_NS:
         sentence = f"A batch took {shortest_ns:.3g} ns: that is the cost of a loop that does nothing."
     # Of shared processors the warm-up may have had an equal share, and this observation, for once, all.
-    elif warm_up_ns > MOST_FASTER * _beside_in_warm_up(record) * batch_ns:
+    elif warm_up_ns > MOST_FASTER * residents * batch_ns:
         batch_ms, times = batch_ns / 1e6, warm_up_ns / batch_ns
         sentence = f"A batch took {batch_ms:.3g} ms, and the fastest step of the warm-up {times:.0f} times as long."
     else:
@@ -257,12 +259,6 @@ def pace(record: Record) -> Finding | None:
         sentence,
         "See that every credited batch is run, and that the device is synchronised before the clock is read.",
     )
-
-
-def _beside_in_warm_up(record: Record) -> int:
-    """Return the most tenants that may have warmed up on its processors at once: turns can overlap."""
-    residents = record.blocks.residents if record.blocks else None
-    return max(record.sharers, residents or 1)
 
 
 @record_rule
