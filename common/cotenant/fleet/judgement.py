@@ -124,9 +124,7 @@ def judge(gathered: Gathered, expected: Mapping[str, NodeState]) -> Judged:
         for charge in charges(screening, confirmation, members.resources, members.works):
             reasons[members.nodes[charge.node].name].append(_of_charge(charge, classes[-1], gathered))
     compared = set[str]()
-    for node, reason in _corrupt(gathered, compared):
-        reasons[node].append(reason)
-    for node, reason in (*_failures(gathered), *_absences(gathered, expected)):
+    for node, reason in (*_corrupt(gathered, compared), *_failures(gathered), *_absences(gathered, expected)):
         reasons[node].append(reason)
     counts = Counter(launch.host for launch in gathered.launches)
     nodes = {**{name: FleetNode(name, state.host, "") for name, state in expected.items()}, **gathered.nodes}
