@@ -6,6 +6,7 @@ so signals and the exit status pass through. One call costs 60 to 300 ms, a dire
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -122,15 +123,12 @@ def _offer() -> Offer:
         raise NotIsolatedError(f"systemd-run did not answer within {TRIAL_LIMIT_S:g} s") from None
     except OSError as error:
         raise NotIsolatedError(f"{line[0]} cannot be executed: {error.strerror}") from error
-    try:
-        offer = json.loads(ended.stdout) if ended.returncode == 0 else None
-    except ValueError:
-        offer = None
-    if offer is None:
-        words = " ".join(ended.stderr.split())
-        raise NotIsolatedError(f"systemd-run failed with exit status {ended.returncode}: {words}")
-    sets = {name: frozenset(offer[name]) for name in ("controllers", "processors")}
-    return Offer(**(offer | sets))
+    if ended.returncode == 0:
+        with contextlib.suppress(ValueError):
+            offer = json.loads(ended.stdout)
+            return Offer(**offer | {name: frozenset(offer[name]) for name in ("controllers", "processors")})
+    words = " ".join(ended.stderr.split())
+    raise NotIsolatedError(f"systemd-run failed with exit status {ended.returncode}: {words}")
 
 
 def look_around() -> None:
