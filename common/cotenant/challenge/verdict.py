@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
+from typing import Literal
 
 from cotenant.challenge.messages import LOSS_BYTES, first_link, link, seed_of
 from cotenant.challenge.transcript import Chain, Exchange, Replay, Transcript
@@ -27,25 +28,21 @@ MOST_OF_RATE = 1.1
 """So much of the rate a floor may be: that is the median of some observations, and this of every answer."""
 
 
+Kind = Literal["broken", "claim", "chain", "late", "in turn", "skipped", "changed", "unchecked", "no power"]
+
+
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a challenge is refused: `kind` is one of `KINDS`."""
+    """Why a challenge is refused.
 
-    kind: str
+    `broken`: it did not come to its end. `claim`: the users do not say the same of their work. `chain`: an answer is
+    not chained to the one before it. `late`: an answer came late. `in turn`: users worked one after the other.
+    `skipped`: a step was left out, or was another. `changed`: the work is another from its first step on. `unchecked`:
+    nothing of it was made again. `no power`: the tolerance is too wide to tell pieces apart.
+    """
+
+    kind: Kind
     sentence: str
-
-
-KINDS = {
-    "broken": "it did not come to its end",
-    "claim": "the users do not say the same of their work",
-    "chain": "an answer is not chained to what came before it",
-    "late": "an answer came late",
-    "in turn": "users worked one after the other",
-    "skipped": "a step was left out, or was another",
-    "changed": "the work is another from its first step on",
-    "unchecked": "nothing of it was made again",
-    "no power": "the tolerance is too wide to tell pieces apart",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +193,7 @@ def _of_replays(transcript: Transcript) -> Iterator[Objection]:
             )
 
 
-def _difference(chain: Chain, answered: Exchange, replay: Replay, tolerance: float) -> tuple[str, str] | None:
+def _difference(chain: Chain, answered: Exchange, replay: Replay, tolerance: float) -> tuple[Kind, str] | None:
     """Return how an answer differs from its replay: the kind of the reason and a sentence; None where they agree."""
     assert chain.ready is not None
     theirs, ours = _doubles(answered.losses), _doubles(replay.losses)
