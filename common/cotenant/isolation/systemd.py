@@ -48,7 +48,6 @@ class Systemd(V2):
 
     def __init__(self, mounts: Mounts, base: str | None = None) -> None:
         super().__init__(mounts, base)
-        self._mounts = mounts
         self.inside = os.environ.get(SCOPE_VARIABLE) == str(RunName())
 
     def probe(self) -> Refusal | None:
@@ -60,7 +59,7 @@ class Systemd(V2):
             return Refusal("a base by name leaves nothing to ask of systemd", "Leave --cgroup-base out.")
         if batch := batch_system():
             return Refusal(f"a scope of systemd's would leave the job that {batch} gave us")
-        if on_v1 := [name for name in ESSENTIAL if name in self._on_v1]:
+        if on_v1 := [name for name in ESSENTIAL if name in self._mounts.v1]:
             return Refusal(f"a scope of systemd's is of cgroup v2, and the controller {on_v1[0]} is mounted on v1 here")
         try:
             offer = _offer()
