@@ -67,8 +67,7 @@ class Answer:
     @property
     def severity(self) -> Severity | None:
         """The worst severity among the findings, None without any."""
-        severities = {finding.severity for finding in self.findings}
-        return next((severity for severity in reversed(get_args(Severity)) if severity in severities), None)
+        return max((finding.severity for finding in self.findings), key=get_args(Severity).index, default=None)
 
 
 @dataclass(frozen=True, slots=True)

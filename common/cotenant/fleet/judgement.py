@@ -212,7 +212,7 @@ def _failures(gathered: Gathered) -> Iterator[tuple[str, Grounds]]:
     """
     passed = {(launch.host, launch.job) for launch in gathered.launches if not _has_failed(launch)}
     failures = Counter((launch.host, launch.job) for launch in gathered.launches if _has_failed(launch))
-    for _, launches in grouped(gathered.launches, lambda launch: (launch.job, launch.run_id)).items():
+    for launches in grouped(gathered.launches, lambda launch: (launch.job, launch.run_id)).values():
         failed = [launch for launch in launches if _has_failed(launch)]
         if len(failed) * 2 > len(launches):
             continue
