@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 import pytest
@@ -51,7 +51,7 @@ from cotenant.challenge.messages import (
 )
 from cotenant.challenge.transcript import Transcript, read, written
 from cotenant.challenge.vendor import Buyer, BuyerConnection, BuyerError, ChallengedRun, address_of, token_of
-from cotenant.challenge.verdict import KINDS, summary, verdict
+from cotenant.challenge.verdict import Kind, summary, verdict
 from cotenant.commands.challenge import _lines
 from cotenant.errors import CotenantError
 from cotenant.report.challenges import challenge_lines
@@ -65,7 +65,7 @@ def honest() -> Transcript:
 def kinds(transcript: Transcript) -> set[str]:
     found = verdict(transcript)
     assert found.holds == (not found.reasons)
-    assert {reason.kind for reason in found.reasons} <= KINDS.keys()
+    assert {reason.kind for reason in found.reasons} <= {*get_args(Kind)}
     return {reason.kind for reason in found.reasons}
 
 

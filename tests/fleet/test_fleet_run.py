@@ -48,7 +48,7 @@ NAMES = ("n1", "n2", "n3", "n4")
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FleetPlan:
     use_program(monkeypatch, tmp_path, PROGRAM)
     words = ["--jobs", "{base}/s.json", "--isolation", "none"]
-    return FleetPlan("s", "3m", words, ["--repeat", "5"], tmp_path / "base", tmp_path / "out", {"s.json": b"[]"})
+    return FleetPlan(words, ["--repeat", "5"], tmp_path / "base", tmp_path / "out", {"s.json": b"[]"}, "s", "3m")
 
 
 def test_records_come_from_all_nodes_and_what_became_of_each_is_written(plan: FleetPlan) -> None:

@@ -21,10 +21,19 @@ from cotenant.machine.compiler import compiler_lacks
     ],
 )
 def test_what_is_missing_is_named(
-    tmp_path: Path, programs: tuple[str, ...], variables: dict[str, str], headers: bool, lacking: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    programs: tuple[str, ...],
+    variables: dict[str, str],
+    headers: bool,
+    lacking: str,
 ) -> None:
     for name in programs:
         (tmp_path / name).touch(0o755)
     if headers:
         (tmp_path / "Python.h").touch()
-    assert compiler_lacks({"PATH": str(tmp_path), **variables}, tmp_path) == lacking
+    monkeypatch.delenv("CC", raising=False)
+    for name, value in {"PATH": str(tmp_path), **variables}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    assert compiler_lacks() == lacking

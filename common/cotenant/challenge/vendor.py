@@ -157,10 +157,9 @@ class ChallengedRun:
         self.seed = begin.seed
 
     @classmethod
-    def join(
-        cls, task: str, version: str, words: tuple[str, ...], environ: Mapping[str, str] = os.environ
-    ) -> ChallengedRun:
+    def join(cls, task: str, version: str, words: tuple[str, ...]) -> ChallengedRun:
         """Join the buyer that a runner's environment names. Raises BuyerError."""
+        environ = os.environ
         join = Join(
             protocol=PROTOCOL,
             launch=environ[LAUNCH_VARIABLE],
@@ -234,16 +233,13 @@ class Buyer:
 
     def transcript(self, launch: str, interrupted: Callable[[], object]) -> tuple[bytes, str]:
         """Return its transcript of a launch and a line on it, once pieces are made again. Raises BuyerError."""
-        connection = BuyerConnection(self.address)
-        try:
+        with contextlib.closing(BuyerConnection(self.address)) as connection:
             connection.send(Ask(protocol=PROTOCOL, launch=launch))
             connection.wait(interrupted)
             outcome = connection.receive()
             if not isinstance(outcome, Outcome):
                 raise BuyerError("The buyer sends something else than a transcript.")
             parts = [connection.receive() for _ in range(outcome.parts)]
-        finally:
-            connection.close()
         content = b"".join(part.content for part in parts if isinstance(part, TranscriptPart))
         try:
             return content, summary(read(content))

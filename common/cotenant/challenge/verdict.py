@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
+from typing import Literal
 
 from cotenant.challenge.messages import LOSS_BYTES, first_link, link, seed_of
 from cotenant.challenge.transcript import Chain, Exchange, Replay, Transcript
@@ -27,25 +28,21 @@ MOST_OF_RATE = 1.1
 """So much of the rate a floor may be: that is the median of some observations, and this of every answer."""
 
 
+Kind = Literal["broken", "claim", "chain", "late", "in turn", "skipped", "changed", "unchecked", "no power"]
+
+
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a challenge is refused: `kind` is one of `KINDS`."""
+    """Why a challenge is refused.
 
-    kind: str
+    `broken`: it did not come to its end. `claim`: the users do not say the same of their work. `chain`: an answer is
+    not chained to the one before it. `late`: an answer came late. `in turn`: users worked one after the other.
+    `skipped`: a step was left out, or was another. `changed`: the work is another from its first step on. `unchecked`:
+    nothing of it was made again. `no power`: the tolerance is too wide to tell pieces apart.
+    """
+
+    kind: Kind
     sentence: str
-
-
-KINDS = {
-    "broken": "it did not come to its end",
-    "claim": "the users do not say the same of their work",
-    "chain": "an answer is not chained to what came before it",
-    "late": "an answer came late",
-    "in turn": "users worked one after the other",
-    "skipped": "a step was left out, or was another",
-    "changed": "the work is another from its first step on",
-    "unchecked": "nothing of it was made again",
-    "no power": "the tolerance is too wide to tell pieces apart",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +74,12 @@ def verdict(transcript: Transcript) -> ChallengeVerdict:
     chains = transcript.chains
     complete = bool(chains) and all(chain.ready is not None and chain.exchanges for chain in chains)
     reasons = [Objection("broken", sentence) for sentence in transcript.broken]
+    together = _together(chains) if complete else 0.0
     if complete:
-        together = _together(chains)
         reasons += [*_of_claims(transcript), *_of_chains(chains), *_of_times(chains, together)]
         reasons += _of_replays(transcript)
-    else:
-        together = 0.0
-        reasons = reasons or [Objection("broken", "Not every user has answered a piece.")]
-    seconds = max((chain.span_ns for chain in chains), default=0) / 1e9
+    elif not reasons:
+        reasons = [Objection("broken", "Not every user has answered a piece.")]
     return ChallengeVerdict(
         reasons=tuple(reasons),
         floors=tuple(_floor(chain) for chain in chains),
@@ -92,7 +87,7 @@ def verdict(transcript: Transcript) -> ChallengeVerdict:
         replayed=len(transcript.replays),
         exact=bool(transcript.replays) and all(_is_exact(chains, replay) for replay in transcript.replays),
         together=together,
-        seconds=seconds,
+        seconds=max((chain.span_ns for chain in chains), default=0) / 1e9,
     )
 
 
@@ -171,7 +166,7 @@ def _together(chains: Sequence[Chain]) -> float:
     ends = [chain.exchanges[-1].came_ns for chain in chains]
     common, border = min(ends) - max(begins), max(usual)
     spans = [end - begin for begin, end in zip(begins, ends, strict=True)]
-    return min(1.0, *(max(0.0, min(common + border, span)) / span for span in spans if span > 0), 1.0)
+    return min([1.0, *(max(0.0, min(common + border, span)) / span for span in spans if span > 0)])
 
 
 def _of_replays(transcript: Transcript) -> Iterator[Objection]:
@@ -198,7 +193,7 @@ def _of_replays(transcript: Transcript) -> Iterator[Objection]:
             )
 
 
-def _difference(chain: Chain, answered: Exchange, replay: Replay, tolerance: float) -> tuple[str, str] | None:
+def _difference(chain: Chain, answered: Exchange, replay: Replay, tolerance: float) -> tuple[Kind, str] | None:
     """Return how an answer differs from its replay: the kind of the reason and a sentence; None where they agree."""
     assert chain.ready is not None
     theirs, ours = _doubles(answered.losses), _doubles(replay.losses)

@@ -51,14 +51,10 @@ class LaunchRule:
         return self.ask.__name__
 
 
-def record_rule(ask: RecordQuestion) -> RecordRule:
-    """Declare a function as a rule about one record."""
-    return RecordRule(ask)
-
-
-def launch_rule(ask: LaunchQuestion) -> LaunchRule:
-    """Declare a function as a rule about the records of a launch."""
-    return LaunchRule(ask)
+record_rule = RecordRule
+"""Declares a function as a rule about one record."""
+launch_rule = LaunchRule
+"""Declares a function as a rule about the records of a launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +67,7 @@ class Answer:
     @property
     def severity(self) -> Severity | None:
         """The worst severity among the findings, None without any."""
-        severities = {finding.severity for finding in self.findings}
-        return next((severity for severity in reversed(get_args(Severity)) if severity in severities), None)
+        return max((finding.severity for finding in self.findings), key=get_args(Severity).index, default=None)
 
 
 @dataclass(frozen=True, slots=True)

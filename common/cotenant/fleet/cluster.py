@@ -177,17 +177,13 @@ def _named(alive: list[dict[str, Any]]) -> dict[str, ClusterNode]:
         own = str(node.get("NodeName") or "")
         names.append(re.sub(r"[^A-Za-z0-9._-]", "_", host if own in ("", str(node["NodeManagerAddress"])) else own))
     twice, count = Counter(names), Counter(hosts)
-    unique: list[str] = []
-    for index, name in enumerate(names):
-        numbered = name if twice[name] == 1 else f"{name}-{index}"
-        while numbered != name and numbered in twice:  # another node is called so
-            numbered += "-"
-        unique.append(numbered)
-    addresses = [str(node["NodeManagerAddress"]) for node in alive]
-    return {
-        name: ClusterNode(name, host, count[host] > 1, address)
-        for name, host, address in zip(unique, hosts, addresses, strict=True)
-    }
+    nodes: dict[str, ClusterNode] = {}
+    for index, (name, host, node) in enumerate(zip(names, hosts, alive, strict=True)):
+        unique = name if twice[name] == 1 else f"{name}-{index}"
+        while unique != name and unique in twice:  # another node is called so
+            unique += "-"
+        nodes[unique] = ClusterNode(unique, host, count[host] > 1, str(node["NodeManagerAddress"]))
+    return nodes
 
 
 def _reason(error: Exception) -> str:

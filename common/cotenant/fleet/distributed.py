@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_PASSED
 from cotenant.fleet.agent import NodeNews
 from cotenant.fleet.cluster import FleetCluster, Lost
-from cotenant.fleet.orders import FINISHED, failure_of, keep_files, runner_order
+from cotenant.fleet.orders import FINISHED, RunnerPlan, failure_of, keep_files, runner_order
 from cotenant.results.journal import FILE as JOURNAL
 from cotenant.text import endpoint, listed
 
@@ -24,18 +24,9 @@ STOPPING_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class DistributedPlan:
-    """The command that all nodes run together below their `base`; the records come to `output` here.
+class DistributedPlan(RunnerPlan):
+    """The command that all nodes run together. `resume`: `--resume` is among its words."""
 
-    `words` are flags of `run`, `extra` is for the benchmarks; `files` are those that nodes lack, such as a job file.
-    `resume`: `--resume` is among the words.
-    """
-
-    words: Sequence[str]
-    extra: Sequence[str]
-    base: Path
-    output: Path
-    files: Mapping[str, bytes]
     resume: bool = False
 
 
@@ -84,12 +75,12 @@ class DistributedJob:
             base = self._plan.base / "ray" / name
             place = ["--nnodes", str(len(self._names)), "--node-rank", str(rank), "--rdzv-endpoint", meeting]
             order = runner_order(
+                self._plan,
                 node,
                 base if node.emulated else self._plan.base,
                 base / at,
-                [*self._plan.words, "--launcher", "torchrun", *place],
-                self._plan.extra,
-                {**self._plan.files, **({} if rank else known)},
+                ["--launcher", "torchrun", *place],
+                None if rank else known,
                 shown=not rank,
             )
             if reason := self._cluster.start(name, order):

@@ -128,13 +128,11 @@ def _below(path: str, roots: Sequence[str]) -> str:
 
 
 def _nodes(launches: Sequence[LaunchRecords], hosts: Mapping[str, str]) -> dict[str, FleetNode]:
-    shared = Counter(hosts.values())
+    shared, of_nodes = Counter(hosts.values()), grouped(launches, lambda launch: launch.host)
     nodes = {}
-    for name, of_node in sorted(
-        grouped(launches, lambda launch: launch.host).items(), key=lambda item: natural(item[0])
-    ):
-        host = hosts[name]
-        nodes[name] = FleetNode(name, host, _hardware([launch for launch in of_node if launch.rate]), shared[host] > 1)
+    for name in sorted(of_nodes, key=natural):
+        host, rated = hosts[name], [launch for launch in of_nodes[name] if launch.rate]
+        nodes[name] = FleetNode(name, host, _hardware(rated), shared[host] > 1)
     return nodes
 
 

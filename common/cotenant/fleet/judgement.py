@@ -124,9 +124,7 @@ def judge(gathered: Gathered, expected: Mapping[str, NodeState]) -> Judged:
         for charge in charges(screening, confirmation, members.resources, members.works):
             reasons[members.nodes[charge.node].name].append(_of_charge(charge, classes[-1], gathered))
     compared = set[str]()
-    for node, reason in _corrupt(gathered, compared):
-        reasons[node].append(reason)
-    for node, reason in (*_failures(gathered), *_absences(gathered, expected)):
+    for node, reason in (*_corrupt(gathered, compared), *_failures(gathered), *_absences(gathered, expected)):
         reasons[node].append(reason)
     counts = Counter(launch.host for launch in gathered.launches)
     nodes = {**{name: FleetNode(name, state.host, "") for name, state in expected.items()}, **gathered.nodes}
@@ -214,7 +212,7 @@ def _failures(gathered: Gathered) -> Iterator[tuple[str, Grounds]]:
     """
     passed = {(launch.host, launch.job) for launch in gathered.launches if not _has_failed(launch)}
     failures = Counter((launch.host, launch.job) for launch in gathered.launches if _has_failed(launch))
-    for _, launches in grouped(gathered.launches, lambda launch: (launch.job, launch.run_id)).items():
+    for launches in grouped(gathered.launches, lambda launch: (launch.job, launch.run_id)).values():
         failed = [launch for launch in launches if _has_failed(launch)]
         if len(failed) * 2 > len(launches):
             continue

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cotenant.checkout import CHECKOUT, INSTALLED, SOURCE_ROOT
@@ -16,29 +17,44 @@ FINISHED = (0, 1)
 """Statuses of a suite that came to its end, all jobs passed or not."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunnerPlan:
+    """The command that every node runs below its `base`; the records come to `output` here.
+
+    `words` are flags of `run`, `extra` is for the benchmarks; `files` are those that nodes lack, such as a job file.
+    """
+
+    words: Sequence[str]
+    extra: Sequence[str]
+    base: Path
+    output: Path
+    files: Mapping[str, bytes]
+
+
 def runner_order(
+    plan: RunnerPlan,
     node: ClusterNode,
     base: Path,
     work: Path,
     words: Sequence[str],
-    extra: Sequence[str],
-    files: dict[str, bytes],
+    files: Mapping[str, bytes] | None = None,
     shown: bool = False,
 ) -> NodeOrder:
-    """Return the order to run a suite: `base` is the runner's BASE, `work` holds its output and these files.
+    """Return a node's order by the plan: `base` is the runner's BASE, `work` holds its output and the files.
 
-    `words` are flags of `run`, `extra` is for the benchmarks.
+    `words` and `files` are this node's, beside those of the plan.
     """
     # Nodes of one host are no machines of their own: each has a lock of its own, and one tenant.
     own = ["--users", "1", "--cgroup-base", f"cotenant-{node.name}"] if node.emulated else []
     lock = {"COTENANT_LOCK": str(base / "lock")} if node.emulated else {}
+    extra = ["--", *plan.extra] if plan.extra else []
     return NodeOrder(
         base=str(work),
-        words=("run", *words, *own, "--outdir", "{base}/output", *(["--", *extra] if extra else [])),
+        words=("run", *plan.words, *words, *own, "--outdir", "{base}/output", *extra),
         variables={"BASE": str(base), **lock},
         python=sys.executable,
         source="" if INSTALLED else str(SOURCE_ROOT),
-        files=files,
+        files={**plan.files, **(files or {})},
         shown=shown,
     )
 

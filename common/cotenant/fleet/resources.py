@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -35,19 +36,13 @@ def witnesses(jobs: Iterable[str], table: Mapping[str, str], each: int) -> list[
 
     So many can name their resource: the shortest suite that still tells which one is slow.
     """
-    chosen: dict[str, list[tuple[str, str]]] = {}
-    lone, spare = [], []
-    for job in jobs:
-        pattern = next((pattern for pattern in table if fnmatchcase(job, pattern)), "")
-        of_resource = chosen.setdefault(table.get(pattern, ""), [])
-        if not pattern:
-            lone.append(job)
-        elif len(of_resource) < each and pattern not in (known for known, _ in of_resource):
-            of_resource.append((pattern, job))
-        else:
-            spare.append((table[pattern], pattern, job))
-    for resource, pattern, job in spare:
-        if len(chosen[resource]) < each:
-            chosen[resource].append((pattern, job))
-    names = {job for of_resource in chosen.values() for _, job in of_resource} | set(lone)
-    return [job for job in jobs if job in names]
+    pattern_of = {job: next((pattern for pattern in table if fnmatchcase(job, pattern)), "") for job in jobs}
+    first_of = {pattern: job for job, pattern in reversed(pattern_of.items())}
+    chosen, counts = set[str](), Counter[str]()
+    # The first jobs of their patterns go before all others.
+    for job in sorted(pattern_of, key=lambda job: job != first_of[pattern_of[job]]):
+        resource = table.get(pattern_of[job], "")
+        if not resource or counts[resource] < each:
+            chosen.add(job)
+            counts[resource] += 1
+    return [job for job in jobs if job in chosen]

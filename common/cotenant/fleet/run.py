@@ -5,31 +5,22 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
-from cotenant.fleet.agent import NodeNews, NodeOrder
-from cotenant.fleet.cluster import ClusterNode, FleetCluster, Lost
+from cotenant.fleet.agent import NodeNews
+from cotenant.fleet.cluster import FleetCluster, Lost
 from cotenant.fleet.manifest import FleetManifest, NodeState, State, read_manifest, write_manifest
-from cotenant.fleet.orders import FINISHED, failure_of, keep_files, runner_order
+from cotenant.fleet.orders import FINISHED, RunnerPlan, failure_of, keep_files, runner_order
 from cotenant.results.store import prepare_directory
 from cotenant.stats.confirmation import HEALTHY
 
 
 @dataclass(frozen=True, slots=True)
-class FleetPlan:
-    """The command that every node runs below its `base`; its records come to `output` here.
-
-    `words` are flags of `run`, `extra` is for the benchmarks; `files` are those that nodes lack, such as a job file.
-    """
+class FleetPlan(RunnerPlan):
+    """The command of a fleet run, and the request that its manifest keeps."""
 
     suite: str
     tier: str
-    words: Sequence[str]
-    extra: Sequence[str]
-    base: Path
-    output: Path
-    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class FleetRun:
@@ -52,7 +43,9 @@ class FleetRun:
         for name in sorted(names):
             if self.nodes[name].state in ("lost", "failed"):
                 continue
-            if reason := self._cluster.start(name, self._order(self._cluster.nodes[name], uid)):
+            base = self._plan.base / "fleet" / name
+            order = runner_order(self._plan, self._cluster.nodes[name], base, base, ["--uid", str(uid), "--resume"])
+            if reason := self._cluster.start(name, order):
                 self._state(name, "failed", reason)
             else:
                 running.add(name)
@@ -79,12 +72,6 @@ class FleetRun:
             others = [name for name in living if name not in suspects and hardware.get(name) == kind]
             beside += chance.sample(others, min(len(others), HEALTHY * count))
         return [*again, *beside]
-
-    def _order(self, node: ClusterNode, uid: int) -> NodeOrder:
-        plan = self._plan
-        base = plan.base / "fleet" / node.name
-        words = [*plan.words, "--uid", str(uid), "--resume"]
-        return runner_order(node, base, base, words, plan.extra, dict(plan.files))
 
     def _ended(self, name: str, news: NodeNews, uid: int) -> None:
         if news.status in FINISHED:

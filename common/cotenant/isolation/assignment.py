@@ -167,7 +167,9 @@ def _fill(cores: list[Core], count: int, size: int, whole: bool) -> list[Cpus] |
         return []
     filled: list[list[int]] = [[] for _ in range(count)]
     rest: list[Core] = []
-    for width, kind in _sorts(cores):
+    # The widest first, then as the numbering has them.
+    first = {(len(core), core.kind): core.processors for core in reversed(cores)}
+    for width, kind in sorted(first, key=lambda sort: (-sort[0], first[sort])):
         group = [core for core in cores if (len(core), core.kind) == (width, kind)]
         each = min(len(group) // count, (size - len(filled[0])) // width)
         for i, cpus in enumerate(filled):
@@ -185,14 +187,6 @@ def _fill(cores: list[Core], count: int, size: int, whole: bool) -> list[Cpus] |
         if len(cpus) < size:
             return None
     return [tuple(sorted(cpus)) for cpus in filled]
-
-
-def _sorts(cores: Iterable[Core]) -> list[tuple[int, str]]:
-    """Return the widths and kinds of core there are, the widest first, then as the numbering has them."""
-    first: dict[tuple[int, str], tuple[int, ...]] = {}
-    for core in cores:
-        first.setdefault((len(core), core.kind), core.processors)
-    return sorted(first, key=lambda sort: (-sort[0], first[sort]))
 
 
 def _left(cores: list[Core], filled: Iterable[Cpus]) -> list[Core]:

@@ -90,16 +90,14 @@ class Counters:
 
     def at_end(self, done: Counters) -> Counters:
         """Return these with amounts that flow as they were at the last DONE, if read; peaks and events as they are."""
-        then = {name: getattr(done, name) for name in (*FLOWS, "pids")}
-        return dataclasses.replace(self, **{name: value for name, value in then.items() if value is not None})
+        then = {name: value for name in (*FLOWS, "pids") if (value := getattr(done, name)) is not None}
+        return dataclasses.replace(self, **then)
 
     def since(self, before: Counters) -> Counters:
         """Return the flows since `before`, where that was read; peaks and events as they are."""
         pairs = {name: (getattr(before, name), getattr(self, name)) for name in FLOWS}
-        return dataclasses.replace(
-            self,
-            **{name: then - first for name, (first, then) in pairs.items() if None not in (first, then)},
-        )
+        flows = {name: then - first for name, (first, then) in pairs.items() if None not in (first, then)}
+        return dataclasses.replace(self, **flows)
 
     def uncounted(self) -> list[str]:
         """Return the names of counters that are missing."""
@@ -109,7 +107,7 @@ class Counters:
 FLOWS = tuple(
     counter.name
     for counter in dataclasses.fields(Counters)
-    if counter.name == "processor_ns" or counter.name.startswith(("throttled_", "stalled_"))
+    if counter.name.startswith(("processor_", "throttled_", "stalled_"))
 )
 """The counters of interest as a difference between GO and the last DONE."""
 
@@ -154,6 +152,7 @@ class LiveSlice(Protocol):
 
     def verify(self) -> ReadBack:
         """Compare the kernel's word with the plan. Raises NotIsolatedError."""
+        return ReadBack()
 
     def changes(self, pids: Collection[int]) -> list[str]:
         """Return in sentences the deviations from the plan: limits, a peak, and who of these processes has left.
@@ -164,6 +163,7 @@ class LiveSlice(Protocol):
 
     def counters(self) -> Counters:
         """Return the counters now; never raises: a counter that cannot be read is missing."""
+        return Counters()
 
     def processor_ns(self) -> int | None:
         """Return that counter alone, which is read several times a second while tenants are timed."""
@@ -213,6 +213,7 @@ class Backend(Protocol):
 
     def probe(self) -> Refusal | None:
         """Return why this backend cannot be had here as it should be, or None where it can."""
+        return None
 
     def sweep(self) -> list[str]:
         """Kill and remove the leftovers of the same owner's dead runs in cgroups; return their names."""

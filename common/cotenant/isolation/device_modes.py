@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from cotenant.errors import CotenantError
@@ -62,13 +63,13 @@ def share_mode(text: str) -> ShareMode:
 
 def device_parts(devices_of: Sequence[Devices], mode: ShareMode) -> list[DeviceShare]:
     """Return each tenant's share of its device. Raises CotenantError where tenants cannot share devices so."""
-    _check_devices(devices_of, mode)
-    tenants_of = Counter(device for (device,) in devices_of)
+    tenants_of = Counter(chain.from_iterable(devices_of))
+    _check_devices(devices_of, tenants_of, mode)
     return [_part(device, tenants_of[device], mode) for (device,) in devices_of]
 
 
-def _check_devices(devices_of: Sequence[Devices], mode: ShareMode) -> None:
-    devices = dict.fromkeys(device for of_tenant in devices_of for device in of_tenant)
+def _check_devices(devices_of: Sequence[Devices], devices: Counter[Accelerator], mode: ShareMode) -> None:
+    """Raise CotenantError for `devices`, each with the number of its tenants, that cannot be shared so."""
     if not devices:
         raise CotenantError(f"There is no device for --share {mode}.", "--slices lets users share processors.")
     if any(len(of_tenant) > 1 for of_tenant in devices_of):
@@ -76,28 +77,23 @@ def _check_devices(devices_of: Sequence[Devices], mode: ShareMode) -> None:
             f"--share {mode} gives each user one device, and here are {len(devices)} for {len(devices_of)} users.",
             f"Use --users {len(devices)}, or a multiple of it; CUDA_VISIBLE_DEVICES leaves devices out.",
         )
-    if len(set(Counter(device for (device,) in devices_of).values())) > 1:
+    if len(set(devices.values())) > 1:
         raise CotenantError(
             f"{many(len(devices_of), 'user')} cannot share {many(len(devices), 'device')} equally.",
             f"Use --users {' or '.join(str(len(devices) * each) for each in (1, 2, 4))}.",
         )
     if mode.kind == "mps" and any(device.vendor != "nvidia" for device in devices):
         raise CotenantError("--share mps is for NVIDIA's devices.", "Use --share time.")
-    if mode.kind == "mps" and (instances := sum(device.is_partition for device in devices)) > 1:
+    instances = sum(device.is_partition for device in devices)
+    if mode.kind == "mps" and instances > 1:
         raise CotenantError(
             f"A daemon of MPS serves one MIG instance, and here are {instances}.",
             "Show it one by CUDA_VISIBLE_DEVICES=MIG-..., or use --share mig or time.",
         )
-    if mode.kind == "mig":
-        _check_instances(len(devices_of), [*devices])
-
-
-def _check_instances(users: int, devices: Sequence[Accelerator]) -> None:
-    instances = sum(device.is_partition for device in devices)
-    if instances < len(devices) or instances < users:
+    if mode.kind == "mig" and (instances < len(devices) or instances < len(devices_of)):
         raise CotenantError(
-            f"--share mig takes an instance for each of {many(users, 'user')}, and there are {instances} that may be "
-            "used.",
+            f"--share mig takes an instance for each of {many(len(devices_of), 'user')}, and there are {instances} "
+            "that may be used.",
             "An administrator makes them (nvidia-smi mig -cgi PROFILE,... -C); none is made or changed here.",
         )
 

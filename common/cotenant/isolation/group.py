@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cotenant.isolation import cgroupfs
 from cotenant.isolation.backend import NotIsolatedError
-from cotenant.isolation.processes import KILL_WAIT_S
+from cotenant.isolation.processes import KILL_WAIT_S, send
 from cotenant.machine.limits import V2
 from cotenant.procfs import numbered, start_ticks
 from cotenant.text import listed
@@ -116,8 +116,7 @@ class Group:
         with self._frozen():
             for pid in self.pids() - {0}:
                 # A process of another user stays, and is named when the time is up.
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+                send(pid, signal.SIGKILL)
 
     @property
     def can_freeze(self) -> bool:

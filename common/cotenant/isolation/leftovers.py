@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cotenant.isolation import resctrl
 from cotenant.isolation.backend import Location
-from cotenant.isolation.processes import marked
+from cotenant.isolation.processes import marked, send
 from cotenant.isolation.v1 import V1
 from cotenant.isolation.v2tree import Tree
 
@@ -30,8 +30,7 @@ def thaw(location: Location, run: str) -> None:
     for place in _places(location):
         place.thaw_run(run)
     for pid in [] if location else marked(run):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGCONT)
+        send(pid, signal.SIGCONT)
 
 
 def _places(location: Location) -> Iterator[V1 | Tree]:

@@ -15,7 +15,7 @@ from cotenant.isolation.device_modes import ShareMode, device_parts
 from cotenant.isolation.device_shares import Devices, share_devices, wanted_nodes
 from cotenant.isolation.memory_shares import Mems, equal_share, memory_nodes, reserve_of
 from cotenant.isolation.plan_findings import partition_findings, plan_findings, quota_findings
-from cotenant.isolation.sharing import consecutive, everything, repeated, share_cores, tenants_of_each
+from cotenant.isolation.sharing import consecutive, everything, share_cores, tenants_of_each
 from cotenant.isolation.slice import Slice
 from cotenant.machine.topology import Machine
 from cotenant.procfs import format_list
@@ -106,8 +106,9 @@ def plan(
     limit = _processor_limit(machine)
     each = 1 if slices is None else tenants_of_each(slices, tenants, limit)
     in_slices, idle = share_devices(machine.accelerators, tenants // each)
-    assignment = repeated(_assignment(machine, limit, policy, in_slices), each)
-    devices = repeated(in_slices, each)
+    # So many consecutive tenants share a slice.
+    assignment = [cpus for cpus in _assignment(machine, limit, policy, in_slices) for _ in range(each)]
+    devices = [own for own in in_slices for _ in range(each)]
     reserve = reserve_of(machine, reserve_bytes)
     nodes = [memory_nodes(machine, processors, mems) for processors in assignment]
     memory = equal_share(machine, nodes, reserve)

@@ -146,14 +146,19 @@ def end_orphans(own: set[int], since_ticks: int) -> dict[int, str]:
             if start_ticks(pid) is not None and read_text(Path(f"/proc/{pid}/statm")) not in ("", NO_MEMORY):
                 ended.setdefault(pid, described(pid))
             # A living process of another user stays, and is named when the time is up; a dead one is waited for.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         if time.monotonic() > deadline:
             raise NotIsolatedError(f"processes {listed(sorted(orphans))}, which users left, cannot be killed")
         time.sleep(0.002)
     return ended
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process, unless that is gone or another user's."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
 
 
 def children() -> set[int]:

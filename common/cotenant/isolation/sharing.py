@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
-from typing import TypeVar
 
 from cotenant.errors import CotenantError
 from cotenant.isolation.assignment import Cpus, Merit, assign_all, cores_by_node, merit_of
@@ -15,7 +14,6 @@ from cotenant.text import many
 
 Wanted = Sequence[int | None]
 """The node that each tenant should lie on, None where that is all the same."""
-T = TypeVar("T")
 
 
 def tenants_of_each(slices: int, tenants: int, limit: int) -> int:
@@ -31,11 +29,6 @@ def tenants_of_each(slices: int, tenants: int, limit: int) -> int:
             f"Use --slices {' or '.join(map(str, even))}, or --users {slices * (tenants // slices + 1)}.",
         )
     return tenants // slices
-
-
-def repeated(of_slices: Iterable[T], each: int) -> list[T]:
-    """Return the share of each of the tenants, of which `each` consecutive ones share a slice."""
-    return [of_slice for of_slice in of_slices for _ in range(each)]
 
 
 def share_cores(processors: Sequence[Processor], limit: int, wanted: Wanted) -> list[Cpus]:

@@ -6,6 +6,7 @@ so signals and the exit status pass through. One call costs 60 to 300 ms, a dire
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -47,7 +48,6 @@ class Systemd(V2):
 
     def __init__(self, mounts: Mounts, base: str | None = None) -> None:
         super().__init__(mounts, base)
-        self._mounts = mounts
         self.inside = os.environ.get(SCOPE_VARIABLE) == str(RunName())
 
     def probe(self) -> Refusal | None:
@@ -59,7 +59,7 @@ class Systemd(V2):
             return Refusal("a base by name leaves nothing to ask of systemd", "Leave --cgroup-base out.")
         if batch := batch_system():
             return Refusal(f"a scope of systemd's would leave the job that {batch} gave us")
-        if on_v1 := [name for name in ESSENTIAL if name in self._on_v1]:
+        if on_v1 := [name for name in ESSENTIAL if name in self._mounts.v1]:
             return Refusal(f"a scope of systemd's is of cgroup v2, and the controller {on_v1[0]} is mounted on v1 here")
         try:
             offer = _offer()
@@ -122,15 +122,12 @@ def _offer() -> Offer:
         raise NotIsolatedError(f"systemd-run did not answer within {TRIAL_LIMIT_S:g} s") from None
     except OSError as error:
         raise NotIsolatedError(f"{line[0]} cannot be executed: {error.strerror}") from error
-    try:
-        offer = json.loads(ended.stdout) if ended.returncode == 0 else None
-    except ValueError:
-        offer = None
-    if offer is None:
-        words = " ".join(ended.stderr.split())
-        raise NotIsolatedError(f"systemd-run failed with exit status {ended.returncode}: {words}")
-    sets = {name: frozenset(offer[name]) for name in ("controllers", "processors")}
-    return Offer(**(offer | sets))
+    if ended.returncode == 0:
+        with contextlib.suppress(ValueError):
+            offer = json.loads(ended.stdout)
+            return Offer(**offer | {name: frozenset(offer[name]) for name in ("controllers", "processors")})
+    words = " ".join(ended.stderr.split())
+    raise NotIsolatedError(f"systemd-run failed with exit status {ended.returncode}: {words}")
 
 
 def look_around() -> None:

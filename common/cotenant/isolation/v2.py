@@ -142,8 +142,7 @@ class V2(CgroupBackend):
     def __init__(self, mounts: Mounts, base: str | None = None) -> None:
         """Raises CotenantError for a base that is no path of a cgroup."""
         self._named = base is not None
-        self._mount = mounts.v2
-        self._on_v1 = frozenset(mounts.v1)
+        self._mounts = mounts
         self._tree = _tree(mounts, base if base is None else checked_base(base))
         self._controllers: frozenset[str] = frozenset()
         self.unenforced: tuple[str, ...] = ()
@@ -200,9 +199,9 @@ class V2(CgroupBackend):
     @property
     def _regions(self) -> dict[str, int]:
         """The regions of device memory that slices can limit."""
-        if self._mount is None or dmem.CONTROLLER not in self._controllers:
+        if self._mounts.v2 is None or dmem.CONTROLLER not in self._controllers:
             return {}
-        return dmem.regions(self._mount)
+        return dmem.regions(self._mounts.v2)
 
     def holds_device_memory(self, device: Accelerator) -> bool:
         return dmem.region_of(device, self._regions) is not None
@@ -210,8 +209,8 @@ class V2(CgroupBackend):
     def _trees(self) -> Iterator[Tree]:
         assert self._tree is not None
         yield self._tree
-        if not self._named and self._mount is not None:
-            for home in homes(self._mount, self._tree.home.name):
+        if not self._named and self._mounts.v2 is not None:
+            for home in homes(self._mounts.v2, self._tree.home.name):
                 if home != self._tree.home and os.access(home, os.W_OK):
                     yield Tree(home.parent, home)
 
@@ -229,7 +228,7 @@ class V2(CgroupBackend):
         offered = controllers(tree.top / "cgroup.controllers")
         if missing := [name for name in ESSENTIAL if name not in offered]:
             # A scope would have none of those that are mounted on v1 either.
-            remedy = "" if missing[0] in self._on_v1 else _remedy(BY_SYSTEMD, "")
+            remedy = "" if missing[0] in self._mounts.v1 else _remedy(BY_SYSTEMD, "")
             return Refusal(f"{tree.top} has no controller {missing[0]}", remedy)
         if not self._is_delegated(tree.top):
             return Refusal(f"the cgroup {tree.top} is not delegated to us", _remedy(BY_SYSTEMD, SETUP))

@@ -60,9 +60,11 @@ def cgroup_mounts(root: Path = Path("/")) -> Mounts:
         shown = _parts(best.shown)
         below = _below(shown, parts)
         if below is not None:
-            own[controller] = best.point.joinpath(*below)
-            chains[controller] = _upward(own[controller], best.point)
-        elif _is_above(shown, parts):
+            own[controller] = place = best.point.joinpath(*below)
+            upward = [place, *place.parents]
+            chains[controller] = tuple(upward[: upward.index(best.point) + 1])
+        elif all(part == ".." for part in shown) and ".." not in parts:
+            # It shows an ancestor of our namespace's root, below which our path has no known name.
             chains[controller] = (best.point,)
     v2 = points.pop(V2, None)
     return Mounts(v1=points, v2=v2, own=own, chains=chains)
@@ -136,15 +138,3 @@ def _below(shown: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...] | No
     """
     rest = own[len(shown) :]
     return rest if own[: len(shown)] == shown and ".." not in rest else None
-
-
-def _is_above(shown: tuple[str, ...], own: tuple[str, ...]) -> bool:
-    """Whether a mount shows an ancestor of our namespace's root: below it our path has no known name."""
-    return all(part == ".." for part in shown) and ".." not in own
-
-
-def _upward(directory: Path, top: Path) -> tuple[Path, ...]:
-    chain = [directory]
-    while chain[-1] != top:
-        chain.append(chain[-1].parent)
-    return tuple(chain)

@@ -50,7 +50,8 @@ def meters_of(
         traffic,
     ]
     absent: dict[str, str] = {}
-    if _owns_packages(machine, slices):
+    # One slice with every processor that is online: then nobody else's work is in the packages' energy.
+    if len(slices) == 1 and len(slices[0].processors) == machine.processor_total:
         samplers.append(PackageEnergy(root))
     else:
         absent["packages"] = WHOLE
@@ -69,11 +70,6 @@ def meters_of(
                 on_devices = ({device.index for device in planned.accelerators} for planned in slices)
                 samplers.append(DeviceLoad(source, sharers=Counter(chain.from_iterable(on_devices))))
         yield Meters(samplers, absent)
-
-
-def _owns_packages(machine: Machine, slices: Sequence[Slice]) -> bool:
-    """One slice with every processor that is online: then nobody else's work is in the packages' energy."""
-    return len(slices) == 1 and len(slices[0].processors) == machine.processor_total
 
 
 LEAST_INTERVAL_NS = 500_000_000

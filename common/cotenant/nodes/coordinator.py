@@ -220,7 +220,7 @@ class Coordinator(Peers):
         for node in self._launched:
             node.hear()
         reasons = (node.failure or (None if node.result else node.lost(self._silence_s)) for node in self._launched)
-        return next((reason for reason in reasons if reason is not None), None)
+        return next(filter(None, reasons), None)
 
     def lost(self) -> str | None:
         """Return which node is no longer there, None where all are."""

@@ -97,8 +97,7 @@ class Member(Peers):
         return key
 
     def send_result(self, result: dict[str, Any]) -> None:
-        assert self._connection is not None
-        self._connection.send("result", **result)
+        self._say("result", **result)
 
     def _take(self, wait_s: float = 0.0) -> None:
         assert self._connection is not None

@@ -367,7 +367,7 @@ def numbers_of(measured: Sequence[Observed]) -> tuple[Train, TrainItem, Descript
     """Return train, train_item and statistics of kept observations; None three times without any."""
     if not measured:
         return None, None, None
-    seconds = [(observed.end_ns - observed.start_ns) / 1e9 for observed in measured]
+    seconds = [observed.took_ns / 1e9 for observed in measured]
     items = [observed.items for observed in measured if observed.items is not None]
     average, per_observation = sum(seconds) / len(seconds), sum(items) / len(items)
     train = Train(avg=average, count=len(seconds), max=max(seconds), min=min(seconds), sd=pstdev(seconds))
@@ -388,9 +388,7 @@ def block_sums(observations: Sequence[Observed]) -> list[BlockSum] | None:
     rows = [made for made in observations if made.kept and made.block is not None]
     if not all(made.possible for made in rows):
         return None
-    return sums_of_blocks(
-        (made.block or 0, made.kind == "only", made.items or 0.0, made.end_ns - made.start_ns) for made in rows
-    )
+    return sums_of_blocks((made.block or 0, made.kind == "only", made.items or 0.0, made.took_ns) for made in rows)
 
 
 def meters_of(record: Record) -> dict[str, dict[str, Any]]:
@@ -447,7 +445,7 @@ def _utilisation(record: Record, measured: Sequence[Observed]) -> dict[str, Any]
         return {}
     reducible = observed.get("flops_reducible")
     least = 1 - 0.75 * min(1.0, reducible / flops) if isinstance(reducible, (int, float)) and reducible > 0 else 1.0
-    tflops = flops * number / median(each.end_ns - each.start_ns for each in measured) / 1e3
+    tflops = flops * number / median(each.took_ns for each in measured) / 1e3
     precision, on_processor = observed.get("dtype"), observed.get("device") == "cpu"
     peak = None if on_processor or not isinstance(precision, str) else peak_of(record.gpu, precision)
     return {

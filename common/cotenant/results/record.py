@@ -149,6 +149,11 @@ class Observed(msgspec.Struct, frozen=True):
         )
 
     @property
+    def took_ns(self) -> int:
+        """The time from its start to its end."""
+        return self.end_ns - self.start_ns
+
+    @property
     def possible(self) -> bool:
         """Whether it took time and counted items, so that it has a rate."""
         return 0 <= self.start_ns < self.end_ns < MOST and self.items is not None and 1 / MOST < self.items < MOST

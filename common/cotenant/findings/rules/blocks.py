@@ -64,13 +64,13 @@ def other_load(record: Record) -> Finding | None:
 def starting(record: Record) -> Finding | None:
     """A command that is started again and again: while it starts it does not train, and its neighbours have more."""
     starts = record.observed.get("starts")
-    inside_ns = [made.end_ns - made.start_ns for made in record.observations if made.block is not None]
+    inside_ns = [made.took_ns for made in record.observations if made.block is not None]
     if record.blocks is None or not isinstance(starts, int) or starts < 2 or not inside_ns:
         return None
     awake_ns = sum(spent.lasted_ns for kind, spent in record.blocks.spent.items() if kind != "rest")
     # One across a border holds the time at rest as well.
     usual_ns = median(inside_ns)
-    across_ns = sum(min(made.end_ns - made.start_ns, usual_ns) for made in record.observations if made.block is None)
+    across_ns = sum(min(made.took_ns, usual_ns) for made in record.observations if made.block is None)
     timed_ns = sum(inside_ns) + across_ns
     share = (awake_ns - timed_ns) / timed_ns
     if share <= SOME_STARTING:

@@ -74,7 +74,7 @@ def data_bound(record: Record) -> Finding | None:
 
 def _waiting_share(observations: Sequence[Observed]) -> float:
     """Return the share of their time in which observations waited for input; 0 where they took none."""
-    total_ns = sum(row.end_ns - row.start_ns for row in observations)
+    total_ns = sum(row.took_ns for row in observations)
     return sum(row.data_wait_ns for row in observations) / total_ns if total_ns else 0.0
 
 
@@ -109,7 +109,9 @@ def padding_counted(record: Record) -> Finding | None:
     items, words, share = (record.observed.get(name) for name in ("items_per_step", "words_per_step", "padding"))
     if not isinstance(items, int | float) or not isinstance(words, int | float) or not isinstance(share, int | float):
         return None
-    if record.observed.get("item_is_row") is True and share > 0:
+    if record.observed.get("item_is_row") is True:
+        if share <= 0:
+            return None
         rows = f"{record.unit or 'row'}s"
         return warning(
             f"{100 * share:.1f} % of the words of a batch are padding: its {rows} are shorter than they look.",
@@ -117,7 +119,7 @@ def padding_counted(record: Record) -> Finding | None:
             value=share,
             effect=share,
         )
-    if record.observed.get("item_is_row") is True or items <= ROUNDED * max(0, words):
+    if items <= ROUNDED * max(0, words):
         return None
     return error(
         f"A step counts {items:g} items, and its batch holds {words:g} words that are no padding.",

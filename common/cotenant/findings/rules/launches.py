@@ -149,12 +149,12 @@ def slow_user(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, 
 @launch_rule
 def no_speed_up(launch: Sequence[Record], earlier: Sequence[Record]) -> dict[int, Finding]:
     """Another precision at the very same rate: then one of the two runs may have been the other."""
-    findings = {}
-    for place, record in enumerate(launch):
-        for other in earlier:
-            if (finding := _compared(record, other)) is not None:
-                findings[place] = finding
-    return findings
+    return {
+        place: finding
+        for place, record in enumerate(launch)
+        for other in earlier
+        if (finding := _compared(record, other)) is not None
+    }
 
 
 def _compared(record: Record, other: Record) -> Finding | None:

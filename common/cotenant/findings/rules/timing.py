@@ -67,7 +67,7 @@ def seconds_per_item(record: Record) -> tuple[list[float], list[float]]:
     times, waits = [], []
     for observation in kept_observations(record):
         assert observation.items  # there are no statistics of anything else
-        times.append((observation.end_ns - observation.start_ns) / observation.items / 1e9)
+        times.append(observation.took_ns / observation.items / 1e9)
         waits.append(observation.data_wait_ns / observation.items / 1e9)
     return times, waits
 
@@ -101,11 +101,6 @@ def _nonces_after(record: Record) -> dict[int, int]:
         return {}
     waits = list_of(mapping_of(record.observed.get("challenge")).get("waited_ns"))
     return {after: wait_ns for after, wait_ns in enumerate(waits) if isinstance(wait_ns, int) and wait_ns > 0}
-
-
-def audits_ns(record: Record) -> int:
-    """Return the nanoseconds of all audits between two observations."""
-    return sum(audits_after(record).values())
 
 
 @record_rule
@@ -183,7 +178,7 @@ def impossible_observation(record: Record) -> Finding | None:
         )
     first = record.observations[wrong[0]]
     return error(
-        f"Observation {wrong[0]} counts {first.items or 'no'} items in {first.end_ns - first.start_ns} ns; "
+        f"Observation {wrong[0]} counts {first.items or 'no'} items in {first.took_ns} ns; "
         f"{len(wrong)} of {sum(flags)} kept ones are like this, so there is no rate.",
         "Count items above zero, and stamp both ends of an observation by one clock that only goes forward.",
     )
@@ -200,7 +195,7 @@ def untimed(record: Record) -> Finding | None:
         for after, (earlier, later) in enumerate(pairs, 1)
         if flags[after - 1] and flags[after] and earlier.block == later.block
     )
-    timed_ns = sum(row.end_ns - row.start_ns for row in observations)
+    timed_ns = sum(row.took_ns for row in observations)
     usual = gaps_ns[: math.ceil(len(gaps_ns) * (1 - RARE_GAPS))]
     # By a program's own stamps no time may have passed; between two blocks a tenant may have rested.
     if not gaps_ns or timed_ns <= 0:
@@ -233,7 +228,7 @@ def late_observations(record: Record) -> Finding | None:
     observations = kept_observations(record)
     if record.rendezvous is None or not observations:
         return None
-    usual_s, late_s = median(row.end_ns - row.start_ns for row in observations) / 1e9, record.rendezvous.late_ns / 1e9
+    usual_s, late_s = median(row.took_ns for row in observations) / 1e9, record.rendezvous.late_ns / 1e9
     if late_s <= max(LATE_S, usual_s):
         return None
     return error(
@@ -246,10 +241,9 @@ def late_observations(record: Record) -> Finding | None:
 def impossible_wait(record: Record) -> Finding | None:
     """A wait for data that is negative, or longer than its observation."""
     for row in kept_observations(record):
-        took_ns = row.end_ns - row.start_ns
-        if not 0 <= row.data_wait_ns <= took_ns:
+        if not 0 <= row.data_wait_ns <= row.took_ns:
             return error(
-                f"An observation of {took_ns / 1e6:.4g} ms waited {row.data_wait_ns / 1e6:.4g} ms for data.",
+                f"An observation of {row.took_ns / 1e6:.4g} ms waited {row.data_wait_ns / 1e6:.4g} ms for data.",
                 "Sum up the waits inside the observation alone, by the clock that times it.",
             )
     return None
@@ -259,7 +253,7 @@ def impossible_wait(record: Record) -> Finding | None:
 def clocks(record: Record) -> Finding | None:
     """The device's own clock against the host's over the same observations."""
     observations = [row for row in kept_observations(record) if row.event_ns is not None]
-    host_ns = sum(row.end_ns - row.start_ns for row in observations)
+    host_ns = sum(row.took_ns for row in observations)
     event_ns = sum(row.event_ns or 0 for row in observations)
     # The opening event waits until the other processes of a shared device have had their turns.
     others = math.ceil(record.tenants / max(1, len(record.machine.get("accelerators") or ()))) - 1
@@ -282,7 +276,7 @@ def host_bound(record: Record) -> Finding | None:
     if not rows or not isinstance(number, int):
         return None
     lead_ns = sum(row.end_ns - (row.issued_ns or 0) for row in rows)
-    batch_ns = sum(row.end_ns - row.start_ns for row in rows) / max(1, number)
+    batch_ns = sum(row.took_ns for row in rows) / max(1, number)
     if lead_ns >= LEAST_LEAD * batch_ns:
         return None
     return info(

@@ -7,7 +7,7 @@ from statistics import median
 
 from cotenant.finding import Finding, error, info, warning
 from cotenant.findings import record_rule
-from cotenant.findings.rules.timing import audits_ns, kept_observations
+from cotenant.findings.rules.timing import audits_after, kept_observations
 from cotenant.results.decoded import list_of, mapping_of, text_of
 from cotenant.results.record import Record
 from cotenant.suite.cells import CHALLENGE
@@ -241,14 +241,16 @@ def pace(record: Record) -> Finding | None:
         number = record.given.number
     if not observations or not isinstance(number, int) or number < 1:
         return None
-    batch_ns = median(row.end_ns - row.start_ns for row in observations) / number
-    shortest_ns = min(row.end_ns - row.start_ns for row in observations) / number
+    batch_ns = median(row.took_ns for row in observations) / number
+    shortest_ns = min(row.took_ns for row in observations) / number
     warm_up_ns = min((record.rendezvous.warm_up_ns if record.rendezvous else []), default=0)
+    # The most tenants that may have warmed up on its processors at once: turns can overlap.
+    residents = max(record.sharers, (record.blocks.residents if record.blocks else None) or 1)
     severity = error if shortest_ns < LEAST_BATCH_NS else warning
     if shortest_ns < LEAST_BATCH_NS:
         sentence = f"A batch took {shortest_ns:.3g} ns: that is the cost of a loop that does nothing."
     # Of shared processors the warm-up may have had an equal share, and this observation, for once, all.
-    elif warm_up_ns > MOST_FASTER * _beside_in_warm_up(record) * batch_ns:
+    elif warm_up_ns > MOST_FASTER * residents * batch_ns:
         batch_ms, times = batch_ns / 1e6, warm_up_ns / batch_ns
         sentence = f"A batch took {batch_ms:.3g} ms, and the fastest step of the warm-up {times:.0f} times as long."
     else:
@@ -259,16 +261,10 @@ def pace(record: Record) -> Finding | None:
     )
 
 
-def _beside_in_warm_up(record: Record) -> int:
-    """Return the most tenants that may have warmed up on its processors at once: turns can overlap."""
-    residents = record.blocks.residents if record.blocks else None
-    return max(record.sharers, residents or 1)
-
-
 @record_rule
 def impossible_rate(record: Record) -> Finding | None:
     """A rate that no computer has."""
-    rates = [row.items * 1e9 / (row.end_ns - row.start_ns) for row in kept_observations(record) if row.items]
+    rates = [row.items * 1e9 / row.took_ns for row in kept_observations(record) if row.items]
     if max(rates, default=0) <= MOST_RATE:
         return None
     return error(
@@ -332,7 +328,7 @@ def budget(record: Record) -> Finding | None:
     if record.mix:
         # A mix ends all at once, whatever it has given.
         given = replace(given, repeat=len(record.observations))
-    took_ns = record.observations[-1].end_ns - record.observations[0].start_ns - audits_ns(record)
+    took_ns = record.observations[-1].end_ns - record.observations[0].start_ns - sum(audits_after(record).values())
     took_s, made = took_ns / 1e9, len(record.observations)
     cut = "nothing"
     if given != requested:
