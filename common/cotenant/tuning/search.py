@@ -62,7 +62,7 @@ class Search:
     space: Space
     trials: list[Trial] = field(default_factory=list)
     leader: Setting = field(init=False)
-    _sizing: bool = False
+    _sizing: bool = True
     _searched: int | None = None
 
     def __post_init__(self) -> None:
