@@ -37,7 +37,7 @@ FIELDS = (
 ACCEPTED = Grounds(NodeVerdict.ACCEPT, "")
 
 
-class Line(NamedTuple):
+class NodeLine(NamedTuple):
     """A node and one reason against it, or ACCEPTED without any."""
 
     of: NodeJudgement
@@ -46,7 +46,7 @@ class Line(NamedTuple):
 
 def verdict_grid(judged: Judged, odd: Sequence[Minority] = ()) -> Grid:
     """Return a row for each reason against a node, and for each accepted node if these are few."""
-    lines = [Line(each, reason) for each in judged.nodes for reason in (each.reasons or (ACCEPTED,))]
+    lines = [NodeLine(each, reason) for each in judged.nodes for reason in (each.reasons or (ACCEPTED,))]
     few = len(judged.nodes) <= FEW_NODES
     rows = [row(COLUMNS, line) if few or line.reason is not ACCEPTED else Row(values=_values(line)) for line in lines]
     return Grid(
@@ -108,7 +108,7 @@ def _size(reason: Grounds) -> str:
     return "" if reason.ratio is None else f"{change(reason.ratio)} %"
 
 
-def _values(line: Line) -> dict[str, Value]:
+def _values(line: NodeLine) -> dict[str, Value]:
     of, reason = line
     node, (low, high) = of.node, reason.interval or (None, None)
     grounds: tuple[Value, ...] = (
@@ -120,17 +120,17 @@ def _values(line: Line) -> dict[str, Value]:
     return dict(zip(FIELDS, (node.name, node.host, str(reason.verdict), *grounds, *facts), strict=True))
 
 
-def _reason(line: Line) -> Cell:
+def _reason(line: NodeLine) -> Cell:
     sentence, record = line.reason.sentence, line.reason.record
     return Cell(sentence, note=record) if sentence else Cell(record)
 
 
-def _confirmed(line: Line) -> Cell:
+def _confirmed(line: NodeLine) -> Cell:
     reason = line.reason
     return Cell(f"{reason.rounds} of {reason.runs}" if reason.runs else "")
 
 
-COLUMNS: Sequence[Column[Line]] = (
+COLUMNS: Sequence[Column[NodeLine]] = (
     text_column("node", lambda line: line.of.node.name),
     Column("verdict", lambda line: Cell(line.reason.verdict, _values(line), STYLES[line.reason.verdict]), left=True),
     text_column("affected", lambda line: line.reason.what, optional=True),
