@@ -146,7 +146,7 @@ def computed(flops_per_step: float, **seen: Any) -> Record:
     return a_record(told={"part": part, "observations": observed([500.0] * 20)})
 
 
-def padded(items: float, words: int, *, item_is_row: bool = False) -> Record:
+def padded(items: float, words: float, *, item_is_row: bool = False) -> Record:
     """A record whose batch has 75 places for words, `words` of them filled, and counts `items`."""
     seen = {"items_per_step": items, "words_per_step": words, "padding": 1 - words / 75, "item_is_row": item_is_row}
     return a_record(told={"part": a_part(observed=seen)})

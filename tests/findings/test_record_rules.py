@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -305,6 +306,7 @@ SILENT: list[tuple[str, Made]] = [
     ("padding_counted", lambda: of.padded(60, 60)),
     ("padding_counted", lambda: of.padded(3, 60)),
     ("padding_counted", lambda: of.padded(3, 75, item_is_row=True)),
+    ("padding_counted", lambda: of.padded(3, math.nan, item_is_row=True)),
     ("padding_counted", lambda: a_record()),
     ("mfu_impossible", lambda: of.computed(1.3e11)),
     ("mfu_impossible", lambda: of.computed(2e11, device="cpu")),

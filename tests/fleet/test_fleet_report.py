@@ -276,3 +276,5 @@ def test_a_resource_is_named_by_patterns_and_by_few_witnesses() -> None:
     }
     jobs = ["convnet", "convnet_fp16", "wlm", "wlmfp16", "dcgan", "vae", "reso", "mine"]
     assert witnesses(jobs, table, 2) == ["convnet", "wlm", "wlmfp16", "dcgan", "vae", "mine"]
+    # Jobs of one name are as many as they are.
+    assert witnesses(["convnet", "convnet", "convnet_fp16"], table, 2) == ["convnet", "convnet"]

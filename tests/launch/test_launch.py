@@ -217,7 +217,8 @@ def test_what_is_not_ready_in_time_ends_whether_it_has_joined_or_not(tmp_path: P
     assert outcomes(result) == ["timeout"]
     assert result.tenants[0].message == "It was not ready within 0.5 s. Give it longer with --ready-timeout."
     assert result.gos == {}
-    assert outcomes(launched(specs(tmp_path, *SLEEP), limits=limited)) == ["timeout", "timeout"]
+    # Shorter than the timeout: were it not for --ready-timeout, these would end by themselves.
+    assert outcomes(launched(specs(tmp_path, "/bin/sleep", "9"), limits=limited)) == ["timeout", "timeout"]
 
 
 def test_a_forgotten_descriptor_is_not_called_for_another_of_its_number() -> None:

@@ -36,13 +36,13 @@ def witnesses(jobs: Iterable[str], table: Mapping[str, str], each: int) -> list[
 
     So many can name their resource: the shortest suite that still tells which one is slow.
     """
-    pattern_of = {job: next((pattern for pattern in table if fnmatchcase(job, pattern)), "") for job in jobs}
-    first_of = {pattern: job for job, pattern in reversed(pattern_of.items())}
+    names = [*jobs]
+    patterns = [next((pattern for pattern in table if fnmatchcase(job, pattern)), "") for job in names]
     chosen, counts = set[str](), Counter[str]()
-    # The first jobs of their patterns go before all others.
-    for job in sorted(pattern_of, key=lambda job: job != first_of[pattern_of[job]]):
-        resource = table.get(pattern_of[job], "")
+    # The first jobs of their patterns go before all others. Two jobs may have one name.
+    for at in sorted(range(len(names)), key=lambda at: at != patterns.index(patterns[at])):
+        resource = table.get(patterns[at], "")
         if not resource or counts[resource] < each:
-            chosen.add(job)
+            chosen.add(names[at])
             counts[resource] += 1
-    return [job for job in jobs if job in chosen]
+    return [job for job in names if job in chosen]

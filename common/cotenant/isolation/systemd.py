@@ -122,12 +122,14 @@ def _offer() -> Offer:
         raise NotIsolatedError(f"systemd-run did not answer within {TRIAL_LIMIT_S:g} s") from None
     except OSError as error:
         raise NotIsolatedError(f"{line[0]} cannot be executed: {error.strerror}") from error
+    offer = None
     if ended.returncode == 0:
         with contextlib.suppress(ValueError):
             offer = json.loads(ended.stdout)
-            return Offer(**offer | {name: frozenset(offer[name]) for name in ("controllers", "processors")})
-    words = " ".join(ended.stderr.split())
-    raise NotIsolatedError(f"systemd-run failed with exit status {ended.returncode}: {words}")
+    if offer is None:
+        words = " ".join(ended.stderr.split())
+        raise NotIsolatedError(f"systemd-run failed with exit status {ended.returncode}: {words}")
+    return Offer(**offer | {name: frozenset(offer[name]) for name in ("controllers", "processors")})
 
 
 def look_around() -> None:

@@ -110,7 +110,8 @@ def padding_counted(record: Record) -> Finding | None:
     if not isinstance(items, int | float) or not isinstance(words, int | float) or not isinstance(share, int | float):
         return None
     if record.observed.get("item_is_row") is True:
-        if share <= 0:
+        # What a program says may be no number: that is no padding.
+        if not share > 0:
             return None
         rows = f"{record.unit or 'row'}s"
         return warning(
