@@ -152,7 +152,6 @@ class LiveSlice(Protocol):
 
     def verify(self) -> ReadBack:
         """Compare the kernel's word with the plan. Raises NotIsolatedError."""
-        return ReadBack()
 
     def changes(self, pids: Collection[int]) -> list[str]:
         """Return in sentences the deviations from the plan: limits, a peak, and who of these processes has left.
@@ -163,7 +162,6 @@ class LiveSlice(Protocol):
 
     def counters(self) -> Counters:
         """Return the counters now; never raises: a counter that cannot be read is missing."""
-        return Counters()
 
     def processor_ns(self) -> int | None:
         """Return that counter alone, which is read several times a second while tenants are timed."""
@@ -213,7 +211,6 @@ class Backend(Protocol):
 
     def probe(self) -> Refusal | None:
         """Return why this backend cannot be had here as it should be, or None where it can."""
-        return None
 
     def sweep(self) -> list[str]:
         """Kill and remove the leftovers of the same owner's dead runs in cgroups; return their names."""

@@ -8,7 +8,16 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterable, Sequence
 
-from cotenant.isolation.backend import Backend, Holder, LiveSlice, NotIsolatedError, SliceEntry
+from cotenant.isolation.backend import (
+    Backend,
+    Counters,
+    Holder,
+    LiveSlice,
+    NotIsolatedError,
+    ReadBack,
+    Refusal,
+    SliceEntry,
+)
 from cotenant.isolation.entry import entry_of
 from cotenant.isolation.processes import kill_marked, marked, send
 from cotenant.isolation.runs import RunName
@@ -29,6 +38,12 @@ class UnenforcedSlice(LiveSlice):
         self._run = str(run)
         self._tenant = tenant
         self._since_ticks: dict[int, int] = {}
+
+    def verify(self) -> ReadBack:
+        return ReadBack()
+
+    def counters(self) -> Counters:
+        return Counters()
 
     @property
     def held_by(self) -> Holder | None:
@@ -89,6 +104,9 @@ class NoIsolation(Backend):
 
     def __init__(self) -> None:
         self._run: RunName | None = None
+
+    def probe(self) -> Refusal | None:
+        return None
 
     def open(self, run: RunName) -> None:
         self._run = run

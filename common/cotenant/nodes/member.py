@@ -97,7 +97,8 @@ class Member(Peers):
         return key
 
     def send_result(self, result: dict[str, Any]) -> None:
-        self._say("result", **result)
+        assert self._connection is not None
+        self._connection.send("result", **result)
 
     def _take(self, wait_s: float = 0.0) -> None:
         assert self._connection is not None
