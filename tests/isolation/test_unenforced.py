@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import shutil
@@ -14,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from cotenant.isolation.backend import Backend, Counters, LiveSlice, NotIsolatedError, ReadBack, SliceEntry
+from cotenant.isolation.backend import Backend, Counters, NotIsolatedError, ReadBack, SliceEntry
 from cotenant.isolation.leftovers import new_shared_files, shared_files, thaw
 from cotenant.isolation.processes import marked
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.procfs import numbered, process_of
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
-from isolation.entering import MIB, Entering, eventually, slice_of, started
+from isolation.entering import MIB, eventually, slice_of, started
 
 OWN = tuple(sorted(os.sched_getaffinity(0)))
 AFFINITY = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
@@ -29,6 +28,10 @@ AFFINITY = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(
 
 def environment(tenant: int) -> dict[str, str]:
     return {**os.environ, RUN_VARIABLE: str(RunName()), TENANT_VARIABLE: str(tenant)}
+
+
+BY_EITHER = pytest.mark.parametrize("backend", [Affinity], indirect=True)
+"""Marks a test of code that both backends have from one class."""
 
 
 @pytest.fixture(params=[Affinity, NoIsolation])
@@ -48,52 +51,29 @@ def test_nothing_is_claimed(backend: Backend) -> None:
     assert live.counters() == Counters()
     assert live.memory_used_bytes() is None
     live.remove()
+    type(backend)().close()
 
 
-def test_affinity_binds_to_the_slice_and_none_leaves_a_tenant_as_it_is() -> None:
-    entries = {Affinity: SliceEntry(processors=OWN[-1:], set_affinity=True), NoIsolation: SliceEntry()}
-    for kind, entry in entries.items():
-        backend = kind()
-        backend.close()
-        backend.open(RunName())
-        live = backend.create(slice_of(0, OWN[-1:]))
-        assert dataclasses.replace(live.entry, shm_bytes=0) == entry
-        with started(live.entry, *AFFINITY) as shim:
-            assert shim.run() == (0, f"{list(entry.processors or OWN)}\n")
+def test_affinity_binds_to_the_slice_and_none_leaves_a_tenant_as_it_is(backend: Backend) -> None:
+    entries = {"affinity": SliceEntry(processors=OWN[-1:], set_affinity=True), "none": SliceEntry()}
+    live = backend.create(slice_of(0, OWN[-1:]))
+    assert dataclasses.replace(live.entry, shm_bytes=0) == entries[backend.name]
+    with started(live.entry, *AFFINITY) as shim:
+        assert shim.run() == (0, f"{list(live.entry.processors or OWN)}\n")
 
 
-@contextlib.contextmanager
-def two_inside(first: LiveSlice, second: LiveSlice, script: str) -> Iterator[tuple[Entering, Entering]]:
-    """Run a script in the first slice and a sleep in the second."""
+@BY_EITHER
+def test_a_tenant_is_stopped_and_killed_with_all_that_it_has_forked_and_its_neighbour_goes_on(backend: Backend) -> None:
+    first, second = (backend.create(slice_of(i, OWN)) for i in (0, 1))
+    assert first.held_by == "stopped"
+    # The child outlives its parent, and ignores SIGTERM.
+    script = "(trap '' TERM; while :; do sleep 0.01; done) & while :; do :; done"
     with (
         started(first.entry, "sh", "-c", script, environment=environment(0)) as one,
         started(second.entry, "sleep", "1000", environment=environment(1)) as two,
     ):
         for shim in (one, two):
             shim.go()
-        yield one, two
-
-
-def test_kill_ends_one_tenant_and_close_the_others(backend: Backend) -> None:
-    first, second = (backend.create(slice_of(i, OWN)) for i in (0, 1))
-    # The first leaves a child that no longer has a parent.
-    script = "(trap '' TERM; sleep 1000) & sleep 1000"
-    with two_inside(first, second, script) as (one, two):
-        eventually(lambda: len(marked(str(RunName()), 0)) >= 3, "a shell, its child and grandchild")
-        first.kill()
-        assert marked(str(RunName()), 0) == []
-        assert one.result()[0] == -signal.SIGKILL
-        assert two.alive
-        backend.close()
-        assert two.result()[0] == -signal.SIGKILL
-        backend.close()
-
-
-def test_a_tenant_is_stopped_with_all_that_it_has_forked_and_its_neighbour_goes_on(backend: Backend) -> None:
-    first, second = (backend.create(slice_of(i, OWN)) for i in (0, 1))
-    assert first.held_by == "stopped"
-    script = "(while :; do sleep 0.01; done) & while :; do :; done"
-    with two_inside(first, second, script) as (one, two):
         eventually(lambda: len(marked(str(RunName()), 0)) >= 3, "two shells and a sleep")
         for _ in range(2):
             first.freeze()
@@ -110,8 +90,12 @@ def test_a_tenant_is_stopped_with_all_that_it_has_forked_and_its_neighbour_goes_
         eventually(lambda: not first.frozen(), "it goes on")
         first.freeze()
         first.kill()
+        assert marked(str(RunName()), 0) == []
         assert one.result()[0] == -signal.SIGKILL
         assert two.alive
+        backend.close()
+        assert two.result()[0] == -signal.SIGKILL
+        backend.close()
 
 
 THREADS = """
@@ -144,6 +128,7 @@ def threads() -> list[int]:
     return [thread for pid in marked(str(RunName()), 0) for thread in numbered(Path(f"/proc/{pid}/task"))]
 
 
+@BY_EITHER
 def test_who_waits_for_a_child_that_is_stopped_before_it_is_another_program_is_still(
     backend: Backend, tmp_path: Path
 ) -> None:
