@@ -6,8 +6,9 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +109,15 @@ def is_sleeping(pid: int) -> bool:
     """Whether it has become `sleep`: in the middle of its exec a process has no environment for a moment."""
     process = Path(f"/proc/{pid}")
     return process.joinpath("comm").read_text() == "sleep\n" and process.joinpath("environ").read_bytes() != b""
+
+
+def in_python(
+    program: str, *words: object, before: Sequence[str] = (), environment: Mapping[str, str] = os.environ
+) -> subprocess.CompletedProcess[str]:
+    """Run a program, which may import what the tests do, in a process of its own, started by the words `before`."""
+    line = [*before, sys.executable, "-c", program, *map(str, words)]
+    variables = {**environment, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(line, env=variables, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 def numbers(path: Path) -> list[int]:

@@ -14,7 +14,7 @@ import pytest
 from cotenant.isolation import entry as product
 from cotenant.isolation.backend import NotIsolatedError, SliceEntry
 from cotenant.isolation.entry import entry_of, entry_words, own_shm_can_be_had
-from isolation.entering import MIB, eventually, is_dead, numbers, slice_of, started
+from isolation.entering import MIB, eventually, in_python, is_dead, numbers, slice_of, started
 
 FREE = SliceEntry()
 AFFINITY = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
@@ -228,9 +228,7 @@ assert process.wait() == 0
 @pytest.mark.usefixtures("mounting")
 def test_nothing_is_mounted_on_a_host_whose_mounts_are_shared() -> None:
     """As under systemd: but for a slave's propagation the host would get the tenant's /dev/shm."""
-    line = ["unshare", "--mount", "--propagation", "shared", sys.executable, "-c", ON_A_SHARED_HOST]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=60)
+    ended = in_python(ON_A_SHARED_HOST, before=("unshare", "--mount", "--propagation", "shared"))
     assert (ended.returncode, ended.stderr) == (0, "")
 
 

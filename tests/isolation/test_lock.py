@@ -17,6 +17,7 @@ import pytest
 from cotenant.errors import CotenantError
 from cotenant.isolation import lock
 from cotenant.isolation.lock import LOCK_VARIABLE, SuiteLock, lock_holder, lock_path
+from isolation.entering import in_python
 
 SOURCE = str(Path(lock.__file__).parents[2])
 HOLDER = """
@@ -153,9 +154,8 @@ def test_another_users_file_serves(path: Path, tmp_path: Path) -> None:
         file.chmod(0o444 if os.geteuid() else 0o644)
     for directory in (tmp_path, *tmp_path.parents[:3]):  # with xdist one more lies between
         directory.chmod(0o755)
-    line = [sys.executable, "-c", OTHER_USER, str(path)]
     with SuiteLock(path):
-        said = subprocess.run(line, env=os.environ | {"PYTHONPATH": SOURCE}, capture_output=True, text=True, timeout=60)
+        said = in_python(OTHER_USER, path)
     assert (said.stderr, said.returncode) == ("", 0)
     of = "" if os.geteuid() else " of root"
     assert said.stdout.startswith(f"taken\nAnother suite is running on this machine: pid {os.getpid()}{of}, '")

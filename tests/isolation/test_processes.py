@@ -18,7 +18,7 @@ from cotenant.isolation.runs import RunName, pid_namespace
 from cotenant.procfs import start_ticks
 from cotenant.protocol.messages import REAPER_VARIABLE, RUN_VARIABLE, TENANT_VARIABLE
 from isolation.conftest import in_its_own_namespace
-from isolation.entering import PATIENCE_S, eventually, is_dead, numbers, sleeper
+from isolation.entering import PATIENCE_S, eventually, in_python, is_dead, numbers, sleeper
 
 FAMILY = """
 import os, sys, time
@@ -136,8 +136,7 @@ def test_reapers_of_dead_runs_are_waited_for_but_not_for_ever(
 
 def test_a_runner_that_was_started_inside_a_tenant_does_not_end_itself(run: str) -> None:
     program = f"from cotenant.isolation.processes import kill_marked; kill_marked('{run}')"
-    variables = environment(run) | {"PYTHONPATH": str(Path(processes.__file__).parents[2])}
-    said = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=60)
+    said = in_python(program, environment=environment(run))
     assert (said.returncode, said.stderr) == (0, "")
 
 
@@ -203,14 +202,7 @@ print("ended")
 
 def test_daemons_without_a_marker_end_and_who_was_there_before_lives() -> None:
     """In a process of its own: a subreaper stays one, and the test run has children enough."""
-    path = os.pathsep.join(sys.path)
-    ended = subprocess.run(
-        [sys.executable, "-c", ORPHANS],
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ended = in_python(ORPHANS)
     assert ended.stdout == "ended\n", ended.stderr
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 
 from cotenant.isolation import slices
 from cotenant.isolation.slices import KEPT_BACK, PIDS_MAX, pids_share
+from isolation.entering import in_python
 
 LEVELS = st.lists(st.tuples(st.none() | st.integers(0, 100_000), st.integers(0, 50_000)), min_size=1, max_size=4)
 """For each cgroup from ours upwards: its limit, and the number of its processes."""
@@ -78,6 +77,5 @@ def test_a_limit_on_the_users_processes_is_shared_out_too(tmp_path: Path, monkey
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_the_limit_counts_threads_and_not_for_root() -> None:
-    environment = os.environ | {"PYTHONPATH": str(Path(slices.__file__).parents[2])}
-    ended = subprocess.run([sys.executable, "-c", COUNTS], env=environment, capture_output=True, text=True, timeout=60)
+    ended = in_python(COUNTS)
     assert (ended.stdout, ended.stderr) == ("3\n", "")
