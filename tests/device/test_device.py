@@ -32,10 +32,19 @@ def test_processes_of_one_file_share_a_device(zygote: Zygote, tmp_path: Path) ->
     assert ended.out.split() == [str(4096 - contexts_mib - 1024), str(4096 - 500)], ended
 
 
-def test_a_rank_has_the_device_of_its_number(zygote: Zygote, tmp_path: Path) -> None:
+def test_a_rank_has_the_device_of_its_number_and_more_ranks_than_devices_are_unsupported(
+    zygote: Zygote, tmp_path: Path
+) -> None:
     """The benchmark asks the driver whether MPS serves the device."""
     (tmp_path / "control").touch()
-    assert zygote.asked("rank", 2, 3, NULL_DEVICE_COUNT="3", CUDA_MPS_PIPE_DIRECTORY=str(tmp_path)) == {
+    served = {"NULL_DEVICE_COUNT": "3", "CUDA_MPS_PIPE_DIRECTORY": str(tmp_path)}
+    *refused, found = zygote.asked("rank", "0/4", "3/1", "2/3", **served)
+    for outcome, message in refused:
+        assert outcome == "unsupported"
+        assert message.startswith("4 ranks need a device each, and 3 can be used here. ")
+        assert "--users 3" in message
+        assert "--nproc_per_node=3" in message
+    assert found == {
         "device": "cuda:2",
         "current": 2,
         "name": "NVIDIA H100 80GB HBM3",
@@ -45,16 +54,6 @@ def test_a_rank_has_the_device_of_its_number(zygote: Zygote, tmp_path: Path) -> 
         "peak_mib": [16, 0],
         "launches_of_a_replay": 1,
     }
-    assert zygote.asked("rank", 0, 1)["mps"] is False
-
-
-def test_more_ranks_than_devices_are_unsupported_in_all_of_them(zygote: Zygote) -> None:
-    for rank, ranks in ((0, 4), (3, 1)):
-        outcome, message = zygote.asked("rank", rank, ranks, NULL_DEVICE_COUNT="3")
-        assert outcome == "unsupported"
-        assert message.startswith("4 ranks need a device each, and 3 can be used here. ")
-        assert "--users 3" in message
-        assert "--nproc_per_node=3" in message
 
 
 def test_inherited_switches_are_recorded_and_what_falsifies_rates_is_dropped(zygote: Zygote) -> None:
@@ -67,6 +66,7 @@ def test_inherited_switches_are_recorded_and_what_falsifies_rates_is_dropped(zyg
     }
     second = zygote.small(POLYNOME, NULL_DEVICE_COUNT="2", CUDA_VISIBLE_DEVICES=SECOND).record["observed"]
     assert (second["allocator"], second["device_share"]["uuid"]) == ("expandable segments", SECOND)
+    assert second["mps"] is False
     record = zygote.small(POLYNOME, **switches).record
     assert record["machine"]["torch"]["switches"] == switches
     dropped = [finding["sentence"] for finding in record["findings"] if finding["rule"] == "benchmark:switch_dropped"]

@@ -40,17 +40,16 @@ def test_a_task_computes_as_asked_and_waits_for_nothing(zygote: Zygote, task: st
 
 
 def test_recurrent_layers_compute_in_bf16_with_gradients_in_fp32(zygote: Zygote) -> None:
-    """autocast to bf16 would run cuDNN's layers in fp16. Weights stay one block of memory, and a step is recorded."""
+    """autocast to bf16 would run cuDNN's layers in fp16. Weights stay one block of memory."""
     ended = zygote.small("time_sequence_prediction/lstm", "--recurrence", "lstm", *BF16)
     observed = ended.record["observed"]
     assert list(observed["products"]) == ["bf16"], ended
     assert "_cudnn_rnn" in observed["products"]["bf16"]
     assert observed["optimizers"][0]["weights"] == "fp32"
     assert "contiguous chunk of memory" not in ended.err
-    assert_recorded(zygote.small(f"{TEXT}/rnn_translator", *BF16, "--graph"))
 
 
-@pytest.mark.parametrize("task", fast(TASKS, "image_generation/diffusion_transformer", f"{TEXT}/word_language_model"))
+@pytest.mark.parametrize("task", fast(TASKS, f"{TEXT}/rnn_translator", f"{TEXT}/word_language_model"))
 def test_a_step_is_recorded_or_refused_with_its_sentence(zygote: Zygote, task: str) -> None:
     assert_recorded(zygote.small(task, *BF16, "--graph"), UNRECORDED.get(task))
 

@@ -1,10 +1,11 @@
-"""Prints the device of a benchmark's rank (`rank.py RANK RANKS`), its peak of memory and the launches of a replay."""
+"""Prints each device of a benchmark's ranks (`rank.py RANK/RANKS...`), its peak of memory and a replay's launches."""
 
 from __future__ import annotations
 
 import ctypes
 import json
 import sys
+from typing import Any
 
 import torch
 
@@ -14,12 +15,12 @@ from cotenant.bench.outcome import UnsupportedError, outcome_of
 MIB = 1 << 20
 
 
-def main(rank: int, ranks: int) -> None:
+def found(rank: int, ranks: int) -> Any:
+    """Return the facts of a rank's device, or outcome and sentence of a rank that is refused one."""
     try:
         device = choose_device(True, rank, ranks)
     except UnsupportedError as error:
-        print(json.dumps(outcome_of(error)[:2]))
-        return
+        return outcome_of(error)[:2]
     numbers = torch.empty(16 * MIB, dtype=torch.uint8, device=device.torch_device)
     before = device.peak_memory_bytes()
     del numbers
@@ -30,7 +31,7 @@ def main(rank: int, ranks: int) -> None:
     launches = ctypes.c_ulonglong.in_dll(ctypes.CDLL(None), "null_device_launches")
     issued = launches.value
     recorded.graph.replay()
-    found = {
+    return {
         "device": str(device.torch_device),
         "current": torch.cuda.current_device(),
         "name": device.name,
@@ -40,7 +41,6 @@ def main(rank: int, ranks: int) -> None:
         "peak_mib": [one["allocated_bytes"] // MIB for one in (before, device.peak_memory_bytes())],
         "launches_of_a_replay": launches.value - issued,
     }
-    print(json.dumps(found))
 
 
-main(*map(int, sys.argv[1:]))
+print(json.dumps([found(*map(int, word.split("/"))) for word in sys.argv[1:]]))
