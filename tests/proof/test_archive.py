@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import hashlib
 import itertools
 import json
@@ -36,17 +37,9 @@ from results.made import ISOLATION, hashes
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two launches as a suite leaves them, and an archive of them."""
     directory = tmp_path_factory.mktemp("suite")
-    append(
-        directory, Started(suite="baselines", uid=0, host="h", time="t", launches=("vae", "cart", "ssd"), conditions={})
-    )
+    begun(directory, "vae", "cart", "ssd")
     for name in ("vae", "cart"):
-        before = set(directory.glob("*.json"))
-        write(directory, with_findings(met(launch(name))))
-        files = hashes(sorted({*directory.glob("*.json")} - before))
-        append(
-            directory,
-            Launched(suite="baselines", uid=0, label=name, time="t", outcomes=("completed",) * 2, records=files),
-        )
+        launched(directory, name, with_findings(met(launch(name))))
     (directory / "summary.txt").write_text("Total Time 1.00 s\n")
     (directory / "logs").mkdir()
     (directory / "logs" / "vae.R0.T0.log").write_text("a line\n")
@@ -54,6 +47,20 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "link.json").symlink_to("/etc/passwd")
     make_archive(directory, directory / "run.tar.zst", "0.1.0")
     return directory
+
+
+def begun(directory: Path, *launches: str, **conditions: str) -> None:
+    """Announce launches in a suite's journal."""
+    append(directory, Started(suite="baselines", uid=0, host="h", time="t", launches=launches, conditions=conditions))
+
+
+def launched(directory: Path, label: str, records: list[Record], uid: int = 0) -> None:
+    """Write the records of a launch as a suite does, and name them in its journal."""
+    before = set(directory.glob("*.json"))
+    write(directory, records)
+    files = hashes(sorted({*directory.glob("*.json")} - before))
+    outcomes = ("completed",) * len(records)
+    append(directory, Launched(suite="baselines", uid=uid, label=label, time="t", outcomes=outcomes, records=files))
 
 
 def met(records: list[Record]) -> list[Record]:
@@ -103,8 +110,7 @@ def refused_in_its_place(suite: Path, place: int, bit: int) -> None:
     content[place] ^= 1 << bit
     changed = suite / "changed.tar.zst"
     changed.write_bytes(content)
-    names = [MANIFEST, *unpack(suite / "run.tar.zst").members, "its end", "its seal"]
-    name = names[bisect.bisect_right(ends_of(suite), place)]
+    name = [*names_of(suite), "its end", "its seal"][bisect.bisect_right(ends_of(suite), place)]
     try:
         damage = unpack(changed).damage
     except CotenantError as error:
@@ -112,6 +118,12 @@ def refused_in_its_place(suite: Path, place: int, bit: int) -> None:
     assert damage.partition(":")[0] == name or damage == PACKING
 
 
+@functools.cache
+def names_of(suite: Path) -> list[str]:
+    return [MANIFEST, *unpack(suite / "run.tar.zst").members]
+
+
+@functools.cache
 def ends_of(suite: Path) -> list[int]:
     return list(itertools.accumulate(len(packed([block])) - SEAL_BYTES for block in blocks_of(suite)))
 
@@ -251,27 +263,30 @@ def test_who_makes_the_hashes_anew_is_caught_by_journal_numbers_and_rules(suite:
         (senseless, "rules", "rules cannot be asked of what no run writes"),
         (unkept, "numbers", "its statistics are not those of its observations"),
     ):
-        forged = forge(suite, tmp_path, {vae: edited(suite / vae, change)})
-        assert sentence in " ".join(wrong(forged)[check]), change
-        assert "is not what launch vae, repetition 0, wrote" in " ".join(wrong(forged)["journal"])
+        found = wrong(forge(suite, tmp_path, {vae: edited(suite / vae, change)}))
+        assert sentence in " ".join(found[check]), change
+        assert "is not what launch vae, repetition 0, wrote" in " ".join(found["journal"])
     broken = forge(suite, tmp_path, {vae: b'{"name": "\xff"}'})
     assert f"{vae} is no record of this version" in wrong(broken)["records"][0]
-    without = forge(suite, tmp_path, {vae: None})
-    assert wrong(without)["journal"] == (f"{vae} of launch vae, repetition 0, is missing.",)
-    more = forge(suite, tmp_path, {"baselines.wlm.R0.D0.json": (suite / vae).read_bytes()})
-    assert wrong(more)["journal"] == ("baselines.wlm.R0.D0.json stands in no launch of the journal.",)
-    aside = forge(suite, tmp_path, {vae: None, f"{vae}.unfinished": (suite / vae).read_bytes()})
-    assert wrong(aside)["journal"] == (f"{vae} of launch vae, repetition 0, is missing.",)
     others = [path.name for path in sorted(suite.glob("baselines.*.json"))]
     swapped = {name: (suite / other).read_bytes() for name, other in zip(others, reversed(others), strict=True)}
     assert len(wrong(forge(suite, tmp_path, swapped))["journal"]) == len(others)
-    lines = (suite / FILE).read_bytes().splitlines(keepends=True)
-    reordered = forge(suite, tmp_path, {FILE: lines[0] + lines[2] + lines[1]})
-    assert "line 2: it does not follow the line before it" in wrong(reordered)["journal"][0]
-    dropped = forge(suite, tmp_path, {FILE: lines[0] + lines[2]})
-    assert "line 2: it does not follow the line before it" in wrong(dropped)["journal"][0]
-    cut = forge(suite, tmp_path, {FILE: lines[0] + lines[1]})
-    assert wrong(cut)["journal"][0] == "The journal does not end where the archive says."
+    own, missing = (suite / vae).read_bytes(), f"{vae} of launch vae, repetition 0, is missing."
+    strays: list[tuple[dict[str, bytes | None], str]] = [
+        ({vae: None}, missing),
+        ({vae: None, f"{vae}.unfinished": own}, missing),
+        ({"baselines.wlm.R0.D0.json": own}, "baselines.wlm.R0.D0.json stands in no launch of the journal."),
+    ]
+    for changed, sentence in strays:
+        assert wrong(forge(suite, tmp_path, changed))["journal"] == (sentence,)
+    start, first, second = (suite / FILE).read_bytes().splitlines(keepends=True)
+    misplaced = "line 2: it does not follow the line before it"
+    for journal, sentence in (
+        (start + second + first, misplaced),
+        (start + second, misplaced),
+        (start + first, "The journal does not end where the archive says."),
+    ):
+        assert sentence in wrong(forge(suite, tmp_path, {FILE: journal}))["journal"][0]
 
 
 def test_an_archive_of_nothing_is_refused(suite: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -281,8 +296,9 @@ def test_an_archive_of_nothing_is_refused(suite: Path, tmp_path: Path, capsys: C
     journals = {started: hashlib.sha256(started.rstrip()).hexdigest(), b"": Journal().head, b"junk": Journal().head}
     for journal, head in journals.items():
         archive = forge(suite, tmp_path, nothing | {FILE: journal}, head)
-        assert wrong(archive)["records"] == ("It holds no record: there is nothing that could hold.",)
-        assert wrong(archive).get("journal") == (
+        found = wrong(archive)
+        assert found["records"] == ("It holds no record: there is nothing that could hold.",)
+        assert found.get("journal") == (
             None if journal == started else ("There is no journal: nothing says which launches there were.",)
         )
         status, printed, _ = call(capsys, "verify", archive)
@@ -321,10 +337,7 @@ def test_arguments_behind_the_job_files_own_are_named(suite: Path, tmp_path: Pat
     directory = tmp_path / "suite"
     shutil.copytree(suite, directory, symlinks=True)
     for words in ([], ["--batch-size", "512"], ["--batch-size", "512"]):
-        conditions = {ARGUMENTS: json.dumps(words)}
-        append(
-            directory, Started(suite="baselines", uid=0, host="h", time="t", launches=("vae",), conditions=conditions)
-        )
+        begun(directory, "vae", **{ARGUMENTS: json.dumps(words)})
     make_archive(directory, tmp_path / "run.tar.zst", "0.1.0")
     assert wrong(tmp_path / "run.tar.zst") == {}
     (note,) = [check.note for check in checks_of(unpack(tmp_path / "run.tar.zst"), set()) if check.name == "class"]
@@ -365,8 +378,7 @@ def test_what_no_launch_in_the_journal_wrote_is_named_and_not_archived(
 
     def read_and_run_on(place: Path) -> Journal:
         journal = read_journal(place)
-        files = write_all(directory, with_findings(met(launch("ssd"))))
-        append(place, Launched(suite="baselines", uid=0, label="ssd", time="t", outcomes=(), records=files))
+        launched(place, "ssd", with_findings(met(launch("ssd"))))
         return journal
 
     monkeypatch.setattr("cotenant.proof.archive.read_journal", read_and_run_on)
@@ -407,10 +419,9 @@ def test_a_finding_that_was_taken_out_is_missed(tmp_path: Path) -> None:
     records = launch("vae", uid=5)
     records = [replace(record, observed={**record.observed, "dtype": "fp16"}) for record in records]
     assert all(record.invalid for record in with_findings(records))
-    directory = tmp_path / "d"
-    append_all(directory, write_all(directory, records))
-    make_archive(directory, directory / "a.tar.zst", "0.1.0")
-    assert "vae, repetition 5, user 0: the error precision is missing." in wrong(directory / "a.tar.zst")["rules"]
+    launched(tmp_path, "vae", records, uid=5)
+    make_archive(tmp_path, tmp_path / "a.tar.zst", "0.1.0")
+    assert "vae, repetition 5, user 0: the error precision is missing." in wrong(tmp_path / "a.tar.zst")["rules"]
 
 
 @pytest.mark.parametrize(
@@ -431,15 +442,6 @@ def test_who_shares_processors_or_settles_is_under_load_from_t0_on(
         if record.rendezvous
     ]
     assert [record.rendezvous.overlap for record in met_late if record.rendezvous] == [1.0, 1.0]
-    directory = tmp_path / "d"
-    append_all(directory, write_all(directory, with_findings(met_late)))
-    make_archive(directory, directory / "a.tar.zst", "0.1.0")
-    assert ("numbers" in wrong(directory / "a.tar.zst")) is is_wrong
-
-
-def write_all(directory: Path, records: list[Any]) -> dict[str, str]:
-    return hashes(write(directory, records).glob("*.json"))
-
-
-def append_all(directory: Path, files: dict[str, str]) -> None:
-    append(directory, Launched(suite="baselines", uid=5, label="vae", time="t", outcomes=(), records=files))
+    launched(tmp_path, "vae", with_findings(met_late), uid=5)
+    make_archive(tmp_path, tmp_path / "a.tar.zst", "0.1.0")
+    assert ("numbers" in wrong(tmp_path / "a.tar.zst")) is is_wrong
