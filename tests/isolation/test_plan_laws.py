@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import chain, combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.isolation.assignment import cores_by_node, mixtures
@@ -55,7 +55,6 @@ def fitting(host: Machine) -> int:
 
 
 @given(st.data(), machines())
-@settings(max_examples=100, deadline=None)
 def test_laws(data: st.DataObject, host: Machine) -> None:
     limit = fitting(host)
     # Of whole numbers half would be 1.
@@ -114,7 +113,6 @@ def cores_stay_whole(host: Machine, made: Plan) -> None:
 
 
 @given(st.data(), machines())
-@settings(max_examples=60, deadline=None)
 def test_laws_of_sharing(data: st.DataObject, host: Machine) -> None:
     """Every processor is used, by equally many tenants, and no core and, where that can be, no node by two groups."""
     limit = fitting(host)
@@ -161,7 +159,6 @@ def test_equal_nodes_are_never_straddled_by_a_multiple_of_them(
 
 
 @given(st.data(), machines())
-@settings(deadline=None)
 def test_laws_of_ranks(data: st.DataObject, host: Machine) -> None:
     whole = plan_whole(host).slices[0]
     ranks = data.draw(st.integers(1, len(whole.processors)))
