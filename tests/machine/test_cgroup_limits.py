@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cotenant.machine.limits import V2, cgroup_mounts, memory_left, memory_limit, own_cgroups, quota_processors
+from cotenant.machine.limits import V2, Mounts, cgroup_mounts, memory_left, memory_limit, own_cgroups, quota_processors
 from machine.fakehost import mount, write
 
 CG = "sys/fs/cgroup"
@@ -31,11 +31,11 @@ def test_v1_with_controllers_mounted_together(tmp_path: Path) -> None:
         "name=systemd": tmp_path / CG / "systemd",
     }
     assert mounts.v2 is None
-    assert mounts.own.get("cpu") == together / "user"
-    assert mounts.own.get("memory") == tmp_path / CG / "memory/user/a"
-    assert mounts.own.get("name=systemd") == tmp_path / CG / "systemd"
-    assert mounts.own.get(V2) is None
-    assert mounts.own.get("pids") is None
+    assert mounts.own == {
+        "memory": tmp_path / CG / "memory/user/a",
+        **dict.fromkeys(("cpu", "cpuacct"), together / "user"),
+        "name=systemd": tmp_path / CG / "systemd",
+    }
     assert own_cgroups(tmp_path) == {"memory": "/user/a", "cpu": "/user", "cpuacct": "/user", "name=systemd": "/"}
     assert mounts.chain("cpu") == (together / "user", together)
 
@@ -61,8 +61,7 @@ def test_v1_limits_are_the_smallest_on_the_way_up(tmp_path: Path) -> None:
         },
     )
     mounts = cgroup_mounts(tmp_path)
-    assert memory_limit(mounts) == 4096 * 1000
-    assert quota_processors(mounts) == 2.5
+    assert (memory_limit(mounts), quota_processors(mounts)) == (4096 * 1000, 2.5)
 
 
 def test_a_v1_limit_above_what_a_container_is_shown(tmp_path: Path) -> None:
@@ -80,16 +79,11 @@ def test_v2_limits(tmp_path: Path) -> None:
     host(tmp_path, "0::/user.slice/u.scope", mount("/sys/fs/cgroup", "cgroup2", "nsdelegate"))
     own = tmp_path / CG / "user.slice/u.scope"
     mounts = cgroup_mounts(tmp_path)
-    assert mounts.v1 == {}
-    assert mounts.v2 == tmp_path / CG
-    assert mounts.own.get(V2) == own
-    assert mounts.chain(V2) == (own, own.parent, tmp_path / CG)
-    assert memory_limit(mounts) is None
-    assert quota_processors(mounts) is None
+    assert mounts == Mounts({}, tmp_path / CG, {V2: own}, {V2: (own, own.parent, tmp_path / CG)})
+    assert (memory_limit(mounts), quota_processors(mounts)) == (None, None)
     write(own, {"memory.max": "max", "memory.high": 1 << 32, "cpu.max": "max 100000"})
     write(own.parent, {"memory.max": 1 << 33, "cpu.max": "1000000 100000"})
-    assert memory_limit(mounts) == 1 << 32
-    assert quota_processors(mounts) == 10.0
+    assert (memory_limit(mounts), quota_processors(mounts)) == (1 << 32, 10.0)
 
 
 def test_hybrid_host_reads_both(tmp_path: Path) -> None:
@@ -101,10 +95,8 @@ def test_hybrid_host_reads_both(tmp_path: Path) -> None:
     )
     write(tmp_path, {f"{CG}/memory/a/memory.limit_in_bytes": 2 << 30, f"{CG}/unified/b/cpu.max": "50000 100000"})
     mounts = cgroup_mounts(tmp_path)
-    assert mounts.own.get("memory") == tmp_path / CG / "memory/a"
-    assert mounts.own.get(V2) == tmp_path / CG / "unified/b"
-    assert memory_limit(mounts) == 2 << 30
-    assert quota_processors(mounts) == 0.5
+    assert mounts.own == {"memory": tmp_path / CG / "memory/a", V2: tmp_path / CG / "unified/b"}
+    assert (memory_limit(mounts), quota_processors(mounts)) == (2 << 30, 0.5)
 
 
 def test_what_v1_limits_leave_free(tmp_path: Path) -> None:
