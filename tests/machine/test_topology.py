@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ from cotenant.errors import CotenantError
 from cotenant.machine.topology import NumaNode, Processor, discover
 from machine import fleet
 from machine.fakehost import Board, FakeNvml, node, processors, write
+from machine.invented import machine, of_cores
 
 
 def test_another_kernel_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,19 +35,10 @@ def test_two_sockets_with_siblings(tmp_path: Path) -> None:
             "proc/self/status": "Name:\tx\nMems_allowed:\t3\nMems_allowed_list:\t0-1",
         },
     )
-    machine = discover(tmp_path, environ={})
-    assert machine.hostname == "big"
-    assert machine.model_name == "Xeon E5-2698 v4"
-    assert machine.memory_bytes == 16 << 30
-    assert machine.nodes == (NumaNode(0, 8 << 30), NumaNode(1, 8 << 30))
-    assert machine.processor_total == 8
-    assert machine.quota_processors is None
-    assert machine.accelerators == ()
-    assert machine.processors[:3] == (Processor(0, 0, 0, 0), Processor(1, 1, 0, 0), Processor(2, 2, 1, 1))
-    assert machine.processors[7] == Processor(7, 3, 1, 1)
-    part = discover(tmp_path, affinity={6, 7, 99}, environ={})
-    assert part.processors == (Processor(6, 2, 1, 1), Processor(7, 3, 1, 1))
-    assert part.processor_total == 8
+    expected = replace(machine(2, 2, 2, memory_bytes=16 << 30), hostname="big", model_name="Xeon E5-2698 v4")
+    assert discover(tmp_path, environ={}) == expected
+    part = replace(expected, processors=(Processor(6, 2, 1, 1), Processor(7, 3, 1, 1)))
+    assert discover(tmp_path, affinity={6, 7, 99}, environ={}) == part
 
 
 def test_nodes_whose_memory_is_denied(tmp_path: Path) -> None:
@@ -53,20 +46,17 @@ def test_nodes_whose_memory_is_denied(tmp_path: Path) -> None:
     node(tmp_path, 0, "0", 4 << 20)
     node(tmp_path, 1, "1", 12 << 20)
     write(tmp_path, {"proc/meminfo": "MemTotal: 16777216 kB", "proc/self/status": "Mems_allowed_list:\t1"})
-    machine = discover(tmp_path, environ={})
-    assert machine.nodes == (NumaNode(1, 12 << 30),)
-    assert machine.memory_bytes == 12 << 30
-    assert [processor.node for processor in machine.processors] == [0, 1]
+    found = discover(tmp_path, environ={})
+    assert (found.nodes, found.memory_bytes) == ((NumaNode(1, 12 << 30),), 12 << 30)
+    assert [processor.node for processor in found.processors] == [0, 1]
 
 
 def test_a_container_without_topology_files(tmp_path: Path) -> None:
     write(tmp_path, {"proc/meminfo": "MemTotal: 1024 kB"})
-    machine = discover(tmp_path, affinity={4, 5}, environ={})
-    assert machine.processors == (Processor(4, 4, 0, 0), Processor(5, 5, 0, 0))
-    assert machine.processor_total == 2
-    assert machine.nodes == (NumaNode(0, 1 << 20),)
-    assert machine.model_name == os.uname().machine
-    assert machine.hostname == os.uname().nodename
+    found, host = of_cores((4,), (5,)), os.uname()
+    found = replace(found, nodes=(NumaNode(0, 1 << 20),), memory_bytes=1 << 20)
+    found = replace(found, hostname=host.nodename, model_name=host.machine)
+    assert discover(tmp_path, affinity={4, 5}, environ={}) == found
 
 
 def test_older_and_poorer_topology_files(tmp_path: Path) -> None:
@@ -85,8 +75,7 @@ def test_older_and_poorer_topology_files(tmp_path: Path) -> None:
             f"{cpu}/cpu5/topology/core_cpus_list": "nonsense",
         },
     )
-    machine = discover(tmp_path, environ={})
-    packages = [(p.core, p.package) for p in machine.processors]
+    packages = [(p.core, p.package) for p in discover(tmp_path, environ={}).processors]
     assert packages == [(0, 0), (0, 0), (2, 0), (2, 0), (4, 1), (5, 0)]
 
 
@@ -96,9 +85,9 @@ def test_directories_stand_in_for_the_online_list_and_other_architectures_name_t
     for name in ("cpu0", "cpu3", "cpufreq", "cpuidle"):
         (tmp_path / "sys/devices/system/cpu" / name).mkdir(parents=True)
     write(tmp_path, {"proc/cpuinfo": "processor\t: 0\ncpu\t\t: POWER9, altivec supported"})
-    machine = discover(tmp_path, environ={})
-    assert [processor.id for processor in machine.processors] == [0, 3]
-    assert machine.model_name == "POWER9, altivec supported"
+    found = discover(tmp_path, environ={})
+    assert [processor.id for processor in found.processors] == [0, 3]
+    assert found.model_name == "POWER9, altivec supported"
 
 
 def test_kinds_of_core_where_there_are_several(tmp_path: Path) -> None:
@@ -126,10 +115,10 @@ def test_accelerators_of_one_vendor_only(tmp_path: Path) -> None:
 
 
 def test_this_host() -> None:
-    machine = discover()
-    assert {processor.id for processor in machine.processors} == os.sched_getaffinity(0)
-    assert machine.processor_total >= len(machine.processors)
-    assert machine.memory_bytes > 1 << 28
-    assert machine.nodes
-    assert all(p.core <= p.id and p.node >= 0 for p in machine.processors)
-    assert discover() == machine
+    found = discover()
+    assert {processor.id for processor in found.processors} == os.sched_getaffinity(0)
+    assert found.processor_total >= len(found.processors)
+    assert found.memory_bytes > 1 << 28
+    assert found.nodes
+    assert all(p.core <= p.id and p.node >= 0 for p in found.processors)
+    assert discover() == found
