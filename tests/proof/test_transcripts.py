@@ -13,7 +13,7 @@ from cotenant.challenge.transcript import Transcript, written
 from cotenant.findings.rules import with_findings
 from cotenant.proof.transcripts import challenges
 from cotenant.results.journal import Challenged, Launched, append
-from cotenant.results.record import restored
+from cotenant.results.record import Record, restored
 from proof.test_archive import edited, forge, met, wrong
 from report.making import launch
 from results.made import hashes
@@ -48,18 +48,23 @@ def test_words_and_floor_are_held_against_the_records(suite: tuple[Path, Transcr
     held = {"a.challenge": written(transcript)}
     records = [restored(path.read_bytes()) for path in sorted(directory.glob("*.json"))]
     assert challenges(held, records).wrong == ()
+
+    def with_other_arguments(held: dict[str, bytes], records: list[Record]) -> int:
+        return sum("its record has other arguments" in one for one in challenges(held, records).wrong)
+
+    def begun_with(*words: str) -> dict[str, bytes]:
+        """Return the transcript of tenants that joined with these words before theirs."""
+        chains = [
+            replace(chain, join=replace(chain.join, words=(*words, *chain.join.words))) for chain in transcript.chains
+        ]
+        return {"a.challenge": written(replace(transcript, chains=chains))}
+
     other = [replace(record, command=["work/run.sh", "--lr", "400"]) for record in records]
-    assert len([one for one in challenges(held, other).wrong if "its record has other arguments" in one]) == 2
-    scripted = [replace(chain.join, words=("--fp16", *chain.join.words)) for chain in transcript.chains]
-    chains = [replace(chain, join=join) for chain, join in zip(transcript.chains, scripted, strict=True)]
-    by_script = challenges({"a.challenge": written(replace(transcript, chains=chains))}, records).wrong
-    assert not [one for one in by_script if "its record has other arguments" in one]
+    assert with_other_arguments(held, other) == 2
+    assert with_other_arguments(begun_with("--fp16"), records) == 0
     # A secret is a hash in the record, and stands in no transcript.
-    hiding = [replace(chain.join, words=("--api-key", "(hidden)", *chain.join.words)) for chain in transcript.chains]
-    chains = [replace(chain, join=join) for chain, join in zip(transcript.chains, hiding, strict=True)]
     keyed = [replace(one, command=["run.sh", "--api-key", "hidden:0f", *one.command[1:]]) for one in records]
-    concealed = challenges({"a.challenge": written(replace(transcript, chains=chains))}, keyed).wrong
-    assert not [one for one in concealed if "its record has other arguments" in one]
+    assert with_other_arguments(begun_with("--api-key", "(hidden)"), keyed) == 0
     for rate in (1e-6, 0.0):
         slower = [replace(each, train_item=replace(each.train_item, avg=rate)) for each in records if each.train_item]
         (impossible,) = challenges(held, slower).wrong
@@ -80,13 +85,6 @@ def test_a_transcript_is_judged_with_the_records_of_its_launch(
     assert "items/s of 2 users in 5.0 s by the buyer's clock; 4 of" in printed
     (name,) = (path.name for path in directory.glob("*.challenge"))
     record = sorted(path.name for path in directory.glob("*.json"))[0]
-
-    def of_another_seed(fields: dict[str, object]) -> None:
-        fields["seed"] = 1
-
-    def of_another_chain(fields: dict[str, object]) -> None:
-        fields["observed"] = {"challenge": {"chain": ["no", "text"]}}
-
     cheaper = [*transcript.chains[0].exchanges]
     cheaper[0] = replace(cheaper[0], losses=bytes(len(cheaper[0].losses)))
     chains = [replace(transcript.chains[0], exchanges=cheaper), *transcript.chains[1:]]
@@ -97,11 +95,11 @@ def test_a_transcript_is_judged_with_the_records_of_its_launch(
         "is no transcript of this version": ({name: b'{"time": "\xff"}'}, "challenge"),
         "stands in no launch of the journal": ({"s.R0.two.challenge": written(transcript)}, "journal"),
         "the record of user 0 is of another user or seed": (
-            {record: edited(directory / record, of_another_seed)},
+            {record: edited(directory / record, seed=1)},
             "challenge",
         ),
         "no record has the end of user 0's chain": (
-            {record: edited(directory / record, of_another_chain)},
+            {record: edited(directory / record, observed={"challenge": {"chain": ["no", "text"]}})},
             "challenge",
         ),
     }
