@@ -21,6 +21,8 @@ from cotenant.procfs import start_ticks
 
 PATIENCE_S = 60.0
 MIB = 1 << 20
+AFFINITY = (sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))")
+"""A command that prints the processors on which it may run."""
 
 
 def eventually(holds: Callable[[], object], what: str) -> None:

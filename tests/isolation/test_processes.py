@@ -206,27 +206,26 @@ def test_daemons_without_a_marker_end_and_who_was_there_before_lives() -> None:
     assert ended.stdout == "ended\n", ended.stderr
 
 
-@pytest.mark.parametrize("variables", ["kept", "cleared"])
-def test_a_family_is_a_session_who_is_marked_and_all_that_descend_from_these(
-    variables: str, run: str, tmp_path: Path
-) -> None:
-    noted, kept = tmp_path / "pids", environment(run, 1) if variables == "kept" else {}
-    line = [sys.executable, "-c", FAMILY, str(noted)]
+def test_a_family_is_a_session_who_is_marked_and_all_that_descend_from_these(run: str, tmp_path: Path) -> None:
+    """The first leader's variables are kept, and the second's are cleared."""
+    files = [tmp_path / "kept", tmp_path / "cleared"]
+    lines = [[sys.executable, "-c", FAMILY, str(file)] for file in files]
     with (
-        subprocess.Popen(line, env=kept, start_new_session=True) as leader,
+        subprocess.Popen(lines[0], env=environment(run, 1), start_new_session=True) as kept,
+        subprocess.Popen(lines[1], env={}, start_new_session=True) as cleared,
         subprocess.Popen(["sleep", "1000"], start_new_session=True) as neighbour,
         sleeper(),
     ):
         try:
-            eventually(lambda: len(numbers(noted)) == 2, "parent and grandchild")
-            (grandchild,) = set(numbers(noted)) - {leader.pid}
+            eventually(lambda: [len(numbers(file)) for file in files] == [2, 2], "parents and grandchildren")
             # Who has left session and parent is known by its marker alone.
-            family = {leader.pid, grandchild} if variables == "kept" else {leader.pid}
+            (grandchild,) = set(numbers(files[0])) - {kept.pid}
+            leaders = {0: neighbour.pid, 1: kept.pid, 2: cleared.pid}
             # The child between them may be on its way out.
-            expected = {0: {neighbour.pid}, 1: family}
-            eventually(lambda: families({0: neighbour.pid, 1: leader.pid}, run) == expected, "the families")
+            expected = {0: {neighbour.pid}, 1: {kept.pid, grandchild}, 2: {cleared.pid}}
+            eventually(lambda: families(leaders, run) == expected, "the families")
         finally:
-            for pid in [neighbour.pid, *numbers(noted)]:
+            for pid in [neighbour.pid, *numbers(files[0]), *numbers(files[1])]:
                 os.kill(pid, signal.SIGKILL)
 
 

@@ -20,10 +20,9 @@ from cotenant.isolation.runs import RunName
 from cotenant.isolation.unenforced import Affinity, NoIsolation
 from cotenant.procfs import numbered, process_of
 from cotenant.protocol.messages import RUN_VARIABLE, TENANT_VARIABLE
-from isolation.entering import MIB, eventually, slice_of, started
+from isolation.entering import AFFINITY, MIB, eventually, slice_of, started
 
 OWN = tuple(sorted(os.sched_getaffinity(0)))
-AFFINITY = [sys.executable, "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
 
 
 def environment(tenant: int) -> dict[str, str]:

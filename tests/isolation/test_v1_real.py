@@ -252,11 +252,7 @@ def test_a_run_in_another_pid_namespace_is_swept_when_it_has_ended(
     assert directories(v1_mounts, v1_base) == []
 
 
-def test_a_base_by_another_name_has_to_be_there_and_stays(v1_mounts: Mounts, v1_base: str, pair: Pair) -> None:
-    backend = V1(v1_mounts, f"{v1_base}/theirs")
-    refused = backend.probe()
-    assert refused is not None
-    assert refused.reason == f"there is no cgroup {v1_mounts['cpuset'] / v1_base / 'theirs'}"
+def test_a_base_by_another_name_stays(v1_mounts: Mounts, v1_base: str, pair: Pair) -> None:
     for mount in v1_mounts.values():
         (mount / v1_base / "theirs").mkdir(parents=True)
     backend = V1(v1_mounts, f"{v1_base}/theirs")
