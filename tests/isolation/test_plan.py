@@ -111,25 +111,8 @@ def test_sentences_count_and_name() -> None:
     assert "users 2-3" in finding.sentence
 
 
-def test_server_with_eight_devices_on_two_nodes() -> None:
-    made = plan(machine(nodes=2, cores=64, threads=2, memory_bytes=1024 * GIB, devices=EIGHT), 8)
-    expected = [tuple(range(16 * i, 16 * i + 16)) + tuple(range(128 + 16 * i, 144 + 16 * i)) for i in range(8)]
-    assert processors(made) == expected
-    assert [piece.nodes for piece in made.slices] == [(0,)] * 4 + [(1,)] * 4
-    assert [piece.accelerators for piece in made.slices] == [(device,) for device in EIGHT]
-    reserve = 1024 * GIB * 3 // 100
-    assert made.reserve_bytes == reserve
-    assert made.slices[0].memory_bytes == (1024 * GIB - reserve) // 8 // PAGE_BYTES * PAGE_BYTES
-    assert made.findings == ()
-
-
-def test_devices_that_are_shared_idle_or_unlike() -> None:
-    made = plan(machine(cores=8, devices=(device(0), device(1))), 4)
-    assert [piece.accelerators[0].index for piece in made.slices] == [0, 1, 0, 1]
-    assert rules(made) == ["devices_shared"]
-    made = plan(machine(nodes=2, cores=6, devices=EIGHT), 3)
-    assert [[d.index for d in piece.accelerators] for piece in made.slices] == [[0, 1], [2, 3], [4, 5]]
-    assert "devices_idle" in rules(made)
+def test_devices_that_are_unlike_are_named() -> None:
+    """Those that are shared or idle are in test_plan_fleet.py."""
     made = plan(machine(devices=(device(0), device(1, name="A100"))), 2)
     assert made.findings[0].sentence == "The devices are not alike: A100, V100."
 
