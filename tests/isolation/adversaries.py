@@ -10,18 +10,13 @@ def write(path, text):
     os.write(os.open(path, os.O_WRONLY), text.encode())
 """
 
-IGNORES_SIGTERM = """
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-note()
-time.sleep(1000)
-"""
-
 DAEMON = """
 if os.fork():
     sys.exit()
 os.setsid()
 if os.fork():
     sys.exit()
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 note()
 time.sleep(1000)
 """
@@ -69,8 +64,7 @@ for _ in range(64):
 """
 
 ADVERSARIES = {
-    "ignores SIGTERM": (1, _NOTE + IGNORES_SIGTERM),
-    "daemon": (1, _NOTE + DAEMON),
+    "daemon that ignores SIGTERM": (1, _NOTE + DAEMON),
     "fork bomb": (200, _NOTE + FORK_BOMB),
     "stopped": (1, _NOTE + STOPPED),
     "in its own cgroups": (2, _NOTE + IN_ITS_OWN_CGROUPS),
