@@ -82,6 +82,7 @@ def test_each_user_has_the_device_and_the_part_that_were_planned(name: str, null
         assert sum(seen["memory_fraction"] * total + CONTEXT_BYTES for seen in beside) <= total
 
 
+@pytest.mark.slow
 def test_hidden_devices_leave_the_processor(null: Host) -> None:
     """An empty CUDA_VISIBLE_DEVICES asks for no device, and the record tells of none."""
     (record,) = run("hidden", Case((), "", visible("")), null, "--users", 1)
