@@ -30,8 +30,19 @@ OF_THE_MACHINE = ("launch", "isolation", "meters", "protocol", "vm")
 TORCH_FIRST = ("tasks", "bench", "benchmarks", "datasets", "findings")
 """Rooms with long tests: they begin early, so that no process waits for another at the end."""
 
-WITHOUT_CLOCKS = ("commands/test_wrong_usage.py", "commands/test_output_encoding.py", "commands/test_doctor.py")
-"""Files that need no quiet machine, as their runners are refused or end at once."""
+COMPUTED = {
+    "isolation": "choose device_modes dmem faults plan plan_fleet plan_laws refusals v1_place",
+    "launch": "device_sharing pairing schedule sizing",
+    "meters": "packages pacing series sources traffic",
+    "protocol": "codec",
+    "vm": "pack",
+}
+"""Files of these rooms whose tests only compute, or look at invented machines: nothing of this one."""
+WITHOUT_CLOCKS = (
+    *("commands/test_wrong_usage.py", "commands/test_output_encoding.py", "commands/test_doctor.py"),
+    *(f"{room}/test_{name}.py" for room, names in COMPUTED.items() for name in names.split()),
+)
+"""Files that need no quiet machine, as their runners are refused or end at once, or they start none."""
 STARTS_RUNNERS = {"loose", "null: Host", "v1", "v1_mounts"}
 """Fixtures whose tests start runners, or own cgroups."""
 FAST_TIER = "not slow"
