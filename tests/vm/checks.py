@@ -7,6 +7,8 @@ from typing import Any
 
 from guest import Suite
 
+from cotenant.procfs import parse_list
+
 Check = Callable[[Suite], Iterator[str]]
 CORES = [[0, 1], [2, 3]]
 """The machine's two physical cores, one on each node: a slice each."""
@@ -45,7 +47,7 @@ def seen_in_slices(suite: Suite, processors: list[list[int]] = CORES) -> Iterato
     yield from _equal("what users saw", [note["processors"] for note in notes], processors)
     for note in notes:
         files = {name: text or "" for name, text in note["files"].items()}
-        yield from _equal("cpuset.cpus.effective", _numbers(files["cpuset.cpus.effective"]), note["processors"])
+        yield from _equal("cpuset.cpus.effective", [*parse_list(files["cpuset.cpus.effective"])], note["processors"])
         yield from _equal("cpuset.mems.effective", files["cpuset.mems.effective"], str(note["processors"][0] // 2))
         yield from _equal("memory.swap.max", files["memory.swap.max"], "0")
         for name in ("memory.max", "pids.max"):
@@ -148,15 +150,6 @@ def within(cgroup: str, processors: list[int], *said: str) -> Check:
 def _equal(what: str, got: object, wanted: object) -> Iterator[str]:
     if got != wanted:
         yield f"{what}: {got}, not {wanted}"
-
-
-def _numbers(text: str | None) -> list[int]:
-    """Return the numbers of a list such as `0-1,4`."""
-    found: list[int] = []
-    for part in (text or "").split(","):
-        first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1) if first else []
-    return found
 
 
 def _memory(record: dict[str, Any]) -> int:
