@@ -27,7 +27,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 HERE = Path(__file__).parent
 OF_THE_MACHINE = ("launch", "isolation", "meters", "protocol", "vm")
 """Rooms whose tests start runners, or read cgroups, ports, processes or clocks of the whole machine."""
-TORCH_FIRST = ("tasks", "bench", "benchmarks", "datasets", "findings")
+TORCH_FIRST = ("tasks", "bench", "benchmarks", "datasets", "device", "findings")
 """Rooms with long tests: they begin early, so that no process waits for another at the end."""
 
 COMPUTED = {
