@@ -52,8 +52,12 @@ def null_device() -> Path:
 
 
 @pytest.fixture(scope="session")
-def zygote(null_device: Path) -> Iterator[Zygote]:
-    made = Zygote(null_device)
+def zygote(null_device: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+    """The process that forks jobs; it finds the libraries in a folder of its own, from which a test may take one."""
+    folder = tmp_path_factory.mktemp("libraries")
+    for library in null_device.iterdir():
+        (folder / library.name).symlink_to(library)
+    made = Zygote(folder)
     yield made
     made.close()
 

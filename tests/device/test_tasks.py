@@ -85,13 +85,13 @@ def test_a_recorded_step_and_its_audit_fit_a_device_of_one_and_a_half_times_the_
     assert graphed.record["observed"]["audit"]["steps"] == 1
 
 
-@pytest.fixture(scope="module")
-def without_nvml(null_device: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    folder = tmp_path_factory.mktemp("compute-only")
-    (folder / "libcuda.so.1").symlink_to(null_device / "libcuda.so.1")
-    made = Zygote(folder)
-    yield made
-    made.close()
+@pytest.fixture
+def without_nvml(zygote: Zygote) -> Iterator[Zygote]:
+    """The process beside a driver's compute library alone: it has not loaded NVML, and its jobs do not find it."""
+    library, aside = zygote.folder / "libnvidia-ml.so.1", zygote.folder / "aside"
+    library.rename(aside)
+    yield zygote
+    aside.rename(library)
 
 
 @pytest.mark.parametrize("task", fast(TASKS, GPT))

@@ -68,6 +68,7 @@ class Zygote:
     """The tests' end of the process. Jobs run one after the other."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         environment = os.environ | variables(folder, os.environ)
         paths = [str(ROOT / "common"), str(ROOT / "tests"), environment.get("PYTHONPATH", "")]
         environment |= {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "OMP_NUM_THREADS": "1"}
