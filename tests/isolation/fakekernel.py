@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cotenant.isolation.backend import NotIsolatedError
+from cotenant.isolation.backend import Backend, NotIsolatedError, Refusal
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.slices import CgroupBackend
 from cotenant.isolation.v1 import V1
@@ -205,6 +205,13 @@ def failures(
         yield kernel.calls[call], sentence
 
 
-def reason(backend: CgroupBackend) -> str | None:
-    refused = backend.probe()
-    return refused.reason if refused else None
+def refused(backend: Backend) -> Refusal:
+    """Return why a backend cannot be had here."""
+    refusal = backend.probe()
+    assert refusal is not None
+    return refusal
+
+
+def reason(backend: Backend) -> str | None:
+    refusal = backend.probe()
+    return refusal.reason if refusal else None

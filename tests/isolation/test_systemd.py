@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from cotenant.isolation import systemd, v2tree
-from cotenant.isolation.backend import NotIsolatedError, Refusal
+from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.runs import RunName
 from cotenant.isolation.systemd import SCOPE_VARIABLE, Systemd
 from cotenant.machine.limits import V2, Mounts
 from cotenant.machine.virtual import BATCH_SYSTEMS
 from isolation.entering import PATIENCE_S
+from isolation.fakekernel import reason, refused
 
 SOURCE = Path(systemd.__file__).resolve().parents[2]
 ALL = ["cpu", "cpuset", "io", "memory", "pids"]
@@ -57,12 +58,6 @@ def offer(**changed: object) -> str:
     return f"echo '{json.dumps(whole | {'quota_processors': None} | changed)}'"
 
 
-def refusal(backend: Systemd) -> Refusal:
-    refused = backend.probe()
-    assert refused is not None
-    return refused
-
-
 def test_it_is_asked_for_what_a_slice_needs_and_users_ask_their_own_manager(
     serve: Serve, mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,11 +69,11 @@ def test_it_is_asked_for_what_a_slice_needs_and_users_ask_their_own_manager(
     serve(offer(controllers=["cpu", "memory", "pids"]))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     backend = Systemd(mounts)
-    refused = refusal(backend)
-    assert refused.partial
-    assert refused.reason == "systemd delegates memory, but no cpusets to us"
-    assert f"systemctl edit user@{os.getuid()}.service" in refused.remedy
-    assert "Delegate=cpu cpuset io memory pids" in refused.remedy
+    refusal = refused(backend)
+    assert refusal.partial
+    assert refusal.reason == "systemd delegates memory, but no cpusets to us"
+    assert f"systemctl edit user@{os.getuid()}.service" in refusal.remedy
+    assert "Delegate=cpu cpuset io memory pids" in refusal.remedy
     assert backend.unenforced == ("processors", "nodes")
     ours, users = (tmp_path / "words").read_text().splitlines()
     asked = f"--scope --property=Delegate=yes --property=TasksMax=infinity --quiet --collect -- {sys.executable}"
@@ -88,12 +83,12 @@ def test_it_is_asked_for_what_a_slice_needs_and_users_ask_their_own_manager(
 
 def test_a_failing_systemd_run_is_a_sentence_with_what_it_said(serve: Serve, mounts: Mounts) -> None:
     serve("echo 'Failed to connect to bus:' >&2; echo '  No medium found' >&2; exit 1")
-    refused = refusal(Systemd(mounts))
-    assert refused.reason == "systemd-run failed with exit status 1: Failed to connect to bus: No medium found"
-    assert not refused.partial
+    refusal = refused(Systemd(mounts))
+    assert refusal.reason == "systemd-run failed with exit status 1: Failed to connect to bus: No medium found"
+    assert not refusal.partial
     for answer in ("nonsense", "null"):
         serve(f"echo {answer}")
-        assert refusal(Systemd(mounts)).reason == "systemd-run failed with exit status 0: "
+        assert reason(Systemd(mounts)) == "systemd-run failed with exit status 0: "
 
 
 def test_one_that_does_not_answer_is_not_there_or_cannot_be_executed(
@@ -101,13 +96,13 @@ def test_one_that_does_not_answer_is_not_there_or_cannot_be_executed(
 ) -> None:
     serve("exec sleep 1000")
     monkeypatch.setattr(systemd, "TRIAL_LIMIT_S", 0.1)
-    assert refusal(Systemd(mounts)).reason == "systemd-run did not answer within 0.1 s"
+    assert reason(Systemd(mounts)) == "systemd-run did not answer within 0.1 s"
     (tmp_path / "bin/systemd-run").write_text("#!/nowhere/sh\n")
-    assert refusal(Systemd(mounts)).reason.endswith("bin/systemd-run cannot be executed: No such file or directory")
+    assert refused(Systemd(mounts)).reason.endswith("bin/systemd-run cannot be executed: No such file or directory")
     with pytest.raises(NotIsolatedError, match="systemd-run cannot be executed: No such file or directory"):
         Systemd(mounts).begin_anew()
     monkeypatch.setenv("PATH", "/nowhere")
-    assert refusal(Systemd(mounts)).reason == "systemd-run is not on PATH"
+    assert reason(Systemd(mounts)) == "systemd-run is not on PATH"
     with pytest.raises(NotIsolatedError, match="systemd-run is not on PATH"):
         Systemd(mounts).begin_anew()
 
@@ -128,20 +123,20 @@ def test_the_limits_that_we_are_under_are_not_left(serve: Serve, mounts: Mounts)
     for lost, changed in worse:
         serve(offer(**same | changed))
         sentence = f"a scope of systemd's would leave the limits that we are under ({lost})"
-        assert refusal(Systemd(mounts)).reason == sentence
+        assert reason(Systemd(mounts)) == sentence
 
 
 def test_where_it_is_not_asked_at_all(
     serve: Serve, mounts: Mounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     serve(offer())
-    assert refusal(Systemd(mounts, "theirs")).remedy == "Leave --cgroup-base out."
+    assert refused(Systemd(mounts, "theirs")).remedy == "Leave --cgroup-base out."
     mounts.v1["memory"] = tmp_path / "memory"
-    assert refusal(Systemd(mounts)).reason.endswith("the controller memory is mounted on v1 here")
+    assert refused(Systemd(mounts)).reason.endswith("the controller memory is mounted on v1 here")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    assert refusal(Systemd(mounts)).reason == "a scope of systemd's would leave the job that Slurm gave us"
+    assert reason(Systemd(mounts)) == "a scope of systemd's would leave the job that Slurm gave us"
     monkeypatch.setattr(v2tree, "SYSTEMD", tmp_path / "nowhere")
-    assert refusal(Systemd(mounts)).reason == "systemd is not this host's init"
+    assert reason(Systemd(mounts)) == "systemd is not this host's init"
     assert not (tmp_path / "words").exists()
 
 

@@ -10,20 +10,20 @@ import pytest
 
 from cotenant.errors import CotenantError
 from cotenant.isolation import v2tree
-from cotenant.isolation.backend import NotIsolatedError, Refusal
+from cotenant.isolation.backend import NotIsolatedError
 from cotenant.isolation.leftovers import clear
 from cotenant.isolation.runs import RunName
+from cotenant.isolation.slices import CgroupBackend
 from cotenant.isolation.v2 import V2
 from cotenant.isolation.v2tree import LEAF
 from cotenant.machine.limits import Mounts
 from cotenant.machine.virtual import Virtual
 from cotenant.protocol.messages import RUN_VARIABLE
 from isolation.entering import MIB, PATIENCE_S, sleeper, slice_of
-from isolation.fakekernel import PLANNED, reason
+from isolation.fakekernel import PLANNED, reason, refused
 from isolation.fakev2 import HOME, FakeV2, MakeV2
 
 STRANGER = 1
-BOTH = [slice_of(tenant, [tenant]) for tenant in (0, 1)]
 
 
 def is_as_before(kernel: FakeV2) -> bool:
@@ -32,10 +32,14 @@ def is_as_before(kernel: FakeV2) -> bool:
     return not kernel.directories() and kernel.place_of(os.getpid()) == [kernel.own] and not is_divided
 
 
-def refused(backend: V2) -> Refusal:
-    refusal = backend.probe()
-    assert refusal is not None
-    return refusal
+def two_inhabited(kernel: FakeV2) -> tuple[CgroupBackend, list[Path]]:
+    """Return an opened backend, and its two slices, each with a process in it."""
+    backend = kernel.opened()
+    places = [kernel.run / f"t{tenant}" for tenant in (0, 1)]
+    for tenant, place in enumerate(places):
+        backend.create(slice_of(tenant, [tenant]))
+        kernel.enter(place, 4000001 + tenant)
+    return backend, places
 
 
 def without_systemd(kernel: FakeV2, monkeypatch: pytest.MonkeyPatch, user: int) -> None:
@@ -225,7 +229,7 @@ def test_the_reaper_clears_what_the_runner_left(v2_kernel: FakeV2) -> None:
 def test_a_slice_that_its_tenant_has_divided_is_no_obstacle(v2_kernel: FakeV2) -> None:
     """As podman does, or a suite inside a suite: the run could not take its controllers back before."""
     backend = v2_kernel.opened()
-    backend.create(BOTH[0])
+    backend.create(PLANNED)
     slice_ = v2_kernel.at()
     for level in (slice_, slice_ / "theirs"):
         (level / "theirs").mkdir()
@@ -236,10 +240,7 @@ def test_a_slice_that_its_tenant_has_divided_is_no_obstacle(v2_kernel: FakeV2) -
 
 
 def test_all_slices_are_killed_before_the_end_of_one_is_waited_for(v2_kernel: FakeV2) -> None:
-    backend = v2_kernel.opened()
-    for number, slice_ in enumerate(BOTH):
-        backend.create(slice_)
-        v2_kernel.enter(v2_kernel.run / f"t{number}", 4000001 + number)
+    backend, _ = two_inhabited(v2_kernel)
     v2_kernel.calls.clear()
     clear(backend.location(), v2_kernel.run.name)
     files = [call.rpartition("/")[2] for call in v2_kernel.calls if call.startswith("open")]
@@ -250,12 +251,8 @@ def test_all_slices_are_killed_before_the_end_of_one_is_waited_for(v2_kernel: Fa
 def test_one_that_survives_saves_no_other(v2_kernel: FakeV2, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a kernel without cgroup.kill, where they are killed one by one."""
     monkeypatch.setattr("cotenant.isolation.group.KILL_WAIT_S", 0.01)
-    backend = v2_kernel.opened()
     v2_kernel.lacks("cgroup.kill")
-    places = [v2_kernel.run / f"t{slice_.tenant}" for slice_ in BOTH]
-    for number, slice_ in enumerate(BOTH):
-        backend.create(slice_)
-        v2_kernel.enter(places[number], 4000001 + number)
+    backend, places = two_inhabited(v2_kernel)
     first, second = sorted(places, key=[path for path in v2_kernel.run.iterdir() if path in places].index)
     immortal = int((first / "cgroup.procs").read_text())
 
