@@ -11,7 +11,7 @@ from typing import Any
 from cotenant.procfs import format_list
 
 
-def write(root: Path, files: dict[str, object]) -> Path:
+def write(root: Path, files: Mapping[str, object]) -> Path:
     """Write each file below `root`, with its newline, and return `root`."""
     for name, content in files.items():
         path = root / name

@@ -73,17 +73,13 @@ def dgx(root: Path) -> Machine:
 def laptop(root: Path) -> Machine:
     """6 wide cores with SMT (0-11) and 8 narrow ones (12-19)."""
     cores = [*neighbours(6, 2), *((number,) for number in range(12, 20))]
-    kinds: dict[str, object] = {"sys/devices/cpu_core/cpus": "0-11", "sys/devices/cpu_atom/cpus": "12-19"}
-    write(root, kinds)
+    write(root, {"sys/devices/cpu_core/cpus": "0-11", "sys/devices/cpu_atom/cpus": "12-19"})
     return host(root, cores, node_gib=(31.2,), name="laptop", model="12th Gen Intel(R) Core(TM) i7-12700H")
 
 
 def big_little(root: Path) -> Machine:
     """Four small and four large cores that only the kernel's capacities tell apart, the small ones first."""
-    capacities: dict[str, object] = {
-        f"sys/devices/system/cpu/cpu{n}/cpu_capacity": 446 if n < 4 else 1024 for n in range(8)
-    }
-    write(root, capacities)
+    write(root, {f"sys/devices/system/cpu/cpu{n}/cpu_capacity": 446 if n < 4 else 1024 for n in range(8)})
     return host(root, siblings(8, 1), node_gib=(16,), name="board")
 
 
@@ -117,15 +113,13 @@ def nps4(root: Path) -> Machine:
 
 def container(root: Path) -> Machine:
     """A host of 96 processors on 2 nodes, seen from a container limited to the time of 10 and to 40 GiB."""
-    write(
-        root,
-        {
-            "proc/self/cgroup": "0::/",
-            "proc/self/mountinfo": mount("/sys/fs/cgroup", "cgroup2", "nsdelegate"),
-            "sys/fs/cgroup/cpu.max": "1000000 100000",
-            "sys/fs/cgroup/memory.max": 40 << 30,
-        },
-    )
+    files = {
+        "proc/self/cgroup": "0::/",
+        "proc/self/mountinfo": mount("/sys/fs/cgroup", "cgroup2", "nsdelegate"),
+        "sys/fs/cgroup/cpu.max": "1000000 100000",
+        "sys/fs/cgroup/memory.max": 40 << 30,
+    }
+    write(root, files)
     return host(
         root, siblings(96, 1), lambda p: p // 48, packages=lambda p: p // 48, node_gib=(188, 188), name="container"
     )

@@ -47,19 +47,17 @@ def test_v1_limits_are_the_smallest_on_the_way_up(tmp_path: Path) -> None:
         mount("/sys/fs/cgroup/memory", "cgroup", "memory"),
         mount("/sys/fs/cgroup/cpu", "cgroup", "cpu,cpuacct"),
     )
-    write(
-        tmp_path,
-        {
-            f"{CG}/memory/memory.limit_in_bytes": UNLIMITED_V1,
-            f"{CG}/memory/user/memory.limit_in_bytes": 4096 * 1000,
-            f"{CG}/memory/user/a/memory.limit_in_bytes": 4096 * 2000,
-            f"{CG}/memory/user/a/below/memory.limit_in_bytes": 4096,
-            f"{CG}/cpu/user/cpu.cfs_quota_us": 250000,
-            f"{CG}/cpu/user/cpu.cfs_period_us": 100000,
-            f"{CG}/cpu/user/a/cpu.cfs_quota_us": -1,
-            f"{CG}/cpu/user/a/cpu.cfs_period_us": 100000,
-        },
-    )
+    files = {
+        f"{CG}/memory/memory.limit_in_bytes": UNLIMITED_V1,
+        f"{CG}/memory/user/memory.limit_in_bytes": 4096 * 1000,
+        f"{CG}/memory/user/a/memory.limit_in_bytes": 4096 * 2000,
+        f"{CG}/memory/user/a/below/memory.limit_in_bytes": 4096,
+        f"{CG}/cpu/user/cpu.cfs_quota_us": 250000,
+        f"{CG}/cpu/user/cpu.cfs_period_us": 100000,
+        f"{CG}/cpu/user/a/cpu.cfs_quota_us": -1,
+        f"{CG}/cpu/user/a/cpu.cfs_period_us": 100000,
+    }
+    write(tmp_path, files)
     mounts = cgroup_mounts(tmp_path)
     assert (memory_limit(mounts), quota_processors(mounts)) == (4096 * 1000, 2.5)
 

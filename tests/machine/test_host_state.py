@@ -141,14 +141,12 @@ def test_the_hypervisor_and_the_container(tmp_path: Path) -> None:
 
 def test_what_the_kernel_counts(proc: Path) -> None:
     assert host_counts([0], (), proc) == HostCounts(0, 0, 0, 0, None, ())
-    write(
-        proc,
-        {
-            "proc/vmstat": "nr_free_pages 7\npswpin 3\npswpout 5\noom_kill 2",
-            "proc/stat": "cpu  10 0 20 300 40 5 6 19 0 0",
-            "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count": 4,
-        },
-    )
+    files = {
+        "proc/vmstat": "nr_free_pages 7\npswpin 3\npswpout 5\noom_kill 2",
+        "proc/stat": "cpu  10 0 20 300 40 5 6 19 0 0",
+        "sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count": 4,
+    }
+    write(proc, files)
     nvml = FakeNvml([Board("GPU-0", "00000000:01:00.0", slowed_ns=(10, 20)), Board("GPU-1", "00000000:02:00.0")])
     counts = host_counts([0], {"0000:01:00.0"}, proc, nvml)
     assert counts == HostCounts(3 * PAGE, 5 * PAGE, pytest.approx(400 / HERTZ), 19 / HERTZ, 4, (Slowed(0, 10, 20),))

@@ -20,13 +20,8 @@ def kfd_node(root: Path, number: int, bus: int, unique: int = 0, cpu_cores: int 
         "drm_render_minor": 128 + number,
         "unique_id": unique,
     }
-    write(
-        root,
-        {
-            f"{KFD}/{number}/properties": "\n".join(f"{key} {value}" for key, value in lines.items()),
-            f"{KFD}/{number}/name": "vega20",
-        },
-    )
+    properties = "\n".join(f"{key} {value}" for key, value in lines.items())
+    write(root, {f"{KFD}/{number}/properties": properties, f"{KFD}/{number}/name": "vega20"})
 
 
 def indices(accelerators: tuple[Accelerator, ...]) -> list[int]:
@@ -41,17 +36,15 @@ def amd(tmp_path: Path) -> Path:
     kfd_node(tmp_path, 2, 0xC3, unique=0xABC)
     kfd_node(tmp_path, 3, 0x43, unique=0xDEF)
     kfd_node(tmp_path, 10, 0x83)
-    write(
-        tmp_path,
-        {
-            f"{KFD}/2/mem_banks/0/properties": f"heap_type 1\nsize_in_bytes {32 << 30}\nflags 0",
-            f"{KFD}/2/mem_banks/1/properties": f"heap_type 0\nsize_in_bytes {99 << 30}",
-            "sys/class/drm/renderD131/device/mem_info_vram_total": 16 << 30,
-            "sys/class/drm/renderD131/device/product_name": "AMD Instinct MI50",
-            "sys/bus/pci/devices/0000:c3:00.0/numa_node": 1,
-            "sys/module/amdgpu/version": "6.12.12",
-        },
-    )
+    files = {
+        f"{KFD}/2/mem_banks/0/properties": f"heap_type 1\nsize_in_bytes {32 << 30}\nflags 0",
+        f"{KFD}/2/mem_banks/1/properties": f"heap_type 0\nsize_in_bytes {99 << 30}",
+        "sys/class/drm/renderD131/device/mem_info_vram_total": 16 << 30,
+        "sys/class/drm/renderD131/device/product_name": "AMD Instinct MI50",
+        "sys/bus/pci/devices/0000:c3:00.0/numa_node": 1,
+        "sys/module/amdgpu/version": "6.12.12",
+    }
+    write(tmp_path, files)
     return tmp_path
 
 
@@ -96,15 +89,13 @@ def test_a_denied_amd_device_is_not_counted(amd: Path) -> None:
 
 def card(root: Path, number: int, pci: str, driver: str = "xe", cls: str = "0x030000", vendor: str = "0x8086") -> None:
     device = f"sys/class/drm/card{number}/device"
-    write(
-        root,
-        {
-            f"{device}/vendor": vendor,
-            f"{device}/class": cls,
-            f"{device}/device": "0x56a0",
-            f"{device}/uevent": f"DRIVER={driver}\nPCI_CLASS=30000\nPCI_SLOT_NAME={pci}",
-        },
-    )
+    files = {
+        f"{device}/vendor": vendor,
+        f"{device}/class": cls,
+        f"{device}/device": "0x56a0",
+        f"{device}/uevent": f"DRIVER={driver}\nPCI_CLASS=30000\nPCI_SLOT_NAME={pci}",
+    }
+    write(root, files)
 
 
 @pytest.fixture
@@ -114,15 +105,13 @@ def intel(tmp_path: Path) -> Path:
     card(tmp_path, 2, "0000:03:00.0", "i915")
     card(tmp_path, 3, "0000:04:00.0", "nvidia", vendor="0x10de")
     (tmp_path / "sys/class/drm/card1-DP-1").mkdir()
-    write(
-        tmp_path,
-        {
-            "sys/class/drm/card2/lmem_total_bytes": 16 << 30,
-            "sys/class/drm/card1/device/tile0/physical_vram_size_bytes": 24 << 30,
-            "sys/class/drm/card1/device/tile1/physical_vram_size_bytes": 24 << 30,
-            "sys/bus/pci/devices/0000:b3:00.0/numa_node": 1,
-        },
-    )
+    files = {
+        "sys/class/drm/card2/lmem_total_bytes": 16 << 30,
+        "sys/class/drm/card1/device/tile0/physical_vram_size_bytes": 24 << 30,
+        "sys/class/drm/card1/device/tile1/physical_vram_size_bytes": 24 << 30,
+        "sys/bus/pci/devices/0000:b3:00.0/numa_node": 1,
+    }
+    write(tmp_path, files)
     return tmp_path
 
 

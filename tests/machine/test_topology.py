@@ -26,15 +26,13 @@ def test_two_sockets_with_siblings(tmp_path: Path) -> None:
     processors(tmp_path, [(0, 4), (1, 5), (2, 6), (3, 7)], packages=(0, 0, 1, 1))
     node(tmp_path, 0, "0-1,4-5", 8 << 20)
     node(tmp_path, 1, "2-3,6-7", 8 << 20)
-    write(
-        tmp_path,
-        {
-            "proc/meminfo": "MemTotal:       16777216 kB\nMemFree:        1 kB",
-            "proc/cpuinfo": "processor\t: 0\nmodel\t\t: 79\nmodel name\t: Xeon E5-2698 v4\n\nprocessor\t: 1",
-            "proc/sys/kernel/hostname": "big",
-            "proc/self/status": "Name:\tx\nMems_allowed:\t3\nMems_allowed_list:\t0-1",
-        },
-    )
+    files = {
+        "proc/meminfo": "MemTotal:       16777216 kB\nMemFree:        1 kB",
+        "proc/cpuinfo": "processor\t: 0\nmodel\t\t: 79\nmodel name\t: Xeon E5-2698 v4\n\nprocessor\t: 1",
+        "proc/sys/kernel/hostname": "big",
+        "proc/self/status": "Name:\tx\nMems_allowed:\t3\nMems_allowed_list:\t0-1",
+    }
+    write(tmp_path, files)
     expected = replace(machine(2, 2, 2, memory_bytes=16 << 30), hostname="big", model_name="Xeon E5-2698 v4")
     assert discover(tmp_path, environ={}) == expected
     part = replace(expected, processors=(Processor(6, 2, 1, 1), Processor(7, 3, 1, 1)))
@@ -61,20 +59,18 @@ def test_a_container_without_topology_files(tmp_path: Path) -> None:
 
 def test_older_and_poorer_topology_files(tmp_path: Path) -> None:
     cpu = "sys/devices/system/cpu"
-    write(
-        tmp_path,
-        {
-            f"{cpu}/online": "0-5",
-            f"{cpu}/cpu0/topology/thread_siblings_list": "0-1",
-            f"{cpu}/cpu2/topology/core_id": 7,
-            f"{cpu}/cpu3/topology/core_id": 7,
-            f"{cpu}/cpu4/topology/core_id": 7,
-            f"{cpu}/cpu4/topology/physical_package_id": 1,
-            f"{cpu}/cpu5/topology/core_id": -1,
-            f"{cpu}/cpu5/topology/physical_package_id": -1,
-            f"{cpu}/cpu5/topology/core_cpus_list": "nonsense",
-        },
-    )
+    files = {
+        f"{cpu}/online": "0-5",
+        f"{cpu}/cpu0/topology/thread_siblings_list": "0-1",
+        f"{cpu}/cpu2/topology/core_id": 7,
+        f"{cpu}/cpu3/topology/core_id": 7,
+        f"{cpu}/cpu4/topology/core_id": 7,
+        f"{cpu}/cpu4/topology/physical_package_id": 1,
+        f"{cpu}/cpu5/topology/core_id": -1,
+        f"{cpu}/cpu5/topology/physical_package_id": -1,
+        f"{cpu}/cpu5/topology/core_cpus_list": "nonsense",
+    }
+    write(tmp_path, files)
     packages = [(p.core, p.package) for p in discover(tmp_path, environ={}).processors]
     assert packages == [(0, 0), (0, 0), (2, 0), (2, 0), (4, 1), (5, 0)]
 
@@ -100,14 +96,12 @@ def test_kinds_of_core_where_there_are_several(tmp_path: Path) -> None:
 
 
 def test_accelerators_of_one_vendor_only(tmp_path: Path) -> None:
-    write(
-        tmp_path,
-        {
-            "sys/class/drm/card0/device/vendor": "0x8086",
-            "sys/class/drm/card0/device/class": "0x030000",
-            "sys/class/drm/card0/device/uevent": "DRIVER=xe\nPCI_SLOT_NAME=0000:03:00.0",
-        },
-    )
+    files = {
+        "sys/class/drm/card0/device/vendor": "0x8086",
+        "sys/class/drm/card0/device/class": "0x030000",
+        "sys/class/drm/card0/device/uevent": "DRIVER=xe\nPCI_SLOT_NAME=0000:03:00.0",
+    }
+    write(tmp_path, files)
     board = Board("GPU-1", "00000000:3B:00.0")
     assert [a.vendor for a in discover(tmp_path, {0}, {}, nvml=FakeNvml([board])).accelerators] == ["nvidia"]
     hidden = {"CUDA_VISIBLE_DEVICES": ""}

@@ -54,10 +54,7 @@ def slices(root: Path) -> list[Any]:
 
 def test_a_slice_is_counted_from_go_to_the_last_done_and_its_group_goes(kernel: Path) -> None:
     groups = kernel / "sys/fs/resctrl/mon_groups"
-    write(
-        kernel,
-        {f"sys/fs/resctrl/mon_groups/cotenant.{DEAD}.t0/tasks": "", "sys/fs/resctrl/mon_groups/theirs/tasks": ""},
-    )
+    write(groups, {f"cotenant.{DEAD}.t0/tasks": "", "theirs/tasks": ""})
     meter, own = CacheTraffic([3], kernel), f"cotenant.{RunName()}.t3"
     meter.start(slices(kernel))
     assert sorted(path.name for path in groups.iterdir()) == sorted([own, "theirs"])
