@@ -32,7 +32,7 @@ TORCH_FIRST = ("tasks", "bench", "benchmarks", "datasets", "device", "findings")
 
 COMPUTED = {
     "isolation": "choose device_modes dmem faults plan plan_fleet plan_laws refusals v1_place",
-    "launch": "device_sharing pairing schedule sizing",
+    "launch": "capacity conductor device_sharing duration fitting memory_outcomes pairing schedule sizing",
     "meters": "packages pacing series sources traffic",
     "protocol": "codec",
     "vm": "pack",
