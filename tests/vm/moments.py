@@ -14,7 +14,9 @@ from typing import Any
 
 from guest import CGROUPS, Suite, until
 
-ENDS = ("runner", "interrupt", "stop", "timeout", "tenant", "memory")
+SIGNALS = {"runner": signal.SIGKILL, "interrupt": signal.SIGINT, "stop": signal.SIGTERM}
+"""Ends by a signal to the runner."""
+ENDS = (*SIGNALS, "timeout", "tenant", "memory")
 MOST_S = 3.5
 """After the first border, of a schedule that lasts 30 s and more."""
 TO_BEGIN_S = 200
@@ -63,10 +65,8 @@ def ended(suite: Suite, end: str, chance: random.Random, limit_s: float) -> Iter
 
 
 def _end(suite: Suite, end: str, process: subprocess.Popen[str], chance: random.Random) -> None:
-    if end == "runner":
-        suite.kill_runner()
-    elif end in ("interrupt", "stop"):
-        suite.kill_runner(signal.SIGINT if end == "interrupt" else signal.SIGTERM)
+    if end in SIGNALS:
+        suite.kill_runner(SIGNALS[end])
     elif end == "tenant":
         with contextlib.suppress(ProcessLookupError):
             os.kill(chance.choice(suite.notes())["pid"], signal.SIGKILL)
