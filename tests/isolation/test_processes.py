@@ -71,25 +71,22 @@ def test_kill_meets_grandchildren_that_have_another_parent(run: str, tmp_path: P
     assert marked(run) == []
 
 
-def test_a_process_that_was_unseen_for_a_moment_is_killed(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_was_unseen_for_a_moment_is_killed_and_one_that_cannot_be_killed_is_named(
+    run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, number: int) -> None:
+        raise PermissionError
+
     with sleeper(environment(run)) as process:
+        with monkeypatch.context() as patch:
+            patch.setattr(processes, "KILL_WAIT_S", 0.01)
+            patch.setattr(signal, "pidfd_send_signal", refuse)
+            with pytest.raises(NotIsolatedError, match=rf"processes {process.pid} of run {run} cannot be killed"):
+                kill_marked(run)
         blinks = [[]]
         monkeypatch.setattr(processes, "marked", lambda *who: blinks.pop() if blinks else marked(*who))
         kill_marked(run)
         assert process.wait(PATIENCE_S) == -signal.SIGKILL
-
-
-def test_what_cannot_be_killed_is_named(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(descriptor: int, number: int) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(processes, "KILL_WAIT_S", 0.01)
-    monkeypatch.setattr(signal, "pidfd_send_signal", refuse)
-    with (
-        sleeper(environment(run)) as process,
-        pytest.raises(NotIsolatedError, match=rf"processes {process.pid} of run {run} cannot be killed"),
-    ):
-        kill_marked(run)
 
 
 def test_a_number_that_has_passed_to_another_process_is_not_killed(run: str, monkeypatch: pytest.MonkeyPatch) -> None:

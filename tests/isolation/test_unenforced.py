@@ -65,7 +65,7 @@ def test_affinity_binds_to_the_slice_and_none_leaves_a_tenant_as_it_is(backend: 
 def test_a_tenant_is_stopped_and_killed_with_all_that_it_has_forked_and_its_neighbour_goes_on(backend: Backend) -> None:
     first, second = (backend.create(slice_of(i, OWN)) for i in (0, 1))
     assert first.held_by == "stopped"
-    # The child outlives its parent, and ignores SIGTERM.
+    # The child would not listen to SIGTERM.
     script = "(trap '' TERM; while :; do sleep 0.01; done) & while :; do :; done"
     with (
         started(first.entry, "sh", "-c", script, environment=environment(0)) as one,
