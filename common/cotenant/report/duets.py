@@ -157,15 +157,9 @@ def _by_duet(records: Rows) -> list[list[DuetLine]]:
 def _by_work(duet: Sequence[DuetLine]) -> list[list[DuetLine]]:
     """Return the lines of equal work, which say in what it differs. A launch without a ratio, or without records of
     both sides, joins the first ones."""
-    works = list(dict.fromkeys(line.works for line in duet if line.ratio is not None and line.works))
-    if len(works) < 2:
-        return [[*duet]]
-    said = [_differing(work, works) for work in works]
-    at = [works.index(line.works) if line.works in works else 0 for line in duet]
-    return [
-        [replace(line, differs=differs) for line, of in zip(duet, at, strict=True) if of == place]
-        for place, differs in enumerate(said)
-    ]
+    works = list(dict.fromkeys(line.works for line in duet if line.ratio is not None and line.works)) or [()]
+    of_works = grouped(duet, lambda line: line.works if line.works in works else works[0])
+    return [[replace(line, differs=_differing(work, works)) for line in of_works[work]] for work in works]
 
 
 def _differing(own: Sequence[Work], works: Sequence[Sequence[Work]]) -> str:

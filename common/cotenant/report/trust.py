@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,12 +46,12 @@ def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
     )
     warnings = jobs[0].table.findings.filter(pl.col("severity") == "warning").join(of_jobs, on=AT)
     by_rule = warnings.group_by("job", "rule").agg(GRAVEST, pl.len(), pl.col("effect").max())
-    of_job: dict[int, list[Doubt]] = {job: [] for job in range(len(jobs))}
+    of_job: dict[int, list[Doubt]] = defaultdict(list)
     for job, *of in by_rule.iter_rows():
         of_job[job].append(Doubt(*of))
     return [
-        min(of, key=lambda doubt: (_rank(doubt.rule), -doubt.records, doubt.rule), default=None)
-        for of in of_job.values()
+        min(of_job[job], key=lambda doubt: (_rank(doubt.rule), -doubt.records, doubt.rule), default=None)
+        for job in range(len(jobs))
     ]
 
 
