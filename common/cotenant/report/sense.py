@@ -20,7 +20,7 @@ from cotenant.results.launches import Work, distinguishing_values, grouped
 from cotenant.results.pressure import pressure_in
 from cotenant.results.read import again
 from cotenant.stats.kept import Kept
-from cotenant.stats.prediction import FULL, Sensed, Traits
+from cotenant.stats.prediction import FULL, Traits
 from cotenant.stats.sensitivity import Curve, Point, over_launches, points_of
 from cotenant.suite.pressure import level_of
 from cotenant.text import listed
@@ -162,13 +162,14 @@ def fingerprints(curves: Iterable[Sensitivity]) -> list[Fingerprint]:
     ]
 
 
-def of_resources(curves: Iterable[Sensitivity]) -> dict[tuple[str, str, str], dict[str, Sensed]]:
-    """Return the traits of jobs on each resource, by suite, host and isolation."""
-    by_place: dict[tuple[str, str, str], dict[str, Sensed]] = {}
+def of_resources(curves: Iterable[Sensitivity]) -> dict[tuple[str, str, str], dict[str, Traits]]:
+    """Return the traits of jobs on each resource on which any of them loses, by suite, host and isolation."""
+    by_place: dict[tuple[str, str, str], dict[str, Traits]] = {}
     by_resource = grouped(fingerprints(curves), lambda each: (each.conditions.place, each.conditions.resource))
     for (place, resource), of in by_resource.items():
-        traits = {each.conditions.job: Traits(each.keeps.value, each.leaves.value) for each in of}
-        by_place.setdefault(place, {})[resource] = Sensed(traits, any(each.loses for each in of))
+        if any(each.loses for each in of):
+            traits = {each.conditions.job: (each.keeps.value, each.leaves.value) for each in of}
+            by_place.setdefault(place, {})[resource] = traits
     return by_place
 
 
