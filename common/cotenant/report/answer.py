@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, median
+from typing import NamedTuple
 
 from cotenant.checkout import PROGRAM
 from cotenant.report.alone import Side, sliced
@@ -34,8 +34,7 @@ MOST_ERROR = 0.1
 """The largest error of a reliable answer, as a share of users' rates alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobShares:
+class JobShares(NamedTuple):
     """The shares of a job's tenants: of their rates alone if `of_alone`, else of an equal part of the node's rate."""
 
     job: JobSummary

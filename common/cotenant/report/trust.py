@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -20,8 +20,7 @@ CAUSES = {"foreign_load": "other programs", "stolen": "the hypervisor", "slow_st
 """The causes that rules blame, where it is not their name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(NamedTuple):
     """The worst warning of a job: its rule, its gravest sentence (or an empty one), the number of records that have it,
     and the most by which it can have moved one of them."""
 
