@@ -160,7 +160,7 @@ def confirmed(first: SuiteComparison, again: SuiteComparison) -> SuiteComparison
     for new in (line for line in again.lines if line.job in lines):
         before, verdict = lines[new.job], new.verdict
         ratio = "" if before.comparison is None else f", {before.comparison.ratio:.4f}"
-        note = f"CONFIRMED by new launches (before {before.verdict}{ratio}){'; ' if new.note else ''}{new.note}"
+        note = joined("; ", f"CONFIRMED by new launches (before {before.verdict}{ratio})", new.note)
         if new.verdict is not before.verdict:
             verdict = Verdict.UNCLEAR if new.verdict in CLAIMS else new.verdict
             note = f"NOT {note}"
