@@ -165,12 +165,8 @@ def over_rounds(values: Sequence[float]) -> tuple[float, float | None]:
     if len(values) < LEAST_ROUNDS:
         return fmean(values), None
     error = stdev(values) / math.sqrt(len(values))
-    return fmean(values), t_975(len(values) - 1) * error * widening(values)
-
-
-def widening(values: Sequence[float]) -> float:
-    """Return the factor by which the correlation of rounds widens an interval over them; 1 below LEAST_FOR_LAG."""
-    return 1.0 if len(values) < LEAST_FOR_LAG else math.sqrt(variance_inflation(lag_correlation(values)))
+    wider = 1.0 if len(values) < LEAST_FOR_LAG else math.sqrt(variance_inflation(lag_correlation(values)))
+    return fmean(values), t_975(len(values) - 1) * error * wider
 
 
 @functools.cache
