@@ -63,14 +63,14 @@ def test_users_hold_where_the_lower_limit_of_each_does_and_fail_only_beyond_doub
 
 
 def test_a_round_in_which_somebody_was_not_seen_does_not_count() -> None:
-    search = CrowdSearch(HALF, 4, held=1)
+    search = CrowdSearch(HALF, 4, least=1)
     search.take(2, {0: 0.0})
     assert search.rounds == {}
 
 
 def test_launches_go_by_turns_and_move_a_wrong_guess() -> None:
     for guess in (3, 5, 6, 8):
-        confirming, chance, order = Confirming(HALF, guess, 64, held=1), random.Random(guess), []
+        confirming, chance, order = Confirming(HALF, guess, 64, least=1), random.Random(guess), []
         while (users := confirming.next_users()) is not None:
             order.append(users)
             share = 0.5 * 5.5 / users
@@ -81,7 +81,7 @@ def test_launches_go_by_turns_and_move_a_wrong_guess() -> None:
 
 
 def test_what_noise_leaves_open_is_launched_more_often_and_says_how_much_would_settle_it() -> None:
-    confirming = Confirming(HALF, 2, 64, held=1)
+    confirming = Confirming(HALF, 2, 64, least=1)
     for _ in range(8):
         users = confirming.next_users()
         assert users is not None
@@ -95,7 +95,7 @@ def test_what_noise_leaves_open_is_launched_more_often_and_says_how_much_would_s
 
 
 def test_where_memory_holds_no_more_only_they_are_launched() -> None:
-    confirming = Confirming(HALF, 4, 4, held=1)
+    confirming = Confirming(HALF, 4, 4, least=1)
     for _ in range(CONFIRMED):
         assert confirming.next_users() == 4
         confirming.take(4, values(0.8, 4, 0.01))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cotenant.stats.prediction import Fit, Numbers, Sensed, Traits, by_curves, kept_beside, predict
+from cotenant.stats.prediction import Fit, Numbers, by_curves, predict
 
 COMMITTED = Path(__file__).parents[2] / "benchmarks/results/what-different-jobs-keep.md"
 JOBS = ("vae", "wlm", "convnet", "loader", "recom", "decode")
@@ -107,10 +107,13 @@ def test_of_two_launches_nothing_is_predicted_and_of_no_curves_nothing_expected(
 
 
 def test_what_curves_let_expect_is_the_victims_loss_times_what_the_other_leaves_unkept() -> None:
-    dram = Sensed({"vae": Traits(0.7, 0.64), "wlm": Traits(0.9, 1.0), "loader": Traits(1.1, -0.5)}, known=True)
-    assert kept_beside(dram, "wlm", "vae") == pytest.approx(1 - 0.1 * 0.36)
-    assert kept_beside(dram, "vae", "wlm") == 1
-    assert kept_beside(dram, "loader", "vae") == 1, "who gains loses nothing"
-    assert kept_beside(dram, "vae", "loader") == pytest.approx(0.7), "nobody leaves less than nothing"
-    with pytest.raises(KeyError):
-        kept_beside(dram, "vae", "recom")
+    dram = {"vae": (0.7, 0.64), "wlm": (0.9, 1.0), "loader": (1.1, -0.5)}
+    expected = by_curves([dram], ["vae", "wlm", "loader"])
+    assert expected is not None
+    assert expected[1, 0] == pytest.approx(1 - 0.1 * 0.36)
+    assert expected[0, 1] == 1
+    assert expected[2, 0] == 1, "who gains loses nothing"
+    assert expected[0, 2] == pytest.approx(0.7), "nobody leaves less than nothing"
+    both = by_curves([dram, dram], ["vae", "wlm", "loader"])
+    assert both == pytest.approx(expected**2), "of two resources it keeps the product"
+    assert by_curves([dram], ["vae", "recom"]) is None

@@ -99,14 +99,10 @@ def alone(solos: Sequence[RecordRow], members: Sequence[RecordRow]) -> Side:
     They need the work and the slices of the `members`. A uid has a node's rate if every tenant of the members has one.
     Quick launches count only where there are no others: two kinds of baseline are never mixed.
     """
-    kinds: dict[BaselineWord, list[RecordRow]] = {"whole": [], "quick": []}
-    for row in solos:
-        kinds["quick" if row["baseline"] == "quick" else "whole"].append(row)
-    sides = [replace(_alone(rows, members), baseline=kind) for kind, rows in kinds.items() if rows]
-    for side in sides:
-        if side.tenants:
-            return side
-    return sides[0] if sides else Side()
+    kinds: Sequence[BaselineWord] = ("whole", "quick")
+    by_kind = grouped(solos, lambda row: "quick" if row["baseline"] == "quick" else "whole")
+    sides = [replace(_alone(by_kind[kind], members), baseline=kind) for kind in kinds if kind in by_kind]
+    return max(sides, key=lambda side: bool(side.tenants), default=Side())
 
 
 def alone_in_blocks(members: Rows) -> Side | None:

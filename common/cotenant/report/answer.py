@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import fmean, median
+from typing import NamedTuple
 
 from cotenant.checkout import PROGRAM
 from cotenant.report.alone import Side, sliced
@@ -18,7 +18,7 @@ from cotenant.report.progress import duration_words
 from cotenant.report.summary import JobSummary, Summary
 from cotenant.report.trust import Doubt
 from cotenant.results.launches import grouped
-from cotenant.stats.evenness import UNLIKELY, Differences, differences, differences_by_intervals
+from cotenant.stats.evenness import UNLIKELY, differences, differences_by_intervals
 from cotenant.stats.interference import log_ratios, mean_kept, ratio
 from cotenant.stats.kept import Kept, ends_around, joint, t_975
 from cotenant.stats.launches import INTERVAL_LAUNCHES, by_uid
@@ -34,8 +34,7 @@ MOST_ERROR = 0.1
 """The largest error of a reliable answer, as a share of users' rates alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobShares:
+class JobShares(NamedTuple):
     """The shares of a job's tenants: of their rates alone if `of_alone`, else of an equal part of the node's rate."""
 
     job: JobSummary
@@ -247,20 +246,18 @@ def _users(counted: Sequence[JobShares]) -> str:
 
 
 def _least(counted: Sequence[JobShares]) -> str:
-    """Return the job that keeps least, with its share shrunk by noise, if chance does not explain that."""
-    found = _between_jobs(counted)
+    """Return the job that keeps least, with its share shrunk by noise, if chance does not explain that.
+
+    Jobs are compared over launches, or over the rounds of a single one's blocks.
+    """
+    by_launches = differences([*by_uid([*map(_mean_logs, counted)]).values()])
+    found = by_launches or differences_by_intervals([of.kept for of in counted])
     if found is None or not found.notable:
         return ""
     center = fmean(math.log(of.kept.value) for of in counted) + min(found.effects)
     half = t_975(found.freedom) * found.error
     kept = Kept(math.exp(center), ends_around(center, half), 1, "jobs")
     return f"; least: {counted[found.least].job.label}, {percents(kept)}"
-
-
-def _between_jobs(counted: Sequence[JobShares]) -> Differences | None:
-    """Return how jobs differ in their kept shares: over launches, or over the rounds of a single one's blocks."""
-    rows = by_uid([*map(_mean_logs, counted)]).values()
-    return differences([*rows]) or differences_by_intervals([of.kept for of in counted])
 
 
 def _least_even(jobs: Sequence[JobSummary]) -> str:

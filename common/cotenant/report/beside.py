@@ -207,8 +207,7 @@ class PairShare(NamedTuple):
     doubts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PairMatrix:
+class PairMatrix(NamedTuple):
     """The shares that jobs keep in pairs of one suite on one host under one isolation.
 
     For a job beside itself it is the mean of both tenants. `notes` say why pairs are missing.

@@ -10,7 +10,7 @@ from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, row, text
 from cotenant.report.numbers import rate
 from cotenant.report.progress import duration_words
 from cotenant.stats.capacity import NOBODY, NOISE, Carried, CrowdEstimate, Kind, Requirement, Standing, enrolled
-from cotenant.text import gib, many
+from cotenant.text import gib, joined, many
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 ORDINALS = (
@@ -114,7 +114,7 @@ def _next(found: Carried) -> str:
     following = found.users + found.step
     who = f"the {_ordinal(following)}" if found.step == 1 else f"{many(found.step, 'user')} more"
     if found.by_memory:
-        return f"{who} fails on memory" if found.step == 1 else f"{who} fail on memory"
+        return f"{who} {'fails' if found.step == 1 else 'fail'} on memory"
     estimate = found.confirmed.get(following)
     if estimate is None:
         return f"more than {found.users} were not to be tried (--users)"
@@ -161,16 +161,18 @@ def capacity_grid(answers: Sequence[Carried]) -> Grid:
     groups = []
     for found in answers:
         alone = found.alone
-        facts = [found.share] if found.share else []
+        facts = [found.share]
         if alone is not None:
-            facts.append(f"alone {rate(alone.rate)} {alone.unit or 'item'}/s")
-            facts += [] if alone.peak_bytes is None else [f"{gib(alone.peak_bytes)} at the peak"]
-            facts += [] if alone.processes is None else [many(alone.processes, "task")]
-        facts += [] if found.memory_users is None else [f"memory holds {found.memory_users}"]
+            facts += [
+                f"alone {rate(alone.rate)} {alone.unit or 'item'}/s",
+                "" if alone.peak_bytes is None else f"{gib(alone.peak_bytes)} at the peak",
+                "" if alone.processes is None else many(alone.processes, "task"),
+            ]
+        facts.append("" if found.memory_users is None else f"memory holds {found.memory_users}")
         made = {estimate.users: (found, estimate, "r") for estimate in found.searched}
         made |= {users: (found, estimate, "L") for users, estimate in found.confirmed.items()}
         rows = [row(COLUMNS, made[users]) for users in sorted(made)]
-        groups.append(RowGroup(rows, found.label, "; ".join(facts)))
+        groups.append(RowGroup(rows, found.label, joined("; ", *facts)))
     note = "n: r rounds of blocks of one launch, L launches of so many users. least: of the user that has least."
     return Grid(COLUMNS, groups, notes=[((note, "dim"),)])
 

@@ -27,8 +27,8 @@ TOO_CLOSE = "too close to the margin to tell with 1000 launches"
 STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "bold red", Verdict.SAME: "dim", Verdict.UNCLEAR: "yellow"}
 
 
-Side = Mapping[str, Sequence[LaunchRecords]]
-"""The launches with a rate, by job."""
+Launches = Mapping[str, Sequence[LaunchRecords]]
+"""The launches with a rate: those of one side by job, or those of one job by side, A and B."""
 
 
 def differences_allowed() -> list[str]:
@@ -80,30 +80,30 @@ class SuiteComparison:
         return html(comparison_grid(self))
 
 
-def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteComparison:
+def compare_launches(a: Launches, b: Launches, conditions: Conditions) -> SuiteComparison:
     """Compare job by job; a job whose sides did different work is INVALID, and the difference is named.
 
     Among many equal jobs chance alone makes some look faster or slower, so a claim has to hold with Holm's (1979)
     correction over all jobs, too.
     """
     same = _identities(a) == _identities(b)
-    sides = {job: (a.get(job, []), b.get(job, [])) for job in dict.fromkeys((*a, *b))}
-    reasons = {job: _incomparable(*both, conditions.allowed, same) for job, both in sides.items()}
+    jobs = {job: {"A": a.get(job, []), "B": b.get(job, [])} for job in dict.fromkeys((*a, *b))}
+    reasons = {job: _incomparable(sides, conditions.allowed, same) for job, sides in jobs.items()}
     usual = conditions.margin
     if usual is None:
         # A job that is not compared may be a mixture of works, whose rates differ by more than noise.
-        compared = [both for job, both in sides.items() if reasons[job] is None]
-        usual = max(LEAST_MARGIN, pooled_noise(rates_of(side) for both in compared for side in both) or 0.0)
+        compared = [sides for job, sides in jobs.items() if reasons[job] is None]
+        usual = max(LEAST_MARGIN, pooled_noise(rates_of(of) for sides in compared for of in sides.values()) or 0.0)
     margins = conditions.margins
     lines = _without_chance(
-        [_line(job, *both, margins.get(job, usual), reasons[job], same) for job, both in sides.items()]
+        [_line(job, sides, margins.get(job, usual), reasons[job], same) for job, sides in jobs.items()]
     )
     ran_in_b = {*b, *conditions.asked_of_b}
     lost = tuple(job for job, launches in a.items() if launches and not b.get(job) and job in ran_in_b)
     return SuiteComparison(lines, _alarm(lines), lost, _apart(a, b))
 
 
-def _identities(side: Side) -> set[tuple[object, ...]]:
+def _identities(side: Launches) -> set[tuple[object, ...]]:
     """Return a value for each launch that is the same for all copies of its records."""
     return {
         (launch.host, job, launch.run_id, launch.start_time, *launch.rates)
@@ -125,7 +125,7 @@ def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]
     return tuple(judged)
 
 
-def _apart(a: Side, b: Side) -> str:
+def _apart(a: Launches, b: Launches) -> str:
     """Say how A and B lie in time if they did not run by turns."""
     times = [[launch.start_time for of in side.values() for launch in of if launch.start_time] for side in (a, b)]
     for (early, first), (late, second) in itertools.permutations(zip("AB", times, strict=True)):
@@ -160,7 +160,7 @@ def confirmed(first: SuiteComparison, again: SuiteComparison) -> SuiteComparison
     for new in (line for line in again.lines if line.job in lines):
         before, verdict = lines[new.job], new.verdict
         ratio = "" if before.comparison is None else f", {before.comparison.ratio:.4f}"
-        note = f"CONFIRMED by new launches (before {before.verdict}{ratio}){'; ' if new.note else ''}{new.note}"
+        note = joined("; ", f"CONFIRMED by new launches (before {before.verdict}{ratio})", new.note)
         if new.verdict is not before.verdict:
             verdict = Verdict.UNCLEAR if new.verdict in CLAIMS else new.verdict
             note = f"NOT {note}"
@@ -173,20 +173,13 @@ def _alarm(lines: Sequence[JobComparison]) -> bool | None:
     return min(adjusted) < ALARM if adjusted else None
 
 
-def _line(
-    job: str,
-    a: Sequence[LaunchRecords],
-    b: Sequence[LaunchRecords],
-    margin: float,
-    reason: str | None,
-    same: bool,
-) -> JobComparison:
+def _line(job: str, sides: Launches, margin: float, reason: str | None, same: bool) -> JobComparison:
     """Return the comparison of one job's sides; INVALID where there is a `reason` not to compare them."""
-    rates_a, rates_b = rates_of(a), rates_of(b)
+    rates_a, rates_b = map(rates_of, sides.values())
     middles = middle(rates_a), middle(rates_b)
     if reason is not None:
         return JobComparison(job, Verdict.INVALID, *middles, None, reason)
-    result, sides = compare(rates_a, rates_b, margin), {"A": a, "B": b}
+    result = compare(rates_a, rates_b, margin)
     notes = ["A and B are the same launches"] if same else []
     if result.verdict is Verdict.UNCLEAR:
         more = result.launches_needed
@@ -194,11 +187,11 @@ def _line(
     if unknown := [side for side, of in sides.items() if not all(_values(of, BENCHMARK))]:
         notes.append(f"what {' and '.join(unknown)} ran is not known")
     if len(tuned := [side for side, of in sides.items() if "tuned" in _values(of, CLASS)]) == 1:
-        sizes = ("-".join(sorted(map(str, _values(of, "batch_size")))) for of in (a, b))
+        sizes = ("-".join(sorted(map(str, _values(of, "batch_size")))) for of in sides.values())
         notes.append(f"{tuned[0]} is tuned, batch size {' -> '.join(sizes)}")
     if unaudited := [side for side, of in sides.items() if False in _values(of, "audited")]:
         notes.append(f"{' and '.join(unaudited)} {UNAUDITED}")
-    hosts = [" and ".join(_hosts(of)) for of in (a, b)]
+    hosts = [" and ".join(_hosts(of)) for of in sides.values()]
     if hosts[0] != hosts[1] and all(hosts):
         notes.append(f"A on {hosts[0]}, B on {hosts[1]}")
     return JobComparison(job, result.verdict, *middles, result, "; ".join(notes))
@@ -209,26 +202,24 @@ def middle(rates: Sequence[float]) -> float | None:
     return across_launches(rates).rate if rates else None
 
 
-def _incomparable(
-    a: Sequence[LaunchRecords], b: Sequence[LaunchRecords], allowed: Collection[str], same: bool
-) -> str | None:
+def _incomparable(sides: Launches, allowed: Collection[str], same: bool) -> str | None:
     """Return why two sides cannot be compared; only `same` sides may have launches in common."""
-    if not a or not b:
-        where = "both sides" if not (a or b) else "B" if a else "A"
-        return f"no launch with a rate in {where}"
-    for side, launches in (("A", a), ("B", b)):
+    if empty := [side for side, launches in sides.items() if not launches]:
+        return f"no launch with a rate in {empty[0] if len(empty) == 1 else 'both sides'}"
+    for side, launches in sides.items():
         if (mixed := mixture(launches, allowed)) is not None:
             return f"{side} has launches of {mixed}; name a directory of one"
     beside = {*allowed}
-    if CLASS in allowed and len({"tuned" in _values(of, CLASS) for of in (a, b)}) > 1:
+    if CLASS in allowed and len({"tuned" in _values(of, CLASS) for of in sides.values()}) > 1:
         beside.update(OF_TUNING)
     if BENCHMARK in allowed:
         beside.add(ITEM)  # A different source, or different arguments, change the work of an item as well.
-    if (difference := difference_of([launch.work for launch in (*a, *b)], beside)) is not None:
-        return f"{_named(difference, (*a, *b))} (--allow {difference[0]})"
+    every = [*itertools.chain.from_iterable(sides.values())]
+    if (difference := difference_of([launch.work for launch in every], beside)) is not None:
+        return f"{_named(difference, every)} (--allow {difference[0]})"
     # No two launches of a host begin at the same moment.
-    moments = {(launch.host, launch.start_time) for launch in a if launch.start_time and not same}
-    uids = sorted({launch.run_id for launch in b if (launch.host, launch.start_time) in moments})
+    moments = {(launch.host, launch.start_time) for launch in sides["A"] if launch.start_time and not same}
+    uids = sorted({launch.run_id for launch in sides["B"] if (launch.host, launch.start_time) in moments})
     return f"the same launches stand on both sides: repetition {', '.join(map(str, uids))} of B" if uids else None
 
 

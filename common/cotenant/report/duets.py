@@ -106,12 +106,13 @@ def duet_lines(records: Rows) -> list[DuetLine]:
         first, failure = rows[0], _failure(rows)
         known = first if failure in (None, INVALID) else {}
         low, high = known.get("duet_low"), known.get("duet_high")
-        users_a, users_b = ([one["rate_items_s"] for one in rows if one["duet_side"] == side] for side in "AB")
-        rates_a, rates_b = ([rate for rate in of if rate is not None] for of in (users_a, users_b))
+        sides = [[one for one in rows if one["duet_side"] == side] for side in "AB"]
+        arguments_a, arguments_b = (users[0]["duet_arguments"] if users else "" for users in sides)
+        rates_a, rates_b = (
+            [one["rate_items_s"] for one in users if one["rate_items_s"] is not None] for users in sides
+        )
         # Where a user was lost the others' sum is no rate of A.
-        sum_a = sum(rates_a) if rates_a and None not in users_a else None
-        of_sides = {one["duet_side"]: one for one in reversed(rows)}
-        arguments = {side: one["duet_arguments"] for side, one in of_sides.items()}
+        sum_a = sum(rates_a) if rates_a and len(rates_a) == len(sides[0]) else None
         line = DuetLine(
             suite=suite,
             host=host,
@@ -128,9 +129,9 @@ def duet_lines(records: Rows) -> list[DuetLine]:
             unit=first["unit"],
             verdict=failure or first["duet_verdict"] or INVALID,
             settled_s=known.get("duet_settled_s"),
-            a_arguments=arguments.get("A", ""),
-            b_arguments=arguments.get("B", ""),
-            works=tuple(work_of(of_sides[side]) for side in "AB") if len(of_sides) == 2 else (),
+            a_arguments=arguments_a,
+            b_arguments=arguments_b,
+            works=tuple(work_of(users[0]) for users in sides) if all(sides) else (),
         )
         lines.append(line)
     return lines
@@ -157,15 +158,9 @@ def _by_duet(records: Rows) -> list[list[DuetLine]]:
 def _by_work(duet: Sequence[DuetLine]) -> list[list[DuetLine]]:
     """Return the lines of equal work, which say in what it differs. A launch without a ratio, or without records of
     both sides, joins the first ones."""
-    works = list(dict.fromkeys(line.works for line in duet if line.ratio is not None and line.works))
-    if len(works) < 2:
-        return [[*duet]]
-    said = [_differing(work, works) for work in works]
-    at = [works.index(line.works) if line.works in works else 0 for line in duet]
-    return [
-        [replace(line, differs=differs) for line, of in zip(duet, at, strict=True) if of == place]
-        for place, differs in enumerate(said)
-    ]
+    works = list(dict.fromkeys(line.works for line in duet if line.ratio is not None and line.works)) or [()]
+    of_works = grouped(duet, lambda line: line.works if line.works in works else works[0])
+    return [[replace(line, differs=_differing(work, works)) for line in of_works[work]] for work in works]
 
 
 def _differing(own: Sequence[Work], works: Sequence[Sequence[Work]]) -> str:
@@ -187,8 +182,9 @@ def _failure(rows: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _ratio(line: DuetLine) -> Measurement | None:
-    counts = (line.rounds,)
-    return None if line.ratio is None else Measurement(line.ratio, line.interval, str(line.rounds), counts)
+    if line.ratio is None:
+        return None
+    return Measurement(line.ratio, line.interval, str(line.rounds), (line.rounds,))
 
 
 def _duet(line: DuetLine) -> Cell:

@@ -65,7 +65,7 @@ def predictions(summary: Summary, curves: Sequence[Sensitivity]) -> list[Predict
         if (found := predict(kept, by_curves([*resources.values()], matrix.jobs))) is not None:
             values, fit = found
             shown = map(PairPrediction, *zip(*pairs, strict=True), values.ravel().tolist(), measured)
-            seen = tuple(name for name, of in resources.items() if of.known and fit.curves)
+            seen = tuple(resources) if fit.curves else ()
             made.append(Predictions(*place, fit, seen, tuple(shown) if fit.error < fit.constant else ()))
     return made
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
 
 from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, text_column
@@ -20,7 +19,7 @@ from cotenant.results.launches import Work, distinguishing_values, grouped
 from cotenant.results.pressure import pressure_in
 from cotenant.results.read import again
 from cotenant.stats.kept import Kept
-from cotenant.stats.prediction import FULL, Sensed, Traits
+from cotenant.stats.prediction import FULL, Traits
 from cotenant.stats.sensitivity import Curve, Point, over_launches, points_of
 from cotenant.suite.pressure import level_of
 from cotenant.text import listed
@@ -67,6 +66,11 @@ class Sensitivity:
     def points(self) -> tuple[Point, ...]:
         """The points of its curve."""
         return () if self.curve is None else self.curve.points
+
+    @property
+    def keeps(self) -> Kept | None:
+        """The share that the job keeps beside the neighbour at FULL level, None where that is not known."""
+        return self.points[-1].kept if self.points and self.points[-1].level == FULL else None
 
 
 def sensitivities(summary: Summary) -> list[Sensitivity]:
@@ -141,34 +145,22 @@ def _of_levels(records: Iterable[Decoded]) -> Iterator[Sensitivity]:
         yield Sensitivity(key, Curve(tuple(points)) if points else None, None, tuple(doubts))
 
 
-class Fingerprint(NamedTuple):
-    """The share that a job keeps beside a neighbour at FULL level, and the share that the neighbour keeps.
-
-    `loses` is whether the job's curve shows a loss.
-    """
-
-    conditions: CurveConditions
-    keeps: Kept
-    leaves: Kept
-    loses: bool
+def fingerprints(curves: Iterable[Sensitivity]) -> list[Sensitivity]:
+    """Return the curves that end in a fingerprint: the shares that the job and its neighbour at FULL level keep."""
+    return [each for each in curves if each.keeps and each.leaves]
 
 
-def fingerprints(curves: Iterable[Sensitivity]) -> list[Fingerprint]:
-    """Return the fingerprints of jobs on the resources whose neighbour was at FULL level."""
-    return [
-        Fingerprint(each.conditions, each.curve.points[-1].kept, each.leaves, each.curve.loses)
-        for each in curves
-        if each.curve is not None and each.leaves is not None and each.curve.points[-1].level == FULL
-    ]
-
-
-def of_resources(curves: Iterable[Sensitivity]) -> dict[tuple[str, str, str], dict[str, Sensed]]:
-    """Return the traits of jobs on each resource, by suite, host and isolation."""
-    by_place: dict[tuple[str, str, str], dict[str, Sensed]] = {}
+def of_resources(curves: Iterable[Sensitivity]) -> dict[tuple[str, str, str], dict[str, Traits]]:
+    """Return the traits of jobs on each resource on which any of them loses, by suite, host and isolation."""
+    by_place: dict[tuple[str, str, str], dict[str, Traits]] = {}
     by_resource = grouped(fingerprints(curves), lambda each: (each.conditions.place, each.conditions.resource))
     for (place, resource), of in by_resource.items():
-        traits = {each.conditions.job: Traits(each.keeps.value, each.leaves.value) for each in of}
-        by_place.setdefault(place, {})[resource] = Sensed(traits, any(each.loses for each in of))
+        if any(each.curve and each.curve.loses for each in of):
+            by_place.setdefault(place, {})[resource] = {
+                each.conditions.job: (keeps.value, leaves.value)
+                for each in of
+                if (keeps := each.keeps) and (leaves := each.leaves)
+            }
     return by_place
 
 
@@ -273,8 +265,8 @@ KEEPS, LEAVES = "keeps", "leaves"
 OF_FINGERPRINTS = (
     "keeps: of its rate beside the neighbour at level 100. leaves: what that neighbour keeps of its own beside the job."
 )
-Line = tuple[CurveConditions, str, Mapping[str, Fingerprint]]
-"""A job, KEEPS or LEAVES, and the job's fingerprints by resource."""
+Line = tuple[CurveConditions, str, Mapping[str, Sensitivity]]
+"""A job, KEEPS or LEAVES, and the job's curves that end in a fingerprint, by resource."""
 
 
 def fingerprints_grid(curves: Iterable[Sensitivity]) -> Grid:

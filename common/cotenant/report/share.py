@@ -149,8 +149,8 @@ def _measured(name: str, title: str) -> Sequence[Column[SharePoint]]:
 COLUMNS: Sequence[Column[SharePoint]] = (
     *place_columns(lambda point: point, "suite", "host", "job", "isolation"),
     text_column("mode", lambda point: point.mode, "mode"),
-    Column("K", lambda point: Cell(str(point.sharers), {"sharers": point.sharers})),
-    Column("entitled", lambda point: Cell(numbers.ratio(point.entitlement), {"entitlement": point.entitlement})),
+    Column("K", lambda point: number(point.sharers, str, "sharers")),
+    Column("entitled", lambda point: number(point.entitlement, numbers.ratio, "entitlement")),
     *_measured("stp", "STP"),
     *_measured("antt", "ANTT")[:2],
     *_measured("worst_slowdown", "worst slowdown")[:2],

@@ -191,10 +191,9 @@ def summarise(records: Rows) -> Summary:
         shared, lone = ([launch for launch in launches if launch.solo == solo] for solo in (False, True))
         notes += [why_left_out(launch) for launch in (*shared, *lone) if launch.flaw is not None]
         of_solos = rows_of(Rows(table, [at for launch in lone for at in launch.at]))
-        of_pressed = [launch for launch in shared if beside_levels.issuperset(launch.at)]
-        others = [launch for launch in shared if not beside_levels.issuperset(launch.at)]
-        jobs += _with_solos(_jobs(table, others), of_solos, are_pressed=False)
-        pressed += _with_solos(_jobs(table, of_pressed), of_solos, are_pressed=True)
+        for made, are_pressed in ((jobs, False), (pressed, True)):
+            own_launches = [launch for launch in shared if beside_levels.issuperset(launch.at) == are_pressed]
+            made += _with_solos(_jobs(table, own_launches), of_solos, are_pressed)
     jobs, pressed = _with_ceilings(_with_doubts(jobs)), _with_doubts(pressed)
     notes += [f"{job.label}: {job.compute.above}" for job in jobs if job.compute is not None and job.compute.above]
     of_all, solos = rows(own & ~pl.col("solo")), rows(own & pl.col("solo"))

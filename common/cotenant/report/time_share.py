@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -15,8 +15,7 @@ _OF_LAUNCH = ("hostname", "suite", "mix", "baseline", "start_time")
 _SECONDS = ("lasted_s", "loaded_s", "observed_s")
 
 
-@dataclass(frozen=True, slots=True)
-class TimeSpent:
+class TimeSpent(NamedTuple):
     """The seconds of launches in all, those between GO and STOP, and of these the seconds inside observations."""
 
     lasted_s: float

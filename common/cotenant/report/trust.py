@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
@@ -19,8 +20,7 @@ CAUSES = {"foreign_load": "other programs", "stolen": "the hypervisor", "slow_st
 """The causes that rules blame, where it is not their name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(NamedTuple):
     """The worst warning of a job: its rule, its gravest sentence (or an empty one), the number of records that have it,
     and the most by which it can have moved one of them."""
 
@@ -45,12 +45,12 @@ def doubts(jobs: Sequence[Rows]) -> list[Doubt | None]:
     )
     warnings = jobs[0].table.findings.filter(pl.col("severity") == "warning").join(of_jobs, on=AT)
     by_rule = warnings.group_by("job", "rule").agg(GRAVEST, pl.len(), pl.col("effect").max())
-    of_job: dict[int, list[Doubt]] = {job: [] for job in range(len(jobs))}
+    of_job: dict[int, list[Doubt]] = defaultdict(list)
     for job, *of in by_rule.iter_rows():
         of_job[job].append(Doubt(*of))
     return [
-        min(of, key=lambda doubt: (_rank(doubt.rule), -doubt.records, doubt.rule), default=None)
-        for of in of_job.values()
+        min(of_job[job], key=lambda doubt: (_rank(doubt.rule), -doubt.records, doubt.rule), default=None)
+        for job in range(len(jobs))
     ]
 
 

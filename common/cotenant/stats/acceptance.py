@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +38,7 @@ class NodeVerdict(enum.StrEnum):
     ABSENT = "ABSENT"
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(NamedTuple):
     """One thing that is held against a node, by numbers of its class: a `resource`, a `job`, or neither: its level.
 
     `ratio` is its rate over that of healthy nodes, with the 95 % `interval`; `rounds` is how many repeats of `runs`
@@ -87,12 +86,12 @@ def charges(
         own = _charge(confirmation, confirmation.levels, node)
         charges = [
             *([own] if of_level[node].any() else []),
-            *(replace(_charge(confirmation, confirmation.resources, node, at), resource=at) for at in named),
-            *(replace(_charge(confirmation, confirmation.cells, node, at), job=at) for at in _numbers(alone)),
+            *(_charge(confirmation, confirmation.resources, node, at)._replace(resource=at) for at in named),
+            *(_charge(confirmation, confirmation.cells, node, at)._replace(job=at) for at in _numbers(alone)),
         ]
         held = [charge for charge in charges if charge.verdict is not NodeVerdict.ACCEPT]
         if not held and confirmation.own[node] > RESTLESS:
-            held = [replace(own, verdict=NodeVerdict.UNSTABLE, interval=None)]
+            held = [own._replace(verdict=NodeVerdict.UNSTABLE, interval=None)]
         if not held and screening.few and least[node] < UNSEEN:
             held = [Charge(node, NodeVerdict.UNTESTED, float(np.exp(least[node])), runs=own.runs)]
         made += sorted(held, key=lambda charge: (charge.job is not None, charge.ratio))

@@ -60,9 +60,9 @@ class CrowdEstimate:
     users: int
     n: int
     means: Mapping[int, float]
-    half: float | None
-    mean_half: float | None
-    spread: float | None
+    half: float | None = None
+    mean_half: float | None = None
+    spread: float | None = None
     """Standard deviation of a user's value between rounds, or launches."""
 
     @property
@@ -95,25 +95,22 @@ def estimates_of(rows: Mapping[int, Sequence[Values]]) -> dict[int, CrowdEstimat
     The spreads have as many degrees of freedom as rounds, or launches, give: users of one of them err together.
     """
     repeated = [of for of in rows.values() if len(of) > 1]
+    if not repeated:
+        return {users: CrowdEstimate(users, len(of), means_of(of)) for users, of in rows.items()}
     freedoms = [len(of) - 1 for of in repeated]
-    freedom = sum(freedoms)
-    of_users = _pooled([fmean(variance(row[user] for row in of) for user in of[0]) for of in repeated], freedoms)
-    of_means = _pooled([variance(fmean(row.values()) for row in of) for of in repeated], freedoms)
+    of_users = [fmean(variance(row[user] for row in of) for user in of[0]) for of in repeated]
+    of_means = [variance(fmean(row.values()) for row in of) for of in repeated]
+    spread, mean_spread = (math.sqrt(fmean(variances, freedoms)) for variances in (of_users, of_means))
     made = {}
     for users, of in rows.items():
-        scale = t_975(freedom) / math.sqrt(len(of)) if freedom else None
-        half, mean_half = (None, None) if scale is None else (scale * of_users, scale * of_means)
-        made[users] = CrowdEstimate(users, len(of), means_of(of), half, mean_half, of_users if freedom else None)
+        scale = t_975(sum(freedoms)) / math.sqrt(len(of))
+        made[users] = CrowdEstimate(users, len(of), means_of(of), scale * spread, scale * mean_spread, spread)
     return made
 
 
 def means_of(rows: Sequence[Values]) -> dict[int, float]:
     """Return the mean value of each user over rounds, or launches, that all have the same users."""
     return {user: fmean(row[user] for row in rows) for user in sorted(rows[0])}
-
-
-def _pooled(variances: Sequence[float], freedoms: Sequence[int]) -> float:
-    return math.sqrt(fmean(variances, freedoms)) if freedoms else 0.0
 
 
 def enrolled(users: int, active: float) -> int:

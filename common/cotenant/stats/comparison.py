@@ -72,7 +72,7 @@ def compare(a: Sequence[float], b: Sequence[float], margin: float = LEAST_MARGIN
     if verdict is Verdict.UNCLEAR:
         spread = math.sqrt(log_a.var(ddof=1) + log_b.var(ddof=1))
         room, least = abs(border - abs(difference)), max(COMPARISON_LAUNCHES, min(n) + 1)
-        needed = repeats_needed(spread, room, least, MOST_LAUNCHES, sides=2, quantile=t_quantile)
+        needed = repeats_needed(spread, room, least, MOST_LAUNCHES, sides=2)
     return Comparison(
         ratio=ratio,
         interval=ends_around(difference, half),

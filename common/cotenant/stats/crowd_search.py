@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from cotenant.stats.capacity import CrowdEstimate, Requirement, Standing, Values, estimates_of
 from cotenant.stats.kept import repeats_needed
@@ -17,15 +18,19 @@ MOST_MISSING = 200
 """An answer that takes more launches is not settled by more of the same."""
 
 
+@dataclass(eq=False)
 class CrowdSearch:
     """Finds how many users are carried, by rounds in which so many are beside each other: 1, 2, 4, ..., then between.
 
-    `step` users more are tried at a time, `most` are there. `held` are carried from the outset: a single one keeps all.
+    `step` users more are tried at a time, `most` are there. `least` are carried from the outset: a single one keeps
+    all.
     """
 
-    def __init__(self, requirement: Requirement, most: int, step: int = 1, held: int = 0) -> None:
-        self.requirement, self.most, self._step, self._least = requirement, most, step, held
-        self.rounds: dict[int, list[Values]] = {}
+    requirement: Requirement
+    most: int
+    step: int = 1
+    least: int = 0
+    rounds: dict[int, list[Values]] = field(default_factory=dict)
 
     def take(self, users: int, values: Values) -> None:
         """Take a round of so many users; one in which somebody has no value does not count."""
@@ -36,9 +41,9 @@ class CrowdSearch:
         """Return how many users to have in the next round; None where it is known."""
         held, failed = self.held, self.failed
         if failed is None:
-            return min(self.most, max(self._step, 2 * held)) if held < self.most else None
-        steps = (failed - held) // self._step
-        return held + steps // 2 * self._step if steps > 1 else None
+            return min(self.most, max(self.step, 2 * held)) if held < self.most else None
+        steps = (failed - held) // self.step
+        return held + steps // 2 * self.step if steps > 1 else None
 
     def estimate(self, users: int) -> CrowdEstimate:
         """Return the estimate for a number of users that was tried."""
@@ -59,7 +64,7 @@ class CrowdSearch:
         """The largest number of users, below those that fail, of which each reaches the requirement."""
         below = self.failed or math.inf
         tried = (users for users in self.rounds if users < below and self._standing(users) is Standing.HELD)
-        return max(tried, default=min(self._least, self.most))
+        return max(tried, default=min(self.least, self.most))
 
     def _standing(self, users: int) -> Standing:
         rounds = len(self.rounds[users])
@@ -90,17 +95,21 @@ class SteadyCrowd:
         return self._users if len(self.rounds) < self._most else None
 
 
+@dataclass(eq=False)
 class Confirming:
     """Confirms how many users are carried: launches of K of them, and of K + 1, by turns.
 
-    Where these contradict the guess K moves, and where they leave it open there are more of them.
+    `users` is K, a guess. Where launches contradict it K moves, and where they leave it open there are more of them.
+    `most`, `step` and `least` are as those of a search.
     """
 
-    def __init__(self, requirement: Requirement, guess: int, most: int, step: int = 1, held: int = 0) -> None:
-        self._requirement, self._most, self._step, self._least = requirement, most, step, held
-        self.users = guess
-        self.launches: dict[int, list[Values]] = {}
-        self._last = 0
+    requirement: Requirement
+    users: int
+    most: int
+    step: int = 1
+    least: int = 0
+    launches: dict[int, list[Values]] = field(default_factory=dict)
+    _last: int = 0
 
     def take(self, users: int, values: Values) -> None:
         """Take a launch: the mean value of each of its users."""
@@ -109,7 +118,7 @@ class Confirming:
 
     def limit_to(self, most: int) -> None:
         """Go on with so many users at the most: memory has held no more."""
-        self._most = most
+        self.most = most
         self.launches = {users: of for users, of in self.launches.items() if users <= most}
         self.users = min(self.users, most)
 
@@ -134,22 +143,22 @@ class Confirming:
 
     def standing(self, users: int) -> Standing:
         """Return where so many users stand."""
-        if users <= self._least:
+        if users <= self.least:
             return Standing.HELD
-        if users > self._most:
+        if users > self.most:
             return Standing.FAILED
         estimate = self.estimates.get(users)
-        return Standing.UNCLEAR if estimate is None else estimate.standing(self._requirement.log)
+        return Standing.UNCLEAR if estimate is None else estimate.standing(self.requirement.log)
 
     @property
     def following(self) -> int:
         """The next larger number of users."""
-        return self.users + self._step
+        return self.users + self.step
 
     @property
     def has_tried_most(self) -> bool:
         """Whether more users would be beyond the most there may be."""
-        return self.following > self._most
+        return self.following > self.most
 
     @property
     def settled(self) -> bool:
@@ -167,7 +176,7 @@ class Confirming:
             if estimate is not None and self.standing(users) is Standing.UNCLEAR:
                 if estimate.spread is None:
                     return None
-                room = abs(estimate.worst - self._requirement.log)
+                room = abs(estimate.worst - self.requirement.log)
                 needed = repeats_needed(estimate.spread, room, max(CONFIRMED, have + 1), MOST_MISSING, sides=2)
             if needed is None:
                 return None
@@ -176,7 +185,7 @@ class Confirming:
 
     def _to_launch(self) -> list[int]:
         """Return the numbers of users that have launches of their own: K where it is not carried anyway, and K + 1."""
-        return [users for users in (self.users, self.following) if self._least < users <= self._most]
+        return [users for users in (self.users, self.following) if self.least < users <= self.most]
 
     def _count(self, users: int) -> int:
         return len(self.launches.get(users, ()))
@@ -188,7 +197,7 @@ class Confirming:
     def _moved(self) -> int:
         """Return the K that the launches speak for."""
         if self.standing(self.users) is Standing.FAILED:
-            return max(0, self.users - self._step)
+            return max(0, self.users - self.step)
         if self.standing(self.users) is Standing.HELD and self.standing(self.following) is Standing.HELD:
             return self.following
         return self.users

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, geometric_mean, median, stdev
 from typing import Literal
@@ -165,12 +165,8 @@ def over_rounds(values: Sequence[float]) -> tuple[float, float | None]:
     if len(values) < LEAST_ROUNDS:
         return fmean(values), None
     error = stdev(values) / math.sqrt(len(values))
-    return fmean(values), t_975(len(values) - 1) * error * widening(values)
-
-
-def widening(values: Sequence[float]) -> float:
-    """Return the factor by which the correlation of rounds widens an interval over them; 1 below LEAST_FOR_LAG."""
-    return 1.0 if len(values) < LEAST_FOR_LAG else math.sqrt(variance_inflation(lag_correlation(values)))
+    wider = 1.0 if len(values) < LEAST_FOR_LAG else math.sqrt(variance_inflation(lag_correlation(values)))
+    return fmean(values), t_975(len(values) - 1) * error * wider
 
 
 @functools.cache
@@ -186,9 +182,7 @@ def t_975(freedom: int) -> float:
     return math.sqrt(freedom) * math.tan(low)
 
 
-def repeats_needed(
-    spread: float, room: float, least: int, most: int, sides: int = 1, quantile: Callable[[int], float] = t_975
-) -> int | None:
+def repeats_needed(spread: float, room: float, least: int, most: int, sides: int = 1) -> int | None:
     """Return how many repeats, from `least` to `most`, bring half the width of a mean's t interval below `room`.
 
     `spread` is the standard deviation of one of them, which so many `sides` of equal repeats estimate together. None
@@ -198,7 +192,7 @@ def repeats_needed(
         return None
     enough = math.ceil(min(most + 1, (NORMAL * spread / room) ** 2))
     counts = range(max(least, enough), most + 1)
-    return next((n for n in counts if quantile(sides * (n - 1)) * spread / math.sqrt(n) < room), None)
+    return next((n for n in counts if t_975(sides * (n - 1)) * spread / math.sqrt(n) < room), None)
 
 
 def _within_t(angle: float, freedom: int) -> float:

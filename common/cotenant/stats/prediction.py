@@ -8,10 +8,8 @@ choice errs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -48,38 +46,24 @@ class Fit:
     constant: float
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """The share that a job keeps beside the neighbour at its full level, and the share that this one keeps beside it,
-    both of their rates alone."""
-
-    keeps: float
-    leaves: float
+Traits = Mapping[str, tuple[float, float]]
+"""Of jobs on one resource the share that each keeps beside the neighbour at its full level, and the share that this one
+keeps beside the job, both of their rates alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sensed:
-    """The traits of jobs on one resource. `known` is whether any of them shows a loss: else it is not contended."""
+def by_curves(resources: Sequence[Traits], jobs: Sequence[str]) -> Numbers | None:
+    """Return the shares that jobs are expected to keep by their curves alone. None where there is no resource, or one
+    was not measured of a job.
 
-    jobs: Mapping[str, Traits]
-    known: bool
-
-
-def kept_beside(of: Sensed, victim: str, neighbour: str) -> float:
-    """Return the share that a victim keeps by its curve: 1 - its loss beside our neighbour at full level x the
-    loss of our neighbour beside the other job (Bubble-Up: Mars et al., MICRO 2011). Raises KeyError without traits."""
-    lost, pressed = (min(1.0, max(0.0, 1 - share)) for share in (of.jobs[victim].keeps, of.jobs[neighbour].leaves))
-    return 1 - lost * pressed
-
-
-def by_curves(resources: Sequence[Sensed], jobs: Sequence[str]) -> Numbers | None:
-    """Return the shares that jobs are expected to keep by their curves alone: of each resource on which one loses they
-    keep the share of `kept_beside`. None where there is no such resource, or one was not measured of a job."""
-    seen = [of for of in resources if of.known]
-    if not seen or any(job not in of.jobs for of in seen for job in jobs):
+    Of each resource a victim keeps 1 - its loss beside our neighbour at full level x the loss of our neighbour beside
+    the other job (Bubble-Up: Mars et al., MICRO 2011).
+    """
+    if not resources or any(job not in of for of in resources for job in jobs):
         return None
-    pairs = product(jobs, jobs)
-    return np.reshape([math.prod(kept_beside(of, *pair) for of in seen) for pair in pairs], (len(jobs), -1))
+    shares = np.array([[of[job] for job in jobs] for of in resources])
+    lost, pressed = np.moveaxis(np.clip(1 - shares, 0.0, 1.0), -1, 0)
+    expected: Numbers = np.prod(1 - lost[:, :, None] * pressed[:, None, :], axis=0)
+    return expected
 
 
 def predict(kept: Numbers, expected: Numbers | None = None) -> tuple[Numbers, Fit] | None:
@@ -128,14 +112,11 @@ def _fitted(
     """Return the predictions (..., J, J) of all pairs from those with a weight (..., J, J)."""
     prior = expected if curves and expected is not None else np.zeros_like(kept)
     used, of, size = weights.astype(float), np.where(weights, kept - prior, 0.0), len(kept)
-    rows, columns, one = used.sum(axis=-1, keepdims=True), used.sum(axis=-2, keepdims=True), np.eye(size)
-    normal = np.block(
-        [
-            [rows.sum(axis=-2, keepdims=True), rows.swapaxes(-1, -2), columns],
-            [rows, (rows + penalty) * one, used],
-            [columns.swapaxes(-1, -2), used.swapaxes(-1, -2), (columns + penalty) * one],
-        ]
-    )
+    # A row for each pair: a column for the mean, and one for each victim and each neighbour.
+    design = np.hstack([np.ones((size**2, 1)), np.repeat(np.eye(size), size, axis=0), np.tile(np.eye(size), (size, 1))])
+    squares = design[:, :, None] * design[:, None, :]
+    held = np.diag([0.0, *[penalty] * (2 * size)])
+    normal = np.tensordot(used.reshape(*used.shape[:-2], -1), squares, 1) + held
     sums = np.concatenate([of.sum(axis=(-1, -2))[..., None], of.sum(axis=-1), of.sum(axis=-2)], axis=-1)
     mean, victims, neighbours = np.split(np.linalg.solve(normal, sums[..., None]), [1, size + 1], axis=-2)
     made: Numbers = mean + victims + neighbours.swapaxes(-1, -2)

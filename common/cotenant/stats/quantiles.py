@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cotenant.stats.correlation import effective_count, scaled_rank
 
 
-@dataclass(frozen=True, slots=True)
-class Quantile:
+class Quantile(NamedTuple):
     """The q-quantile of n values, and its 95 % interval; None where n is too small for one."""
 
     value: float

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ ROUNDED = 5
 """Decimals of a relative value: beyond them lie a clock's nanoseconds, which are no noise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(NamedTuple):
     """The chance `p` of such an order in a launch without a trend, and the trend over the whole launch / median."""
 
     p: float
@@ -118,8 +117,7 @@ def outliers(values: Sequence[float]) -> tuple[int, ...]:
     return tuple(int(index) for index in np.flatnonzero(MODIFIED_Z * distance / scale > FAR_OFF))
 
 
-@dataclass(frozen=True, slots=True)
-class Spikes:
+class Spikes(NamedTuple):
     """Indices of values that stand far off: those that came `late` because of their wait, and all others."""
 
     late: tuple[int, ...]
