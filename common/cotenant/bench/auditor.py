@@ -173,8 +173,7 @@ class Auditor:
     @property
     def _is_one_model(self) -> bool:
         """Whether all operations are seen: of replicas the threads of some are, and of others not."""
-        replicas: int = self._run.observed.get("replicas", 1)
-        return replicas == 1
+        return self._run.observed.get("replicas", 1) == 1
 
     def results(self) -> dict[str, Any]:
         """Return the part of a record on the audits."""

@@ -59,7 +59,7 @@ class Device:
     @property
     def name(self) -> str:
         """The accelerator's model, or `CPU`."""
-        return str(self.module.get_device_name(self.torch_device)) if self.is_accelerator else "CPU"
+        return self.module.get_device_name(self.torch_device) if self.is_accelerator else "CPU"
 
     @property
     def alike(self) -> int:

@@ -83,7 +83,7 @@ class ReplayedStep:
         self._precision.updates += self._updates
         self._precision.stepped += self._stepped
         # The next replay writes where this one's lies.
-        loss: torch.Tensor | None = self._recorded.value
+        loss = self._recorded.value
         return None if loss is None else loss.clone()
 
     def memory(self) -> contextlib.AbstractContextManager[None]:

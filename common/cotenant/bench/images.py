@@ -140,7 +140,7 @@ class Normalise:
 
 def decode(path: str) -> torch.Tensor:
     """Return the whole image, (3, height, width)."""
-    image: torch.Tensor = decode_image(path, ImageReadMode.RGB)
+    image = decode_image(path, ImageReadMode.RGB)
     # A PNG file may have 16 bits.
     return image if image.dtype == torch.uint8 else to_dtype(image, torch.uint8, scale=True)
 

@@ -29,8 +29,8 @@ def _runs_in_tf32(product: str, operand: torch.Tensor) -> bool:
         return False
     cudnn: Any = torch.backends.cudnn
     if product.startswith("convolution"):
-        return bool(cudnn.conv.fp32_precision == "tf32")
-    return bool((cudnn.rnn if product == "_cudnn_rnn" else torch.backends.cuda.matmul).fp32_precision == "tf32")
+        return cudnn.conv.fp32_precision == "tf32"
+    return (cudnn.rnn if product == "_cudnn_rnn" else torch.backends.cuda.matmul).fp32_precision == "tf32"
 
 
 _kernels: list[object] = []
@@ -217,7 +217,7 @@ def _convolution(x: Any, weight: Any, bias: Any, *rest: Any, out_val: Any) -> in
 def _convolution_backward(grad: Any, x: Any, weight: Any, bias_sizes: Any, *rest: Any, out_val: Any) -> int:
     """Either gradient, by the input and by the weights, costs as much as the forward; `rest` as above, then a mask."""
     wanted = rest[6]
-    return int(wanted[0] + wanted[1]) * _products(x.shape if rest[3] else grad.shape, weight.shape)
+    return (wanted[0] + wanted[1]) * _products(x.shape if rest[3] else grad.shape, weight.shape)
 
 
 def _products(swept: Any, weight: Any) -> int:
@@ -225,7 +225,7 @@ def _products(swept: Any, weight: Any) -> int:
 
     The weights (out, in / groups, *kernel), or (in, out / groups, *kernel) transposed, are all used once at each place.
     """
-    return int(2 * swept[0] * math.prod(swept[2:]) * math.prod(weight))
+    return 2 * swept[0] * math.prod(swept[2:]) * math.prod(weight)
 
 
 def _reduces(weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: Any, *rest: Any) -> bool:
@@ -238,7 +238,7 @@ def _recurrent(times: int) -> Callable[..., int]:
     def formula(x: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
         # cuDNN and MIOpen take all weights as one list, oneDNN the two matrices and biases of one layer.
         weights = args[0] if isinstance(args[0], (list, tuple)) else args[:2]
-        return int(times * 2 * math.prod(x.shape[:-1]) * sum(weight.numel() for weight in weights if weight.dim() == 2))
+        return times * 2 * math.prod(x.shape[:-1]) * sum(weight.numel() for weight in weights if weight.dim() == 2)
 
     return formula
 
@@ -246,7 +246,7 @@ def _recurrent(times: int) -> Callable[..., int]:
 def _grouped(left: Any, right: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
     """Return products of groups of rows, (n, k) by (e, k, m), and the products of their backward, (k, n) by (n, m)."""
     rows = left.shape[-2:] if left.dim() == 3 and right.dim() == 2 else left.shape
-    return int(2 * math.prod(rows) * right.shape[-1])
+    return 2 * math.prod(rows) * right.shape[-1]
 
 
 def _attention(query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
@@ -254,7 +254,7 @@ def _attention(query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwa
 
     Each of the h heads counts; where g is less, several of them share a key.
     """
-    return int(2 * math.prod(query.shape[:3]) * key.shape[2] * (query.shape[3] + value.shape[3]))
+    return 2 * math.prod(query.shape[:3]) * key.shape[2] * (query.shape[3] + value.shape[3])
 
 
 def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:

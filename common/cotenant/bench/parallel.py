@@ -45,8 +45,7 @@ def described(form: str, compression: Compression) -> str:
 
 def local(tensor: torch.Tensor) -> torch.Tensor:
     """Return this rank's part of a tensor that is sharded, which shares its memory; any other tensor as it is."""
-    part: torch.Tensor = tensor.to_local() if is_sharded(tensor) else tensor  # type: ignore[attr-defined] # a DTensor
-    return part
+    return tensor.to_local() if is_sharded(tensor) else tensor  # type: ignore[attr-defined] # a DTensor
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:

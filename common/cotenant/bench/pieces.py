@@ -107,8 +107,7 @@ def _doubles(losses: Sequence[torch.Tensor], number: int) -> bytes:
     """Return the losses of `number` steps as doubles, little-endian. Raises UnsupportedError where one has none."""
     if len(losses) != number:
         raise UnsupportedError("Some of its steps have no loss, so nothing shows that they were made.", _REMEDY)
-    values: bytes = torch.stack(list(losses)).cpu().double().numpy().astype("<f8").tobytes()
-    return values
+    return torch.stack(list(losses)).cpu().double().numpy().astype("<f8").tobytes()
 
 
 def _digest(tensors: Iterable[Any]) -> bytes:

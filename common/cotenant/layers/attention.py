@@ -79,5 +79,4 @@ class Attention(nn.Module):
             is_causal=self.causal and mask is None,
             enable_gqa=grouped,
         )
-        y_blw: torch.Tensor = self.out(y_bhld.transpose(1, 2).flatten(2))
-        return y_blw
+        return self.out(y_bhld.transpose(1, 2).flatten(2))

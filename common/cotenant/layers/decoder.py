@@ -58,8 +58,7 @@ class DecoderLayer(nn.Module):
         mask: torch.Tensor | None = None,
     ) -> torch.Tensor:
         x_blw = x_blw + self.attention(self.attention_norm(x_blw), rotation, cache, at_l, mask)
-        y_blw: torch.Tensor = x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
-        return y_blw
+        return x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
 
 
 class Decoder(nn.Module):
@@ -88,8 +87,7 @@ class Decoder(nn.Module):
     ) -> torch.Tensor:
         """Return the logits (b, l, v) of the word after each one; over `caches` those after the last one, (b, 1, v)."""
         states_blw = self.states(tokens_bl, caches, at_l)
-        logits_blv: torch.Tensor = self.words(states_blw if caches is None else states_blw[:, -1:])
-        return logits_blv
+        return self.words(states_blw if caches is None else states_blw[:, -1:])
 
     def states(
         self,
@@ -109,5 +107,4 @@ class Decoder(nn.Module):
         x_blw = self.embedding(tokens_bl)
         for index, layer in enumerate(self.layers):
             x_blw = layer(x_blw, rotation, None if caches is None else caches[index], at_l, mask_ls)
-        states_blw: torch.Tensor = self.norm(x_blw)
-        return states_blw
+        return self.norm(x_blw)

@@ -17,8 +17,7 @@ class RMSNorm(nn.RMSNorm):
     """torch's (Zhang and Sennrich 2019), in the type of its weights, which may be more exact than its input."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y: torch.Tensor = super().forward(x.to(self.weight.dtype))
-        return y
+        return super().forward(x.to(self.weight.dtype))
 
 
 class FeedForward(nn.Module):
@@ -30,8 +29,7 @@ class FeedForward(nn.Module):
         self.approximate = approximate
 
     def forward(self, x_blw: torch.Tensor) -> torch.Tensor:
-        y_blw: torch.Tensor = self.out(F.gelu(self.into(x_blw), approximate=self.approximate))
-        return y_blw
+        return self.out(F.gelu(self.into(x_blw), approximate=self.approximate))
 
 
 class SwiGLU(nn.Module):
@@ -47,8 +45,7 @@ class SwiGLU(nn.Module):
 
     def forward(self, x_blw: torch.Tensor) -> torch.Tensor:
         gate, up = self.gate_up(x_blw).chunk(2, dim=-1)
-        y_blw: torch.Tensor = self.out(F.silu(gate) * up)
-        return y_blw
+        return self.out(F.silu(gate) * up)
 
 
 class PreNormLayer(nn.Module):
@@ -65,8 +62,7 @@ class PreNormLayer(nn.Module):
 
     def forward(self, x_blw: torch.Tensor) -> torch.Tensor:
         x_blw = x_blw + self.attention(self.attention_norm(x_blw))
-        y_blw: torch.Tensor = x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
-        return y_blw
+        return x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
 
 
 def initialised(model: Module, sd: float = 0.02) -> Module:

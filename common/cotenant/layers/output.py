@@ -18,8 +18,7 @@ def cross_entropy_of(
     Logits, their softmax and its gradient, n x v numbers each, exist of ROWS positions at a time: gradients are made
     in the forward pass. Products are of the type that autocast multiplies in, the softmax is in fp32.
     """
-    loss: torch.Tensor = _CrossEntropy.apply(x_nw, weight_vw, bias_v, target_n)
-    return loss
+    return _CrossEntropy.apply(x_nw, weight_vw, bias_v, target_n)
 
 
 class _CrossEntropy(torch.autograd.Function):
