@@ -10,8 +10,8 @@ from torch import nn
 
 from cotenant.layers.attention import Attention, head_width
 from cotenant.layers.cache import KeyValueCache
-from cotenant.layers.layers import RMSNorm, SwiGLU
-from cotenant.layers.rotary import Rotary, Rotation
+from cotenant.layers.layers import ResidualLayer, RMSNorm, SwiGLU
+from cotenant.layers.rotary import Rotary
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class DecoderSize:
         return 2 * self.width**2 + 2 * self.kv_heads * self.head * self.width + 3 * self.width * self.inner
 
 
-class DecoderLayer(nn.Module):
-    """Causal attention and a feed-forward layer, each behind an RMSNorm and added to its input."""
+class DecoderLayer(ResidualLayer):
+    """The layer with causal attention and RMSNorms."""
 
     def __init__(self, size: DecoderSize, feed_forward: nn.Module) -> None:
         super().__init__()
@@ -48,17 +48,6 @@ class DecoderLayer(nn.Module):
         self.attention = Attention(size.width, size.heads, size.kv_heads, bias=False, causal=True)
         self.feed_forward_norm = RMSNorm(size.width, eps=size.eps)
         self.feed_forward = feed_forward
-
-    def forward(
-        self,
-        x_blw: torch.Tensor,
-        rotation: Rotation,
-        cache: KeyValueCache | None = None,
-        at_l: torch.Tensor | None = None,
-        mask: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        x_blw = x_blw + self.attention(self.attention_norm(x_blw), rotation, cache, at_l, mask)
-        return x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
 
 
 class Decoder(nn.Module):

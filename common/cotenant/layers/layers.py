@@ -48,8 +48,22 @@ class SwiGLU(nn.Module):
         return self.out(F.silu(gate) * up)
 
 
-class PreNormLayer(nn.Module):
-    """Attention and a feed-forward layer, each behind a LayerNorm and added to its input (Radford 2019)."""
+class ResidualLayer(nn.Module):
+    """Attention and a feed-forward layer, each behind a norm and added to its input."""
+
+    attention_norm: nn.Module
+    attention: nn.Module
+    feed_forward_norm: nn.Module
+    feed_forward: nn.Module
+
+    def forward(self, x_blw: torch.Tensor, *attended: Any) -> torch.Tensor:
+        """Return (b, l, w); `attended` is given to the attention beside its input."""
+        x_blw = x_blw + self.attention(self.attention_norm(x_blw), *attended)
+        return x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
+
+
+class PreNormLayer(ResidualLayer):
+    """The layer with LayerNorms (Radford 2019)."""
 
     def __init__(
         self, width: int, heads: int, *, causal: bool = False, approximate: str = "none", eps: float = 1e-5
@@ -59,10 +73,6 @@ class PreNormLayer(nn.Module):
         self.attention = Attention(width, heads, causal=causal)
         self.feed_forward_norm = nn.LayerNorm(width, eps=eps)
         self.feed_forward = FeedForward(width, 4 * width, approximate)
-
-    def forward(self, x_blw: torch.Tensor) -> torch.Tensor:
-        x_blw = x_blw + self.attention(self.attention_norm(x_blw))
-        return x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
 
 
 def initialised(model: Module, sd: float = 0.02) -> Module:
