@@ -14,7 +14,6 @@ from cotenant.bench.loader import constant_input, rows
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
-from cotenant.finding import Finding
 
 
 class Batches:
@@ -53,26 +52,22 @@ class Batches:
         self.items = counter(self._benchmark, self.first, self.resident)
         run.uneven = False
         run.observed.pop("loaded_ahead", None)
-        run.findings.append(
-            Finding(
-                "cached_batch",
-                "warning",
-                "Every step trained on the first batch: this is the rate of the step without its input.",
-                "Leave --cached-batch out for the rate of the task.",
-            )
+        run.note(
+            "cached_batch",
+            "warning",
+            "Every step trained on the first batch: this is the rate of the step without its input.",
+            "Leave --cached-batch out for the rate of the task.",
         )
 
     def _begun_again(self) -> Iterator[Iterator[Any]]:
         """Yield the benchmark's batches, and once more wherever they end, which is a finding."""
         for start in itertools.count():
             if start == 1:
-                self._run.findings.append(
-                    Finding(
-                        "input_restarted",
-                        "warning",
-                        "The input ended and was started again inside the measured loop.",
-                        "Let `batches` go on without end, as run.loader does.",
-                    )
+                self._run.note(
+                    "input_restarted",
+                    "warning",
+                    "The input ended and was started again inside the measured loop.",
+                    "Let `batches` go on without end, as run.loader does.",
                 )
             batches = iter(self._benchmark.batches(self._run))
             # One batch for ever; a `repeat` that is limited has a length.

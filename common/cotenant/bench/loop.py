@@ -21,7 +21,6 @@ from cotenant.bench.run import Run
 from cotenant.bench.sizes import ObservedSizes, bytes_of
 from cotenant.bench.steps import MarkedSteps
 from cotenant.errors import CotenantError
-from cotenant.finding import Finding
 
 WARM_UP_STEPS = 3
 LONG_WARM_UP_NS = 60_000_000_000
@@ -106,13 +105,11 @@ class Loop:
         auditor.expect(replace(first, updates=updates.pop() if len(updates) == 1 else 0), movement, sum(times_ns))
         self._before = (run.updates, run.precision.skipped or 0)
         if len(times_ns) < WARM_UP_STEPS:
-            run.findings.append(
-                Finding(
-                    "short_warm_up",
-                    "warning",
-                    f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
-                    "Use a smaller batch, or give it the time to skip its first observations.",
-                )
+            run.note(
+                "short_warm_up",
+                "warning",
+                f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
+                "Use a smaller batch, or give it the time to skip its first observations.",
             )
         # Of loaded input every wait counts: batches fetched ahead would make its steps look short.
         if max(times_ns[1:] or times_ns) < SHORT_STEP_NS and len(counts) == 1 and not run.loads:
@@ -157,13 +154,11 @@ class Loop:
         gc.collect()
         if work.every > 1 and not observation.even:
             work.every = 1
-            self._run.findings.append(
-                Finding(
-                    "items_estimated",
-                    "warning",
-                    "Batches did not count equally while books were kept on some of them only.",
-                    "Let every batch hold as many items, or make steps longer than a millisecond.",
-                )
+            self._run.note(
+                "items_estimated",
+                "warning",
+                "Batches did not count equally while books were kept on some of them only.",
+                "Let every batch hold as many items, or make steps longer than a millisecond.",
             )
         return observation
 

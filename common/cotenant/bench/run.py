@@ -30,7 +30,7 @@ from cotenant.bench.parameters import BenchmarkParameters
 from cotenant.bench.precision import Precision, set_precision
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
-from cotenant.finding import Finding
+from cotenant.finding import Finding, Severity
 
 Held = TypeVar("Held")
 
@@ -65,7 +65,7 @@ class Run:
         else:
             settle_processor()
             if benchmark.cuda:
-                self.findings.append(Finding("no_accelerator", "info", "No accelerator was found: it ran on the CPU."))
+                self.note("no_accelerator", "info", "No accelerator was found: it ran on the CPU.")
         torch.backends.cudnn.benchmark = benchmark.same_shapes and not benchmark.deterministic
         if benchmark.deterministic:
             make_deterministic()
@@ -77,6 +77,10 @@ class Run:
         self.seed_with(benchmark.seed + self.world.rank)
         self.update = self.precision.update
         self.minimize = self.precision.minimize
+
+    def note(self, rule: str, severity: Severity, sentence: str, remedy: str = "") -> None:
+        """Add a finding to the record of this run."""
+        self.findings.append(Finding(rule, severity, sentence, remedy))
 
     def seed_with(self, seed: int) -> None:
         """Let every generator begin at this seed."""
@@ -172,7 +176,7 @@ class Run:
         self.observed["replicas"] = replicas
         if replicas == 1:
             sentence = f"DataParallel has one device here ({self.chosen.name}), so the model ran without it."
-            self.findings.append(Finding("not_parallel", "info", sentence))
+            self.note("not_parallel", "info", sentence)
             return module
         self.observed["parallel"] = "dp"
         return torch.nn.DataParallel(module, device_ids=list(range(replicas)))
@@ -236,13 +240,11 @@ class Run:
         assert requested is not None
         each = max(1, requested // ranks) if requested else 0
         if each * ranks != requested:
-            self.findings.append(
-                Finding(
-                    "workers_shared",
-                    "info",
-                    f"{requested} loader processes were asked for, and each of {ranks} ranks has {each}.",
-                    "Let --workers be a multiple of the ranks.",
-                )
+            self.note(
+                "workers_shared",
+                "info",
+                f"{requested} loader processes were asked for, and each of {ranks} ranks has {each}.",
+                "Let --workers be a multiple of the ranks.",
             )
         return each
 
