@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from cotenant.bench.audit import LONG_AUDIT_NS, MOST_STEPS, Elements, Expected, Step, elements_of, moved_part
-from cotenant.bench.chrono import clock_ns
+from cotenant.bench.chrono import StepFunction, clock_ns
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.observed import FlopCount, described, watched_updates
 from cotenant.bench.precision import weights_of
@@ -36,7 +36,7 @@ class Auditor:
         benchmark: Benchmark,
         run: Run,
         batch: Any,
-        step: Callable[[Run, Any], torch.Tensor | None],
+        step: StepFunction,
         items: Callable[[Any], float],
     ) -> None:
         self._benchmark, self._run = benchmark, run

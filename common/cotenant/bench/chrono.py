@@ -17,6 +17,8 @@ from cotenant.bench.device import Device
 from cotenant.bench.sizes import chosen
 
 clock_ns = time.perf_counter_ns
+StepFunction = Callable[[Any, Any], torch.Tensor | None]
+"""Does the work of a run's batch, and returns its loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Work:
     """
 
     batches: Iterator[Any]
-    step: Callable[[Any, Any], torch.Tensor | None]
+    step: StepFunction
     items: Callable[[Any], float]
     run: Any
     device: Device

@@ -151,8 +151,6 @@ class Experiment:
                 end_ns=end_ns,
                 items=float(number * self.args.batch_size),
                 data_wait_ns=0,
-                event_ns=None,
-                issued_ns=None,
             )
             self._made += 1
             self._done = self._made == repeat or self._runner.enough()

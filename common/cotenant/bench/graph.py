@@ -5,18 +5,17 @@ Values on the host are recorded as they were, so a step that keeps something the
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_map_only
 
+from cotenant.bench.chrono import StepFunction
 from cotenant.bench.lamb import LAMB
 from cotenant.bench.outcome import UnsupportedError, reason_of
 from cotenant.bench.run import Run
 
-Step = Callable[[Any, Any], torch.Tensor | None]
 REMEDY = "Leave --graph out."
 COUNT_NO_STEPS = (torch.optim.SGD, LAMB)
 
@@ -36,7 +35,7 @@ class ReplayedStep:
     """
 
     def __init__(
-        self, step: Step, run: Run, batch: Any, optimizers: Sequence[torch.optim.Optimizer], resident: bool
+        self, step: StepFunction, run: Run, batch: Any, optimizers: Sequence[torch.optim.Optimizer], resident: bool
     ) -> None:
         """Record `step` on `batch`, which trains on it a few times; `resident`: every batch is this very one."""
         if run.uneven:
@@ -64,6 +63,8 @@ class ReplayedStep:
         except RuntimeError as error:
             sentence = f"This step cannot be recorded in a CUDA graph: {reason_of(error)}."
             raise UnsupportedError(sentence, REMEDY) from error
+        self.memory = self._recorded.memory
+        """Lets a step that is not replayed work in the memory of the recorded one: the device has no other for it."""
         # Work that was counted while the step was recorded did not run.
         before = counts[-1]
         self._updates, self._stepped = self._precision.updates - before[0], self._precision.stepped - before[1]
@@ -85,10 +86,6 @@ class ReplayedStep:
         # The next replay writes where this one's lies.
         loss = self._recorded.value
         return None if loss is None else loss.clone()
-
-    def memory(self) -> contextlib.AbstractContextManager[None]:
-        """Let a step that is not replayed work in the memory of the recorded one, for which the device has no other."""
-        return self._recorded.memory()
 
     def _take(self, batch: Any) -> None:
         leaves, form = tree_flatten(batch)

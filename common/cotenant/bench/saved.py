@@ -135,17 +135,19 @@ class Saved:
         anew = {id(weight) for weight in weights_of(cleared)}
         weights = (tensor for tensor in reached.tensors.values() if tensor.is_leaf and tensor.requires_grad)
         self._gradients = [(weight, weight.grad) for weight in weights if id(weight) not in anew]
-        self._restorers = [_generator(generator) for generator in reached.generators]
-        self._restorers += [partial(random.setstate, random.getstate())]
-        self._restorers += [partial(np.random.set_state, np.random.get_state())]
-        self._restorers += [partial(torch.set_rng_state, torch.get_rng_state())]
+        self._restorers: list[Callable[[], object]] = [
+            *map(_generator, reached.generators),
+            partial(random.setstate, random.getstate()),
+            partial(np.random.set_state, np.random.get_state()),
+            partial(torch.set_rng_state, torch.get_rng_state()),
+        ]
         if run.chosen.is_accelerator:
             module = run.chosen.module
-            self._restorers += [partial(module.set_rng_state, module.get_rng_state(run.device), run.device)]
+            self._restorers.append(partial(module.set_rng_state, module.get_rng_state(run.device), run.device))
         precision = run.precision
         self._counts = precision.updates, precision.stepped, precision.overflowed
         if precision.scaler is not None:
-            self._restorers += [partial(precision.scaler.load_state_dict, precision.scaler.state_dict())]
+            self._restorers.append(partial(precision.scaler.load_state_dict, precision.scaler.state_dict()))
 
     def set_gradients_aside(self) -> None:
         """Let gradients begin anew from here on, so that nothing is added to the gradients that wait."""
