@@ -13,6 +13,8 @@ from cotenant.layers.cache import KeyValueCache
 from cotenant.layers.layers import ResidualLayer, RMSNorm, SwiGLU
 from cotenant.layers.rotary import Rotary
 
+EPS = 1e-5
+
 
 @dataclass(frozen=True, slots=True)
 class DecoderSize:
@@ -27,7 +29,6 @@ class DecoderSize:
     context: int
     theta: float = 10_000.0
     tied: bool = False
-    eps: float = 1e-5
 
     @property
     def head(self) -> int:
@@ -44,9 +45,9 @@ class DecoderLayer(ResidualLayer):
 
     def __init__(self, size: DecoderSize, feed_forward: nn.Module) -> None:
         super().__init__()
-        self.attention_norm = RMSNorm(size.width, eps=size.eps)
+        self.attention_norm = RMSNorm(size.width, eps=EPS)
         self.attention = Attention(size.width, size.heads, size.kv_heads, bias=False, causal=True)
-        self.feed_forward_norm = RMSNorm(size.width, eps=size.eps)
+        self.feed_forward_norm = RMSNorm(size.width, eps=EPS)
         self.feed_forward = feed_forward
 
 
@@ -59,7 +60,7 @@ class Decoder(nn.Module):
         self.size = size
         self.embedding = nn.Embedding(size.words, size.width)
         self.layers = nn.ModuleList(DecoderLayer(size, make(size)) for _ in range(size.layers))
-        self.norm = RMSNorm(size.width, eps=size.eps)
+        self.norm = RMSNorm(size.width, eps=EPS)
         self.words = nn.Linear(size.width, size.words, bias=False)
         if size.tied:
             self.words.weight = self.embedding.weight
