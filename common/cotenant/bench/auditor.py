@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from torch.optim import Optimizer
 
 from cotenant.bench.audit import LONG_AUDIT_NS, MOST_STEPS, Elements, Expected, Step, elements_of, moved_part
 from cotenant.bench.chrono import StepFunction, clock_ns
@@ -50,12 +51,12 @@ class Auditor:
         self._steps: list[Step] = []
         """The steps of all audits."""
         self.differences: list[str] = []
-        self.optimizers: list[torch.optim.Optimizer] = []
+        self.optimizers: list[Optimizer] = []
         """Those that the first step of the warm-up stepped."""
         self.memory: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
         """Where a step that is watched allocates: in a recorded one's memory, if there is one."""
         self._expected = Expected()
-        self._updated: list[torch.optim.Optimizer] = []
+        self._updated: list[Optimizer] = []
         self._usual_pushes: dict[int, float] = {}
         self._pushed: dict[int, torch.Tensor] = {}
         self._warm = False

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
+from torch import Tensor
 
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.loader import constant_input, rows
@@ -94,15 +94,15 @@ def counter(benchmark: Benchmark, batch: Any, resident: bool) -> Callable[[Any],
         return benchmark.items
     if resident:
         return lambda batch: counted
-    if isinstance(batch, torch.Tensor):
+    if isinstance(batch, Tensor):
         return _size
-    if isinstance(batch, (tuple, list)) and isinstance(batch[0], torch.Tensor):
+    if isinstance(batch, (tuple, list)) and isinstance(batch[0], Tensor):
         return _size_of_first
     return rows
 
 
 # torch.Tensor's own len() is written in Python around this one, and takes three times as long.
-_size: Callable[[Any], int] = super(torch.Tensor, torch.Tensor).__len__
+_size: Callable[[Any], int] = super(Tensor, Tensor).__len__
 
 
 def _size_of_first(batch: Any) -> int:

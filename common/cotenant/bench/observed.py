@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
@@ -23,7 +25,7 @@ from cotenant.errors import CotenantError
 _SHORT = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.float64: "fp64"}
 
 
-def _runs_in_tf32(product: str, operand: torch.Tensor) -> bool:
+def _runs_in_tf32(product: str, operand: Tensor) -> bool:
     """Return whether torch's switches let a product of this name run under TF32: each library has its own."""
     if operand.dtype != torch.float32 or not operand.is_cuda:
         return False
@@ -55,8 +57,8 @@ def _heard(*, src: object, cache_hit: bool, **rest: object) -> None:
 class SeenUpdates:
     """The optimizers that were given to `run.update`, all that stepped, and how far they pushed which weights."""
 
-    given: list[torch.optim.Optimizer] = field(default_factory=list)
-    stepped: list[torch.optim.Optimizer] = field(default_factory=list)
+    given: list[Optimizer] = field(default_factory=list)
+    stepped: list[Optimizer] = field(default_factory=list)
     pushes: dict[int, float] = field(default_factory=dict)
     asked: int = 0
     """How often LBFGS computed the loss, which it does until it sees no more to gain."""
@@ -71,12 +73,12 @@ def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpd
     """
     update, seen = run.update, SeenUpdates()
 
-    def stepping(optimizer: torch.optim.Optimizer) -> None:
+    def stepping(optimizer: Optimizer) -> None:
         if optimizer not in seen.stepped:
             seen.stepped.append(optimizer)
         seen.pushes |= pushes_of([optimizer], looked_at)
 
-    def before(optimizer: torch.optim.Optimizer, words: Any, options: dict[str, Any]) -> Any:
+    def before(optimizer: Optimizer, words: Any, options: dict[str, Any]) -> Any:
         stepping(optimizer)
         if type(optimizer) is not torch.optim.LBFGS:
             return None
@@ -88,7 +90,7 @@ def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpd
 
         return words[:1], {"closure": counted}
 
-    def noting(loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
+    def noting(loss: Tensor, optimizer: Optimizer, clip_norm: float | None = None) -> None:
         if optimizer not in seen.given:
             seen.given.append(optimizer)
         try:
@@ -112,7 +114,7 @@ def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpd
         run.update = update
 
 
-def described(optimizer: torch.optim.Optimizer, precision: Precision) -> dict[str, Any]:
+def described(optimizer: Optimizer, precision: Precision) -> dict[str, Any]:
     """Return an optimizer's kind, the dtype of the model's weights, and of those that it steps: these, or copies.
 
     `parameters`: how many numbers it trains.
@@ -174,13 +176,13 @@ class FlopCount(TorchDispatchMode):
             if parts is not NotImplemented:
                 return parts
         out = func(*args, **kwargs)
-        if isinstance(out, torch.Tensor) and out.dim() == 0:
+        if isinstance(out, Tensor) and out.dim() == 0:
             self.scalars.add(out.data_ptr())
         if formula is None:
             return out
-        operands = [a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()]
+        operands = [a for a in args if isinstance(a, Tensor) and a.is_floating_point()]
         if operands:
-            heaviest = max(operands, key=torch.Tensor.numel)
+            heaviest = max(operands, key=Tensor.numel)
             ran = "tf32" if _runs_in_tf32(packet.__name__, heaviest) else _short(heaviest.dtype)
             self._elements[ran] += sum(operand.numel() for operand in operands)
             self._products.setdefault(ran, set()).add(packet.__name__)

@@ -15,7 +15,9 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
+from torch.optim import Optimizer
 from torch.utils._pytree import tree_map_only
 
 from cotenant.bench.device import Device
@@ -30,15 +32,15 @@ class MasterWeights:
     gradient's square has faded too (Micikevicius et al. 2018, "Mixed precision training").
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
         """Give the optimizer the copies instead of the model's weights; it must not have stepped before."""
         assert not optimizer.state
-        self._weights: list[torch.Tensor] = []
-        self._masters: list[torch.Tensor] = []
+        self._weights: list[Tensor] = []
+        self._masters: list[Tensor] = []
         for group in optimizer.param_groups:
             group["params"] = [self._master(weight) for weight in group["params"]]
 
-    def _master(self, weight: torch.Tensor) -> torch.Tensor:
+    def _master(self, weight: Tensor) -> Tensor:
         if weight.dtype not in (torch.float16, torch.bfloat16):
             return weight
         master = weight.detach().float()
@@ -57,7 +59,7 @@ class MasterWeights:
 
     def take_gradients(self) -> None:
         """Give the copies the weights' gradients, in fp32; a weight without one leaves its copy without."""
-        copies, gradients = list[torch.Tensor](), list[torch.Tensor]()
+        copies, gradients = list[Tensor](), list[Tensor]()
         for master, weight in zip(self._masters, self._weights, strict=True):
             if weight.grad is not None:
                 master.grad = torch.empty_like(master)
@@ -120,11 +122,11 @@ class Precision:
     autocast: torch.autocast | None = None
     outside: torch.autocast | None = None
     scaler: torch.amp.GradScaler | None = None
-    masters: dict[torch.optim.Optimizer, MasterWeights] = field(default_factory=dict)
+    masters: dict[Optimizer, MasterWeights] = field(default_factory=dict)
     updates: int = 0
     stepped: int = 0
-    overflowed: torch.Tensor | None = None
-    watched: set[torch.optim.Optimizer] = field(default_factory=set)
+    overflowed: Tensor | None = None
+    watched: set[Optimizer] = field(default_factory=set)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -169,7 +171,7 @@ class Precision:
 
         return autocast_step
 
-    def update(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
+    def update(self, loss: Tensor, optimizer: Optimizer, clip_norm: float | None = None) -> None:
         """zero_grad, backward, clip, step, in the way this precision needs."""
         self.updates += 1
         if self.outside is None:
@@ -190,9 +192,7 @@ class Precision:
         # same step (a generator after its discriminator) must see the updated ones.
         torch.clear_autocast_cache()
 
-    def minimize(
-        self, compute: Callable[[], torch.Tensor], optimizer: torch.optim.Optimizer, clip_norm: float | None = None
-    ) -> torch.Tensor:
+    def minimize(self, compute: Callable[[], Tensor], optimizer: Optimizer, clip_norm: float | None = None) -> Tensor:
         """Let an optimizer that asks for the loss several times a step, as LBFGS does, make one; return the first loss.
 
         It counts as one update. Raises UnsupportedError where gradients are scaled.
@@ -204,7 +204,7 @@ class Precision:
             )
         self.updates += 1
 
-        def closure() -> torch.Tensor:
+        def closure() -> Tensor:
             # As behind an update: the optimizer may have moved the weights since it was called last.
             torch.clear_autocast_cache()
             optimizer.zero_grad()
@@ -219,7 +219,7 @@ class Precision:
         torch.clear_autocast_cache()
         return first  # type: ignore[return-value] # It is the closure's.
 
-    def _update_half(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None) -> None:
+    def _update_half(self, loss: Tensor, optimizer: Optimizer, clip_norm: float | None) -> None:
         masters = self.masters.get(optimizer)
         if masters is None:
             masters = self.masters[optimizer] = MasterWeights(optimizer)
@@ -230,10 +230,10 @@ class Precision:
         self._step(optimizer, clip_norm)
         masters.give_weights()
 
-    def _backward(self, loss: torch.Tensor) -> None:
+    def _backward(self, loss: Tensor) -> None:
         (loss if self.scaler is None else self.scaler.scale(loss)).backward()
 
-    def _step(self, optimizer: torch.optim.Optimizer, clip_norm: float | None) -> None:
+    def _step(self, optimizer: Optimizer, clip_norm: float | None) -> None:
         if self.scaler is None:
             if clip_norm is not None:
                 _clip(optimizer, clip_norm)
@@ -250,10 +250,10 @@ class Precision:
         # Once per update, not per step: every loss is scaled after the optimizer before it has stepped.
         self.scaler.update()
 
-    def _steps(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    def _steps(self, optimizer: Optimizer, *_: Any) -> None:
         """Count a step that the scaler lets happen: a fused optimizer is told on the device to change nothing."""
         self.stepped += 1
-        found_inf: torch.Tensor | None = getattr(optimizer, "found_inf", None)
+        found_inf: Tensor | None = getattr(optimizer, "found_inf", None)
         if found_inf is not None:
             if self.overflowed is None:
                 self.overflowed = found_inf.clone()
@@ -282,7 +282,7 @@ def _in_bf16(forward: Callable[..., Any], layers: torch.nn.RNNBase, *given: Any)
             layers.batch_first,
             layers.bidirectional,
         )
-    kinds = torch.Tensor, PackedSequence
+    kinds = Tensor, PackedSequence
     given = tree_map_only(kinds, lambda one: one.to(torch.bfloat16), given, is_leaf=lambda one: isinstance(one, kinds))
     with torch.autocast("cuda", enabled=False):
         out = torch.func.functional_call(layers, weights, given)
@@ -291,7 +291,7 @@ def _in_bf16(forward: Callable[..., Any], layers: torch.nn.RNNBase, *given: Any)
     return out
 
 
-def _zero_momentum(optimizer: torch.optim.Optimizer) -> None:
+def _zero_momentum(optimizer: Optimizer) -> None:
     """Begin a fused SGD's momentum with zeros, which changes nothing of its first step.
 
     torch begins it with memory as it is found, which a first step that overflows leaves in place (torch 2.14).
@@ -332,9 +332,9 @@ def set_precision(name: str, device: Device) -> Precision:
     )
 
 
-def _clip(optimizer: torch.optim.Optimizer, norm: float) -> None:
+def _clip(optimizer: Optimizer, norm: float) -> None:
     torch.nn.utils.clip_grad_norm_(weights_of([optimizer]), norm)
 
 
-def weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
+def weights_of(optimizers: Iterable[Optimizer]) -> list[Tensor]:
     return [weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]]

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from torch.optim import Optimizer
 from torch.utils.data import TensorDataset
 
 from cotenant.bench.device import (
@@ -188,15 +189,15 @@ class Run:
             return placed
         return torch.compile(spread.module) if self.benchmark.compile else spread.module
 
-    def adam(self, parameters: Parameters, **options: Any) -> torch.optim.Optimizer:
+    def adam(self, parameters: Parameters, **options: Any) -> Optimizer:
         """Return torch.optim.Adam with these options, or its equal that is fastest here."""
         return fused("Adam", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
 
-    def adamw(self, parameters: Parameters, **options: Any) -> torch.optim.Optimizer:
+    def adamw(self, parameters: Parameters, **options: Any) -> Optimizer:
         """Return torch.optim.AdamW with these options, or its equal that is fastest here."""
         return fused("AdamW", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
 
-    def sgd(self, parameters: Parameters, **options: Any) -> torch.optim.Optimizer:
+    def sgd(self, parameters: Parameters, **options: Any) -> Optimizer:
         """Return torch.optim.SGD with these options, or its equal that is fastest here."""
         return fused("SGD", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
 

@@ -18,6 +18,8 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.optim import Optimizer
 
 from cotenant.bench.parallel import is_sharded, local
 from cotenant.bench.precision import weights_of
@@ -32,7 +34,7 @@ MOST_MEMBERS = 10_000
 
 Containers = (dict, list, set, collections.deque)
 _FOREIGN = sys.stdlib_module_names | {"cotenant", "numpy", "torch"}
-_OF_TORCH = (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)
+_OF_TORCH = (Optimizer, torch.optim.lr_scheduler.LRScheduler)
 _MANAGED = ("torch.nn.parallel.", "torch.distributed.", "torch._dynamo.")
 """These modules keep accounts with parts of torch that nothing puts back; their members are looked at all the same."""
 
@@ -44,8 +46,8 @@ class Reached:
         self.containers: list[Any] = []
         self.objects: list[Any] = []
         self.modules: list[torch.nn.Module] = []
-        self.optimizers: list[torch.optim.Optimizer] = []
-        self.tensors: dict[int, torch.Tensor] = {}
+        self.optimizers: list[Optimizer] = []
+        self.tensors: dict[int, Tensor] = {}
         self.arrays: list[np.ndarray[Any, Any]] = []
         self.generators: list[Any] = []
         self.holds_graph = False
@@ -61,7 +63,7 @@ class Reached:
 
     def _take(self, value: Any) -> Iterable[Any]:
         """Note a thing, and return the things that it refers to."""
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, Tensor):
             self.tensors[id(value)] = value
             self.holds_graph |= value.grad_fn is not None
         elif isinstance(value, np.ndarray):
@@ -78,7 +80,7 @@ class Reached:
             return self._take_module(value)
         elif _is_own(value):
             self.objects.append(value)
-            if isinstance(value, torch.optim.Optimizer):
+            if isinstance(value, Optimizer):
                 self.optimizers.append(value)
             return (*vars(value).values(),)
         return ()
@@ -100,7 +102,7 @@ def _is_own(value: Any) -> bool:
     return isinstance(value, _OF_TORCH) or type(value).__module__.partition(".")[0] not in _FOREIGN
 
 
-def _placed(module: torch.nn.Module) -> tuple[torch.Tensor, ...]:
+def _placed(module: torch.nn.Module) -> tuple[Tensor, ...]:
     return (*module.parameters(recurse=False), *module.buffers(recurse=False))
 
 
@@ -117,7 +119,7 @@ class Saved:
         run: Run,
         reached: Reached,
         still: Collection[int] = frozenset(),
-        cleared: Iterable[torch.optim.Optimizer] = (),
+        cleared: Iterable[Optimizer] = (),
     ) -> None:
         self._run = run
         owned = {id(weight) for weight in weights_of(reached.optimizers)}
@@ -176,7 +178,7 @@ class Saved:
         precision.updates, precision.stepped, precision.overflowed = self._counts
 
 
-def _version(tensor: torch.Tensor) -> int | None:
+def _version(tensor: Tensor) -> int | None:
     """Return how often a tensor was written, which a graph that holds it remembers."""
     return None if tensor.is_inference() or is_sharded(tensor) else tensor._version
 
@@ -191,14 +193,14 @@ def _generator(generator: Any) -> Callable[[], None]:
     return partial(generator.set_state, generator.get_state())
 
 
-def sample(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
+def sample(optimizers: Iterable[Optimizer]) -> list[Tensor]:
     """Return the weights that are looked at: from first to last, without large ones where there are others."""
     every = weights_of(optimizers)
     small = [weight for weight in every[:: max(1, len(every) // WEIGHTS)] if weight.nbytes <= MOST_BYTES]
     return small or sorted(every, key=lambda weight: weight.nbytes)[:1]
 
 
-def steps_each_alone(optimizer: torch.optim.Optimizer) -> bool:
+def steps_each_alone(optimizer: Optimizer) -> bool:
     """Return whether one weight's step depends on its own gradient and state alone: known of torch's and apex's.
 
     LBFGS goes along one direction with all weights at once.
@@ -209,7 +211,7 @@ def steps_each_alone(optimizer: torch.optim.Optimizer) -> bool:
 
 
 @contextlib.contextmanager
-def stepping(optimizer: torch.optim.Optimizer, chosen: Collection[int]) -> Iterator[None]:
+def stepping(optimizer: Optimizer, chosen: Collection[int]) -> Iterator[None]:
     """Let the optimizer step, of all its weights, those alone whose ids are chosen."""
     groups = [(group, group["params"]) for group in optimizer.param_groups]
     before = optimizer.step  # A scheduler may have put one of its own there, which counts.
@@ -241,9 +243,7 @@ def graphs_kept() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def undone(
-    run: Run, watched: Sequence[torch.optim.Optimizer], cleared: Iterable[torch.optim.Optimizer] = ()
-) -> Iterator[None]:
+def undone(run: Run, watched: Sequence[Optimizer], cleared: Iterable[Optimizer] = ()) -> Iterator[None]:
     """Put back the values that steps change; of optimizers whose weights step each alone those move that are looked at.
 
     Of all weights there is no room for copies. `watched`: whose weights are looked at; `cleared`: see `Saved`.

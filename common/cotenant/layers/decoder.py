@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cotenant.layers.attention import Attention, head_width
 from cotenant.layers.cache import KeyValueCache
@@ -72,19 +72,17 @@ class Decoder(nn.Module):
         caches = [KeyValueCache(batch, size.kv_heads, size.context, size.head) for _ in self.layers]
         return nn.ModuleList(caches).to(self.embedding.weight)
 
-    def forward(
-        self, tokens_bl: torch.Tensor, caches: nn.ModuleList | None = None, at_l: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def forward(self, tokens_bl: Tensor, caches: nn.ModuleList | None = None, at_l: Tensor | None = None) -> Tensor:
         """Return the logits (b, l, v) of the word after each one; over `caches` those after the last one, (b, 1, v)."""
         states_blw = self.states(tokens_bl, caches, at_l)
         return self.words(states_blw if caches is None else states_blw[:, -1:])
 
     def states(
         self,
-        tokens_bl: torch.Tensor,
+        tokens_bl: Tensor,
         caches: nn.ModuleList | None = None,
-        at_l: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        at_l: Tensor | None = None,
+    ) -> Tensor:
         """Return the last layer's output for each position, (b, l, w).
 
         With `caches` keys and values are stored there. With `at_l` the l positions are these, on the device, and each

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cotenant.layers.attention import Attention
@@ -16,7 +15,7 @@ Module = TypeVar("Module", bound=nn.Module)
 class RMSNorm(nn.RMSNorm):
     """torch's (Zhang and Sennrich 2019), in the type of its weights, which may be more exact than its input."""
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         return super().forward(x.to(self.weight.dtype))
 
 
@@ -28,7 +27,7 @@ class FeedForward(nn.Module):
         self.into, self.out = nn.Linear(width, inner), nn.Linear(inner, width)
         self.approximate = approximate
 
-    def forward(self, x_blw: torch.Tensor) -> torch.Tensor:
+    def forward(self, x_blw: Tensor) -> Tensor:
         return self.out(F.gelu(self.into(x_blw), approximate=self.approximate))
 
 
@@ -43,7 +42,7 @@ class SwiGLU(nn.Module):
         self.gate_up = nn.Linear(width, 2 * inner, bias=False)
         self.out = nn.Linear(inner, width, bias=False)
 
-    def forward(self, x_blw: torch.Tensor) -> torch.Tensor:
+    def forward(self, x_blw: Tensor) -> Tensor:
         gate, up = self.gate_up(x_blw).chunk(2, dim=-1)
         return self.out(F.silu(gate) * up)
 
@@ -56,7 +55,7 @@ class ResidualLayer(nn.Module):
     feed_forward_norm: nn.Module
     feed_forward: nn.Module
 
-    def forward(self, x_blw: torch.Tensor, *attended: Any) -> torch.Tensor:
+    def forward(self, x_blw: Tensor, *attended: Any) -> Tensor:
         """Return (b, l, w); `attended` is given to the attention beside its input."""
         x_blw = x_blw + self.attention(self.attention_norm(x_blw), *attended)
         return x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
