@@ -13,7 +13,7 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
@@ -104,9 +104,9 @@ class Parsed:
     """
 
     values: dict[str, Any]
-    ignored: list[str] = field(default_factory=list)
-    given: frozenset[str] = frozenset()
-    renamed: list[str] = field(default_factory=list)
+    ignored: list[str]
+    given: frozenset[str]
+    renamed: list[str]
 
 
 def parse(cls: type, argv: Sequence[str]) -> Parsed:

@@ -22,6 +22,8 @@ from cotenant.machine.topology import accelerators
 from cotenant.machine.wheels import device_host, has_nvidia_nodes, remedy
 from cotenant.protocol.messages import DEVICE_MEMORY_VARIABLE
 
+Deed = Callable[[], object]
+
 _MPS_ENABLED = 133
 """CU_DEVICE_ATTRIBUTE_MPS_ENABLED of cuda.h."""
 _STEPS_ASIDE = 3
@@ -102,13 +104,13 @@ class Device:
             value = work()
         return Recorded(graph, stream, value)
 
-    def at_once(self) -> Callable[[Callable[[], object], Callable[[], object]], None]:
+    def at_once(self) -> Callable[[Deed, Deed], None]:
         """Return a function that does two pieces of work on two streams; later work waits for both.
 
         Their tensors have to be there before. A CPU does one after the other.
         """
 
-        def one_after_the_other(first: Callable[[], object], second: Callable[[], object]) -> None:
+        def one_after_the_other(first: Deed, second: Deed) -> None:
             first()
             second()
 
@@ -118,7 +120,7 @@ class Device:
         aside, here = module.Stream(self.torch_device), module.current_stream(self.torch_device)
         aside.wait_stream(here)
 
-        def on_two_streams(first: Callable[[], object], second: Callable[[], object]) -> None:
+        def on_two_streams(first: Deed, second: Deed) -> None:
             with module.stream(aside):
                 second()
             first()

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 from torch.optim import Optimizer
 from torch.utils._pytree import tree_map_only
@@ -77,10 +77,10 @@ class MasterWeights:
 
 
 _NORMS = (
-    torch.nn.modules.batchnorm._NormBase,
-    torch.nn.LayerNorm,
-    torch.nn.GroupNorm,
-    torch.nn.RMSNorm,
+    nn.modules.batchnorm._NormBase,
+    nn.LayerNorm,
+    nn.GroupNorm,
+    nn.RMSNorm,
 )
 _BY_LEVEL = {"O0": "fp32", "O1": "fp16", "O2": "fp16", "O3": "half"}
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
@@ -143,7 +143,7 @@ class Precision:
             return None
         return self.updates - self.stepped + (0 if self.overflowed is None else int(self.overflowed))
 
-    def convert(self, module: torch.nn.Module) -> torch.nn.Module:
+    def convert(self, module: nn.Module) -> nn.Module:
         """Return the module with the weights this precision trains: fp16 with fp32 norms for `half`.
 
         Recurrent layers of a device of CUDA's are let compute in bf16 where that is asked for.
@@ -155,7 +155,7 @@ class Precision:
                     part.float()
         elif self.name == "bf16" and self.autocast and self.autocast.device == "cuda" and not torch.version.hip:
             for part in module.modules():
-                if isinstance(part, torch.nn.RNNBase):
+                if isinstance(part, nn.RNNBase):
                     part.forward = partial(_in_bf16, part.forward, part)
         return module
 
@@ -261,7 +261,7 @@ class Precision:
                 self.overflowed += found_inf  # In place: a step that is replayed knows no other.
 
 
-def _in_bf16(forward: Callable[..., Any], layers: torch.nn.RNNBase, *given: Any) -> Any:
+def _in_bf16(forward: Callable[..., Any], layers: nn.RNNBase, *given: Any) -> Any:
     """Call recurrent layers with bf16 copies of their weights, whose gradients come back in fp32.
 
     Under autocast to bf16, too, torch casts them to fp16, and no scaler is there for it (torch 2.14, autocast's
@@ -333,7 +333,7 @@ def set_precision(name: str, device: Device) -> Precision:
 
 
 def _clip(optimizer: Optimizer, norm: float) -> None:
-    torch.nn.utils.clip_grad_norm_(weights_of([optimizer]), norm)
+    nn.utils.clip_grad_norm_(weights_of([optimizer]), norm)
 
 
 def weights_of(optimizers: Iterable[Optimizer]) -> list[Tensor]:

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from torch import nn
 from torch.optim import Optimizer
 from torch.utils.data import TensorDataset
 
 from cotenant.bench.device import (
-    Device,
     choose_device,
     drop_switches,
     inherited_switches,
@@ -28,7 +28,7 @@ from cotenant.bench.optimizers import Parameters, fused
 from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
 from cotenant.bench.parallel import Compression, Form, described, take_first
 from cotenant.bench.parameters import BenchmarkParameters
-from cotenant.bench.precision import Precision, set_precision
+from cotenant.bench.precision import set_precision
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 from cotenant.finding import Finding, Severity
@@ -42,9 +42,9 @@ class Run:
     def __init__(self, benchmark: BenchmarkParameters) -> None:
         self.benchmark = benchmark
         self.findings: list[Finding] = []
-        self.modules: list[torch.nn.Module] = []
+        self.modules: list[nn.Module] = []
         """The modules that were placed on the device."""
-        self.frozen: set[torch.nn.Module] = set()
+        self.frozen: set[nn.Module] = set()
         """The modules that `freeze` has made, and their parts: nothing changes them."""
         self.metrics: dict[str, float] = {}
         self.observed: dict[str, Any] = {}
@@ -57,8 +57,8 @@ class Run:
         self.world = World.from_environment()
         self.world.settle()
         self.world.check_size(benchmark.devices)
-        self.chosen: Device = choose_device(benchmark.cuda, self.world.local_rank, self.world.local_size)
-        self.device: torch.device = self.chosen.torch_device
+        self.chosen = choose_device(benchmark.cuda, self.world.local_rank, self.world.local_size)
+        self.device = self.chosen.torch_device
         if self.chosen.is_accelerator:
             self.findings += dropped
             self.observed["mps"] = self.chosen.under_mps
@@ -72,7 +72,7 @@ class Run:
             make_deterministic()
         if not benchmark.same_shapes and self.chosen.let_segments_grow():
             self.observed["allocator"] = "expandable segments"
-        self.precision: Precision = set_precision(benchmark.asked_precision, self.chosen)
+        self.precision = set_precision(benchmark.asked_precision, self.chosen)
         self.channels_last = self._wants_channels_last()
         self.world.join(self.chosen)
         self.seed_with(benchmark.seed + self.world.rank)
@@ -112,7 +112,7 @@ class Run:
         self.heeded.add("channels_last")
         self.observed["memory_format"] = "channels_last"
 
-    def place(self, module: torch.nn.Module, form: Form = "ddp", compression: Compression = "none") -> Any:
+    def place(self, module: nn.Module, form: Form = "ddp", compression: Compression = "none") -> Any:
         """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled.
 
         `form` and `compression` are of several ranks. Raises UnsupportedError for fp16 weights in shards.
@@ -133,7 +133,7 @@ class Run:
             self.observed["parallel"] = described(form, compression)
         return torch.compile(spread) if self.benchmark.compile else spread
 
-    def freeze(self, make: Callable[[], torch.nn.Module]) -> Any:
+    def freeze(self, make: Callable[[], nn.Module]) -> Any:
         """Return the module that `make` builds, on the device and in this precision's type, for weights of no update.
 
         It is built there and so: a large model would fit neither the host nor, in fp32, the device. An audit neither
@@ -154,7 +154,7 @@ class Run:
         self.frozen.update(module.modules())
         return torch.compile(module) if self.benchmark.compile else module
 
-    def replicate(self, module: torch.nn.Module, devices: int = 0) -> Any:
+    def replicate(self, module: nn.Module, devices: int = 0) -> Any:
         """Return the module placed and, in every step, copied to so many devices (0: all), as was done before DDP.
 
         A batch on the first device is dealt out to them. Where there is one device the module is only placed, which
@@ -180,12 +180,12 @@ class Run:
             self.note("not_parallel", "info", sentence)
             return module
         self.observed["parallel"] = "dp"
-        return torch.nn.DataParallel(module, device_ids=list(range(replicas)))
+        return nn.DataParallel(module, device_ids=list(range(replicas)))
 
     def unspread(self, placed: Any) -> Any:
         """Return a placed model without DistributedDataParallel, for gradients that no other rank needs."""
         spread = getattr(placed, "_orig_mod", placed)  # The module that torch.compile has wrapped.
-        if not isinstance(spread, torch.nn.parallel.DistributedDataParallel):
+        if not isinstance(spread, nn.parallel.DistributedDataParallel):
             return placed
         return torch.compile(spread.module) if self.benchmark.compile else spread.module
 

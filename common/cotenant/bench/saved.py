@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from cotenant.bench.parallel import is_sharded, local
@@ -45,7 +45,7 @@ class Reached:
     def __init__(self, run: Run, more: Iterable[Any] = ()) -> None:
         self.containers: list[Any] = []
         self.objects: list[Any] = []
-        self.modules: list[torch.nn.Module] = []
+        self.modules: list[nn.Module] = []
         self.optimizers: list[Optimizer] = []
         self.tensors: dict[int, Tensor] = {}
         self.arrays: list[np.ndarray[Any, Any]] = []
@@ -76,7 +76,7 @@ class Reached:
                 return (*value, *(value.values() if isinstance(value, dict) else ()))
         elif isinstance(value, (tuple, frozenset)):
             return tuple(value) if len(value) <= MOST_MEMBERS else ()
-        elif isinstance(value, torch.nn.Module):
+        elif isinstance(value, nn.Module):
             return self._take_module(value)
         elif _is_own(value):
             self.objects.append(value)
@@ -85,7 +85,7 @@ class Reached:
             return (*vars(value).values(),)
         return ()
 
-    def _take_module(self, module: torch.nn.Module) -> Iterable[Any]:
+    def _take_module(self, module: nn.Module) -> Iterable[Any]:
         if module in self._frozen:
             return ()
         self.modules.append(module)
@@ -102,7 +102,7 @@ def _is_own(value: Any) -> bool:
     return isinstance(value, _OF_TORCH) or type(value).__module__.partition(".")[0] not in _FOREIGN
 
 
-def _placed(module: torch.nn.Module) -> tuple[Tensor, ...]:
+def _placed(module: nn.Module) -> tuple[Tensor, ...]:
     return (*module.parameters(recurse=False), *module.buffers(recurse=False))
 
 

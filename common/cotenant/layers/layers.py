@@ -74,11 +74,11 @@ class PreNormLayer(ResidualLayer):
         self.feed_forward = FeedForward(width, 4 * width, approximate)
 
 
-def initialised(model: Module, sd: float = 0.02) -> Module:
-    """Return the model with weights of N(0, sd^2) in linear layers and tables, and biases of 0."""
+def initialised(model: Module) -> Module:
+    """Return the model with weights of N(0, 0.02^2) in linear layers and tables, and biases of 0."""
     for part in model.modules():
         if isinstance(part, (nn.Linear, nn.Embedding)):
-            nn.init.normal_(part.weight, std=sd)
+            nn.init.normal_(part.weight, std=0.02)
         if isinstance(part, nn.Linear) and part.bias is not None:
             nn.init.zeros_(part.bias)
     return model

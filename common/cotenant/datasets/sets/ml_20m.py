@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import polars
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from cotenant.datasets.dataset import ALL, Dataset, File, Half, Recipe, count_lines, published, seeded
@@ -53,20 +54,20 @@ def content(file: File) -> Iterator[bytes]:
         yield _rows(random, np.arange(start, stop), counts[start:stop], identities)
 
 
-def _ratings_per_user(random: np.random.Generator, ratings: int, least: int, users: int) -> NDArray[Any]:
+def _ratings_per_user(random: Generator, ratings: int, least: int, users: int) -> NDArray[Any]:
     """Return how many ratings each user gave: log-normal above `least`, as many in all as asked for."""
     eagerness = np.exp(random.normal(0.0, 1.15, users))
     counts: NDArray[Any] = least + random.multinomial(ratings - least * users, eagerness / eagerness.sum())
     return counts
 
 
-def _movie_ids(random: np.random.Generator, movies: int) -> NDArray[Any]:
+def _movie_ids(random: Generator, movies: int) -> NDArray[Any]:
     """Return the movies' ids by their popularity rank: with gaps, the largest among them."""
     others = random.choice(LARGEST_MOVIE_ID - 1, movies - 1, replace=False) + 1
     return random.permutation(np.append(others, LARGEST_MOVIE_ID))
 
 
-def _rows(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any], identities: NDArray[Any]) -> bytes:
+def _rows(random: Generator, users: NDArray[Any], counts: NDArray[Any], identities: NDArray[Any]) -> bytes:
     """Return the lines of these users."""
     owner = np.repeat(users, counts)
     movie = identities[_ranks(random, users, counts, len(identities))]
@@ -79,7 +80,7 @@ def _rows(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any]
     return table.write_csv(include_header=False).encode()
 
 
-def _ranks(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any], movies: int) -> NDArray[Any]:
+def _ranks(random: Generator, users: NDArray[Any], counts: NDArray[Any], movies: int) -> NDArray[Any]:
     """Return the popularity ranks of the movies that each user rated: distinct, one user after the other."""
     starts = counts.cumsum() - counts
     owner = np.repeat(np.arange(len(users)), counts)

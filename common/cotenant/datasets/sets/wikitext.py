@@ -11,6 +11,7 @@ from itertools import chain, islice, product
 from pathlib import Path
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, published, seeded
@@ -48,7 +49,7 @@ def content(file: File) -> Iterator[bytes]:
         yield "".join(_lines(words, random, piece)).encode()
 
 
-def _lines(words: list[str], random: np.random.Generator, tokens: int) -> Iterator[str]:
+def _lines(words: list[str], random: Generator, tokens: int) -> Iterator[str]:
     """Yield lines of `tokens` tokens in all: headings of two words between blank lines, five paragraphs each."""
     drawn = zipf_ranks(random, len(words), tokens).tolist()
     while tokens >= 9:
@@ -64,7 +65,7 @@ def _lines(words: list[str], random: np.random.Generator, tokens: int) -> Iterat
     yield " \n" * tokens
 
 
-def zipf_ranks(random: np.random.Generator, words: int, count: int) -> NDArray[np.int64]:
+def zipf_ranks(random: Generator, words: int, count: int) -> NDArray[np.int64]:
     """Return `count` ranks below `words`, the rank r with a probability of about 1 / (r + 1.5), by inversion."""
     return ((words + 1) ** random.random(count)).astype("i8") - 1
 
