@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +33,8 @@ _STARS = (0.012, 0.034, 0.014, 0.072, 0.044, 0.214, 0.110, 0.278, 0.077, 0.145)
 
 def recipe(ratings: int, least: int, users: int = USERS, movies: int = MOVIES) -> Recipe:
     """Return the recipe of a set of so many ratings, at least `least` from each user."""
-    return Recipe(ratings * BYTES_PER_RATING + len(HEADER), partial(_files, ratings, least, users, movies))
-
-
-def _files(ratings: int, least: int, users: int, movies: int) -> list[File]:
-    return [File("ratings.csv", "ratings", ratings, (least, users, movies))]
+    file = File("ratings.csv", "ratings", ratings, (least, users, movies))
+    return Recipe(ratings * BYTES_PER_RATING + len(HEADER), lambda: [file])
 
 
 def content(file: File) -> Iterator[bytes]:

@@ -6,7 +6,6 @@ The made ones' words are invented and follow Zipf's law (Merity et al. 2016 desc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import chain, islice, product
 from pathlib import Path
 
@@ -31,11 +30,8 @@ _ENDS = ("a", "an", "ar", "e", "el", "en", "er", "i", "in", "is", "o", "on", "or
 def recipe(train: int, valid: int, test: int, vocabulary: int = VOCABULARY) -> Recipe:
     """Return the recipe of texts with this many tokens each, of so many words."""
     counts, each = (train, valid, test), BYTES_PER_TOKEN if vocabulary == VOCABULARY else BYTES_PER_TOKEN_OF_MANY
-    return Recipe(round(sum(counts) * each), partial(_files, counts, vocabulary))
-
-
-def _files(counts: tuple[int, ...], vocabulary: int) -> list[File]:
-    return [File(f"wiki.{split}.tokens", split, n, (n, vocabulary)) for split, n in zip(_SPLITS, counts, strict=True)]
+    files = [File(f"wiki.{split}.tokens", split, n, (n, vocabulary)) for split, n in zip(_SPLITS, counts, strict=True)]
+    return Recipe(round(sum(counts) * each), lambda: files)
 
 
 def content(file: File) -> Iterator[bytes]:
