@@ -127,9 +127,15 @@ def _complain(cls: type[Benchmark], words: object) -> int:
 
 def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: World, prover: Prover | None) -> int:
     arguments = arguments_of(benchmark)
-    version = version_of(Path(inspect.getfile(type(benchmark))))
-    work = {"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version}
-    runner.begin(work | {"harness": harness_version()})
+    runner.begin(
+        {
+            "arguments": arguments,
+            "ignored": parsed.ignored,
+            "item": benchmark.item,
+            "version": version_of(Path(inspect.getfile(type(benchmark)))),
+            "harness": harness_version(),
+        }
+    )
     # Ranks do the same and would say the same: one of them talks.
     say: Callable[..., None] = print if world.rank == 0 else lambda *_, **__: None
     for sentence in (*parsed.renamed, *(f"{flag} is accepted, without effect." for flag in parsed.ignored)):

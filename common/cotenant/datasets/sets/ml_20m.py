@@ -41,26 +41,17 @@ def content(file: File) -> Iterator[bytes]:
     """Yield the file: sorted by user and movie, no movie twice for a user, every user and every movie in it."""
     least, users, movies = file.arguments
     random = seeded()
-    counts = _ratings_per_user(random, file.items, least, users)
-    identities = _movie_ids(random, movies)
+    # Of each user, log-normal above `least`.
+    eagerness = np.exp(random.normal(0.0, 1.15, users))
+    counts = least + random.multinomial(file.items - least * users, eagerness / eagerness.sum())
+    # By popularity rank: with gaps, the largest id among them.
+    others = random.choice(LARGEST_MOVIE_ID - 1, movies - 1, replace=False) + 1
+    identities = random.permutation(np.append(others, LARGEST_MOVIE_ID))
     yield HEADER
     pieces = np.searchsorted(counts.cumsum(), np.arange(RATINGS_PER_PIECE, file.items, RATINGS_PER_PIECE))
     bounds = np.unique([0, *pieces, users])
     for start, stop in itertools.pairwise(bounds):
         yield _rows(random, np.arange(start, stop), counts[start:stop], identities)
-
-
-def _ratings_per_user(random: Generator, ratings: int, least: int, users: int) -> NDArray[Any]:
-    """Return how many ratings each user gave: log-normal above `least`, as many in all as asked for."""
-    eagerness = np.exp(random.normal(0.0, 1.15, users))
-    counts: NDArray[Any] = least + random.multinomial(ratings - least * users, eagerness / eagerness.sum())
-    return counts
-
-
-def _movie_ids(random: Generator, movies: int) -> NDArray[Any]:
-    """Return the movies' ids by their popularity rank: with gaps, the largest among them."""
-    others = random.choice(LARGEST_MOVIE_ID - 1, movies - 1, replace=False) + 1
-    return random.permutation(np.append(others, LARGEST_MOVIE_ID))
 
 
 def _rows(random: Generator, users: NDArray[Any], counts: NDArray[Any], identities: NDArray[Any]) -> bytes:
