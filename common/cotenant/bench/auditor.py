@@ -90,7 +90,7 @@ class Auditor:
         # A graph's steps are the same every time.
         if benchmark.acts or benchmark.graph or self.lasts_a_time:
             return
-        if run.world.any_says(warm_up_ns > LONG_AUDIT_NS, run.chosen):
+        if run.any_says(warm_up_ns > LONG_AUDIT_NS):
             return
         steps = self._audited(MOST_STEPS if run.uneven else STEPS_AN_AUDIT)
         movement = [step.moved for step in steps if step.moved is not None]
@@ -124,7 +124,7 @@ class Auditor:
         self._steps += self._audited(STEPS_AN_AUDIT)
         # Of all steps so far: a later one may explain an earlier one.
         self.differences = self._expected.unlike(self._steps)
-        if run.world.any_says(bool(self.differences), run.chosen) and not self.differences:
+        if run.any_says(bool(self.differences)) and not self.differences:
             self.differences = ["other work on another rank"]
         run.chosen.synchronize()
         gc.collect()
@@ -144,7 +144,7 @@ class Auditor:
                 wanted = least if all(map(self._expected.is_met_by, steps)) else MOST_STEPS
                 goes_on = len(steps) < wanted and clock_ns() - start_ns < LONG_AUDIT_NS
                 # All ranks or none, as in the warm-up.
-                if not run.world.any_says(goes_on, run.chosen):
+                if not run.any_says(goes_on):
                     break
         return steps
 

@@ -18,7 +18,7 @@ def step_until_compiled(run: Run, step: Callable[[], object]) -> None:
         graphs = compiled_graphs()
         step()
         run.chosen.synchronize()
-        if not run.world.any_says(compiled_graphs() != graphs, run.chosen):
+        if not run.any_says(compiled_graphs() != graphs):
             break
 
 

@@ -65,9 +65,13 @@ class Loop:
     def try_out(self) -> None:
         """Do the step in which convolutions are tried, eagerly, and forget the memory that it took."""
         with torch.compiler.set_stance("force_eager"):
-            self._work.step(self._run, next(self._work.batches))
+            self._step_unobserved()
         self._run.chosen.synchronize()
         self._run.chosen.forget_memory()
+
+    def _step_unobserved(self) -> torch.Tensor | None:
+        """Do a step that no observation holds, and return its loss."""
+        return self._work.step(self._run, next(self._work.batches))
 
     def warm_up(self) -> list[int]:
         """Do the first steps, watch the first one, and switch the garbage collector off.
@@ -100,7 +104,7 @@ class Loop:
             if index > 0 and (moved := auditor.moved(before, pushes_of(auditor.optimizers, before))) is not None:
                 movement.append(moved)
             # All ranks or none: one step more on some of them would hang their collectives.
-            if run.world.any_says(sum(times_ns) > LONG_WARM_UP_NS, run.chosen):
+            if run.any_says(sum(times_ns) > LONG_WARM_UP_NS):
                 break
         auditor.expect(replace(first, updates=updates.pop() if len(updates) == 1 else 0), movement, sum(times_ns))
         self._before = (run.updates, run.precision.skipped or 0)
@@ -121,7 +125,7 @@ class Loop:
     def _make_fast(self) -> None:
         """Compile and record the step, where that is asked for, once its first, watched one was eager."""
         if self.benchmark.compile:
-            step_until_compiled(self._run, lambda: self._work.step(self._run, next(self._work.batches)))
+            step_until_compiled(self._run, self._step_unobserved)
         if self.benchmark.graph:
             first, optimizers, resident = self._input.first, self.auditor.optimizers, self._work.resident
             self._work.step = recorded = ReplayedStep(self._step, self._run, first, optimizers, resident)
@@ -131,9 +135,9 @@ class Loop:
         """Load the device as observations of `number` batches do, unmeasured, until this moment of the clock."""
         run = self._run
         # All ranks or none, as in the warm-up.
-        while run.world.any_says(clock_ns() < until_ns, run.chosen):
+        while run.any_says(clock_ns() < until_ns):
             for _ in range(number):
-                self._work.step(run, next(self._work.batches))
+                self._step_unobserved()
             run.chosen.synchronize()
             gc.collect()
 
@@ -175,7 +179,7 @@ class Loop:
 
     def rehearse(self, number: int) -> list[torch.Tensor | None]:
         """Do so many steps that no observation holds, and return their losses."""
-        return [self._work.step(self._run, next(self._work.batches)) for _ in range(number)]
+        return [self._step_unobserved() for _ in range(number)]
 
     def audit(self, requested: int) -> None:
         """Make an audit step where more are `requested` than were made; all ranks make it where one has heard of it.
@@ -183,7 +187,7 @@ class Loop:
         A step that acts in an environment cannot be undone: it is audited after the last observation.
         """
         made = len(self.auditor.after)
-        if not self.benchmark.acts and self._run.world.any_says(requested > made, self._run.chosen):
+        if not self.benchmark.acts and self._run.any_says(requested > made):
             self.auditor.audit(self._observations)
 
     def audited(self) -> dict[str, Any]:
@@ -236,7 +240,7 @@ class Loop:
             if self._run.world.size > 1:
                 time.sleep(WAIT_S)
                 continue
-            self._work.step(self._run, next(self._work.batches))
+            self._step_unobserved()
             steps += 1
             # As often as the measured load: a neighbour's observation must not find a lighter one.
             if steps % self._number == 0:

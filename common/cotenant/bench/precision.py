@@ -83,7 +83,7 @@ _NORMS = (
     nn.RMSNorm,
 )
 _BY_LEVEL = {"O0": "fp32", "O1": "fp16", "O2": "fp16", "O3": "half"}
-_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
 
 
 def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: str | None) -> str:
@@ -131,7 +131,7 @@ class Precision:
     @property
     def dtype(self) -> torch.dtype:
         """The dtype in which products are computed."""
-        return _DTYPES.get(self.name, torch.float32)
+        return DTYPES.get(self.name, torch.float32)
 
     @property
     def skipped(self) -> int | None:
@@ -322,11 +322,11 @@ def set_precision(name: str, device: Device) -> Precision:
     # ones behind, and then reading those raises, as torch.compile does.
     torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = name == "tf32"
-    if name not in _DTYPES:
+    if name not in DTYPES:
         return Precision(name)
     return Precision(
         name,
-        autocast=torch.autocast(kind, _DTYPES[name]),
+        autocast=torch.autocast(kind, DTYPES[name]),
         outside=torch.autocast(kind, enabled=False),
         scaler=torch.amp.GradScaler(kind) if name in ("fp16", "half") else None,
     )

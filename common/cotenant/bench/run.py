@@ -83,6 +83,10 @@ class Run:
         """Add a finding to the record of this run."""
         self.findings.append(Finding(rule, severity, sentence, remedy))
 
+    def any_says(self, word: bool) -> bool:
+        """Return whether any rank says yes; all of them have to ask."""
+        return self.world.any_says(word, self.chosen)
+
     def seed_with(self, seed: int) -> None:
         """Let every generator begin at this seed."""
         self.seed = seed
