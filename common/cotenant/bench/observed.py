@@ -237,7 +237,7 @@ def _reduces(weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, t
 def _recurrent(times: int) -> Callable[..., int]:
     """Return a formula for layers over (*tokens, in): every weight matrix once a token; `times` 2 for a backward."""
 
-    def formula(x: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
+    def formula(x: Any, *args: Any, **kwargs: Any) -> int:
         # cuDNN and MIOpen take all weights as one list, oneDNN the two matrices and biases of one layer.
         weights = args[0] if isinstance(args[0], (list, tuple)) else args[:2]
         return times * 2 * math.prod(x.shape[:-1]) * sum(weight.numel() for weight in weights if weight.dim() == 2)
@@ -245,13 +245,13 @@ def _recurrent(times: int) -> Callable[..., int]:
     return formula
 
 
-def _grouped(left: Any, right: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
+def _grouped(left: Any, right: Any, *args: Any, **kwargs: Any) -> int:
     """Return products of groups of rows, (n, k) by (e, k, m), and the products of their backward, (k, n) by (n, m)."""
     rows = left.shape[-2:] if left.dim() == 3 and right.dim() == 2 else left.shape
     return 2 * math.prod(rows) * right.shape[-1]
 
 
-def _attention(query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
+def _attention(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> int:
     """Return scores and their product with the values: query (b, h, m, d), key (b, g, n, d), value (b, g, n, e).
 
     Each of the h heads counts; where g is less, several of them share a key.
@@ -259,9 +259,9 @@ def _attention(query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwa
     return 2 * math.prod(query.shape[:3]) * key.shape[2] * (query.shape[3] + value.shape[3])
 
 
-def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
+def _attention_backward(grad: Any, *args: Any, **kwargs: Any) -> int:
     """Return two gradients for each product; a kernel's repeated products are no operations of the model's."""
-    return 2 * _attention(query, key, value, out_val=out_val)
+    return 2 * _attention(*args, **kwargs)
 
 
 _FORMULAS: dict[Any, Callable[..., int]] = {
