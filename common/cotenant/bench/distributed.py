@@ -12,6 +12,7 @@ from cotenant.bench.contract import Benchmark
 from cotenant.bench.outcome import UnsupportedError
 from cotenant.bench.parallel import described
 from cotenant.bench.run import Run
+from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 
 
@@ -34,13 +35,13 @@ class Distributed(Benchmark):
     )
 
     def __init__(self, **parameters: Any) -> None:
-        started = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        world = World.from_environment()
+        started, hosts = world.local_size, world.nodes
         requested = parameters.get("devices")
         parameters["devices"] = requested or started
         super().__init__(**parameters)
         if self.parallel == "dp":
             self._deal_out(requested)
-        hosts = int(os.environ.get("WORLD_SIZE", "1")) // started
         if self.nodes not in (0, hosts):
             raise CotenantError(f"--nodes {self.nodes}, and there are {hosts}.", "Start the runner with --nnodes.")
         if self.devices == started:

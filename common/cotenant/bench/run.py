@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import random
@@ -25,7 +26,7 @@ from cotenant.bench.device import (
 )
 from cotenant.bench.loader import PREFETCH, loader
 from cotenant.bench.optimizers import Parameters, fused
-from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
+from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of
 from cotenant.bench.parallel import Compression, Form, described, take_first
 from cotenant.bench.parameters import BenchmarkParameters
 from cotenant.bench.precision import set_precision
@@ -283,5 +284,8 @@ class Run:
 
     @property
     def remedy(self) -> str:
-        """How this benchmark's data is made, for a sentence about missing data."""
-        return remedy_for(type(self.benchmark))
+        """How this benchmark's data is made: by the script beside its folder, where it has one."""
+        model = Path(inspect.getfile(type(self.benchmark))).resolve().parents[1]
+        if (model / "download_dataset.sh").exists():
+            return f"Make the data with ./download_datasets.sh {model.name}, or give its place with --data."
+        return "Give the place of the data with --data."
