@@ -65,11 +65,11 @@ class Loop:
     def try_out(self) -> None:
         """Do the step in which convolutions are tried, eagerly, and forget the memory that it took."""
         with torch.compiler.set_stance("force_eager"):
-            self._step_unobserved()
+            self.rehearse()
         self._run.chosen.synchronize()
         self._run.chosen.forget_memory()
 
-    def _step_unobserved(self) -> torch.Tensor | None:
+    def rehearse(self) -> torch.Tensor | None:
         """Do a step that no observation holds, and return its loss."""
         return self._work.step(self._run, next(self._work.batches))
 
@@ -125,7 +125,7 @@ class Loop:
     def _make_fast(self) -> None:
         """Compile and record the step, where that is asked for, once its first, watched one was eager."""
         if self.benchmark.compile:
-            step_until_compiled(self._run, self._step_unobserved)
+            step_until_compiled(self._run, self.rehearse)
         if self.benchmark.graph:
             first, optimizers, resident = self._input.first, self.auditor.optimizers, self._work.resident
             self._work.step = recorded = ReplayedStep(self._step, self._run, first, optimizers, resident)
@@ -137,7 +137,7 @@ class Loop:
         # All ranks or none, as in the warm-up.
         while run.any_says(clock_ns() < until_ns):
             for _ in range(number):
-                self._step_unobserved()
+                self.rehearse()
             run.chosen.synchronize()
             gc.collect()
 
@@ -176,10 +176,6 @@ class Loop:
         self._work.batches, self._work.items = self._input.endless, self._input.items
         self._work.every = 1
         return self._input.first
-
-    def rehearse(self, number: int) -> list[torch.Tensor | None]:
-        """Do so many steps that no observation holds, and return their losses."""
-        return [self._step_unobserved() for _ in range(number)]
 
     def audit(self, requested: int) -> None:
         """Make an audit step where more are `requested` than were made; all ranks make it where one has heard of it.
@@ -240,7 +236,7 @@ class Loop:
             if self._run.world.size > 1:
                 time.sleep(WAIT_S)
                 continue
-            self._step_unobserved()
+            self.rehearse()
             steps += 1
             # As often as the measured load: a neighbour's observation must not find a lighter one.
             if steps % self._number == 0:

@@ -77,7 +77,7 @@ class Pieces:
         """Return the digest of a nonce's first batch, and the losses of its first steps."""
         self._saved.restore()
         batch = _digest(tensors_in(self._loop.begin_anew(seed_of(nonce))))
-        losses = [loss.data for loss in self._loop.rehearse(TRIED_STEPS) if loss is not None]
+        losses = [loss.data for _ in range(TRIED_STEPS) if (loss := self._loop.rehearse()) is not None]
         return batch, _doubles(losses, TRIED_STEPS)
 
     def _weights(self) -> bytes:
