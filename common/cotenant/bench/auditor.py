@@ -33,12 +33,7 @@ class Auditor:
     """
 
     def __init__(
-        self,
-        benchmark: Benchmark,
-        run: Run,
-        batch: Any,
-        step: StepFunction,
-        items: Callable[[Any], float],
+        self, benchmark: Benchmark, run: Run, batch: Any, step: StepFunction, items: Callable[[Any], float]
     ) -> None:
         self._benchmark, self._run = benchmark, run
         self._batch, self._step, self._items = batch, step, items

@@ -92,6 +92,5 @@ class BenchmarkParameters:
             self.skip = min(5, self.repeat // 3)
         if self.skip >= self.repeat:
             raise CotenantError(
-                f"--skip {self.skip} leaves none of {self.repeat} observations.",
-                "Give a --skip smaller than --repeat.",
+                f"--skip {self.skip} leaves none of {self.repeat} observations.", "Give a --skip smaller than --repeat."
             )

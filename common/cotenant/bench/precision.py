@@ -76,12 +76,7 @@ class MasterWeights:
                 torch._foreach_copy_(self._weights, self._masters)
 
 
-_NORMS = (
-    nn.modules.batchnorm._NormBase,
-    nn.LayerNorm,
-    nn.GroupNorm,
-    nn.RMSNorm,
-)
+_NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 _BY_LEVEL = {"O0": "fp32", "O1": "fp16", "O2": "fp16", "O3": "half"}
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
 

@@ -115,11 +115,7 @@ class Saved:
     """
 
     def __init__(
-        self,
-        run: Run,
-        reached: Reached,
-        still: Collection[int] = frozenset(),
-        cleared: Iterable[Optimizer] = (),
+        self, run: Run, reached: Reached, still: Collection[int] = frozenset(), cleared: Iterable[Optimizer] = ()
     ) -> None:
         self._run = run
         owned = {id(weight) for weight in weights_of(reached.optimizers)}

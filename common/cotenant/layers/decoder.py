@@ -77,12 +77,7 @@ class Decoder(nn.Module):
         states_blw = self.states(tokens_bl, caches, at_l)
         return self.words(states_blw if caches is None else states_blw[:, -1:])
 
-    def states(
-        self,
-        tokens_bl: Tensor,
-        caches: nn.ModuleList | None = None,
-        at_l: Tensor | None = None,
-    ) -> Tensor:
+    def states(self, tokens_bl: Tensor, caches: nn.ModuleList | None = None, at_l: Tensor | None = None) -> Tensor:
         """Return the last layer's output for each position, (b, l, w).
 
         With `caches` keys and values are stored there. With `at_l` the l positions are these, on the device, and each

@@ -185,11 +185,7 @@ DATASET = Dataset(
     sizes={"small": recipe(240, 40), "full": recipe(118_287, 5_000)},
     content=content,
     halves={
-        ALL: Half(
-            _ARCHIVES,
-            20_605_000_000,
-            _paths("train2017", "val2017"),
-        ),
+        ALL: Half(_ARCHIVES, 20_605_000_000, _paths("train2017", "val2017")),
         VALIDATION: Half(
             (_ARCHIVES[0], _ARCHIVES[2]),
             835_000_000,

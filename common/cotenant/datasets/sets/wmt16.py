@@ -166,11 +166,7 @@ DATASET = Dataset(
     sizes={"small": recipe(20_000, 300), "full": recipe(4_500_000, 3_003)},
     content=content,
     halves={
-        ALL: Half(
-            _ARCHIVES,
-            2_900_000_000,
-            (*_sides(_TRAIN), *_sides(_TEST), _LISTED),
-        ),
+        ALL: Half(_ARCHIVES, 2_900_000_000, (*_sides(_TRAIN), *_sides(_TEST), _LISTED)),
         VALIDATION: Half(
             _ARCHIVES[3:],
             8_000_000,
