@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import torch
+from torch import Tensor
 
 from cotenant.bench.chrono import StepFunction, clock_ns
 from cotenant.bench.device import Device
@@ -26,7 +26,7 @@ class MarkedSteps:
     def _mark(self) -> Any:
         return self._device.mark() if self._device.is_accelerator else clock_ns()
 
-    def __call__(self, run: Any, batch: Any) -> torch.Tensor | None:
+    def __call__(self, run: Any, batch: Any) -> Tensor | None:
         if not self._marks:
             self._marks.append(self._mark())
         loss = self._step(run, batch)

@@ -42,7 +42,7 @@ def draw_photograph(style: Style, random: Generator, width: int, height: int) ->
     return Image.fromarray(np.clip(shaded, 0.0, 255.0).astype(np.uint8))
 
 
-def photograph(path: str, label: int, width: int, height: int, *, jitter: int = 0, upright: float = 0.0) -> bytes:
+def photograph(path: str, label: int, width: int, height: int, *, jitter: int = 0, upright: float) -> bytes:
     """Return the JPEG file of this name, in the style of a class: no matter which worker draws it, or after which.
 
     Width and height vary by up to `jitter` pixels; so large a part of all pictures stands `upright`.

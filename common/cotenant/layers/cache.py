@@ -17,7 +17,7 @@ class KeyValueCache(nn.Module):
         for name in ("keys", "values"):
             self.register_buffer(name, torch.zeros(batch, kv_heads, context, head), persistent=False)
 
-    def store(self, k_bhld: Tensor, v_bhld: Tensor, at_l: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def store(self, k_bhld: Tensor, v_bhld: Tensor, at_l: Tensor | None) -> tuple[Tensor, Tensor]:
         """Store the keys and values of the positions `at_l`, and return the attended positions: the whole cache.
 
         Without `at_l` they are the first positions, and there is nothing before them: they are returned themselves.
