@@ -63,8 +63,8 @@ class Supervisor:
         return self._child
 
     def _measure_runs(self, first_ns: int) -> int:
-        runner = Rendezvous(*address())
-        runner.begin({"item": self._settings.item or "run"})
+        runner, item = Rendezvous(*address()), self._settings.item or "run"
+        runner.begin({"item": item})
         runner.ready(1, self._settings.runs, 0, [first_ns])
         t0_ns, number, repeat = runner.await_go()
         wait_until(t0_ns)
@@ -80,13 +80,8 @@ class Supervisor:
                 break
         runner.done()
         self._go_on(runner)
-        runner.record(
-            {
-                "item": self._settings.item or "run",
-                "load_end_ns": time.perf_counter_ns(),
-                "observed": {"counted_by": "runs"},
-            }
-        )
+        load_end_ns = time.perf_counter_ns()
+        runner.record({"item": item, "load_end_ns": load_end_ns, "observed": {"counted_by": "runs"}})
         return 0
 
     def _go_on(self, runner: Rendezvous) -> None:
