@@ -25,8 +25,8 @@ class Distributed(Benchmark):
     replicable: ClassVar[bool] = True
     """Can DataParallel deal a batch out by its rows, and does a step ask the model for nothing but its output?"""
 
-    devices: int = flag(0, "--devices", help="over how many devices of each node; 0 means all", least=0)
-    nodes: int = flag(0, "--nodes", help="over how many nodes, which the runner's --nnodes has; 0 means all", least=0)
+    devices: int = flag(0, help="over how many devices of each node; 0 means all", least=0)
+    nodes: int = flag(0, help="over how many nodes, which the runner's --nnodes has; 0 means all", least=0)
     parallel: Literal["ddp", "fsdp", "dp"] = flag(
         "ddp", help="replicas (DDP), shards of the weights (FSDP), or one process with DataParallel"
     )
