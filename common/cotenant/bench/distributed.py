@@ -10,7 +10,7 @@ import torch
 from cotenant.bench.arguments import flag
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.outcome import UnsupportedError
-from cotenant.bench.parallel import described
+from cotenant.bench.parallel import Compression, described
 from cotenant.bench.run import Run
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
@@ -30,7 +30,7 @@ class Distributed(Benchmark):
     parallel: Literal["ddp", "fsdp", "dp"] = flag(
         "ddp", help="replicas (DDP), shards of the weights (FSDP), or one process with DataParallel"
     )
-    gradient_compression: Literal["none", "fp16", "bf16"] = flag(
+    gradient_compression: Compression = flag(
         "none", help="what ddp and fsdp send gradients in, where it is not their own precision"
     )
 
