@@ -94,11 +94,12 @@ class Device:
         Raises RuntimeError for work that cannot be recorded, such as one that waits for the device.
         """
         stream, graph = torch.cuda.Stream(self.torch_device), torch.cuda.CUDAGraph()
-        stream.wait_stream(torch.cuda.current_stream(self.torch_device))
+        here = torch.cuda.current_stream(self.torch_device)
+        stream.wait_stream(here)
         with torch.cuda.stream(stream):
             for _ in range(_STEPS_ASIDE):
                 work()
-        torch.cuda.current_stream(self.torch_device).wait_stream(stream)
+        here.wait_stream(stream)
         # Other threads, as the loader's that pins batches, may ask CUDA for memory meanwhile.
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             value = work()
