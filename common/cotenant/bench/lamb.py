@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 LONGEST = 10.0
-BETA, BETA_2, EPS = 0.9, 0.999, 1e-6
 
 Tensors = list[Tensor]
 
@@ -24,8 +23,15 @@ class LAMB(torch.optim.Optimizer):
     _step_supports_amp_scaling = True
     """A scaler then sets `grad_scale` and `found_inf` for the time of a step."""
 
-    def __init__(self, params: Any, lr: float) -> None:
-        super().__init__(params, {"lr": lr})
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -33,22 +39,25 @@ class LAMB(torch.optim.Optimizer):
         assert closure is None
         for group in self.param_groups:
             if weights := [weight for weight in group["params"] if weight.grad is not None]:
-                self._step_of(weights, group["lr"])
+                self._step_of(group, weights)
 
-    def _step_of(self, weights: Tensors, lr: float) -> None:
+    def _step_of(self, group: dict[str, Any], weights: Tensors) -> None:
         moments, squares = ([self._state(weight, name) for weight in weights] for name in ("moment", "square"))
         gradients = self._gradients(weights)
+        beta, beta_2 = group["betas"]
         found_inf = getattr(self, "found_inf", None)
         learned = 1.0 if found_inf is None else 1.0 - found_inf
-        _mix(moments, gradients, (1 - BETA) * learned)
-        _mix(squares, list(torch._foreach_mul(gradients, gradients)), (1 - BETA_2) * learned)
+        _mix(moments, gradients, (1 - beta) * learned)
+        _mix(squares, list(torch._foreach_mul(gradients, gradients)), (1 - beta_2) * learned)
         steps = torch._foreach_sqrt(squares)
-        torch._foreach_add_(steps, EPS)
+        torch._foreach_add_(steps, group["eps"])
         steps = torch._foreach_div(moments, steps)
+        if group["weight_decay"]:
+            torch._foreach_add_(steps, weights, alpha=group["weight_decay"])
         lengths = torch._foreach_norm(weights), torch._foreach_norm(steps)
         of_weight, of_step = torch.stack(lengths[0]).clamp(max=LONGEST), torch.stack(lengths[1])
-        ratio = torch.where((of_weight > 0) & (of_step > 0), of_weight / (of_step + EPS), 1.0)
-        torch._foreach_mul_(steps, list((-lr * learned * ratio).unbind()))
+        ratio = torch.where((of_weight > 0) & (of_step > 0), of_weight / (of_step + group["eps"]), 1.0)
+        torch._foreach_mul_(steps, list((-group["lr"] * learned * ratio).unbind()))
         torch._foreach_add_(weights, steps)
 
     def _gradients(self, weights: Tensors) -> Tensors:
