@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from cotenant.layers.decoder import DecoderSize
+from cotenant.layers.decoder import EPS, DecoderSize
 
 OF_LAYER = {
     "attention_norm": ["input_layernorm"],
@@ -33,7 +33,7 @@ class Model(nn.Module):
             num_attention_heads=size.heads,
             num_key_value_heads=size.kv_heads,
             max_position_embeddings=size.context,
-            rms_norm_eps=size.eps,
+            rms_norm_eps=EPS,
             rope_parameters={"rope_type": "default", "rope_theta": size.theta},
             tie_word_embeddings=size.tied,
             bos_token_id=None,

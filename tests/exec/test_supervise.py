@@ -35,4 +35,5 @@ def test_the_run_that_stop_comes_upon_is_ended_unless_it_may_finish(
     lasting_s = 0.1 if finish else 1000
     supervisor = Supervisor(["sh", "-c", f"sleep {lasting_s}; echo all > {written}"], Settings(finish=finish))
     supervisor._go_on(runner)
-    assert (supervisor.wait() == 0, written.exists()) == (finish, finish)
+    assert supervisor._child is not None
+    assert (supervisor._child.wait() == 0, written.exists()) == (finish, finish)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
+from itertools import count
 from typing import Any
 
 from cotenant.choices import IsolationKind
@@ -164,12 +165,11 @@ def _mode(share: str | ShareMode | None) -> ShareMode | None:
 
 def _labels(devices: Sequence[Accelerator]) -> dict[Accelerator, str]:
     """Return each device's number on this host; partitions of a device are numbered after a dot."""
-    labels: dict[Accelerator, str] = {}
-    parts: defaultdict[int, int] = defaultdict(int)
-    for device in devices:
-        labels[device] = f"{device.index}.{parts[device.index]}" if device.is_partition else str(device.index)
-        parts[device.index] += 1
-    return labels
+    parts: defaultdict[int, Iterator[int]] = defaultdict(count)
+    return {
+        device: f"{device.index}.{next(parts[device.index])}" if device.is_partition else str(device.index)
+        for device in devices
+    }
 
 
 def _devices(machine: Machine, made: Plan, labels: dict[Accelerator, str]) -> dict[int, list[Document]]:

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING
 
 from cotenant.checkout import CHECKOUT, INSTALLED, output_directory
 from cotenant.choices import BaselineKind, IsolationKind
-from cotenant.errors import (
-    EXIT_FAILED,
-    EXIT_NOT_ISOLATED,
-    EXIT_PASSED,
-    EXIT_SLOWER,
-    CotenantError,
-    IsolationError,
-)
+from cotenant.errors import EXIT_FAILED, EXIT_NOT_ISOLATED, EXIT_PASSED, EXIT_SLOWER, CotenantError, IsolationError
 
 if TYPE_CHECKING:
     from cotenant.api.records import Tell

@@ -15,6 +15,9 @@ from cotenant.machine.facts import machine_facts
 from cotenant.machine.topology import discover
 from cotenant.protocol.messages import audit_borders
 
+Part = dict[str, Any]
+"""A part of a record."""
+
 
 class Alone:
     """Answers where a runner would: GO at once, STOP at once, and the record goes where `--report` says.
@@ -29,16 +32,16 @@ class Alone:
         self._name = name
         self._world = world
         self._started = datetime.now(UTC)
-        self._work: dict[str, Any] = {}
+        self._work: Part = {}
         self._report: Path | None = None
         self._amount = (1, 1)
-        self._ready: dict[str, Any] = {"ready_ns": 0, "skip": 0, "warm_up_ns": []}
+        self._ready: Part = {"ready_ns": 0, "skip": 0, "warm_up_ns": []}
         self._t0_ns = 0
-        self._observations: list[dict[str, Any]] = []
+        self._observations: list[Part] = []
         self._of_ranks = [self._observations]
         self._borders: list[int] = []
 
-    def begin(self, work: dict[str, Any]) -> None:
+    def begin(self, work: Part) -> None:
         """Take the amount that will be done. Raises CotenantError where its `--report` cannot be written."""
         from cotenant.results.store import prepare_directory
 
@@ -77,7 +80,7 @@ class Alone:
     def stopped(self) -> bool:
         return True
 
-    def record(self, record: dict[str, Any]) -> dict[str, Any]:
+    def record(self, record: Part) -> Part:
         """Return the record of a finished run, written where `--report` says; all ranks have to ask for it.
 
         Raises BenchmarkError where a rank no longer answers: without its items there is no rate.
@@ -93,7 +96,7 @@ class Alone:
         if self._report is not None:
             self._write(outcome, message, {})
 
-    def _write(self, outcome: str, message: str, part: dict[str, Any]) -> dict[str, Any]:
+    def _write(self, outcome: str, message: str, part: Part) -> Part:
         # Imported here: nothing of it belongs into a measured process before its end.
         from cotenant.findings.rules import with_findings
         from cotenant.results.build import Common, Placement, Statement, build_record, observed_by_ranks

@@ -9,16 +9,14 @@ names spellings that are accepted, with their number of values, and have no effe
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import inspect
 import re
 import types
-import typing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from cotenant.errors import CotenantError, did_you_mean, usage_error
 from cotenant.results.record import Record
@@ -61,18 +59,18 @@ def declared(cls: type) -> dict[str, tuple[Any, Flag]]:
     """
     parameters: dict[str, tuple[Any, Flag]] = {}
     for owner in reversed(cls.__mro__):
-        hints = typing.get_type_hints(owner)
+        hints = get_type_hints(owner)
         # Its own declarations, and those to which it only gives another default.
         for name in {**inspect.get_annotations(owner), **{name: None for name in vars(owner) if name in parameters}}:
             kind = hints[name]
-            if kind is typing.ClassVar or typing.get_origin(kind) is typing.ClassVar:
+            if kind is ClassVar or get_origin(kind) is ClassVar:
                 continue
             if name not in parameters:
                 _refuse_taken(cls, owner, name)
             default = vars(owner)[name]
             if not isinstance(default, Flag):
                 before = parameters[name][1] if name in parameters else Flag(None)
-                default = dataclasses.replace(before, default=default)
+                default = replace(before, default=default)
             parameters[name] = (kind, default)
     return parameters
 
@@ -106,9 +104,9 @@ class Parsed:
     """
 
     values: dict[str, Any]
-    ignored: list[str] = field(default_factory=list)
-    given: frozenset[str] = frozenset()
-    renamed: list[str] = field(default_factory=list)
+    ignored: list[str]
+    given: frozenset[str]
+    renamed: list[str]
 
 
 def parse(cls: type, argv: Sequence[str]) -> Parsed:
@@ -194,15 +192,15 @@ def _help(how: Flag) -> str:
 
 
 def _options(kind: Any) -> dict[str, Any]:
-    if typing.get_origin(kind) in (types.UnionType, typing.Union):
-        (kind,) = (member for member in typing.get_args(kind) if member is not type(None))
+    if get_origin(kind) in (types.UnionType, Union):
+        (kind,) = (member for member in get_args(kind) if member is not type(None))
     if kind is bool:
         return {"action": argparse.BooleanOptionalAction}
-    if typing.get_origin(kind) is typing.Literal:
-        choices = typing.get_args(kind)
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
         return {"type": type(choices[0]), "choices": choices}
-    if typing.get_origin(kind) is tuple:
-        each = typing.get_args(kind)[0]
+    if get_origin(kind) is tuple:
+        each = get_args(kind)[0]
         return {"nargs": "+", "type": _words(each), "metavar": _PLACEHOLDERS[each]}
     return {"type": kind, "metavar": _PLACEHOLDERS[kind]}
 

@@ -16,6 +16,8 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.optim import Optimizer
 
 from cotenant.bench.loader import rows
 from cotenant.bench.parallel import local
@@ -132,11 +134,11 @@ def falls_short(before: Sequence[float], after: Sequence[float], tolerance: floa
     return gap > tolerance * min(before) and gap > most - min(after)
 
 
-Elements = dict[int, torch.Tensor]
+Elements = dict[int, Tensor]
 """Some elements of some of the weights that optimizers step, by the id of each weight, as they are at a moment."""
 
 
-def elements_of(optimizers: Iterable[torch.optim.Optimizer]) -> Elements:
+def elements_of(optimizers: Iterable[Optimizer]) -> Elements:
     return {id(weight): _some(weight).clone() for weight in sample(optimizers)}
 
 
@@ -152,10 +154,10 @@ def moved_part(
     return fmean(changes) if changes else None
 
 
-def pushes_of(optimizers: Iterable[torch.optim.Optimizer], looked_at: Iterable[int]) -> dict[int, float]:
+def pushes_of(optimizers: Iterable[Optimizer], looked_at: Iterable[int]) -> dict[int, float]:
     """Return of each weight that is looked at its largest gradient times the learning rate; waits for the device."""
     chosen = set(looked_at)
-    rates, largest = dict[int, float](), list[torch.Tensor]()
+    rates, largest = dict[int, float](), list[Tensor]()
     for group in (group for optimizer in optimizers for group in optimizer.param_groups):
         for weight in group["params"]:
             gradient = weight.grad
@@ -169,7 +171,7 @@ def pushes_of(optimizers: Iterable[torch.optim.Optimizer], looked_at: Iterable[i
     return {weight: rate * size for (weight, rate), size in zip(rates.items(), sizes, strict=True)}
 
 
-def _some(tensor: torch.Tensor) -> torch.Tensor:
+def _some(tensor: Tensor) -> Tensor:
     """Return some elements of a tensor, from its first to its last."""
     flat = local(tensor.detach()).flatten()
     return flat[:: max(1, flat.numel() // ELEMENTS)]

@@ -10,9 +10,10 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from torch.optim import Optimizer
 
 from cotenant.bench.audit import LONG_AUDIT_NS, MOST_STEPS, Elements, Expected, Step, elements_of, moved_part
-from cotenant.bench.chrono import clock_ns
+from cotenant.bench.chrono import StepFunction, clock_ns
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.observed import FlopCount, described, watched_updates
 from cotenant.bench.precision import weights_of
@@ -32,12 +33,7 @@ class Auditor:
     """
 
     def __init__(
-        self,
-        benchmark: Benchmark,
-        run: Run,
-        batch: Any,
-        step: Callable[[Run, Any], torch.Tensor | None],
-        items: Callable[[Any], float],
+        self, benchmark: Benchmark, run: Run, batch: Any, step: StepFunction, items: Callable[[Any], float]
     ) -> None:
         self._benchmark, self._run = benchmark, run
         self._batch, self._step, self._items = batch, step, items
@@ -50,12 +46,12 @@ class Auditor:
         self._steps: list[Step] = []
         """The steps of all audits."""
         self.differences: list[str] = []
-        self.optimizers: list[torch.optim.Optimizer] = []
+        self.optimizers: list[Optimizer] = []
         """Those that the first step of the warm-up stepped."""
         self.memory: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
         """Where a step that is watched allocates: in a recorded one's memory, if there is one."""
         self._expected = Expected()
-        self._updated: list[torch.optim.Optimizer] = []
+        self._updated: list[Optimizer] = []
         self._usual_pushes: dict[int, float] = {}
         self._pushed: dict[int, torch.Tensor] = {}
         self._warm = False
@@ -89,7 +85,7 @@ class Auditor:
         # A graph's steps are the same every time.
         if benchmark.acts or benchmark.graph or self.lasts_a_time:
             return
-        if run.world.any_says(warm_up_ns > LONG_AUDIT_NS, run.chosen):
+        if run.any_says(warm_up_ns > LONG_AUDIT_NS):
             return
         steps = self._audited(MOST_STEPS if run.uneven else STEPS_AN_AUDIT)
         movement = [step.moved for step in steps if step.moved is not None]
@@ -123,7 +119,7 @@ class Auditor:
         self._steps += self._audited(STEPS_AN_AUDIT)
         # Of all steps so far: a later one may explain an earlier one.
         self.differences = self._expected.unlike(self._steps)
-        if run.world.any_says(bool(self.differences), run.chosen) and not self.differences:
+        if run.any_says(bool(self.differences)) and not self.differences:
             self.differences = ["other work on another rank"]
         run.chosen.synchronize()
         gc.collect()
@@ -143,7 +139,7 @@ class Auditor:
                 wanted = least if all(map(self._expected.is_met_by, steps)) else MOST_STEPS
                 goes_on = len(steps) < wanted and clock_ns() - start_ns < LONG_AUDIT_NS
                 # All ranks or none, as in the warm-up.
-                if not run.world.any_says(goes_on, run.chosen):
+                if not run.any_says(goes_on):
                     break
         return steps
 
@@ -173,8 +169,7 @@ class Auditor:
     @property
     def _is_one_model(self) -> bool:
         """Whether all operations are seen: of replicas the threads of some are, and of others not."""
-        replicas: int = self._run.observed.get("replicas", 1)
-        return replicas == 1
+        return self._run.observed.get("replicas", 1) == 1
 
     def results(self) -> dict[str, Any]:
         """Return the part of a record on the audits."""

@@ -7,14 +7,13 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
+from torch import Tensor
 
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.loader import constant_input, rows
 from cotenant.bench.outcome import MissingDataError
 from cotenant.bench.run import Run
 from cotenant.errors import CotenantError
-from cotenant.finding import Finding
 
 
 class Batches:
@@ -53,26 +52,22 @@ class Batches:
         self.items = counter(self._benchmark, self.first, self.resident)
         run.uneven = False
         run.observed.pop("loaded_ahead", None)
-        run.findings.append(
-            Finding(
-                "cached_batch",
-                "warning",
-                "Every step trained on the first batch: this is the rate of the step without its input.",
-                "Leave --cached-batch out for the rate of the task.",
-            )
+        run.note(
+            "cached_batch",
+            "warning",
+            "Every step trained on the first batch: this is the rate of the step without its input.",
+            "Leave --cached-batch out for the rate of the task.",
         )
 
     def _begun_again(self) -> Iterator[Iterator[Any]]:
         """Yield the benchmark's batches, and once more wherever they end, which is a finding."""
         for start in itertools.count():
             if start == 1:
-                self._run.findings.append(
-                    Finding(
-                        "input_restarted",
-                        "warning",
-                        "The input ended and was started again inside the measured loop.",
-                        "Let `batches` go on without end, as run.loader does.",
-                    )
+                self._run.note(
+                    "input_restarted",
+                    "warning",
+                    "The input ended and was started again inside the measured loop.",
+                    "Let `batches` go on without end, as run.loader does.",
                 )
             batches = iter(self._benchmark.batches(self._run))
             # One batch for ever; a `repeat` that is limited has a length.
@@ -99,15 +94,15 @@ def counter(benchmark: Benchmark, batch: Any, resident: bool) -> Callable[[Any],
         return benchmark.items
     if resident:
         return lambda batch: counted
-    if isinstance(batch, torch.Tensor):
+    if isinstance(batch, Tensor):
         return _size
-    if isinstance(batch, (tuple, list)) and isinstance(batch[0], torch.Tensor):
+    if isinstance(batch, (tuple, list)) and isinstance(batch[0], Tensor):
         return _size_of_first
     return rows
 
 
 # torch.Tensor's own len() is written in Python around this one, and takes three times as long.
-_size: Callable[[Any], int] = super(torch.Tensor, torch.Tensor).__len__
+_size: Callable[[Any], int] = super(Tensor, Tensor).__len__
 
 
 def _size_of_first(batch: Any) -> int:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
+from torch import Tensor
 
 from cotenant.bench.device import Device
 from cotenant.bench.sizes import chosen
 
 clock_ns = time.perf_counter_ns
+StepFunction = Callable[[Any, Any], Tensor | None]
+"""Does the work of a run's batch, and returns its loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Observation:
     end_ns: int
     items: float
     data_wait_ns: int
-    losses: list[torch.Tensor]
+    losses: list[Tensor]
     event_ns: int | None
     even: bool
     """Did the batches count equally, as far as books were kept?"""
@@ -46,7 +48,7 @@ class Work:
     """
 
     batches: Iterator[Any]
-    step: Callable[[Any, Any], torch.Tensor | None]
+    step: StepFunction
     items: Callable[[Any], float]
     run: Any
     device: Device
@@ -63,7 +65,7 @@ def observe(work: Work, number: int) -> Observation:
     looked_at = chosen(len(sizes), work.batch_bytes)
     plan = [(size - 1, index in looked_at) for index, size in enumerate(sizes)]
     held: list[Any] = []
-    losses: list[torch.Tensor] = []
+    losses: list[Tensor] = []
     requested_ns: list[int] = []
     arrived_ns: list[int] = []
     counts: list[float] = []

@@ -31,11 +31,10 @@ def classifier(name: str, flag: str, size: int = USUAL_SIZE) -> nn.Module:
     elif name.startswith("maxvit_"):
         options["input_size"] = (size, size)
     try:
-        model: nn.Module = torchvision.models.get_model(name, weights=None, num_classes=CLASSES, **options)
+        return torchvision.models.get_model(name, weights=None, num_classes=CLASSES, **options)
     except (AssertionError, ValueError) as error:
         reason = str(error).partition("\n")[0].rstrip(".! ")
         raise CotenantError(
             f"{flag} {name} cannot be built for --size {size}: {reason}.",
             f"Give a multiple of {USUAL_SIZE}, or leave --size out.",
         ) from error
-    return model

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 from cotenant.bench.observed import compiled_graphs
 from cotenant.bench.run import Run
-from cotenant.finding import Finding
 
 COMPILING_STEPS = 5
 """Other shapes and a second call of a part are compiled anew: a benchmark that still compiles then always does."""
@@ -19,7 +18,7 @@ def step_until_compiled(run: Run, step: Callable[[], object]) -> None:
         graphs = compiled_graphs()
         step()
         run.chosen.synchronize()
-        if not run.world.any_says(compiled_graphs() != graphs, run.chosen):
+        if not run.any_says(compiled_graphs() != graphs):
             break
 
 
@@ -30,12 +29,11 @@ def compilations_noted(run: Run) -> Iterator[None]:
     yield
     if graphs := compiled_graphs() - before:
         if "recompiled" not in run.observed:
-            finding = Finding(
+            run.note(
                 "recompiled",
                 "warning",
                 "Graphs were compiled inside observations: their time is no step's.",
                 "Let all batches have the same shapes (TORCH_LOGS=recompiles says what changed), or skip more "
                 "observations.",
             )
-            run.findings.append(finding)
         run.observed["recompiled"] = run.observed.get("recompiled", 0) + graphs

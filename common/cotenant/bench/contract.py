@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import torch
+from torch import Tensor
 
 from cotenant.bench.loader import rows, tensors_in
 from cotenant.bench.parameters import BenchmarkParameters
@@ -27,7 +27,7 @@ class Benchmark(BenchmarkParameters):
         """Return the batches, without end: `run.resident(...)` or `run.loader(dataset)`."""
         raise NotImplementedError
 
-    def step(self, run: Run, batch: Any) -> torch.Tensor | None:
+    def step(self, run: Run, batch: Any) -> Tensor | None:
         """Do one training step and return its loss, a scalar still on the device (None: no loss here)."""
         raise NotImplementedError
 
@@ -35,7 +35,7 @@ class Benchmark(BenchmarkParameters):
         """Return how many items one step on `batch` counts: the rows of it or of its first part."""
         return rows(batch)
 
-    def texts(self, batch: Any) -> Iterable[torch.Tensor]:
+    def texts(self, batch: Any) -> Iterable[Tensor]:
         """Return the tensors of a batch that hold words: those of whole numbers in two dimensions."""
         return [leaf for leaf in tensors_in(batch) if leaf.dim() == 2 and not leaf.is_floating_point()]
 

@@ -22,6 +22,8 @@ from cotenant.machine.topology import accelerators
 from cotenant.machine.wheels import device_host, has_nvidia_nodes, remedy
 from cotenant.protocol.messages import DEVICE_MEMORY_VARIABLE
 
+Deed = Callable[[], object]
+
 _MPS_ENABLED = 133
 """CU_DEVICE_ATTRIBUTE_MPS_ENABLED of cuda.h."""
 _STEPS_ASIDE = 3
@@ -59,7 +61,7 @@ class Device:
     @property
     def name(self) -> str:
         """The accelerator's model, or `CPU`."""
-        return str(self.module.get_device_name(self.torch_device)) if self.is_accelerator else "CPU"
+        return self.module.get_device_name(self.torch_device) if self.is_accelerator else "CPU"
 
     @property
     def alike(self) -> int:
@@ -92,23 +94,24 @@ class Device:
         Raises RuntimeError for work that cannot be recorded, such as one that waits for the device.
         """
         stream, graph = torch.cuda.Stream(self.torch_device), torch.cuda.CUDAGraph()
-        stream.wait_stream(torch.cuda.current_stream(self.torch_device))
+        here = torch.cuda.current_stream(self.torch_device)
+        stream.wait_stream(here)
         with torch.cuda.stream(stream):
             for _ in range(_STEPS_ASIDE):
                 work()
-        torch.cuda.current_stream(self.torch_device).wait_stream(stream)
+        here.wait_stream(stream)
         # Other threads, as the loader's that pins batches, may ask CUDA for memory meanwhile.
         with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
             value = work()
         return Recorded(graph, stream, value)
 
-    def at_once(self) -> Callable[[Callable[[], object], Callable[[], object]], None]:
+    def at_once(self) -> Callable[[Deed, Deed], None]:
         """Return a function that does two pieces of work on two streams; later work waits for both.
 
         Their tensors have to be there before. A CPU does one after the other.
         """
 
-        def one_after_the_other(first: Callable[[], object], second: Callable[[], object]) -> None:
+        def one_after_the_other(first: Deed, second: Deed) -> None:
             first()
             second()
 
@@ -118,7 +121,7 @@ class Device:
         aside, here = module.Stream(self.torch_device), module.current_stream(self.torch_device)
         aside.wait_stream(here)
 
-        def on_two_streams(first: Callable[[], object], second: Callable[[], object]) -> None:
+        def on_two_streams(first: Deed, second: Deed) -> None:
             with module.stream(aside):
                 second()
             first()

@@ -10,8 +10,9 @@ import torch
 from cotenant.bench.arguments import flag
 from cotenant.bench.contract import Benchmark
 from cotenant.bench.outcome import UnsupportedError
-from cotenant.bench.parallel import described
+from cotenant.bench.parallel import Compression, described
 from cotenant.bench.run import Run
+from cotenant.bench.world import World
 from cotenant.errors import CotenantError
 
 
@@ -24,23 +25,23 @@ class Distributed(Benchmark):
     replicable: ClassVar[bool] = True
     """Can DataParallel deal a batch out by its rows, and does a step ask the model for nothing but its output?"""
 
-    devices: int = flag(0, "--devices", help="over how many devices of each node; 0 means all", least=0)
-    nodes: int = flag(0, "--nodes", help="over how many nodes, which the runner's --nnodes has; 0 means all", least=0)
+    devices: int = flag(0, help="over how many devices of each node; 0 means all", least=0)
+    nodes: int = flag(0, help="over how many nodes, which the runner's --nnodes has; 0 means all", least=0)
     parallel: Literal["ddp", "fsdp", "dp"] = flag(
         "ddp", help="replicas (DDP), shards of the weights (FSDP), or one process with DataParallel"
     )
-    gradient_compression: Literal["none", "fp16", "bf16"] = flag(
+    gradient_compression: Compression = flag(
         "none", help="what ddp and fsdp send gradients in, where it is not their own precision"
     )
 
     def __init__(self, **parameters: Any) -> None:
-        started = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        world = World.from_environment()
+        started, hosts = world.local_size, world.nodes
         requested = parameters.get("devices")
         parameters["devices"] = requested or started
         super().__init__(**parameters)
         if self.parallel == "dp":
             self._deal_out(requested)
-        hosts = int(os.environ.get("WORLD_SIZE", "1")) // started
         if self.nodes not in (0, hosts):
             raise CotenantError(f"--nodes {self.nodes}, and there are {hosts}.", "Start the runner with --nnodes.")
         if self.devices == started:

@@ -83,7 +83,6 @@ class Experiment:
         """`number` and `repeat` that count, once the runner has said GO."""
         self._made = 0
         self._done = False
-        self._start_s = 0.0
         self._load_end_ns = 0
 
     def get_arguments(
@@ -138,7 +137,6 @@ class Experiment:
         alone = isinstance(self._runner, Alone)
         asked |= {"number": number, "repeat": repeat if alone else repeat + math.ceil(repeat / COOL_DOWN)}
         wait_until(t0_ns)
-        self._start_s = time.monotonic()
 
     def observed(self, start_ns: int, end_ns: int) -> None:
         """Take the time of one stage of training."""
@@ -151,8 +149,6 @@ class Experiment:
                 end_ns=end_ns,
                 items=float(number * self.args.batch_size),
                 data_wait_ns=0,
-                event_ns=None,
-                issued_ns=None,
             )
             self._made += 1
             self._done = self._made == repeat or self._runner.enough()

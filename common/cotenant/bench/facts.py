@@ -132,8 +132,7 @@ def startup_files() -> dict[str, str]:
     own = tuple(
         f"{place}{os.sep}" for place in {sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("stdlib")}
     )
-    user = Path(site.getusersitepackages()) if site.ENABLE_USER_SITE else None
-    files = sorted(user.glob("*.pth")) if user is not None else []
+    files = sorted(Path(site.getusersitepackages()).glob("*.pth")) if site.ENABLE_USER_SITE else []
     loaded = (getattr(sys.modules.get(name), "__file__", None) for name in ("sitecustomize", "usercustomize"))
     files += [Path(file) for file in loaded if file and not file.startswith(own)]
     return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()}

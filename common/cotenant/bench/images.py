@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 from PIL import Image
+from torch import Tensor
 from torch.nn.functional import interpolate
 from torch.utils.data import Dataset
 from torchvision.io import ImageReadMode, decode_image, decode_jpeg, read_file
@@ -27,7 +28,7 @@ from cotenant.bench.chrono import clock_ns
 from cotenant.bench.outcome import MissingDataError, UnsupportedError, reason_of
 
 EXTENSIONS = (".jpeg", ".jpg", ".png")
-Read = Callable[[str], torch.Tensor]
+Read = Callable[[str], Tensor]
 
 # For a file that is no whole image Pillow raises all of these but RuntimeError, which is torchvision's.
 _BROKEN = (OSError, RuntimeError, SyntaxError, ValueError, Image.DecompressionBombError)
@@ -58,7 +59,7 @@ class Images(Dataset[Any]):
     Raises MissingDataError for one that cannot be decoded, naming it; `remedy` says how the set is made.
     """
 
-    def __init__(self, paths: Paths, read: Read, remedy: str, labels: torch.Tensor | None = None) -> None:
+    def __init__(self, paths: Paths, read: Read, remedy: str, labels: Tensor | None = None) -> None:
         self.paths, self._read, self._remedy, self._labels = paths, read, remedy, labels
 
     def __len__(self) -> int:
@@ -82,7 +83,7 @@ class ClassFolders:
     """The contents of one folder per class: files, their labels, and the names that the labels count."""
 
     paths: Paths
-    labels: torch.Tensor
+    labels: Tensor
     classes: list[str]
 
 
@@ -133,24 +134,24 @@ class Normalise:
     def __init__(self, device: torch.device) -> None:
         self._mean, self._std = (255 * torch.tensor(of_rgb, device=device).view(3, 1, 1) for of_rgb in (MEAN, STD))
 
-    def __call__(self, pixels_b3hw: torch.Tensor) -> torch.Tensor:
+    def __call__(self, pixels_b3hw: Tensor) -> Tensor:
         # Subtracting from bytes at once is slower on a CPU.
         return pixels_b3hw.float().sub_(self._mean).div_(self._std)
 
 
-def decode(path: str) -> torch.Tensor:
+def decode(path: str) -> Tensor:
     """Return the whole image, (3, height, width)."""
-    image: torch.Tensor = decode_image(path, ImageReadMode.RGB)
+    image = decode_image(path, ImageReadMode.RGB)
     # A PNG file may have 16 bits.
     return image if image.dtype == torch.uint8 else to_dtype(image, torch.uint8, scale=True)
 
 
-def crop_by_torchvision(path: str, size: int) -> torch.Tensor:
+def crop_by_torchvision(path: str, size: int) -> Tensor:
     """Return a random part of the image, flipped or not, as (3, size, size)."""
     return _random_crop(decode(path), size)
 
 
-def _random_crop(image: torch.Tensor, size: int) -> torch.Tensor:
+def _random_crop(image: Tensor, size: int) -> Tensor:
     top, left, height, width = random_box(image.size(1), image.size(2))
     part = image[None, :, top : top + height, left : left + width]
     # A device resizes no bytes.
@@ -163,13 +164,13 @@ encoded: Read = read_file
 """Reads a file as it is, (bytes), for benchmarks that decode on a device."""
 
 
-def files_and_labels(samples: list[tuple[torch.Tensor, int]]) -> tuple[list[torch.Tensor], torch.Tensor]:
+def files_and_labels(samples: list[tuple[Tensor, int]]) -> tuple[list[Tensor], Tensor]:
     """Return a batch of encoded images, which differ in their sizes, and their labels (batch)."""
     files, labels = zip(*samples, strict=True)
     return list(files), torch.tensor(labels)
 
 
-def crops_by_nvjpeg(files: list[torch.Tensor], size: int, device: torch.device, remedy: str) -> torch.Tensor:
+def crops_by_nvjpeg(files: list[Tensor], size: int, device: torch.device, remedy: str) -> Tensor:
     """Return a random part of each JPEG file, flipped or not, decoded and cut on the device: (files, 3, size, size).
 
     Raises MissingDataError where one is no such file, and UnsupportedError where torchvision was built without nvJPEG.
@@ -188,7 +189,7 @@ def crops_by_nvjpeg(files: list[torch.Tensor], size: int, device: torch.device, 
     return torch.stack([_random_crop(image, size) for image in images])
 
 
-def crop_by_pil(path: str, size: int) -> torch.Tensor:
+def crop_by_pil(path: str, size: int) -> Tensor:
     """Return a random part of the image, flipped or not, as (3, size, size)."""
     with Image.open(path) as image:
         width, height = image.size
@@ -205,7 +206,7 @@ def crop_by_pil(path: str, size: int) -> torch.Tensor:
     return _pixels(crop)
 
 
-def middle_square(path: str, size: int) -> torch.Tensor:
+def middle_square(path: str, size: int) -> Tensor:
     """Return the largest square in the middle of the image, decoded whole, as (3, size, size)."""
     with Image.open(path) as image:
         side, (width, height) = min(image.size), image.size
@@ -257,5 +258,5 @@ def fastest(taken_ms: dict[str, float]) -> str:
     return name if taken_ms[name] < CLEARLY * taken_ms[USUAL] else USUAL
 
 
-def _pixels(image: Image.Image) -> torch.Tensor:
+def _pixels(image: Image.Image) -> Tensor:
     return torch.from_numpy(np.array(image)).permute(2, 0, 1)

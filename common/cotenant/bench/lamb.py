@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 LONGEST = 10.0
 
-Tensors = list[torch.Tensor]
+Tensors = list[Tensor]
 
 
 class LAMB(torch.optim.Optimizer):
@@ -68,14 +69,14 @@ class LAMB(torch.optim.Optimizer):
             gradients = [torch.nan_to_num(gradient, 0.0, 0.0, 0.0) for gradient in gradients]
         return gradients
 
-    def _state(self, weight: torch.Tensor, name: str) -> torch.Tensor:
-        state: dict[str, torch.Tensor] = self.state[weight]
+    def _state(self, weight: Tensor, name: str) -> Tensor:
+        state: dict[str, Tensor] = self.state[weight]
         if name not in state:
             state[name] = torch.zeros_like(weight)
         return state[name]
 
 
-def _mix(averages: Tensors, values: Tensors, share: float | torch.Tensor) -> None:
+def _mix(averages: Tensors, values: Tensors, share: float | Tensor) -> None:
     """Let each average take so large a share of its new value."""
     differences = torch._foreach_sub(values, averages)
     torch._foreach_mul_(differences, share)

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.data import BatchSampler, DataLoader, Dataset, Sampler, TensorDataset
 
 from cotenant.bench.outcome import MissingDataError
 from cotenant.finding import Finding
 
-Place = Callable[[torch.Tensor], torch.Tensor]
+Place = Callable[[Tensor], Tensor]
 CHUNK = 4096
 PREFETCH = 2
 """Batches that each process loads ahead: torch's own default."""
@@ -35,7 +36,7 @@ class EndlessSampler(Sampler[int]):
         self._size = size
         self._generator = torch.Generator().manual_seed(seed)
 
-    def shufflings(self) -> Iterator[torch.Tensor]:
+    def shufflings(self) -> Iterator[Tensor]:
         while True:
             yield torch.randperm(self._size, generator=self._generator)
 
@@ -86,7 +87,7 @@ def loader(
                 generator=torch.Generator().manual_seed(seed),
             )
         )
-    return batches if place is None else (tree_map_only(torch.Tensor, place, batch) for batch in batches)
+    return batches if place is None else (tree_map_only(Tensor, place, batch) for batch in batches)
 
 
 def _let_sockets_fit() -> None:
@@ -100,9 +101,7 @@ def _let_sockets_fit() -> None:
         tempfile.tempdir = f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
-def _gathered(
-    tensors: tuple[torch.Tensor, ...], sampler: EndlessSampler, batch_size: int, pin_memory: bool
-) -> Iterator[Any]:
+def _gathered(tensors: tuple[Tensor, ...], sampler: EndlessSampler, batch_size: int, pin_memory: bool) -> Iterator[Any]:
     left = torch.empty(0, dtype=torch.int64)
     for order in sampler.shufflings():
         left = torch.cat([left, order])
@@ -152,9 +151,9 @@ def constant_input(batch: Any) -> Finding | None:
     )
 
 
-def tensors_in(batch: Any) -> list[torch.Tensor]:
+def tensors_in(batch: Any) -> list[Tensor]:
     """Return the tensors of a batch, however they are nested."""
-    return [leaf for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor)]
+    return [leaf for leaf in tree_leaves(batch) if isinstance(leaf, Tensor)]
 
 
 def rows(batch: Any) -> int:

@@ -21,7 +21,6 @@ from cotenant.bench.run import Run
 from cotenant.bench.sizes import ObservedSizes, bytes_of
 from cotenant.bench.steps import MarkedSteps
 from cotenant.errors import CotenantError
-from cotenant.finding import Finding
 
 WARM_UP_STEPS = 3
 LONG_WARM_UP_NS = 60_000_000_000
@@ -66,9 +65,13 @@ class Loop:
     def try_out(self) -> None:
         """Do the step in which convolutions are tried, eagerly, and forget the memory that it took."""
         with torch.compiler.set_stance("force_eager"):
-            self._work.step(self._run, next(self._work.batches))
+            self.rehearse()
         self._run.chosen.synchronize()
         self._run.chosen.forget_memory()
+
+    def rehearse(self) -> torch.Tensor | None:
+        """Do a step that no observation holds, and return its loss."""
+        return self._work.step(self._run, next(self._work.batches))
 
     def warm_up(self) -> list[int]:
         """Do the first steps, watch the first one, and switch the garbage collector off.
@@ -101,18 +104,16 @@ class Loop:
             if index > 0 and (moved := auditor.moved(before, pushes_of(auditor.optimizers, before))) is not None:
                 movement.append(moved)
             # All ranks or none: one step more on some of them would hang their collectives.
-            if run.world.any_says(sum(times_ns) > LONG_WARM_UP_NS, run.chosen):
+            if run.any_says(sum(times_ns) > LONG_WARM_UP_NS):
                 break
         auditor.expect(replace(first, updates=updates.pop() if len(updates) == 1 else 0), movement, sum(times_ns))
         self._before = (run.updates, run.precision.skipped or 0)
         if len(times_ns) < WARM_UP_STEPS:
-            run.findings.append(
-                Finding(
-                    "short_warm_up",
-                    "warning",
-                    f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
-                    "Use a smaller batch, or give it the time to skip its first observations.",
-                )
+            run.note(
+                "short_warm_up",
+                "warning",
+                f"Warm-up ended after {len(times_ns)} of {WARM_UP_STEPS} steps and {sum(times_ns) / 1e9:.0f} s.",
+                "Use a smaller batch, or give it the time to skip its first observations.",
             )
         # Of loaded input every wait counts: batches fetched ahead would make its steps look short.
         if max(times_ns[1:] or times_ns) < SHORT_STEP_NS and len(counts) == 1 and not run.loads:
@@ -124,7 +125,7 @@ class Loop:
     def _make_fast(self) -> None:
         """Compile and record the step, where that is asked for, once its first, watched one was eager."""
         if self.benchmark.compile:
-            step_until_compiled(self._run, lambda: self._work.step(self._run, next(self._work.batches)))
+            step_until_compiled(self._run, self.rehearse)
         if self.benchmark.graph:
             first, optimizers, resident = self._input.first, self.auditor.optimizers, self._work.resident
             self._work.step = recorded = ReplayedStep(self._step, self._run, first, optimizers, resident)
@@ -134,9 +135,9 @@ class Loop:
         """Load the device as observations of `number` batches do, unmeasured, until this moment of the clock."""
         run = self._run
         # All ranks or none, as in the warm-up.
-        while run.world.any_says(clock_ns() < until_ns, run.chosen):
+        while run.any_says(clock_ns() < until_ns):
             for _ in range(number):
-                self._work.step(run, next(self._work.batches))
+                self.rehearse()
             run.chosen.synchronize()
             gc.collect()
 
@@ -157,13 +158,11 @@ class Loop:
         gc.collect()
         if work.every > 1 and not observation.even:
             work.every = 1
-            self._run.findings.append(
-                Finding(
-                    "items_estimated",
-                    "warning",
-                    "Batches did not count equally while books were kept on some of them only.",
-                    "Let every batch hold as many items, or make steps longer than a millisecond.",
-                )
+            self._run.note(
+                "items_estimated",
+                "warning",
+                "Batches did not count equally while books were kept on some of them only.",
+                "Let every batch hold as many items, or make steps longer than a millisecond.",
             )
         return observation
 
@@ -178,17 +177,13 @@ class Loop:
         self._work.every = 1
         return self._input.first
 
-    def rehearse(self, number: int) -> list[torch.Tensor | None]:
-        """Do so many steps that no observation holds, and return their losses."""
-        return [self._work.step(self._run, next(self._work.batches)) for _ in range(number)]
-
     def audit(self, requested: int) -> None:
         """Make an audit step where more are `requested` than were made; all ranks make it where one has heard of it.
 
         A step that acts in an environment cannot be undone: it is audited after the last observation.
         """
         made = len(self.auditor.after)
-        if not self.benchmark.acts and self._run.world.any_says(requested > made, self._run.chosen):
+        if not self.benchmark.acts and self._run.any_says(requested > made):
             self.auditor.audit(self._observations)
 
     def audited(self) -> dict[str, Any]:
@@ -241,7 +236,7 @@ class Loop:
             if self._run.world.size > 1:
                 time.sleep(WAIT_S)
                 continue
-            self._work.step(self._run, next(self._work.batches))
+            self.rehearse()
             steps += 1
             # As often as the measured load: a neighbour's observation must not find a lighter one.
             if steps % self._number == 0:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
@@ -23,14 +25,14 @@ from cotenant.errors import CotenantError
 _SHORT = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.float64: "fp64"}
 
 
-def _runs_in_tf32(product: str, operand: torch.Tensor) -> bool:
+def _runs_in_tf32(product: str, operand: Tensor) -> bool:
     """Return whether torch's switches let a product of this name run under TF32: each library has its own."""
     if operand.dtype != torch.float32 or not operand.is_cuda:
         return False
     cudnn: Any = torch.backends.cudnn
     if product.startswith("convolution"):
-        return bool(cudnn.conv.fp32_precision == "tf32")
-    return bool((cudnn.rnn if product == "_cudnn_rnn" else torch.backends.cuda.matmul).fp32_precision == "tf32")
+        return cudnn.conv.fp32_precision == "tf32"
+    return (cudnn.rnn if product == "_cudnn_rnn" else torch.backends.cuda.matmul).fp32_precision == "tf32"
 
 
 _kernels: list[object] = []
@@ -55,8 +57,8 @@ def _heard(*, src: object, cache_hit: bool, **rest: object) -> None:
 class SeenUpdates:
     """The optimizers that were given to `run.update`, all that stepped, and how far they pushed which weights."""
 
-    given: list[torch.optim.Optimizer] = field(default_factory=list)
-    stepped: list[torch.optim.Optimizer] = field(default_factory=list)
+    given: list[Optimizer] = field(default_factory=list)
+    stepped: list[Optimizer] = field(default_factory=list)
     pushes: dict[int, float] = field(default_factory=dict)
     asked: int = 0
     """How often LBFGS computed the loss, which it does until it sees no more to gain."""
@@ -71,12 +73,12 @@ def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpd
     """
     update, seen = run.update, SeenUpdates()
 
-    def stepping(optimizer: torch.optim.Optimizer) -> None:
+    def stepping(optimizer: Optimizer) -> None:
         if optimizer not in seen.stepped:
             seen.stepped.append(optimizer)
         seen.pushes |= pushes_of([optimizer], looked_at)
 
-    def before(optimizer: torch.optim.Optimizer, words: Any, options: dict[str, Any]) -> Any:
+    def before(optimizer: Optimizer, words: Any, options: dict[str, Any]) -> Any:
         stepping(optimizer)
         if type(optimizer) is not torch.optim.LBFGS:
             return None
@@ -88,7 +90,7 @@ def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpd
 
         return words[:1], {"closure": counted}
 
-    def noting(loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
+    def noting(loss: Tensor, optimizer: Optimizer, clip_norm: float | None = None) -> None:
         if optimizer not in seen.given:
             seen.given.append(optimizer)
         try:
@@ -112,7 +114,7 @@ def watched_updates(run: Run, looked_at: Sequence[int] = ()) -> Iterator[SeenUpd
         run.update = update
 
 
-def described(optimizer: torch.optim.Optimizer, precision: Precision) -> dict[str, Any]:
+def described(optimizer: Optimizer, precision: Precision) -> dict[str, Any]:
     """Return an optimizer's kind, the dtype of the model's weights, and of those that it steps: these, or copies.
 
     `parameters`: how many numbers it trains.
@@ -174,13 +176,13 @@ class FlopCount(TorchDispatchMode):
             if parts is not NotImplemented:
                 return parts
         out = func(*args, **kwargs)
-        if isinstance(out, torch.Tensor) and out.dim() == 0:
+        if isinstance(out, Tensor) and out.dim() == 0:
             self.scalars.add(out.data_ptr())
         if formula is None:
             return out
-        operands = [a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()]
+        operands = [a for a in args if isinstance(a, Tensor) and a.is_floating_point()]
         if operands:
-            heaviest = max(operands, key=torch.Tensor.numel)
+            heaviest = max(operands, key=Tensor.numel)
             ran = "tf32" if _runs_in_tf32(packet.__name__, heaviest) else _short(heaviest.dtype)
             self._elements[ran] += sum(operand.numel() for operand in operands)
             self._products.setdefault(ran, set()).add(packet.__name__)
@@ -217,7 +219,7 @@ def _convolution(x: Any, weight: Any, bias: Any, *rest: Any, out_val: Any) -> in
 def _convolution_backward(grad: Any, x: Any, weight: Any, bias_sizes: Any, *rest: Any, out_val: Any) -> int:
     """Either gradient, by the input and by the weights, costs as much as the forward; `rest` as above, then a mask."""
     wanted = rest[6]
-    return int(wanted[0] + wanted[1]) * _products(x.shape if rest[3] else grad.shape, weight.shape)
+    return (wanted[0] + wanted[1]) * _products(x.shape if rest[3] else grad.shape, weight.shape)
 
 
 def _products(swept: Any, weight: Any) -> int:
@@ -225,7 +227,7 @@ def _products(swept: Any, weight: Any) -> int:
 
     The weights (out, in / groups, *kernel), or (in, out / groups, *kernel) transposed, are all used once at each place.
     """
-    return int(2 * swept[0] * math.prod(swept[2:]) * math.prod(weight))
+    return 2 * swept[0] * math.prod(swept[2:]) * math.prod(weight)
 
 
 def _reduces(weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: Any, *rest: Any) -> bool:
@@ -235,31 +237,31 @@ def _reduces(weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, t
 def _recurrent(times: int) -> Callable[..., int]:
     """Return a formula for layers over (*tokens, in): every weight matrix once a token; `times` 2 for a backward."""
 
-    def formula(x: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
+    def formula(x: Any, *args: Any, **kwargs: Any) -> int:
         # cuDNN and MIOpen take all weights as one list, oneDNN the two matrices and biases of one layer.
         weights = args[0] if isinstance(args[0], (list, tuple)) else args[:2]
-        return int(times * 2 * math.prod(x.shape[:-1]) * sum(weight.numel() for weight in weights if weight.dim() == 2))
+        return times * 2 * math.prod(x.shape[:-1]) * sum(weight.numel() for weight in weights if weight.dim() == 2)
 
     return formula
 
 
-def _grouped(left: Any, right: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
+def _grouped(left: Any, right: Any, *args: Any, **kwargs: Any) -> int:
     """Return products of groups of rows, (n, k) by (e, k, m), and the products of their backward, (k, n) by (n, m)."""
     rows = left.shape[-2:] if left.dim() == 3 and right.dim() == 2 else left.shape
-    return int(2 * math.prod(rows) * right.shape[-1])
+    return 2 * math.prod(rows) * right.shape[-1]
 
 
-def _attention(query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
+def _attention(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> int:
     """Return scores and their product with the values: query (b, h, m, d), key (b, g, n, d), value (b, g, n, e).
 
     Each of the h heads counts; where g is less, several of them share a key.
     """
-    return int(2 * math.prod(query.shape[:3]) * key.shape[2] * (query.shape[3] + value.shape[3]))
+    return 2 * math.prod(query.shape[:3]) * key.shape[2] * (query.shape[3] + value.shape[3])
 
 
-def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *args: Any, out_val: Any, **kwargs: Any) -> int:
+def _attention_backward(grad: Any, *args: Any, **kwargs: Any) -> int:
     """Return two gradients for each product; a kernel's repeated products are no operations of the model's."""
-    return 2 * _attention(query, key, value, out_val=out_val)
+    return 2 * _attention(*args, **kwargs)
 
 
 _FORMULAS: dict[Any, Callable[..., int]] = {

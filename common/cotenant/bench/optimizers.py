@@ -41,13 +41,11 @@ def fused(
     sharded = any(is_sharded(weight) for weight in weights)
     if by_torch or sharded or (apex := _apex(device, precision, weights)) is None:
         # torch's fused SGD passes over no shards (torch 2.14); by `foreach` it is a few kernels, too.
-        few: dict[str, Any] = {"foreach": True} if sharded and kind == "SGD" else {"fused": True}
-        made: torch.optim.Optimizer = getattr(torch.optim, kind)(given, **few, **options)
-    elif kind == "SGD":
-        made = apex.FusedSGD(given, **options)
-    else:
-        made = apex.FusedAdam(given, adam_w_mode=kind == "AdamW", **options)
-    return made
+        few = {"foreach": True} if sharded and kind == "SGD" else {"fused": True}
+        return getattr(torch.optim, kind)(given, **few, **options)
+    if kind == "SGD":
+        return apex.FusedSGD(given, **options)
+    return apex.FusedAdam(given, adam_w_mode=kind == "AdamW", **options)
 
 
 def _apex(device: Device, precision: Precision, weights: Iterable[torch.Tensor]) -> ModuleType | None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-from pathlib import Path
-
 import torch
 
 from cotenant.bench.selftest import built_for
@@ -32,14 +29,6 @@ _NO_COMPILER = ("Failed to find C compiler", "triton_launcher.c'", "cuda_utils.c
 """Triton's words where there is no compiler, and words of a compiler's command that has failed."""
 _NOT_DETERMINISTIC = "does not have a deterministic implementation"
 _WORKER = "Original Traceback"
-
-
-def remedy_for(benchmark: type) -> str:
-    """Return how the data of a benchmark is made: by the script beside its folder, where it has one."""
-    model = Path(inspect.getfile(benchmark)).resolve().parents[1]
-    if (model / "download_dataset.sh").exists():
-        return f"Make the data with ./download_datasets.sh {model.name}, or give its place with --data."
-    return "Give the place of the data with --data."
 
 
 class BenchmarkError(CotenantError):

@@ -14,9 +14,10 @@ from torch import distributed, nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
+from cotenant.bench.precision import DTYPES
+
 Form = Literal["ddp", "fsdp"]
 Compression = Literal["none", "fp16", "bf16"]
-_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 _HOOKS = {"fp16": default_hooks.fp16_compress_hook, "bf16": default_hooks.bf16_compress_hook}
 
 
@@ -45,8 +46,7 @@ def described(form: str, compression: Compression) -> str:
 
 def local(tensor: torch.Tensor) -> torch.Tensor:
     """Return this rank's part of a tensor that is sharded, which shares its memory; any other tensor as it is."""
-    part: torch.Tensor = tensor.to_local() if is_sharded(tensor) else tensor  # type: ignore[attr-defined] # a DTensor
-    return part
+    return tensor.to_local() if is_sharded(tensor) else tensor  # type: ignore[attr-defined] # a DTensor
 
 
 def is_sharded(tensor: torch.Tensor) -> bool:
@@ -64,7 +64,7 @@ def _sharded(module: nn.Module, compression: Compression) -> nn.Module:
     take_first(module)
     # Unsaid, it would be that of an accelerator, also where a host has one and the model is on the CPU.
     mesh = init_device_mesh(next(module.parameters()).device.type, (distributed.get_world_size(),))
-    policy = MixedPrecisionPolicy(reduce_dtype=_DTYPES.get(compression))
+    policy = MixedPrecisionPolicy(reduce_dtype=DTYPES.get(compression))
     for part in (*_blocks(module), module):
         fully_shard(part, mesh=mesh, mp_policy=policy)
     return module

@@ -43,34 +43,30 @@ class BenchmarkParameters:
     """
 
     batch_size: int = flag(64, "--batch-size", "-b", help="rows in one batch")
-    cuda: bool = flag(True, "--cuda", help="use an accelerator where there is one")
+    cuda: bool = flag(True, help="use an accelerator where there is one")
     workers: int | None = flag(
         None, "--workers", "-j", help="data-loader processes; by default one per processor", least=0
     )
     seed: int = flag(0, "--seed", "-s", help="seed of every generator", least=0)
-    devices: int = flag(1, "--devices", help="over how many devices, each with a process of its own")
-    repeat: int = flag(15, "--repeat", help="observations")
-    number: int = flag(5, "--number", help="batches in one observation")
-    skip: int | None = flag(None, "--skip", help="first observations left out of statistics", least=0)
-    report: Path | None = flag(None, "--report", help="a .json file or a directory for the record")
+    devices: int = flag(1, help="over how many devices, each with a process of its own")
+    repeat: int = flag(15, help="observations")
+    number: int = flag(5, help="batches in one observation")
+    skip: int | None = flag(None, help="first observations left out of statistics", least=0)
+    report: Path | None = flag(None, help="a .json file or a directory for the record")
     precision: Literal["fp32", "tf32", "bf16", "fp16"] | None = flag(
-        None, "--precision", help="of the products; wins over its aliases below"
+        None, help="of the products; wins over its aliases below"
     )
-    half: bool = flag(False, "--half", help="fp16 weights with fp32 norms (as --opt-level O3)")
-    fp16: bool = flag(False, "--fp16", help="as --precision fp16")
+    half: bool = flag(False, help="fp16 weights with fp32 norms (as --opt-level O3)")
+    fp16: bool = flag(False, help="as --precision fp16")
     opt_level: Literal["O0", "O1", "O2", "O3"] | None = flag(
-        None, "--opt-level", help="O0 fp32, O1 and O2 fp16 autocast, O3 fp16 weights"
+        None, help="O0 fp32, O1 and O2 fp16 autocast, O3 fp16 weights"
     )
-    data: Path | None = flag(None, "--data", help="read the input from files here, not from a random batch")
-    compile: bool = flag(False, "--compile", help="torch.compile the models")
-    graph: bool = flag(False, "--graph", help="record the whole step in a CUDA graph and replay it")
-    channels_last: bool | None = flag(
-        None, "--channels-last", help="channels_last memory format; by default where it is faster"
-    )
-    cached_batch: bool = flag(False, "--cached-batch", help="train on the first batch alone: the rate without input")
-    deterministic: bool = flag(
-        False, "--deterministic", help="kernels that give the same bits for the same seed, alone"
-    )
+    data: Path | None = flag(None, help="read the input from files here, not from a random batch")
+    compile: bool = flag(False, help="torch.compile the models")
+    graph: bool = flag(False, help="record the whole step in a CUDA graph and replay it")
+    channels_last: bool | None = flag(None, help="channels_last memory format; by default where it is faster")
+    cached_batch: bool = flag(False, help="train on the first batch alone: the rate without input")
+    deterministic: bool = flag(False, help="kernels that give the same bits for the same seed, alone")
 
     def __init__(self, **parameters: Any) -> None:
         """Set every parameter, those not given to their defaults. Raises CotenantError for impossible ones."""
@@ -92,6 +88,5 @@ class BenchmarkParameters:
             self.skip = min(5, self.repeat // 3)
         if self.skip >= self.repeat:
             raise CotenantError(
-                f"--skip {self.skip} leaves none of {self.repeat} observations.",
-                "Give a --skip smaller than --repeat.",
+                f"--skip {self.skip} leaves none of {self.repeat} observations.", "Give a --skip smaller than --repeat."
             )

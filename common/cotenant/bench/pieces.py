@@ -77,7 +77,7 @@ class Pieces:
         """Return the digest of a nonce's first batch, and the losses of its first steps."""
         self._saved.restore()
         batch = _digest(tensors_in(self._loop.begin_anew(seed_of(nonce))))
-        losses = [loss.data for loss in self._loop.rehearse(TRIED_STEPS) if loss is not None]
+        losses = [loss.data for _ in range(TRIED_STEPS) if (loss := self._loop.rehearse()) is not None]
         return batch, _doubles(losses, TRIED_STEPS)
 
     def _weights(self) -> bytes:
@@ -107,8 +107,7 @@ def _doubles(losses: Sequence[torch.Tensor], number: int) -> bytes:
     """Return the losses of `number` steps as doubles, little-endian. Raises UnsupportedError where one has none."""
     if len(losses) != number:
         raise UnsupportedError("Some of its steps have no loss, so nothing shows that they were made.", _REMEDY)
-    values: bytes = torch.stack(list(losses)).cpu().double().numpy().astype("<f8").tobytes()
-    return values
+    return torch.stack(list(losses)).cpu().double().numpy().astype("<f8").tobytes()
 
 
 def _digest(tensors: Iterable[Any]) -> bytes:

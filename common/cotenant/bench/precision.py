@@ -15,7 +15,9 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
+from torch.optim import Optimizer
 from torch.utils._pytree import tree_map_only
 
 from cotenant.bench.device import Device
@@ -30,15 +32,15 @@ class MasterWeights:
     gradient's square has faded too (Micikevicius et al. 2018, "Mixed precision training").
     """
 
-    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
         """Give the optimizer the copies instead of the model's weights; it must not have stepped before."""
         assert not optimizer.state
-        self._weights: list[torch.Tensor] = []
-        self._masters: list[torch.Tensor] = []
+        self._weights: list[Tensor] = []
+        self._masters: list[Tensor] = []
         for group in optimizer.param_groups:
             group["params"] = [self._master(weight) for weight in group["params"]]
 
-    def _master(self, weight: torch.Tensor) -> torch.Tensor:
+    def _master(self, weight: Tensor) -> Tensor:
         if weight.dtype not in (torch.float16, torch.bfloat16):
             return weight
         master = weight.detach().float()
@@ -57,7 +59,7 @@ class MasterWeights:
 
     def take_gradients(self) -> None:
         """Give the copies the weights' gradients, in fp32; a weight without one leaves its copy without."""
-        copies, gradients = list[torch.Tensor](), list[torch.Tensor]()
+        copies, gradients = list[Tensor](), list[Tensor]()
         for master, weight in zip(self._masters, self._weights, strict=True):
             if weight.grad is not None:
                 master.grad = torch.empty_like(master)
@@ -74,14 +76,9 @@ class MasterWeights:
                 torch._foreach_copy_(self._weights, self._masters)
 
 
-_NORMS = (
-    torch.nn.modules.batchnorm._NormBase,
-    torch.nn.LayerNorm,
-    torch.nn.GroupNorm,
-    torch.nn.RMSNorm,
-)
+_NORMS = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 _BY_LEVEL = {"O0": "fp32", "O1": "fp16", "O2": "fp16", "O3": "half"}
-_DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
 
 
 def asked_precision(precision: str | None, half: bool, fp16: bool, opt_level: str | None) -> str:
@@ -120,16 +117,16 @@ class Precision:
     autocast: torch.autocast | None = None
     outside: torch.autocast | None = None
     scaler: torch.amp.GradScaler | None = None
-    masters: dict[torch.optim.Optimizer, MasterWeights] = field(default_factory=dict)
+    masters: dict[Optimizer, MasterWeights] = field(default_factory=dict)
     updates: int = 0
     stepped: int = 0
-    overflowed: torch.Tensor | None = None
-    watched: set[torch.optim.Optimizer] = field(default_factory=set)
+    overflowed: Tensor | None = None
+    watched: set[Optimizer] = field(default_factory=set)
 
     @property
     def dtype(self) -> torch.dtype:
         """The dtype in which products are computed."""
-        return _DTYPES.get(self.name, torch.float32)
+        return DTYPES.get(self.name, torch.float32)
 
     @property
     def skipped(self) -> int | None:
@@ -141,7 +138,7 @@ class Precision:
             return None
         return self.updates - self.stepped + (0 if self.overflowed is None else int(self.overflowed))
 
-    def convert(self, module: torch.nn.Module) -> torch.nn.Module:
+    def convert(self, module: nn.Module) -> nn.Module:
         """Return the module with the weights this precision trains: fp16 with fp32 norms for `half`.
 
         Recurrent layers of a device of CUDA's are let compute in bf16 where that is asked for.
@@ -153,7 +150,7 @@ class Precision:
                     part.float()
         elif self.name == "bf16" and self.autocast and self.autocast.device == "cuda" and not torch.version.hip:
             for part in module.modules():
-                if isinstance(part, torch.nn.RNNBase):
+                if isinstance(part, nn.RNNBase):
                     part.forward = partial(_in_bf16, part.forward, part)
         return module
 
@@ -169,7 +166,7 @@ class Precision:
 
         return autocast_step
 
-    def update(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None = None) -> None:
+    def update(self, loss: Tensor, optimizer: Optimizer, clip_norm: float | None = None) -> None:
         """zero_grad, backward, clip, step, in the way this precision needs."""
         self.updates += 1
         if self.outside is None:
@@ -190,9 +187,7 @@ class Precision:
         # same step (a generator after its discriminator) must see the updated ones.
         torch.clear_autocast_cache()
 
-    def minimize(
-        self, compute: Callable[[], torch.Tensor], optimizer: torch.optim.Optimizer, clip_norm: float | None = None
-    ) -> torch.Tensor:
+    def minimize(self, compute: Callable[[], Tensor], optimizer: Optimizer, clip_norm: float | None = None) -> Tensor:
         """Let an optimizer that asks for the loss several times a step, as LBFGS does, make one; return the first loss.
 
         It counts as one update. Raises UnsupportedError where gradients are scaled.
@@ -204,7 +199,7 @@ class Precision:
             )
         self.updates += 1
 
-        def closure() -> torch.Tensor:
+        def closure() -> Tensor:
             # As behind an update: the optimizer may have moved the weights since it was called last.
             torch.clear_autocast_cache()
             optimizer.zero_grad()
@@ -219,7 +214,7 @@ class Precision:
         torch.clear_autocast_cache()
         return first  # type: ignore[return-value] # It is the closure's.
 
-    def _update_half(self, loss: torch.Tensor, optimizer: torch.optim.Optimizer, clip_norm: float | None) -> None:
+    def _update_half(self, loss: Tensor, optimizer: Optimizer, clip_norm: float | None) -> None:
         masters = self.masters.get(optimizer)
         if masters is None:
             masters = self.masters[optimizer] = MasterWeights(optimizer)
@@ -230,10 +225,10 @@ class Precision:
         self._step(optimizer, clip_norm)
         masters.give_weights()
 
-    def _backward(self, loss: torch.Tensor) -> None:
+    def _backward(self, loss: Tensor) -> None:
         (loss if self.scaler is None else self.scaler.scale(loss)).backward()
 
-    def _step(self, optimizer: torch.optim.Optimizer, clip_norm: float | None) -> None:
+    def _step(self, optimizer: Optimizer, clip_norm: float | None) -> None:
         if self.scaler is None:
             if clip_norm is not None:
                 _clip(optimizer, clip_norm)
@@ -250,10 +245,10 @@ class Precision:
         # Once per update, not per step: every loss is scaled after the optimizer before it has stepped.
         self.scaler.update()
 
-    def _steps(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    def _steps(self, optimizer: Optimizer, *_: Any) -> None:
         """Count a step that the scaler lets happen: a fused optimizer is told on the device to change nothing."""
         self.stepped += 1
-        found_inf: torch.Tensor | None = getattr(optimizer, "found_inf", None)
+        found_inf: Tensor | None = getattr(optimizer, "found_inf", None)
         if found_inf is not None:
             if self.overflowed is None:
                 self.overflowed = found_inf.clone()
@@ -261,7 +256,7 @@ class Precision:
                 self.overflowed += found_inf  # In place: a step that is replayed knows no other.
 
 
-def _in_bf16(forward: Callable[..., Any], layers: torch.nn.RNNBase, *given: Any) -> Any:
+def _in_bf16(forward: Callable[..., Any], layers: nn.RNNBase, *given: Any) -> Any:
     """Call recurrent layers with bf16 copies of their weights, whose gradients come back in fp32.
 
     Under autocast to bf16, too, torch casts them to fp16, and no scaler is there for it (torch 2.14, autocast's
@@ -282,7 +277,7 @@ def _in_bf16(forward: Callable[..., Any], layers: torch.nn.RNNBase, *given: Any)
             layers.batch_first,
             layers.bidirectional,
         )
-    kinds = torch.Tensor, PackedSequence
+    kinds = Tensor, PackedSequence
     given = tree_map_only(kinds, lambda one: one.to(torch.bfloat16), given, is_leaf=lambda one: isinstance(one, kinds))
     with torch.autocast("cuda", enabled=False):
         out = torch.func.functional_call(layers, weights, given)
@@ -291,7 +286,7 @@ def _in_bf16(forward: Callable[..., Any], layers: torch.nn.RNNBase, *given: Any)
     return out
 
 
-def _zero_momentum(optimizer: torch.optim.Optimizer) -> None:
+def _zero_momentum(optimizer: Optimizer) -> None:
     """Begin a fused SGD's momentum with zeros, which changes nothing of its first step.
 
     torch begins it with memory as it is found, which a first step that overflows leaves in place (torch 2.14).
@@ -322,19 +317,19 @@ def set_precision(name: str, device: Device) -> Precision:
     # ones behind, and then reading those raises, as torch.compile does.
     torch.set_float32_matmul_precision("high" if name == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = name == "tf32"
-    if name not in _DTYPES:
+    if name not in DTYPES:
         return Precision(name)
     return Precision(
         name,
-        autocast=torch.autocast(kind, _DTYPES[name]),
+        autocast=torch.autocast(kind, DTYPES[name]),
         outside=torch.autocast(kind, enabled=False),
         scaler=torch.amp.GradScaler(kind) if name in ("fp16", "half") else None,
     )
 
 
-def _clip(optimizer: torch.optim.Optimizer, norm: float) -> None:
-    torch.nn.utils.clip_grad_norm_(weights_of([optimizer]), norm)
+def _clip(optimizer: Optimizer, norm: float) -> None:
+    nn.utils.clip_grad_norm_(weights_of([optimizer]), norm)
 
 
-def weights_of(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
+def weights_of(optimizers: Iterable[Optimizer]) -> list[Tensor]:
     return [weight for optimizer in optimizers for group in optimizer.param_groups for weight in group["params"]]

@@ -34,8 +34,8 @@ class Pressure(Benchmark):
 
     number: int = 20
     skip: int | None = 0
-    level: int = flag(FULL, "--level", help="percent of each period that is work")
-    period_ms: int = flag(20, "--period-ms", help="milliseconds of work and sleep together")
+    level: int = flag(FULL, help="percent of each period that is work")
+    period_ms: int = flag(20, help="milliseconds of work and sleep together")
 
     def __init__(self, **parameters: Any) -> None:
         super().__init__(**parameters)

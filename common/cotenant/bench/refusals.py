@@ -89,7 +89,7 @@ class Lookout:
             return
         if event == "open":
             self._looked_at(given[0])
-        elif event == "import" and given[1] is not None:
+        elif event == "import":
             self._looked_at(given[1])
         elif self._asking and event in LOOKS:
             self.elsewhere = True

@@ -57,8 +57,7 @@ def replays(cls: type[Benchmark], request: ReplayRequest) -> list[Replay]:
     named = [name for name in paths if name != "report" and parsed.values[name] is not None]
     if named:
         raise CotenantError(f"--{named[0]} names a path, and a replay opens no file.")
-    values = parsed.values | {"report": None, "seed": request.seed, "deterministic": True}
-    benchmark = cls(**values)
+    benchmark = cls(**parsed.values | {"report": None, "seed": request.seed, "deterministic": True})
     run = Run(benchmark)
     loop = Loop(benchmark, run)
     loop.warm_up()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import random
@@ -11,10 +12,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from torch import nn
+from torch.optim import Optimizer
 from torch.utils.data import TensorDataset
 
 from cotenant.bench.device import (
-    Device,
     choose_device,
     drop_switches,
     inherited_switches,
@@ -24,13 +26,13 @@ from cotenant.bench.device import (
 )
 from cotenant.bench.loader import PREFETCH, loader
 from cotenant.bench.optimizers import Parameters, fused
-from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of, remedy_for
+from cotenant.bench.outcome import MissingDataError, UnsupportedError, outcome_of
 from cotenant.bench.parallel import Compression, Form, described, take_first
 from cotenant.bench.parameters import BenchmarkParameters
-from cotenant.bench.precision import Precision, set_precision
+from cotenant.bench.precision import set_precision
 from cotenant.bench.world import World
 from cotenant.errors import CotenantError
-from cotenant.finding import Finding
+from cotenant.finding import Finding, Severity
 
 Held = TypeVar("Held")
 
@@ -41,9 +43,9 @@ class Run:
     def __init__(self, benchmark: BenchmarkParameters) -> None:
         self.benchmark = benchmark
         self.findings: list[Finding] = []
-        self.modules: list[torch.nn.Module] = []
+        self.modules: list[nn.Module] = []
         """The modules that were placed on the device."""
-        self.frozen: set[torch.nn.Module] = set()
+        self.frozen: set[nn.Module] = set()
         """The modules that `freeze` has made, and their parts: nothing changes them."""
         self.metrics: dict[str, float] = {}
         self.observed: dict[str, Any] = {}
@@ -56,8 +58,8 @@ class Run:
         self.world = World.from_environment()
         self.world.settle()
         self.world.check_size(benchmark.devices)
-        self.chosen: Device = choose_device(benchmark.cuda, self.world.local_rank, self.world.local_size)
-        self.device: torch.device = self.chosen.torch_device
+        self.chosen = choose_device(benchmark.cuda, self.world.local_rank, self.world.local_size)
+        self.device = self.chosen.torch_device
         if self.chosen.is_accelerator:
             self.findings += dropped
             self.observed["mps"] = self.chosen.under_mps
@@ -65,18 +67,26 @@ class Run:
         else:
             settle_processor()
             if benchmark.cuda:
-                self.findings.append(Finding("no_accelerator", "info", "No accelerator was found: it ran on the CPU."))
+                self.note("no_accelerator", "info", "No accelerator was found: it ran on the CPU.")
         torch.backends.cudnn.benchmark = benchmark.same_shapes and not benchmark.deterministic
         if benchmark.deterministic:
             make_deterministic()
         if not benchmark.same_shapes and self.chosen.let_segments_grow():
             self.observed["allocator"] = "expandable segments"
-        self.precision: Precision = set_precision(benchmark.asked_precision, self.chosen)
+        self.precision = set_precision(benchmark.asked_precision, self.chosen)
         self.channels_last = self._wants_channels_last()
         self.world.join(self.chosen)
         self.seed_with(benchmark.seed + self.world.rank)
         self.update = self.precision.update
         self.minimize = self.precision.minimize
+
+    def note(self, rule: str, severity: Severity, sentence: str, remedy: str = "") -> None:
+        """Add a finding to the record of this run."""
+        self.findings.append(Finding(rule, severity, sentence, remedy))
+
+    def any_says(self, word: bool) -> bool:
+        """Return whether any rank says yes; all of them have to ask."""
+        return self.world.any_says(word, self.chosen)
 
     def seed_with(self, seed: int) -> None:
         """Let every generator begin at this seed."""
@@ -107,7 +117,7 @@ class Run:
         self.heeded.add("channels_last")
         self.observed["memory_format"] = "channels_last"
 
-    def place(self, module: torch.nn.Module, form: Form = "ddp", compression: Compression = "none") -> Any:
+    def place(self, module: nn.Module, form: Form = "ddp", compression: Compression = "none") -> Any:
         """Return the module on the device, in this precision's weights and memory format, over all ranks, compiled.
 
         `form` and `compression` are of several ranks. Raises UnsupportedError for fp16 weights in shards.
@@ -128,7 +138,7 @@ class Run:
             self.observed["parallel"] = described(form, compression)
         return torch.compile(spread) if self.benchmark.compile else spread
 
-    def freeze(self, make: Callable[[], torch.nn.Module]) -> Any:
+    def freeze(self, make: Callable[[], nn.Module]) -> Any:
         """Return the module that `make` builds, on the device and in this precision's type, for weights of no update.
 
         It is built there and so: a large model would fit neither the host nor, in fp32, the device. An audit neither
@@ -149,7 +159,7 @@ class Run:
         self.frozen.update(module.modules())
         return torch.compile(module) if self.benchmark.compile else module
 
-    def replicate(self, module: torch.nn.Module, devices: int = 0) -> Any:
+    def replicate(self, module: nn.Module, devices: int = 0) -> Any:
         """Return the module placed and, in every step, copied to so many devices (0: all), as was done before DDP.
 
         A batch on the first device is dealt out to them. Where there is one device the module is only placed, which
@@ -172,27 +182,27 @@ class Run:
         self.observed["replicas"] = replicas
         if replicas == 1:
             sentence = f"DataParallel has one device here ({self.chosen.name}), so the model ran without it."
-            self.findings.append(Finding("not_parallel", "info", sentence))
+            self.note("not_parallel", "info", sentence)
             return module
         self.observed["parallel"] = "dp"
-        return torch.nn.DataParallel(module, device_ids=list(range(replicas)))
+        return nn.DataParallel(module, device_ids=list(range(replicas)))
 
     def unspread(self, placed: Any) -> Any:
         """Return a placed model without DistributedDataParallel, for gradients that no other rank needs."""
         spread = getattr(placed, "_orig_mod", placed)  # The module that torch.compile has wrapped.
-        if not isinstance(spread, torch.nn.parallel.DistributedDataParallel):
+        if not isinstance(spread, nn.parallel.DistributedDataParallel):
             return placed
         return torch.compile(spread.module) if self.benchmark.compile else spread.module
 
-    def adam(self, parameters: Parameters, **options: Any) -> torch.optim.Optimizer:
+    def adam(self, parameters: Parameters, **options: Any) -> Optimizer:
         """Return torch.optim.Adam with these options, or its equal that is fastest here."""
         return fused("Adam", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
 
-    def adamw(self, parameters: Parameters, **options: Any) -> torch.optim.Optimizer:
+    def adamw(self, parameters: Parameters, **options: Any) -> Optimizer:
         """Return torch.optim.AdamW with these options, or its equal that is fastest here."""
         return fused("AdamW", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
 
-    def sgd(self, parameters: Parameters, **options: Any) -> torch.optim.Optimizer:
+    def sgd(self, parameters: Parameters, **options: Any) -> Optimizer:
         """Return torch.optim.SGD with these options, or its equal that is fastest here."""
         return fused("SGD", parameters, self.chosen, self.precision, by_torch=self.benchmark.graph, **options)
 
@@ -236,13 +246,11 @@ class Run:
         assert requested is not None
         each = max(1, requested // ranks) if requested else 0
         if each * ranks != requested:
-            self.findings.append(
-                Finding(
-                    "workers_shared",
-                    "info",
-                    f"{requested} loader processes were asked for, and each of {ranks} ranks has {each}.",
-                    "Let --workers be a multiple of the ranks.",
-                )
+            self.note(
+                "workers_shared",
+                "info",
+                f"{requested} loader processes were asked for, and each of {ranks} ranks has {each}.",
+                "Let --workers be a multiple of the ranks.",
             )
         return each
 
@@ -276,5 +284,8 @@ class Run:
 
     @property
     def remedy(self) -> str:
-        """How this benchmark's data is made, for a sentence about missing data."""
-        return remedy_for(type(self.benchmark))
+        """How this benchmark's data is made: by the script beside its folder, where it has one."""
+        model = Path(inspect.getfile(type(self.benchmark))).resolve().parents[1]
+        if (model / "download_dataset.sh").exists():
+            return f"Make the data with ./download_datasets.sh {model.name}, or give its place with --data."
+        return "Give the place of the data with --data."

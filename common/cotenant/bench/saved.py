@@ -18,6 +18,8 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from cotenant.bench.parallel import is_sharded, local
 from cotenant.bench.precision import weights_of
@@ -32,7 +34,7 @@ MOST_MEMBERS = 10_000
 
 Containers = (dict, list, set, collections.deque)
 _FOREIGN = sys.stdlib_module_names | {"cotenant", "numpy", "torch"}
-_OF_TORCH = (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)
+_OF_TORCH = (Optimizer, torch.optim.lr_scheduler.LRScheduler)
 _MANAGED = ("torch.nn.parallel.", "torch.distributed.", "torch._dynamo.")
 """These modules keep accounts with parts of torch that nothing puts back; their members are looked at all the same."""
 
@@ -43,9 +45,9 @@ class Reached:
     def __init__(self, run: Run, more: Iterable[Any] = ()) -> None:
         self.containers: list[Any] = []
         self.objects: list[Any] = []
-        self.modules: list[torch.nn.Module] = []
-        self.optimizers: list[torch.optim.Optimizer] = []
-        self.tensors: dict[int, torch.Tensor] = {}
+        self.modules: list[nn.Module] = []
+        self.optimizers: list[Optimizer] = []
+        self.tensors: dict[int, Tensor] = {}
         self.arrays: list[np.ndarray[Any, Any]] = []
         self.generators: list[Any] = []
         self.holds_graph = False
@@ -61,7 +63,7 @@ class Reached:
 
     def _take(self, value: Any) -> Iterable[Any]:
         """Note a thing, and return the things that it refers to."""
-        if isinstance(value, torch.Tensor):
+        if isinstance(value, Tensor):
             self.tensors[id(value)] = value
             self.holds_graph |= value.grad_fn is not None
         elif isinstance(value, np.ndarray):
@@ -74,16 +76,16 @@ class Reached:
                 return (*value, *(value.values() if isinstance(value, dict) else ()))
         elif isinstance(value, (tuple, frozenset)):
             return tuple(value) if len(value) <= MOST_MEMBERS else ()
-        elif isinstance(value, torch.nn.Module):
+        elif isinstance(value, nn.Module):
             return self._take_module(value)
         elif _is_own(value):
             self.objects.append(value)
-            if isinstance(value, torch.optim.Optimizer):
+            if isinstance(value, Optimizer):
                 self.optimizers.append(value)
             return (*vars(value).values(),)
         return ()
 
-    def _take_module(self, module: torch.nn.Module) -> Iterable[Any]:
+    def _take_module(self, module: nn.Module) -> Iterable[Any]:
         if module in self._frozen:
             return ()
         self.modules.append(module)
@@ -100,7 +102,7 @@ def _is_own(value: Any) -> bool:
     return isinstance(value, _OF_TORCH) or type(value).__module__.partition(".")[0] not in _FOREIGN
 
 
-def _placed(module: torch.nn.Module) -> tuple[torch.Tensor, ...]:
+def _placed(module: nn.Module) -> tuple[Tensor, ...]:
     return (*module.parameters(recurse=False), *module.buffers(recurse=False))
 
 
@@ -113,11 +115,7 @@ class Saved:
     """
 
     def __init__(
-        self,
-        run: Run,
-        reached: Reached,
-        still: Collection[int] = frozenset(),
-        cleared: Iterable[torch.optim.Optimizer] = (),
+        self, run: Run, reached: Reached, still: Collection[int] = frozenset(), cleared: Iterable[Optimizer] = ()
     ) -> None:
         self._run = run
         owned = {id(weight) for weight in weights_of(reached.optimizers)}
@@ -135,17 +133,19 @@ class Saved:
         anew = {id(weight) for weight in weights_of(cleared)}
         weights = (tensor for tensor in reached.tensors.values() if tensor.is_leaf and tensor.requires_grad)
         self._gradients = [(weight, weight.grad) for weight in weights if id(weight) not in anew]
-        self._restorers = [_generator(generator) for generator in reached.generators]
-        self._restorers += [partial(random.setstate, random.getstate())]
-        self._restorers += [partial(np.random.set_state, np.random.get_state())]
-        self._restorers += [partial(torch.set_rng_state, torch.get_rng_state())]
+        self._restorers: list[Callable[[], object]] = [
+            *map(_generator, reached.generators),
+            partial(random.setstate, random.getstate()),
+            partial(np.random.set_state, np.random.get_state()),
+            partial(torch.set_rng_state, torch.get_rng_state()),
+        ]
         if run.chosen.is_accelerator:
             module = run.chosen.module
-            self._restorers += [partial(module.set_rng_state, module.get_rng_state(run.device), run.device)]
+            self._restorers.append(partial(module.set_rng_state, module.get_rng_state(run.device), run.device))
         precision = run.precision
         self._counts = precision.updates, precision.stepped, precision.overflowed
         if precision.scaler is not None:
-            self._restorers += [partial(precision.scaler.load_state_dict, precision.scaler.state_dict())]
+            self._restorers.append(partial(precision.scaler.load_state_dict, precision.scaler.state_dict()))
 
     def set_gradients_aside(self) -> None:
         """Let gradients begin anew from here on, so that nothing is added to the gradients that wait."""
@@ -174,7 +174,7 @@ class Saved:
         precision.updates, precision.stepped, precision.overflowed = self._counts
 
 
-def _version(tensor: torch.Tensor) -> int | None:
+def _version(tensor: Tensor) -> int | None:
     """Return how often a tensor was written, which a graph that holds it remembers."""
     return None if tensor.is_inference() or is_sharded(tensor) else tensor._version
 
@@ -189,14 +189,14 @@ def _generator(generator: Any) -> Callable[[], None]:
     return partial(generator.set_state, generator.get_state())
 
 
-def sample(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
+def sample(optimizers: Iterable[Optimizer]) -> list[Tensor]:
     """Return the weights that are looked at: from first to last, without large ones where there are others."""
     every = weights_of(optimizers)
     small = [weight for weight in every[:: max(1, len(every) // WEIGHTS)] if weight.nbytes <= MOST_BYTES]
     return small or sorted(every, key=lambda weight: weight.nbytes)[:1]
 
 
-def steps_each_alone(optimizer: torch.optim.Optimizer) -> bool:
+def steps_each_alone(optimizer: Optimizer) -> bool:
     """Return whether one weight's step depends on its own gradient and state alone: known of torch's and apex's.
 
     LBFGS goes along one direction with all weights at once.
@@ -207,7 +207,7 @@ def steps_each_alone(optimizer: torch.optim.Optimizer) -> bool:
 
 
 @contextlib.contextmanager
-def stepping(optimizer: torch.optim.Optimizer, chosen: Collection[int]) -> Iterator[None]:
+def stepping(optimizer: Optimizer, chosen: Collection[int]) -> Iterator[None]:
     """Let the optimizer step, of all its weights, those alone whose ids are chosen."""
     groups = [(group, group["params"]) for group in optimizer.param_groups]
     before = optimizer.step  # A scheduler may have put one of its own there, which counts.
@@ -239,9 +239,7 @@ def graphs_kept() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def undone(
-    run: Run, watched: Sequence[torch.optim.Optimizer], cleared: Iterable[torch.optim.Optimizer] = ()
-) -> Iterator[None]:
+def undone(run: Run, watched: Sequence[Optimizer], cleared: Iterable[Optimizer] = ()) -> Iterator[None]:
     """Put back the values that steps change; of optimizers whose weights step each alone those move that are looked at.
 
     Of all weights there is no room for copies. `watched`: whose weights are looked at; `cleared`: see `Saved`.

@@ -84,7 +84,7 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
         world.write_apart()
         runner: Counterpart = Rendezvous.from_environment() or Alone(cls.__name__.lower(), world)
     except OSError as error:
-        return _runner_gone(cls, error)
+        return _complain(cls, error)
     try:
         require_linux()
         parsed = parse(cls, argv)
@@ -94,19 +94,19 @@ def run_benchmark(cls: type[Benchmark], argv: Sequence[str]) -> int:
         batch_size = parsed.values["batch_size"]
         return _measure(benchmark, parsed, runner, world, prover)
     except ConnectionError as error:
-        return _runner_gone(cls, error)
+        return _complain(cls, error)
     except (Exception, KeyboardInterrupt) as error:
         outcome, message, status = outcome_of(error, batch_size, under_runner=isinstance(runner, Rendezvous))
         if outcome == "failed" and not isinstance(error, CotenantError):
             traceback.print_exc()
-        print(f"{cls.__name__}: {message}", file=sys.stderr, flush=True)
+        _complain(cls, message)
     try:
         runner.failed(outcome, message)
         if world.size > 1:
             # The other ranks fail of its leaving, and the runner has to hear who was first.
             time.sleep(RUNNER_READS_S)
     except (ConnectionError, CotenantError) as error:
-        print(f"{cls.__name__}: {error}", file=sys.stderr)
+        _complain(cls, error)
     return status
 
 
@@ -119,16 +119,23 @@ def _prover(cls: type[Benchmark], argv: Sequence[str]) -> Prover | None:
     return Prover.join(Path(inspect.getfile(cls)), argv)
 
 
-def _runner_gone(cls: type[Benchmark], error: OSError) -> int:
-    print(f"{cls.__name__}: {error}", file=sys.stderr)
+def _complain(cls: type[Benchmark], words: object) -> int:
+    """Print words of this benchmark's, and return the exit status of a failed one."""
+    print(f"{cls.__name__}: {words}", file=sys.stderr, flush=True)
     return EXIT_FAILED
 
 
 def _measure(benchmark: Benchmark, parsed: Parsed, runner: Counterpart, world: World, prover: Prover | None) -> int:
     arguments = arguments_of(benchmark)
-    version = version_of(Path(inspect.getfile(type(benchmark))))
-    work = {"arguments": arguments, "ignored": parsed.ignored, "item": benchmark.item, "version": version}
-    runner.begin(work | {"harness": harness_version()})
+    runner.begin(
+        {
+            "arguments": arguments,
+            "ignored": parsed.ignored,
+            "item": benchmark.item,
+            "version": version_of(Path(inspect.getfile(type(benchmark)))),
+            "harness": harness_version(),
+        }
+    )
     # Ranks do the same and would say the same: one of them talks.
     say: Callable[..., None] = print if world.rank == 0 else lambda *_, **__: None
     for sentence in (*parsed.renamed, *(f"{flag} is accepted, without effect." for flag in parsed.ignored)):

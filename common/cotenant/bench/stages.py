@@ -79,8 +79,7 @@ class MultiStageChrono:
     @contextmanager
     def time(self, name: str, skip_obs: int | None = None, verbose: bool = False) -> Iterator[Stage]:
         """Time a block, unless it raises; of a stage that is new `skip_obs` are not kept."""
-        skip = self.skip_obs if skip_obs is None else skip_obs
-        stage = self.chronos.get(name, Stage(skip))
+        stage = self.chronos.get(name, Stage(self.skip_obs if skip_obs is None else skip_obs))
         self.opening(name)
         self.sync()
         start_ns = time.perf_counter_ns()

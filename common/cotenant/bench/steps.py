@@ -7,19 +7,18 @@ to it, or on a processor one clock read. The host does not wait for it, so the r
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
-import torch
+from torch import Tensor
 
-from cotenant.bench.chrono import clock_ns
+from cotenant.bench.chrono import StepFunction, clock_ns
 from cotenant.bench.device import Device
 
 
 class MarkedSteps:
     """Called as the step is, in one observation; keeps a mark before the first and behind every one."""
 
-    def __init__(self, step: Callable[[Any, Any], torch.Tensor | None], device: Device) -> None:
+    def __init__(self, step: StepFunction, device: Device) -> None:
         self._step = step
         self._marks: list[Any] = []
         self._device = device
@@ -27,7 +26,7 @@ class MarkedSteps:
     def _mark(self) -> Any:
         return self._device.mark() if self._device.is_accelerator else clock_ns()
 
-    def __call__(self, run: Any, batch: Any) -> torch.Tensor | None:
+    def __call__(self, run: Any, batch: Any) -> Tensor | None:
         if not self._marks:
             self._marks.append(self._mark())
         loss = self._step(run, batch)

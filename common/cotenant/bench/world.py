@@ -65,11 +65,11 @@ class World:
             os.sched_setaffinity(0, processors)
             torch.set_num_threads(len(processors))
 
-    def write_apart(self, environ: Mapping[str, str] = os.environ) -> None:
+    def write_apart(self) -> None:
         """Print into a log of this rank's own, where a runner keeps logs: so it is known whose last words they are."""
-        if self.rank == 0 or LOG_VARIABLE not in environ:
+        if self.rank == 0 or LOG_VARIABLE not in os.environ:
             return
-        with rank_log(Path(environ[LOG_VARIABLE]), self.rank).open("wb") as log:
+        with rank_log(Path(os.environ[LOG_VARIABLE]), self.rank).open("wb") as log:
             sys.stdout.flush()
             sys.stderr.flush()
             os.dup2(log.fileno(), 1)

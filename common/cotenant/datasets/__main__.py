@@ -67,9 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"a set: {', '.join(NAMES)}")
     parser.add_argument(
-        "--root",
-        metavar="DIR",
-        help="where the sets stand ($DATA_DIRECTORY, else $BASE/data, else ./workspace/data)",
+        "--root", metavar="DIR", help="where the sets stand ($DATA_DIRECTORY, else $BASE/data, else ./workspace/data)"
     )
     parser.add_argument(
         "--size",

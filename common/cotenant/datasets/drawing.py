@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from io import BytesIO
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
@@ -32,7 +33,7 @@ class Style:
         return cls(random.uniform(40.0, 215.0, (2, 3)), random.uniform(-5.0, 5.0, (GRATINGS, 2)))
 
 
-def draw_photograph(style: Style, random: np.random.Generator, width: int, height: int) -> Image.Image:
+def draw_photograph(style: Style, random: Generator, width: int, height: int) -> Image.Image:
     """Return an RGB picture of `width` x `height` pixels in this style."""
     picture = _background(style, random, width, height)
     _add_shapes(picture, style, random)
@@ -41,7 +42,7 @@ def draw_photograph(style: Style, random: np.random.Generator, width: int, heigh
     return Image.fromarray(np.clip(shaded, 0.0, 255.0).astype(np.uint8))
 
 
-def photograph(path: str, label: int, width: int, height: int, *, jitter: int = 0, upright: float = 0.0) -> bytes:
+def photograph(path: str, label: int, width: int, height: int, *, jitter: int = 0, upright: float) -> bytes:
     """Return the JPEG file of this name, in the style of a class: no matter which worker draws it, or after which.
 
     Width and height vary by up to `jitter` pixels; so large a part of all pictures stands `upright`.
@@ -62,7 +63,7 @@ def encode_jpeg(picture: Image.Image) -> bytes:
     return stream.getvalue()
 
 
-def _background(style: Style, random: np.random.Generator, width: int, height: int) -> Image.Image:
+def _background(style: Style, random: Generator, width: int, height: int) -> Image.Image:
     """Return the class's two colours mixed by its gratings; drawn coarsely, for nothing in it is fine."""
     y, x = np.mgrid[0 : height // COARSE + 2, 0 : width // COARSE + 2].astype(np.float64) * COARSE / max(width, height)
     phases = random.random((GRATINGS, 1, 1))
@@ -73,7 +74,7 @@ def _background(style: Style, random: np.random.Generator, width: int, height: i
     return Image.fromarray(np.clip(coarse, 0, 255).astype(np.uint8)).resize((width, height), Image.Resampling.BICUBIC)
 
 
-def _add_shapes(picture: Image.Image, style: Style, random: np.random.Generator) -> None:
+def _add_shapes(picture: Image.Image, style: Style, random: Generator) -> None:
     """Draw a handful of ellipses and triangles, so that there are edges as well."""
     draw = ImageDraw.Draw(picture)
     extent = np.array(picture.size)
@@ -89,7 +90,7 @@ def _add_shapes(picture: Image.Image, style: Style, random: np.random.Generator)
             draw.polygon([(float(x), float(y)) for x, y in corners], fill=(red, green, blue))
 
 
-def _texture(random: np.random.Generator, width: int, height: int) -> NDArray[np.float32]:
+def _texture(random: Generator, width: int, height: int) -> NDArray[np.float32]:
     """Return light and shade (height, width) whose strength falls with frequency, as in natural images.
 
     How much of it there is differs from picture to picture, and with it the size of the file.

@@ -28,9 +28,9 @@ def shown(title: str, total: int, *, in_bytes: bool = False) -> Iterator[Callabl
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        texts = TextColumn("{task.description}"), TextColumn("{task.fields[words]}")
-        columns = (texts[0], BarColumn(), texts[1], TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        description, amount = TextColumn("{task.description}"), TextColumn("{task.fields[words]}")
+        shape = description, BarColumn(), amount, TimeRemainingColumn()
+        with Progress(*shape, console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(title, total=total, words=words(0))
             yield lambda done: progress.update(task, completed=done, words=words(done))
         return

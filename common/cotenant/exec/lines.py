@@ -106,8 +106,9 @@ class Lines:
             for line in lines:
                 items = self._counter.items(line)
                 if items is not None and not stale and self._is_go(items, child.pid):
-                    # What was printed until now is work from before GO.
-                    stale = size + _unread(reading)
+                    # What was printed until now is work from before GO, also what is still in the pipe.
+                    unread = fcntl.ioctl(reading, termios.FIONREAD, bytes(4))
+                    stale = size + int.from_bytes(unread, sys.byteorder)
             stale = max(0, stale - size)
         os.close(reading)
         return child.wait()
@@ -140,8 +141,3 @@ def _lines(descriptor: int) -> Iterator[tuple[int, list[bytes]]]:
         yield len(chunk), [line for line in whole if line]
     if pending:
         yield 0, [pending]
-
-
-def _unread(descriptor: int) -> int:
-    """Return the number of bytes in a pipe."""
-    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)

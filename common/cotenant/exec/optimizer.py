@@ -46,7 +46,9 @@ class Optimizers:
             if self._first() is optimizer or self._takes(optimizer):
                 self._step(optimizer)
         except Exception as error:
-            self._turn_off(error)
+            self._is_off = True
+            with contextlib.suppress(Exception):
+                print(f"cotenant: steps are counted no longer: {error}", file=sys.stderr, flush=True)
 
     def _step(self, optimizer: Any) -> None:
         rows = 1.0 if self._rows is None else self._rows.since_last_step()
@@ -112,11 +114,6 @@ class Optimizers:
         if self._steps is not None and not self._is_off:
             with contextlib.suppress(Exception):
                 self._steps.ended(by_exception=hasattr(sys, "last_type"))
-
-    def _turn_off(self, error: Exception) -> None:
-        self._is_off = True
-        with contextlib.suppress(Exception):
-            print(f"cotenant: steps are counted no longer: {error}", file=sys.stderr, flush=True)
 
 
 def is_first_rank() -> bool:

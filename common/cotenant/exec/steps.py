@@ -13,8 +13,10 @@ from cotenant.protocol.messages import UNSAID
 WARM_UP_STEPS, LEAST_STEPS = 10, 3
 LONG_WARM_UP_NS = 5_000_000_000
 REPEAT, SKIP = 60, 10
-NO_ROWS = "No batch of a DataLoader was seen between steps. Leave out --item row."
-NOTHING = {"line": "No line held more than the one before. Have the group of --count-line match a total that rises."}
+NOTHING = {
+    "line": "No line held more than the one before. Have the group of --count-line match a total that rises.",
+    "step": "No batch of a DataLoader was seen between steps. Leave out --item row.",
+}
 WARM_UP, MEASURED, DONE, OVER = range(4)
 """The phases of a program."""
 
@@ -97,7 +99,7 @@ class Steps:
         if has_turn:
             runner.turned()
         if not credited:
-            runner.failed("failed", NOTHING.get(self._word, NO_ROWS))
+            runner.failed("failed", NOTHING[self._word])
             self._phase = OVER
             while True:
                 yield

@@ -45,8 +45,7 @@ class Supervisor:
         if self._settings.again:
             status = Again(self._settings, lambda added: self.start(added=added), lambda: self._is_asked).run()
         else:
-            self.start()
-            status = self.wait()
+            status = self.start().wait()
         if status or self._is_asked or self._settings.claimed():
             return self._as_it_ended(status)
         return self._measure_runs(time.perf_counter_ns() - begin_ns)
@@ -63,21 +62,16 @@ class Supervisor:
         )
         return self._child
 
-    def wait(self) -> int:
-        assert self._child is not None
-        return self._child.wait()
-
     def _measure_runs(self, first_ns: int) -> int:
-        runner = Rendezvous(*address())
-        runner.begin({"item": self._settings.item or "run"})
+        runner, item = Rendezvous(*address()), self._settings.item or "run"
+        runner.begin({"item": item})
         runner.ready(1, self._settings.runs, 0, [first_ns])
         t0_ns, number, repeat = runner.await_go()
         wait_until(t0_ns)
         for index in range(repeat):
             start_ns = time.perf_counter_ns()
             for _ in range(number):
-                self.start()
-                if status := self.wait():
+                if status := self.start().wait():
                     return self._as_it_ended(status)
             end_ns = time.perf_counter_ns()
             items = number * self._settings.items
@@ -86,13 +80,8 @@ class Supervisor:
                 break
         runner.done()
         self._go_on(runner)
-        runner.record(
-            {
-                "item": self._settings.item or "run",
-                "load_end_ns": time.perf_counter_ns(),
-                "observed": {"counted_by": "runs"},
-            }
-        )
+        load_end_ns = time.perf_counter_ns()
+        runner.record({"item": item, "load_end_ns": load_end_ns, "observed": {"counted_by": "runs"}})
         return 0
 
     def _go_on(self, runner: Rendezvous) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cotenant.errors import CotenantError
@@ -47,12 +47,12 @@ class Attention(nn.Module):
 
     def forward(
         self,
-        x_blw: torch.Tensor,
+        x_blw: Tensor,
         rotation: Rotation | None = None,
         cache: KeyValueCache | None = None,
-        at_l: torch.Tensor | None = None,
-        mask: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+        at_l: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
         """Return (b, l, w): every position's mean of the values, weighted by how its query fits the keys.
 
         `mask` is True where a query sees a key, and takes the place of `causal`. With a cache and `at_l` the l
@@ -79,5 +79,4 @@ class Attention(nn.Module):
             is_causal=self.causal and mask is None,
             enable_gqa=grouped,
         )
-        y_blw: torch.Tensor = self.out(y_bhld.transpose(1, 2).flatten(2))
-        return y_blw
+        return self.out(y_bhld.transpose(1, 2).flatten(2))

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 class KeyValueCache(nn.Module):
     """One layer's keys and values of up to `context` positions of each sequence, (b, kv heads, context, d)."""
 
-    keys: torch.Tensor
-    values: torch.Tensor
+    keys: Tensor
+    values: Tensor
 
     def __init__(self, batch: int, kv_heads: int, context: int, head: int) -> None:
         super().__init__()
         for name in ("keys", "values"):
             self.register_buffer(name, torch.zeros(batch, kv_heads, context, head), persistent=False)
 
-    def store(
-        self, k_bhld: torch.Tensor, v_bhld: torch.Tensor, at_l: torch.Tensor | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def store(self, k_bhld: Tensor, v_bhld: Tensor, at_l: Tensor | None) -> tuple[Tensor, Tensor]:
         """Store the keys and values of the positions `at_l`, and return the attended positions: the whole cache.
 
         Without `at_l` they are the first positions, and there is nothing before them: they are returned themselves.

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cotenant.layers.attention import Attention, head_width
 from cotenant.layers.cache import KeyValueCache
-from cotenant.layers.layers import RMSNorm, SwiGLU
-from cotenant.layers.rotary import Rotary, Rotation
+from cotenant.layers.layers import ResidualLayer, RMSNorm, SwiGLU
+from cotenant.layers.rotary import Rotary
+
+EPS = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,6 @@ class DecoderSize:
     context: int
     theta: float = 10_000.0
     tied: bool = False
-    eps: float = 1e-5
 
     @property
     def head(self) -> int:
@@ -39,27 +40,15 @@ class DecoderSize:
         return 2 * self.width**2 + 2 * self.kv_heads * self.head * self.width + 3 * self.width * self.inner
 
 
-class DecoderLayer(nn.Module):
-    """Causal attention and a feed-forward layer, each behind an RMSNorm and added to its input."""
+class DecoderLayer(ResidualLayer):
+    """The layer with causal attention and RMSNorms."""
 
     def __init__(self, size: DecoderSize, feed_forward: nn.Module) -> None:
         super().__init__()
-        self.attention_norm = RMSNorm(size.width, eps=size.eps)
+        self.attention_norm = RMSNorm(size.width, eps=EPS)
         self.attention = Attention(size.width, size.heads, size.kv_heads, bias=False, causal=True)
-        self.feed_forward_norm = RMSNorm(size.width, eps=size.eps)
+        self.feed_forward_norm = RMSNorm(size.width, eps=EPS)
         self.feed_forward = feed_forward
-
-    def forward(
-        self,
-        x_blw: torch.Tensor,
-        rotation: Rotation,
-        cache: KeyValueCache | None = None,
-        at_l: torch.Tensor | None = None,
-        mask: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        x_blw = x_blw + self.attention(self.attention_norm(x_blw), rotation, cache, at_l, mask)
-        y_blw: torch.Tensor = x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
-        return y_blw
 
 
 class Decoder(nn.Module):
@@ -71,7 +60,7 @@ class Decoder(nn.Module):
         self.size = size
         self.embedding = nn.Embedding(size.words, size.width)
         self.layers = nn.ModuleList(DecoderLayer(size, make(size)) for _ in range(size.layers))
-        self.norm = RMSNorm(size.width, eps=size.eps)
+        self.norm = RMSNorm(size.width, eps=EPS)
         self.words = nn.Linear(size.width, size.words, bias=False)
         if size.tied:
             self.words.weight = self.embedding.weight
@@ -83,20 +72,12 @@ class Decoder(nn.Module):
         caches = [KeyValueCache(batch, size.kv_heads, size.context, size.head) for _ in self.layers]
         return nn.ModuleList(caches).to(self.embedding.weight)
 
-    def forward(
-        self, tokens_bl: torch.Tensor, caches: nn.ModuleList | None = None, at_l: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def forward(self, tokens_bl: Tensor, caches: nn.ModuleList | None = None, at_l: Tensor | None = None) -> Tensor:
         """Return the logits (b, l, v) of the word after each one; over `caches` those after the last one, (b, 1, v)."""
         states_blw = self.states(tokens_bl, caches, at_l)
-        logits_blv: torch.Tensor = self.words(states_blw if caches is None else states_blw[:, -1:])
-        return logits_blv
+        return self.words(states_blw if caches is None else states_blw[:, -1:])
 
-    def states(
-        self,
-        tokens_bl: torch.Tensor,
-        caches: nn.ModuleList | None = None,
-        at_l: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+    def states(self, tokens_bl: Tensor, caches: nn.ModuleList | None = None, at_l: Tensor | None = None) -> Tensor:
         """Return the last layer's output for each position, (b, l, w).
 
         With `caches` keys and values are stored there. With `at_l` the l positions are these, on the device, and each
@@ -109,5 +90,4 @@ class Decoder(nn.Module):
         x_blw = self.embedding(tokens_bl)
         for index, layer in enumerate(self.layers):
             x_blw = layer(x_blw, rotation, None if caches is None else caches[index], at_l, mask_ls)
-        states_blw: torch.Tensor = self.norm(x_blw)
-        return states_blw
+        return self.norm(x_blw)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cotenant.bench import Benchmark, Distributed, Run, flag
@@ -62,23 +61,23 @@ class NextToken(Distributed, LanguageModel):
         self.model = self.distribute(run, model)
         self.optimizer = run.adamw(decayed(self.model, 0.1), lr=self.lr, betas=(0.9, 0.95))
 
-    def batches(self, run: Run) -> Iterator[torch.Tensor]:
+    def batches(self, run: Run) -> Iterator[Tensor]:
         """Return (sequences, context + 1) tokens: each but the last is input, each but the first is predicted."""
         return run.resident(zipf(self.words, self.batch_size, self.context + 1))
 
-    def items(self, batch: torch.Tensor) -> int:
+    def items(self, batch: Tensor) -> int:
         return self.batch_size * self.context
 
-    def loss(self, batch: torch.Tensor) -> torch.Tensor:
+    def loss(self, batch: Tensor) -> Tensor:
         logits_blv = self.model(batch[:, :-1])
         return F.cross_entropy(logits_blv.flatten(0, 1), batch[:, 1:].flatten())
 
-    def step(self, run: Run, batch: torch.Tensor) -> torch.Tensor:
+    def step(self, run: Run, batch: Tensor) -> Tensor:
         loss = self.loss(batch)
         run.update(loss, self.optimizer, clip_norm=CLIP_NORM)
         return loss
 
-    def dense_flops(self, batch: torch.Tensor, weights: float) -> float:
+    def dense_flops(self, batch: Tensor, weights: float) -> float:
         """Return the operations of a step whose tokens go through so many weights, all of which are trained."""
         attention = 12 * self.layers * self.width * self.context  # 4 for scores and values, times 3 with the backward
         return self.items(batch) * (6 * weights + attention)

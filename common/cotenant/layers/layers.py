@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cotenant.layers.attention import Attention
@@ -16,9 +15,8 @@ Module = TypeVar("Module", bound=nn.Module)
 class RMSNorm(nn.RMSNorm):
     """torch's (Zhang and Sennrich 2019), in the type of its weights, which may be more exact than its input."""
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y: torch.Tensor = super().forward(x.to(self.weight.dtype))
-        return y
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.to(self.weight.dtype))
 
 
 class FeedForward(nn.Module):
@@ -29,9 +27,8 @@ class FeedForward(nn.Module):
         self.into, self.out = nn.Linear(width, inner), nn.Linear(inner, width)
         self.approximate = approximate
 
-    def forward(self, x_blw: torch.Tensor) -> torch.Tensor:
-        y_blw: torch.Tensor = self.out(F.gelu(self.into(x_blw), approximate=self.approximate))
-        return y_blw
+    def forward(self, x_blw: Tensor) -> Tensor:
+        return self.out(F.gelu(self.into(x_blw), approximate=self.approximate))
 
 
 class SwiGLU(nn.Module):
@@ -45,14 +42,27 @@ class SwiGLU(nn.Module):
         self.gate_up = nn.Linear(width, 2 * inner, bias=False)
         self.out = nn.Linear(inner, width, bias=False)
 
-    def forward(self, x_blw: torch.Tensor) -> torch.Tensor:
+    def forward(self, x_blw: Tensor) -> Tensor:
         gate, up = self.gate_up(x_blw).chunk(2, dim=-1)
-        y_blw: torch.Tensor = self.out(F.silu(gate) * up)
-        return y_blw
+        return self.out(F.silu(gate) * up)
 
 
-class PreNormLayer(nn.Module):
-    """Attention and a feed-forward layer, each behind a LayerNorm and added to its input (Radford 2019)."""
+class ResidualLayer(nn.Module):
+    """Attention and a feed-forward layer, each behind a norm and added to its input."""
+
+    attention_norm: nn.Module
+    attention: nn.Module
+    feed_forward_norm: nn.Module
+    feed_forward: nn.Module
+
+    def forward(self, x_blw: Tensor, *attended: Any) -> Tensor:
+        """Return (b, l, w); `attended` is given to the attention beside its input."""
+        x_blw = x_blw + self.attention(self.attention_norm(x_blw), *attended)
+        return x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
+
+
+class PreNormLayer(ResidualLayer):
+    """The layer with LayerNorms (Radford 2019)."""
 
     def __init__(
         self, width: int, heads: int, *, causal: bool = False, approximate: str = "none", eps: float = 1e-5
@@ -63,17 +73,12 @@ class PreNormLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(width, eps=eps)
         self.feed_forward = FeedForward(width, 4 * width, approximate)
 
-    def forward(self, x_blw: torch.Tensor) -> torch.Tensor:
-        x_blw = x_blw + self.attention(self.attention_norm(x_blw))
-        y_blw: torch.Tensor = x_blw + self.feed_forward(self.feed_forward_norm(x_blw))
-        return y_blw
 
-
-def initialised(model: Module, sd: float = 0.02) -> Module:
-    """Return the model with weights of N(0, sd^2) in linear layers and tables, and biases of 0."""
+def initialised(model: Module) -> Module:
+    """Return the model with weights of N(0, 0.02^2) in linear layers and tables, and biases of 0."""
     for part in model.modules():
         if isinstance(part, (nn.Linear, nn.Embedding)):
-            nn.init.normal_(part.weight, std=sd)
+            nn.init.normal_(part.weight, std=0.02)
         if isinstance(part, nn.Linear) and part.bias is not None:
             nn.init.zeros_(part.bias)
     return model

@@ -5,28 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 ROWS = 2048
 """Positions whose logits exist at a time: enough for products of full speed."""
 
 
-def cross_entropy_of(
-    x_nw: torch.Tensor, weight_vw: torch.Tensor, bias_v: torch.Tensor, target_n: torch.Tensor
-) -> torch.Tensor:
+def cross_entropy_of(x_nw: Tensor, weight_vw: Tensor, bias_v: Tensor, target_n: Tensor) -> Tensor:
     """Return the mean cross entropy of softmax(x W^T + b), as F.cross_entropy of F.linear gives it.
 
     Logits, their softmax and its gradient, n x v numbers each, exist of ROWS positions at a time: gradients are made
     in the forward pass. Products are of the type that autocast multiplies in, the softmax is in fp32.
     """
-    loss: torch.Tensor = _CrossEntropy.apply(x_nw, weight_vw, bias_v, target_n)
-    return loss
+    return _CrossEntropy.apply(x_nw, weight_vw, bias_v, target_n)
 
 
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, x_nw: torch.Tensor, weight_vw: torch.Tensor, bias_v: torch.Tensor, target_n: torch.Tensor
-    ) -> torch.Tensor:
+    def forward(ctx: Any, x_nw: Tensor, weight_vw: Tensor, bias_v: Tensor, target_n: Tensor) -> Tensor:
         kind, count = x_nw.device.type, len(x_nw)
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight_vw.dtype
         stored = weight_vw.dtype, bias_v.dtype
@@ -56,6 +52,6 @@ class _CrossEntropy(torch.autograd.Function):
         return loss / count
 
     @staticmethod
-    def backward(ctx: Any, slope: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         grads = zip(ctx.saved_tensors, ctx.dtypes, strict=True)
         return (*((grad * (slope / ctx.count)).to(dtype) for grad, dtype in grads), None)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-Rotation = tuple[torch.Tensor, torch.Tensor]
+Rotation = tuple[Tensor, Tensor]
 """Cosines and sines of each position's angles, (l, d / 2) each."""
 
 
 class Rotary(nn.Module):
     """The angles of all positions up to `context`: position / theta^(2 i / d) for the pair i."""
 
-    cosines: torch.Tensor
-    sines: torch.Tensor
+    cosines: Tensor
+    sines: Tensor
 
     def __init__(self, head: int, context: int, theta: float) -> None:
         super().__init__()
@@ -23,14 +23,14 @@ class Rotary(nn.Module):
         self.register_buffer("cosines", angles_li.cos(), persistent=False)
         self.register_buffer("sines", angles_li.sin(), persistent=False)
 
-    def forward(self, length: int, at_l: torch.Tensor | None = None) -> Rotation:
+    def forward(self, length: int, at_l: Tensor | None = None) -> Rotation:
         """Return the rotation of the first `length` positions, or of those in `at_l`."""
         if at_l is None:
             return self.cosines[:length], self.sines[:length]
         return self.cosines.index_select(0, at_l), self.sines.index_select(0, at_l)
 
 
-def rotated(x_bhld: torch.Tensor, rotation: Rotation) -> torch.Tensor:
+def rotated(x_bhld: Tensor, rotation: Rotation) -> Tensor:
     """Return queries or keys turned: unit i of the first half and unit i of the second are a pair."""
     cosines, sines = (table.to(x_bhld.dtype) for table in rotation)
     first, second = x_bhld.chunk(2, dim=-1)

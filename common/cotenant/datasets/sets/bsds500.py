@@ -18,15 +18,13 @@ _ARCHIVES = published("bsds500")
 
 def recipe(pictures: Mapping[str, int]) -> Recipe:
     """Return the recipe of a set with this many pictures in each split."""
-    estimated_bytes = round(sum(pictures.values()) * (WIDTH * HEIGHT * BYTES_PER_PIXEL + 1024))
-    return Recipe(estimated_bytes, partial(_files, pictures))
 
+    def files() -> Iterator[File]:
+        for number, (split, count) in enumerate(pictures.items(), 1):
+            for name in range(1000 * number, 1000 * number + count):
+                yield File(f"data/images/{split}/{name}.jpg", split, 1, (name,))
 
-def _files(pictures: Mapping[str, int]) -> Iterator[File]:
-    for number, (split, count) in enumerate(pictures.items(), 1):
-        for index in range(count):
-            name = 1000 * number + index
-            yield File(f"data/images/{split}/{name}.jpg", split, 1, (name,))
+    return Recipe(round(sum(pictures.values()) * (WIDTH * HEIGHT * BYTES_PER_PIXEL + 1024)), files)
 
 
 def content(file: File) -> Iterator[bytes]:

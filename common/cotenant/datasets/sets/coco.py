@@ -50,23 +50,22 @@ CATEGORIES: dict[int, tuple[str, str]] = {
 
 def recipe(train: int, val: int) -> Recipe:
     """Return the recipe of a set with this many pictures."""
+
+    def files() -> Iterator[File]:
+        counts = (train, val)
+        for split, count in enumerate(counts):
+            yield File(f"annotations/instances_{_SPLITS[split]}.json", _SPLITS[split], 0, (_ANNOTATIONS, split, count))
+        for split, count in enumerate(counts):
+            for identity in _identities(split, count):
+                yield File(f"{_SPLITS[split]}/{_file_name(identity)}", _SPLITS[split], 1, (_PICTURE, identity))
+
     picture_bytes = LONG * SHORT * BYTES_PER_PIXEL + 1024
-    return Recipe(round((train + val) * (picture_bytes + ANNOTATION_BYTES)) + 20_000, partial(_files, train, val))
+    return Recipe(round((train + val) * (picture_bytes + ANNOTATION_BYTES)) + 20_000, files)
 
 
-def _files(train: int, val: int) -> Iterator[File]:
-    counts = (train, val)
-    for split, count in enumerate(counts):
-        yield File(f"annotations/instances_{_SPLITS[split]}.json", _SPLITS[split], 0, (_ANNOTATIONS, split, count))
-    for split, count in enumerate(counts):
-        for index in range(count):
-            identity = _identity(split, index)
-            yield File(f"{_SPLITS[split]}/{_file_name(identity)}", _SPLITS[split], 1, (_PICTURE, identity))
-
-
-def _identity(split: int, index: int) -> int:
-    """Return a picture's id: with gaps, and of no other split."""
-    return 4 * index + 9 + split
+def _identities(split: int, count: int) -> range:
+    """Return the ids of a split's pictures: with gaps, and of no other split."""
+    return range(9 + split, 9 + split + 4 * count, 4)
 
 
 def _file_name(identity: int) -> str:
@@ -75,11 +74,8 @@ def _file_name(identity: int) -> str:
 
 def content(file: File) -> Iterator[bytes]:
     """Yield one JPEG file, or the annotations of a split."""
-    if file.arguments[0] == _ANNOTATIONS:
-        _, split, count = file.arguments
-        return _annotations(split, count)
-    _, identity = file.arguments
-    return _picture(identity)
+    kind, *arguments = file.arguments
+    return _annotations(*arguments) if kind == _ANNOTATIONS else _picture(*arguments)
 
 
 def scene(identity: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -156,7 +152,7 @@ def _picture(identity: int) -> Iterator[bytes]:
 
 def _annotations(split: int, count: int) -> Iterator[bytes]:
     """Yield the annotation file of a split, picture by picture: the full one has hundreds of megabytes."""
-    identities = [_identity(split, index) for index in range(count)]
+    identities = _identities(split, count)
     info = {"description": "Invented pictures in the layout of COCO 2017", "version": "1.0", "year": 2017}
     licenses = [{"url": "", "id": 1, "name": "Invented"}]
     categories = [{"supercategory": group, "id": i, "name": name} for i, (group, name) in CATEGORIES.items()]
@@ -189,11 +185,7 @@ DATASET = Dataset(
     sizes={"small": recipe(240, 40), "full": recipe(118_287, 5_000)},
     content=content,
     halves={
-        ALL: Half(
-            _ARCHIVES,
-            20_605_000_000,
-            _paths("train2017", "val2017"),
-        ),
+        ALL: Half(_ARCHIVES, 20_605_000_000, _paths("train2017", "val2017")),
         VALIDATION: Half(
             (_ARCHIVES[0], _ARCHIVES[2]),
             835_000_000,

@@ -6,7 +6,7 @@ The published one (ILSVRC 2012) comes out of the official tar files, which nobod
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -29,15 +29,15 @@ def recipe(classes: int, train: int, val: int, width: int, height: int, jitter: 
 
     `jitter` pixels of width and height vary from picture to picture, and with it a quarter stands upright.
     """
-    estimated_bytes = round((train + val) * (width * height * BYTES_PER_PIXEL + 1024))
-    return Recipe(estimated_bytes, partial(_files, classes, {"train": train, "val": val}, (width, height, jitter)))
 
+    def files() -> Iterator[File]:
+        for split, count in (("train", train), ("val", val)):
+            for index in range(count):
+                number, label = divmod(index, classes)
+                path = f"{split}/n{label:08d}/n{label:08d}_{number}.JPEG"
+                yield File(path, split, 1, (label, width, height, jitter))
 
-def _files(classes: int, counts: Mapping[str, int], size: tuple[int, ...]) -> Iterator[File]:
-    for split, count in counts.items():
-        for index in range(count):
-            number, label = divmod(index, classes)
-            yield File(f"{split}/n{label:08d}/n{label:08d}_{number}.JPEG", split, 1, (label, *size))
+    return Recipe(round((train + val) * (width * height * BYTES_PER_PIXEL + 1024)), files)
 
 
 def content(file: File) -> Iterator[bytes]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from cotenant.datasets.dataset import ALL, Dataset, File, Half, Recipe, count_lines, published, seeded
@@ -33,19 +33,20 @@ _STARS = (0.012, 0.034, 0.014, 0.072, 0.044, 0.214, 0.110, 0.278, 0.077, 0.145)
 
 def recipe(ratings: int, least: int, users: int = USERS, movies: int = MOVIES) -> Recipe:
     """Return the recipe of a set of so many ratings, at least `least` from each user."""
-    return Recipe(ratings * BYTES_PER_RATING + len(HEADER), partial(_files, ratings, least, users, movies))
-
-
-def _files(ratings: int, least: int, users: int, movies: int) -> list[File]:
-    return [File("ratings.csv", "ratings", ratings, (least, users, movies))]
+    file = File("ratings.csv", "ratings", ratings, (least, users, movies))
+    return Recipe(ratings * BYTES_PER_RATING + len(HEADER), lambda: [file])
 
 
 def content(file: File) -> Iterator[bytes]:
     """Yield the file: sorted by user and movie, no movie twice for a user, every user and every movie in it."""
     least, users, movies = file.arguments
     random = seeded()
-    counts = _ratings_per_user(random, file.items, least, users)
-    identities = _movie_ids(random, movies)
+    # Of each user, log-normal above `least`.
+    eagerness = np.exp(random.normal(0.0, 1.15, users))
+    counts = least + random.multinomial(file.items - least * users, eagerness / eagerness.sum())
+    # By popularity rank: with gaps, the largest id among them.
+    others = random.choice(LARGEST_MOVIE_ID - 1, movies - 1, replace=False) + 1
+    identities = random.permutation(np.append(others, LARGEST_MOVIE_ID))
     yield HEADER
     pieces = np.searchsorted(counts.cumsum(), np.arange(RATINGS_PER_PIECE, file.items, RATINGS_PER_PIECE))
     bounds = np.unique([0, *pieces, users])
@@ -53,20 +54,7 @@ def content(file: File) -> Iterator[bytes]:
         yield _rows(random, np.arange(start, stop), counts[start:stop], identities)
 
 
-def _ratings_per_user(random: np.random.Generator, ratings: int, least: int, users: int) -> NDArray[Any]:
-    """Return how many ratings each user gave: log-normal above `least`, as many in all as asked for."""
-    eagerness = np.exp(random.normal(0.0, 1.15, users))
-    counts: NDArray[Any] = least + random.multinomial(ratings - least * users, eagerness / eagerness.sum())
-    return counts
-
-
-def _movie_ids(random: np.random.Generator, movies: int) -> NDArray[Any]:
-    """Return the movies' ids by their popularity rank: with gaps, the largest among them."""
-    others = random.choice(LARGEST_MOVIE_ID - 1, movies - 1, replace=False) + 1
-    return random.permutation(np.append(others, LARGEST_MOVIE_ID))
-
-
-def _rows(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any], identities: NDArray[Any]) -> bytes:
+def _rows(random: Generator, users: NDArray[Any], counts: NDArray[Any], identities: NDArray[Any]) -> bytes:
     """Return the lines of these users."""
     owner = np.repeat(users, counts)
     movie = identities[_ranks(random, users, counts, len(identities))]
@@ -79,7 +67,7 @@ def _rows(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any]
     return table.write_csv(include_header=False).encode()
 
 
-def _ranks(random: np.random.Generator, users: NDArray[Any], counts: NDArray[Any], movies: int) -> NDArray[Any]:
+def _ranks(random: Generator, users: NDArray[Any], counts: NDArray[Any], movies: int) -> NDArray[Any]:
     """Return the popularity ranks of the movies that each user rated: distinct, one user after the other."""
     starts = counts.cumsum() - counts
     owner = np.repeat(np.arange(len(users)), counts)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,15 +30,12 @@ _TRAIN, _TEST = ([f"{split}-{suffix}" for suffix in _SUFFIXES] for split in _SPL
 def recipe(train: int, test: int) -> Recipe:
     """Return the recipe of a set with this many train and test images."""
     headers = 2 * (16 + 8)
-    return Recipe((train + test) * (SIDE * SIDE + 1) + headers, partial(_files, train, test))
-
-
-def _files(train: int, test: int) -> list[File]:
-    return [
+    files = [
         File(f"{split}-{suffix}", split, n if kind == _IMAGES else 0, (kind, n))
         for kind, suffix in enumerate(_SUFFIXES)
         for split, n in zip(_SPLITS, (train, test), strict=True)
     ]
+    return Recipe((train + test) * (SIDE * SIDE + 1) + headers, lambda: files)
 
 
 def content(file: File) -> Iterator[bytes]:

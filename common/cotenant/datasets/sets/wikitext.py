@@ -6,11 +6,11 @@ The made ones' words are invented and follow Zipf's law (Merity et al. 2016 desc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import chain, islice, product
 from pathlib import Path
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from cotenant.datasets.dataset import ALL, VALIDATION, Dataset, File, Half, Recipe, published, seeded
@@ -30,11 +30,8 @@ _ENDS = ("a", "an", "ar", "e", "el", "en", "er", "i", "in", "is", "o", "on", "or
 def recipe(train: int, valid: int, test: int, vocabulary: int = VOCABULARY) -> Recipe:
     """Return the recipe of texts with this many tokens each, of so many words."""
     counts, each = (train, valid, test), BYTES_PER_TOKEN if vocabulary == VOCABULARY else BYTES_PER_TOKEN_OF_MANY
-    return Recipe(round(sum(counts) * each), partial(_files, counts, vocabulary))
-
-
-def _files(counts: tuple[int, ...], vocabulary: int) -> list[File]:
-    return [File(f"wiki.{split}.tokens", split, n, (n, vocabulary)) for split, n in zip(_SPLITS, counts, strict=True)]
+    files = [File(f"wiki.{split}.tokens", split, n, (n, vocabulary)) for split, n in zip(_SPLITS, counts, strict=True)]
+    return Recipe(round(sum(counts) * each), lambda: files)
 
 
 def content(file: File) -> Iterator[bytes]:
@@ -48,7 +45,7 @@ def content(file: File) -> Iterator[bytes]:
         yield "".join(_lines(words, random, piece)).encode()
 
 
-def _lines(words: list[str], random: np.random.Generator, tokens: int) -> Iterator[str]:
+def _lines(words: list[str], random: Generator, tokens: int) -> Iterator[str]:
     """Yield lines of `tokens` tokens in all: headings of two words between blank lines, five paragraphs each."""
     drawn = zipf_ranks(random, len(words), tokens).tolist()
     while tokens >= 9:
@@ -64,7 +61,7 @@ def _lines(words: list[str], random: np.random.Generator, tokens: int) -> Iterat
     yield " \n" * tokens
 
 
-def zipf_ranks(random: np.random.Generator, words: int, count: int) -> NDArray[np.int64]:
+def zipf_ranks(random: Generator, words: int, count: int) -> NDArray[np.int64]:
     """Return `count` ranks below `words`, the rank r with a probability of about 1 / (r + 1.5), by inversion."""
     return ((words + 1) ** random.random(count)).astype("i8") - 1
 

@@ -10,10 +10,7 @@ DATASET = dataset(
     "103",
     "wikitext_103",
     "running text, the published one Wikipedia's, 103 million tokens",
-    {
-        "small": recipe(400_000, 20_000, 20_000, VOCABULARY),
-        "full": recipe(103_227_021, 217_646, 245_569, VOCABULARY),
-    },
+    {"small": recipe(400_000, 20_000, 20_000, VOCABULARY), "full": recipe(103_227_021, 217_646, 245_569, VOCABULARY)},
     542_000_000,
     1_200_000,
 )

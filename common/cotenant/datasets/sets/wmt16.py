@@ -12,7 +12,6 @@ import html
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -42,15 +41,14 @@ LONGEST_REAL = 80
 
 def recipe(train: int, test: int) -> Recipe:
     """Return the recipe of a set with this many train and test pairs."""
-    estimated_bytes = (train + test) * BYTES_PER_PAIR + VOCABULARY * 7
-    return Recipe(estimated_bytes, partial(_files, train, test))
 
+    def files() -> Iterator[File]:
+        for stem, split, pairs in ((_TRAIN, "train", train), (_TEST, "newstest2014", test)):
+            yield File(f"{stem}.en", split, pairs, (_ENGLISH, pairs))
+            yield File(f"{stem}.de", split, 0, (_GERMAN, pairs))
+        yield File(_LISTED, "train", 0, (_VOCABULARY_FILE, VOCABULARY))
 
-def _files(train: int, test: int) -> Iterator[File]:
-    for stem, split, pairs in ((_TRAIN, "train", train), (_TEST, "newstest2014", test)):
-        yield File(f"{stem}.en", split, pairs, (_ENGLISH, pairs))
-        yield File(f"{stem}.de", split, 0, (_GERMAN, pairs))
-    yield File(_LISTED, "train", 0, (_VOCABULARY_FILE, VOCABULARY))
+    return Recipe((train + test) * BYTES_PER_PAIR + VOCABULARY * 7, files)
 
 
 def content(file: File) -> Iterator[bytes]:
@@ -168,11 +166,7 @@ DATASET = Dataset(
     sizes={"small": recipe(20_000, 300), "full": recipe(4_500_000, 3_003)},
     content=content,
     halves={
-        ALL: Half(
-            _ARCHIVES,
-            2_900_000_000,
-            (*_sides(_TRAIN), *_sides(_TEST), _LISTED),
-        ),
+        ALL: Half(_ARCHIVES, 2_900_000_000, (*_sides(_TRAIN), *_sides(_TEST), _LISTED)),
         VALIDATION: Half(
             _ARCHIVES[3:],
             8_000_000,

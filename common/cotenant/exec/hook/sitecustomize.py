@@ -32,28 +32,22 @@ class _Watch:
             return None
         spec: Any = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Told(spec.loader, call)
+            _follow(spec.loader, call)
         return spec
 
 
-class _Told:
-    """A module's own loader, followed by a call."""
+def _follow(loader: Any, call: Any) -> None:
+    """Let a module's own loader, which loads nothing else, call back once it has executed the module."""
+    execute = loader.exec_module
 
-    def __init__(self, loader: Any, call: Any) -> None:
-        self._loader, self._call = loader, call
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: Any) -> Any:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: Any) -> None:
-        self._loader.exec_module(module)
+    def exec_module(module: Any) -> None:
+        execute(module)
         try:
-            self._call(module)
+            call(module)
         except Exception as error:
             print(f"cotenant: steps cannot be counted: {error}", file=sys.stderr)
+
+    loader.exec_module = exec_module
 
 
 _rows: Any = None

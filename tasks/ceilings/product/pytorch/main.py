@@ -9,8 +9,6 @@ import torch
 
 from cotenant.bench import Benchmark, Run, flag, main
 
-DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "half": torch.float16}
-
 
 class MatrixProduct(Benchmark):
     """One step = one product of square matrices into a third one, all in the precision asked for."""
@@ -22,8 +20,7 @@ class MatrixProduct(Benchmark):
 
     def build(self, run: Run) -> None:
         # Autocast would copy the factors in every step; these have the type from the start.
-        dtype = DTYPES.get(self.asked_precision, torch.float32)
-        self.out = torch.empty(self.side, self.side, dtype=dtype, device=run.device)
+        self.out = torch.empty(self.side, self.side, dtype=run.precision.dtype, device=run.device)
 
     def batches(self, run: Run) -> Iterator[tuple[torch.Tensor, ...]]:
         # Random, never zeros: products of zeros take less power, and higher clocks.

@@ -20,8 +20,8 @@ class FileReading(Benchmark):
     fixed: ClassVar[dict[str, Any]] = {"cached_batch": False}
 
     batch_size: int = flag(16 * MIB, "--batch-size", "-b", help="bytes in one block")
-    size_mib: int = flag(256, "--size-mib", help="of the file, made of random bytes where the tenant may write")
-    cold: bool = flag(False, "--cold", help="take each block out of the page cache: then the disk is read, not memory")
+    size_mib: int = flag(256, help="of the file, made of random bytes where the tenant may write")
+    cold: bool = flag(False, help="take each block out of the page cache: then the disk is read, not memory")
 
     def build(self, run: Run) -> None:
         # The file has no name: it vanishes with this process, however the process ends.

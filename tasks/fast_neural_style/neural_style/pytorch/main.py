@@ -27,7 +27,7 @@ class FastStyle(Benchmark):
     batch_size: int = 128
     repeat: int = 25
     lr: float = flag(1e-3, help="learning rate")
-    image_size: int = flag(64, "--image-size", help="pixels of a picture's side, a multiple of 4")
+    image_size: int = flag(64, help="pixels of a picture's side, a multiple of 4")
     # Small weights: Adam depends on their ratio only, and larger gradients overflow in fp16 from the first step on.
     content_weight: float = flag(1e-4, help="of the content loss")
     style_weight: float = flag(10.0, help="of the style loss")

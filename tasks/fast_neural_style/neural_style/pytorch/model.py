@@ -6,7 +6,8 @@ import torch
 from torch import nn
 from torchvision.models import vgg16
 
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+from cotenant.bench.images import MEAN, STD
+
 SEED = 16
 
 

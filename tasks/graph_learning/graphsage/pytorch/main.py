@@ -89,7 +89,7 @@ class NodeClassification(Distributed):
     batch_size: int = flag(1024, "--batch-size", "-b", help="seed nodes in one batch")
     graph_nodes: int = flag(2_449_029, help="nodes of the graph")
     degree: int = flag(25, help="neighbours of a node, on the average")
-    fan_out: tuple[int, ...] = flag((15, 10, 5), "--fan-out", help="neighbours drawn for a node of each hop")
+    fan_out: tuple[int, ...] = flag((15, 10, 5), help="neighbours drawn for a node of each hop")
     hidden: int = flag(256, help="width of the hidden layers")
     lr: float = flag(0.003, help="learning rate")
 

@@ -36,7 +36,7 @@ class Scaling(Distributed):
     batch_size: int = flag(128, "--batch-size", "-b", help="images in one batch, per device")
     repeat: int = 10
     number: int = 10
-    network: str = flag("resnet101", "--network", help="a classifier of torchvision, by its name there")
+    network: str = flag("resnet101", help="a classifier of torchvision, by its name there")
     size: int = flag(224, help="pixels of an image's side")
     lr: float = flag(0.01, help="learning rate")
 

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from cotenant.bench import Benchmark, MissingDataError, Run, flag, main
 from cotenant.bench.words import read_words
 from cotenant.errors import CotenantError
+from cotenant.layers.data import zipf
 
 CLIP_NORM = 0.25
 HEADS = 2
@@ -58,9 +59,7 @@ class WordLanguageModel(Benchmark):
         """Return (bptt + 1, batch) words; the last row holds only the words to be predicted."""
         run.metrics["tokens_per_item"] = float(self.bptt)
         if self.data is None:
-            # Zipf's law: the word of rank r is about 1/r as frequent as the first.
-            text = ((self.words + 1) ** torch.rand(self.bptt + 1, self.batch_size, dtype=torch.float64)).long() - 1
-            return run.resident(text)
+            return run.resident(zipf(self.words, self.bptt + 1, self.batch_size))
         word_n = run.read(partial(read_words, words=self.words), "wiki.train.tokens")
         rows = len(word_n) // self.batch_size
         if rows <= self.bptt:

@@ -6,10 +6,9 @@ import torch
 from boxes import BACKGROUND, HALVED, SHAPES, SIDE, maps_of
 from torch import nn
 from torch.nn import functional as F
-from torchvision.models import resnet18, resnet34, resnet50
+from torchvision.models import get_model
 
 Backbone = Literal["resnet18", "resnet34", "resnet50"]
-RESNETS = {"resnet18": resnet18, "resnet34": resnet34, "resnet50": resnet50}
 # Channels of the backbone's map, of the five maps behind it, and within the block that leads to each of these.
 FIRST_CHANNELS = {"resnet18": 256, "resnet34": 256, "resnet50": 1024}
 CHANNELS = (512, 512, 256, 256, 256)
@@ -19,7 +18,7 @@ NEGATIVES_PER_POSITIVE = 3
 
 def resnet(name: Backbone) -> nn.Sequential:
     """Return a ResNet up to conv4, whose stride is 1 here: 300 x 300 pixels become maps of 38 x 38."""
-    net = RESNETS[name]()
+    net = get_model(name)
     first = net.layer3[0]
     strided = first.conv2 if name == "resnet50" else first.conv1
     strided.stride = first.downsample[0].stride = (1, 1)

@@ -20,8 +20,8 @@ class DiskPressure(Pressure):
 
     item = "MB"
 
-    size_mib: int = flag(256, "--size-mib", help="of the file, made of random bytes where the tenant may write")
-    block_kib: int = flag(1024, "--block-kib", help="of one read, in units of 4 KiB")
+    size_mib: int = flag(256, help="of the file, made of random bytes where the tenant may write")
+    block_kib: int = flag(1024, help="of one read, in units of 4 KiB")
 
     def prepare(self, run: Run) -> None:
         with tempfile.NamedTemporaryFile(dir=os.environ.get("TEMP_DIRECTORY")) as file:

@@ -28,10 +28,7 @@ class DeviceMemoryPressure(DevicePressure):
     item = "GB"
 
     size_mib: int = flag(
-        0,
-        "--size-mib",
-        help="of both arrays; 0: four times the cache, at least 256, or 1024 if not NVIDIA's",
-        least=0,
+        0, help="of both arrays; 0: four times the cache, at least 256, or 1024 if not NVIDIA's", least=0
     )
 
     def prepare(self, run: Run) -> None:

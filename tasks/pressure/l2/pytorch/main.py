@@ -18,7 +18,7 @@ class DeviceCachePressure(DevicePressure):
 
     item = "GB"
 
-    size_kib: int = flag(0, "--size-kib", help="of the table; 0: half of the device's last-level cache", least=0)
+    size_kib: int = flag(0, help="of the table; 0: half of the device's last-level cache", least=0)
 
     def prepare(self, run: Run) -> None:
         size_bytes = self.size_kib * KIB or run.chosen.cache_bytes // 2

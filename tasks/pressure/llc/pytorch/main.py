@@ -19,7 +19,7 @@ class CachePressure(Pressure):
 
     item = "access"
 
-    size_kib: int = flag(0, "--size-kib", help="of the table; 0: --times the last-level cache", least=0)
+    size_kib: int = flag(0, help="of the table; 0: --times the last-level cache", least=0)
     times: float = flag(1.0, help="size of the table in last-level caches, 0.5 to 2")
 
     def prepare(self, run: Run) -> None:

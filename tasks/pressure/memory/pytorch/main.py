@@ -20,7 +20,7 @@ class MemoryPressure(Pressure):
 
     period_ms: int = 200
     number: int = 5
-    size_mib: int = flag(1024, "--size-mib", help="held at level 100")
+    size_mib: int = flag(1024, help="held at level 100")
 
     def prepare(self, run: Run) -> None:
         self.held = np.frombuffer(mmap.mmap(-1, self.size_mib * MIB * self.level // FULL), np.uint8)

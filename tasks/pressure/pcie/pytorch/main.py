@@ -16,7 +16,7 @@ class TransferPressure(DevicePressure):
 
     item = "GB"
 
-    size_mib: int = flag(32, "--size-mib", help="of one copy")
+    size_mib: int = flag(32, help="of one copy")
 
     def prepare(self, run: Run) -> None:
         size = (2, self.size_mib * MIB)

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from cotenant.bench import Distributed, Run, flag, main
 from cotenant.errors import CotenantError
+from cotenant.layers.layers import decayed
 
 PAD, CLASSIFY, SEPARATE, FIRST_WORD = 0, 101, 102, 104
 """The word that would fill up shorter sequences, the special word in front, the one behind question and context, and
@@ -48,7 +49,7 @@ class Bert(Distributed):
     def build(self, run: Run) -> None:
         model = BertForSpans(self.words, self.layers, self.width, self.heads, self.inner, self.dropout)
         self.model = self.distribute(run, model)
-        self.optimizer = torch.optim.AdamW(decayed(self.model), lr=self.lr, fused=True)
+        self.optimizer = torch.optim.AdamW(decayed(self.model, WEIGHT_DECAY), lr=self.lr, fused=True)
 
     def batches(self, run: Run) -> Iterator[Batch]:
         rng = np.random.default_rng(run.seed)
@@ -78,15 +79,6 @@ class Bert(Distributed):
         rows, length = batch[0].shape
         layer = 4 * self.width**2 + 2 * self.width * self.inner + 2 * length * self.width
         return 3 * 2 * rows * length * (self.layers * layer + 2 * self.width)
-
-
-def decayed(model: torch.nn.Module) -> list[dict[str, Any]]:
-    """Return the parameters for AdamW: matrices decay, biases and norms do not."""
-    parameters = list(model.parameters())
-    return [
-        {"params": [one for one in parameters if one.dim() > 1], "weight_decay": WEIGHT_DECAY},
-        {"params": [one for one in parameters if one.dim() < 2], "weight_decay": 0.0},
-    ]
 
 
 if __name__ == "__main__":

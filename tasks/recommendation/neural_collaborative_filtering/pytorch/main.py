@@ -62,7 +62,7 @@ class NeuralCollaborativeFiltering(Distributed):
     workers: int = 8
     data: Path | None = positional(None, "read ratings.csv here, not a random batch", "--data")
     lr: float = flag(0.0005, "--learning-rate", "-l", help="learning rate")
-    layers: tuple[int, ...] = flag((256, 256, 128, 64), "--layers", help="widths of the MLP")
+    layers: tuple[int, ...] = flag((256, 256, 128, 64), help="widths of the MLP")
     factors: int = flag(64, "--factors", "-f", help="width of the GMF")
     dropout: float = flag(0.0, help="share of each MLP layer's output that is dropped (0.5 for the vendors' ncf)")
     beta1: float = flag(0.9, help="of Adam's mean gradient (0.25 for the vendors' ncf)")
