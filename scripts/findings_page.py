@@ -96,7 +96,8 @@ def page() -> str:
 
 
 def made_in(source: str) -> Iterator[Entry]:
-    """Yield an entry for each call of `Finding`, or of a severity of findings/__init__.py, in a module's functions."""
+    """Yield an entry for each call of `Finding`, of a run's `note`, or of a severity of findings/__init__.py, in a
+    module's functions."""
     module = ast.parse(source)
     for function in (node for node in ast.walk(module) if isinstance(node, ast.FunctionDef)):
         # The summary of a rule stands for a sentence that another function makes.
@@ -107,7 +108,8 @@ def made_in(source: str) -> Iterator[Entry]:
 
 
 def _entry(function: ast.FunctionDef, call: ast.Call, summary: str) -> Entry | None:
-    if _is(call.func, "Finding") and len(call.args) > 2:
+    noted = isinstance(call.func, ast.Attribute) and call.func.attr == "note"
+    if (noted or _is(call.func, "Finding")) and len(call.args) > 2:
         rules, severity, *texts = _texts(function, call.args[0]), *call.args[1:]
     elif any(_is(call.func, name) for name in (*SEVERITIES, "severity")):
         named = [text for keyword in call.keywords for text in _texts(function, keyword.value)]

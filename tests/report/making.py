@@ -245,26 +245,3 @@ def beside_dram(
             record = replace(record, name=f"{names[number]}.in.{mix}", mix=mix, neighbours=[names[1 - number]])
             made.append(replace(record, tenants=2, tenant=number, run_id=uid, kept=Kept(of, ends, rounds), findings=[]))
     return made
-
-
-def of_levels(uid: int = 0, kept: Sequence[float] = (1, 0.9, 0.8, 0.7), **place: Any) -> list[Record]:
-    """Two records in the older form, of one launch during which the neighbour changed its level."""
-    blocks = [
-        {"level": level, "round": number, "achieved": level / 10, "rate": 100 * share + number, "observations": 5}
-        for number in range(4)
-        for level, share in zip((0, *LEVELS), (1, *kept), strict=True)
-    ]
-    return [
-        replace(
-            a_record(place=place, common={"started": NOON + timedelta(minutes=uid)}),
-            name=f"{label}.in.vae+dram",
-            mix="vae+dram",
-            neighbours=[other],
-            tenants=2,
-            tenant=number,
-            run_id=uid,
-            meters={"pressure": {"resource": "dram", "unit": "GB", "blocks": [] if number else blocks}},
-            findings=[],
-        )
-        for number, (label, other) in enumerate((("vae", "pressure_dram"), ("pressure_dram", "vae")))
-    ]

@@ -23,12 +23,12 @@ from cotenant.results.table import Rows
 from cotenant.results.targets import Target
 from report.making import (
     BUSY,
+    beside_dram,
     everything,
     exported,
     fields_of,
     launch,
     lost,
-    of_levels,
     over_time,
     power,
     scaling,
@@ -125,8 +125,7 @@ def test_what_comes_from_files_is_text() -> None:
         *launch(SCRIPT, 0, place={"hostname": SCRIPT, "vcd": SCRIPT, "suite": SCRIPT}, part=a_part(item=SCRIPT)),
         *lost(SCRIPT, 1),
     ]
-    for record in (pressed := of_levels()):
-        record.meters["pressure"]["resource"] = f'"{SCRIPT}\\d'
+    pressed = beside_dram(job=f'"{SCRIPT}\\d')
     seen = Reader(page(SCRIPT, summary_of([*records, *pressed]), {}, skipped=[SCRIPT]))
     assert seen.tags.count("script") == 1  # the page's own
     assert seen.text.count(SCRIPT) > 6

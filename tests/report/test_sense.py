@@ -16,7 +16,7 @@ from cotenant.report.sense import Sensitivity, fingerprints_grid, sense_grid, se
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from cotenant.results.store import write_record
-from report.making import LEVELS, UNSLICED, beside_dram, launch, of_levels, rows_of, solo, summary_of, text_of
+from report.making import LEVELS, UNSLICED, beside_dram, launch, rows_of, solo, summary_of, text_of
 from results.made import NOON
 
 
@@ -129,19 +129,6 @@ def test_a_fingerprint_is_what_a_job_keeps_and_what_it_leaves_the_neighbour() ->
     ]
     low = [record for record in beside_dram() if "_100" not in record.mix]
     assert fingerprints_grid(curves(low)).groups == [], "jobs are told apart at level 100"
-
-
-def test_an_older_launch_whose_neighbour_changed_its_level_is_read_as_a_curve() -> None:
-    (found,) = curves(of_levels())
-    assert [(point.level, point.achieved) for point in found.curve.points] == [(level, level / 10) for level in LEVELS]
-    assert shares(found) == pytest.approx([1, 0.9, 0.8, 0.7], rel=0.01)
-    assert [point.kept.n for point in found.curve.points] == [4] * 4
-    assert "it loses 3.94 % of its rate" in words_of(found)
-    assert fingerprints_grid([found]).groups == []
-    (three,) = curves([record for uid in range(3) for record in of_levels(uid)])
-    assert [(point.kept.n, point.kept.over) for point in three.curve.points] == [(3, "launches")] * 4
-    assert len(summary_of(of_levels()).under_pressure) == 2
-    assert summary_of(of_levels()).jobs == ()
 
 
 def test_a_pressure_that_was_not_reached_and_a_neighbour_that_died_are_named(

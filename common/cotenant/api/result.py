@@ -106,8 +106,9 @@ class Result:
     def verdict(self) -> Trust:
         """The worst verdict of all jobs: `INVALID` if one has no rate, `suspect` if one has a warning, else `clean`."""
         summary = self.summary
-        beside = (rows for rows in (summary.under_pressure, summary.in_duets) if len(rows))
-        words = [*map(_trust, (*summary.jobs, *summary.pressed)), *map(_trust_of, beside)]
+        words = [*map(_trust, (*summary.jobs, *summary.pressed))]
+        if len(summary.in_duets):
+            words.append(_trust_of(summary.in_duets))
         return max(words, key=get_args(Trust).index, default="INVALID")
 
     @property

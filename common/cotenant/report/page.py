@@ -177,7 +177,7 @@ def _users(summary: Summary) -> int:
 
 
 def _subtitle(summary: Summary) -> str:
-    rows = _together(summary.records, summary.solos, summary.under_pressure, summary.in_duets)
+    rows = _together(summary.records, summary.solos, summary.in_duets)
     records = rows.columns(
         *("suite", "hostname", "isolation", "run_id", "solo", "start_time"),
         launch=LAUNCH,

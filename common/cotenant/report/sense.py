@@ -5,7 +5,7 @@ A fingerprint is the end of these curves: the shares that a job and its neighbou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
@@ -14,18 +14,13 @@ from cotenant.report import numbers
 from cotenant.report.grid import Cell, Column, Grid, RowGroup, number, place_columns, row, text_column
 from cotenant.report.kept import OF_N, kept_columns, kept_fields, kept_values, shaded
 from cotenant.report.summary import JobSummary, Summary
-from cotenant.results.decoded import Decoded
 from cotenant.results.launches import Work, distinguishing_values, grouped
-from cotenant.results.pressure import pressure_in
-from cotenant.results.read import again
 from cotenant.stats.kept import Kept
 from cotenant.stats.prediction import FULL, Traits
-from cotenant.stats.sensitivity import Curve, Point, over_launches, points_of
+from cotenant.stats.sensitivity import Curve, Point
 from cotenant.suite.pressure import level_of
 from cotenant.text import listed
 
-OF_ONE_RATE = frozenset(("drift", "outliers"))
-"""Findings that a rate varies within a launch: in older records, which cover several levels, it should."""
 OF_LEVEL = ("benchmark", "mix", "neighbours")
 """Words of a work that name the neighbour, and so its level."""
 
@@ -74,14 +69,10 @@ class Sensitivity:
 
 
 def sensitivities(summary: Summary) -> list[Sensitivity]:
-    """Return the curves of jobs' kept shares beside neighbours of known pressure, those of older records last."""
-    return [*_of_pairs(summary.pressed), *_of_levels(record for _, record in again(summary.under_pressure))]
-
-
-def _of_pairs(pressed: Iterable[JobSummary]) -> Iterator[Sensitivity]:
-    """Yield the curves of pairs, each of a job and a neighbour at one level."""
+    """Return the curves of jobs' kept shares beside neighbours of known pressure; each level is a pair's."""
+    made: list[Sensitivity] = []
     curves: dict[CurveConditions, list[tuple[int, JobSummary, JobSummary]]] = {}
-    for pair in grouped(pressed, lambda job: (job.suite, job.host, job.isolation, job.mix)).values():
+    for pair in grouped(summary.pressed, lambda job: (job.suite, job.host, job.isolation, job.mix)).values():
         neighbours = [(known, job) for job in pair if (known := level_of(job.cell)) is not None]
         for victim in pair if neighbours else ():
             if level_of(victim.cell) is None:
@@ -99,7 +90,8 @@ def _of_pairs(pressed: Iterable[JobSummary]) -> Iterator[Sensitivity]:
         works: list[Work] = list(dict.fromkeys(map(_work_of, in_time))) or [()]
         for work in works:
             own = [of for of in pairs if (_work_of(of[1]) if of[1].rates else works[-1]) == work]
-            yield _curve_of(conditions, own, distinguishing_values(work, works))
+            made.append(_curve_of(conditions, own, distinguishing_values(work, works)))
+    return made
 
 
 def _curve_of(
@@ -125,24 +117,6 @@ def _work_of(victim: JobSummary) -> Work:
 def _starts(job: JobSummary) -> set[str]:
     """Return the starts of the launches of a job that count."""
     return {launch.start_time for launch in job.rates}
-
-
-def _of_levels(records: Iterable[Decoded]) -> Iterator[Sensitivity]:
-    """Yield the curves of older records, whose neighbour changed its level within a launch."""
-    launches: list[tuple[CurveConditions, list[Point], set[str]]] = []
-    for record in records:
-        pressure = pressure_in(record)
-        if pressure is not None and pressure.blocks:
-            host, isolation = record.text_at("hostname"), record.text_at("isolation", "backend")
-            conditions = CurveConditions(
-                record.suite, host, record.cell, isolation, pressure.resource, pressure.unit, record.unique_id
-            )
-            warnings = {finding.rule for finding in record.findings if finding.severity == "warning"}
-            launches.append((conditions, points_of(pressure.blocks), warnings - OF_ONE_RATE))
-    for key, group in grouped(launches, lambda launch: launch[0]).items():
-        points = over_launches([points for _, points, _ in group if points])
-        doubts = sorted(set().union(*(of[2] for of in group)))
-        yield Sensitivity(key, Curve(tuple(points)) if points else None, None, tuple(doubts))
 
 
 def fingerprints(curves: Iterable[Sensitivity]) -> list[Sensitivity]:

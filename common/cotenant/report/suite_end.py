@@ -119,7 +119,7 @@ def suite_grids(summary: Summary, printed: Collection[Finding] = (), verbose: bo
     if summary.in_duets:
         yield duets_grid(summary.in_duets)
         return
-    if summary.jobs or not (summary.pressed or summary.under_pressure):
+    if summary.jobs or not summary.pressed:
         yield tenants_grid(summary, printed, verbose)
     beside = [mix_grid(outside_pairs(summary)), pairs_grid(summary)]
     if verbose:

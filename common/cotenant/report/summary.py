@@ -30,7 +30,7 @@ from cotenant.report.ceilings import FLOP, Compute, ceilings, compute
 from cotenant.report.mlbench import NOT_IN_PG
 from cotenant.report.problems import Loss, ReportedFinding, losses, reported_findings
 from cotenant.report.trust import Doubt, doubts
-from cotenant.results.columns import IN_DUET, OF_LEVELS, SENSED
+from cotenant.results.columns import IN_DUET, SENSED
 from cotenant.results.identity import natural
 from cotenant.results.launches import (
     LaunchRecords,
@@ -148,9 +148,9 @@ class JobSummary:
 class Summary:
     """The contents of a report; `notes` are sentences on the launches that were left out, and why.
 
-    `records` are the records of launches of all tenants, `solos` those of one tenant alone. Three kinds are in no other
-    field: `pressed`, jobs beside neighbours of known pressure, and these neighbours; older records `under_pressure`,
-    whose rates are over all levels of pressure; and those `in_duets`, whose programs took turns.
+    `records` are the records of launches of all tenants, `solos` those of one tenant alone. Two kinds are in no other
+    field: `pressed`, jobs beside neighbours of known pressure, and these neighbours; and records `in_duets`, whose
+    programs took turns.
     """
 
     jobs: tuple[JobSummary, ...]
@@ -160,7 +160,6 @@ class Summary:
     records: Rows
     solos: Rows
     pressed: tuple[JobSummary, ...]
-    under_pressure: Rows
     in_duets: Rows
 
     @property
@@ -180,13 +179,12 @@ def summarise(records: Rows) -> Summary:
     def rows(chosen: pl.Expr) -> Rows:
         return Rows(table, newest.select(pl.col(AT).filter(chosen))[AT].to_list())
 
-    under_pressure, in_duets = rows(SENSED & OF_LEVELS), rows(IN_DUET)
-    beside_levels, own = {*rows(SENSED & ~OF_LEVELS).at}, ~SENSED & ~IN_DUET
-    if sensed := len(under_pressure) + len(beside_levels):
+    in_duets, beside_levels, own = rows(IN_DUET), {*rows(SENSED).at}, ~SENSED & ~IN_DUET
+    if sensed := len(beside_levels):
         notes.append(f"{sensed} records beside neighbours of known pressure: --table sense has their curves.")
     jobs: list[JobSummary] = []
     pressed: list[JobSummary] = []
-    counted = newest.filter(~(SENSED & OF_LEVELS) & ~IN_DUET)
+    counted = newest.filter(~IN_DUET)
     for launches in grouped(launches_in(counted), lambda launch: (launch.suite, launch.host)).values():
         shared, lone = ([launch for launch in launches if launch.solo == solo] for solo in (False, True))
         notes += [why_left_out(launch) for launch in (*shared, *lone) if launch.flaw is not None]
@@ -199,7 +197,7 @@ def summarise(records: Rows) -> Summary:
     of_all, solos = rows(own & ~pl.col("solo")), rows(own & pl.col("solo"))
     whole = Rows(table, [*of_all.at, *solos.at])
     found, lost = tuple(reported_findings(whole)), tuple(losses(whole))
-    return Summary(tuple(jobs), found, lost, tuple(notes), of_all, solos, tuple(pressed), under_pressure, in_duets)
+    return Summary(tuple(jobs), found, lost, tuple(notes), of_all, solos, tuple(pressed), in_duets)
 
 
 def estimate(rates: Sequence[float], only: Mapping[str, Any] | None = None) -> Estimate:

@@ -220,7 +220,6 @@ COLUMNS: tuple[RecordColumn, ...] = (
     text("share_asked", "the mode that was asked for", "share.asked"),
     number("entitlement", "the part of its device that it was promised", "share.entitlement", check=share),
     text("mix", "name of its mix, of a launch whose tenants run different jobs", equal=True),
-    text("pressure", "of an older launch whose neighbour changed its level the resource", "meters.pressure.resource"),
     text("neighbours", "in a mix the jobs of the other tenants, sorted, by commas", equal=True),
     text("isolation", "the backend that held the slices", "isolation.backend", equal=True),
     text("software", "torch's version", "machine.torch.version", equal=True),
@@ -398,10 +397,8 @@ TRUST = (
     .otherwise(pl.lit("clean"))
 )
 GOOD = pl.col("completed") & ~pl.col("invalid") & (pl.col("losses_non_finite") == 0)
-OF_LEVELS = (pl.col("pressure") != "").fill_null(False)
-"""Whether an older record is of a launch whose neighbour changed its level: a rate over all levels does not count."""
 _BESIDE_LEVEL = pl.col("mix").str.contains(r"\+pressure_[a-z0-9]+_[0-9]+$").fill_null(False)
-SENSED = (GOOD & pl.col("comparable") & (OF_LEVELS | _BESIDE_LEVEL)).fill_null(False)
+SENSED = (GOOD & pl.col("comparable") & _BESIDE_LEVEL).fill_null(False)
 """Whether a record is of a launch beside a neighbour of known pressure."""
 IN_DUET = (pl.col("duet_side") != "").fill_null(False)
 """Whether a record is of a duet: its tenant took turns with another program, so that it is no launch of its job."""

@@ -47,8 +47,8 @@ class Fit:
 
 
 Traits = Mapping[str, tuple[float, float]]
-"""Of jobs on one resource the share that each keeps beside the neighbour at its full level, and the share that this one
-keeps beside the job, both of their rates alone."""
+"""Two shares of rates alone by job, on one resource: the job's beside the neighbour at full level, and the neighbour's
+beside the job."""
 
 
 def by_curves(resources: Sequence[Traits], jobs: Sequence[str]) -> Numbers | None:

@@ -8,29 +8,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import StatisticsError, fmean, linear_regression
+from statistics import StatisticsError, linear_regression
 
-from cotenant.stats.kept import Kept, kept_over
+from cotenant.stats.kept import Kept
 
 REACHED = 0.8
-
-
-@dataclass(frozen=True, slots=True)
-class LevelBlock:
-    """The time of one level in an older record: the neighbour's rate, and the job's, both in items per second."""
-
-    level: int
-    """Percent."""
-    round: int
-    achieved: float
-    rate: float | None
-    """Items of the job's observations that lie wholly inside over their time; None without any."""
-    observations: int
-    """How many these are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,37 +64,6 @@ class Hinge:
     slope: float
     knee: float | None
     """In the neighbour's items per second; None where nothing is lost."""
-
-
-def points_of(blocks: Sequence[LevelBlock]) -> list[Point]:
-    """Return the points of an older launch: each level against level 0 of its own round, over the rounds."""
-    rounds: dict[int, dict[int, tuple[float, float]]] = defaultdict(dict)
-    for block in blocks:
-        if block.rate is not None and 0 < block.rate < math.inf and 0 <= block.achieved < math.inf:
-            rounds[block.round][block.level] = block.rate, block.achieved
-    known = [levels for levels in rounds.values() if 0 in levels]
-    points = []
-    for level in sorted({level for of in known for level in of} - {0}):
-        own = [of for of in known if level in of]
-        logs = [math.log(of[level][0]) - math.log(of[0][0]) for of in own]
-        points.append(Point(level, fmean(of[level][1] for of in own), kept_over(logs)))
-    return points
-
-
-def over_launches(launches: Sequence[Sequence[Point]]) -> list[Point]:
-    """Return the points of several launches of one curve; those of a single one as they are."""
-    # Not before: records are made without scipy.
-    from cotenant.stats.launches import across_launches
-
-    if len(launches) == 1:
-        return [*launches[0]]
-    merged = []
-    for level in sorted({point.level for points in launches for point in points}):
-        own = [point for points in launches for point in points if point.level == level]
-        across = across_launches([point.kept.value for point in own])
-        kept = Kept(across.rate, across.interval, across.n, "launches")
-        merged.append(Point(level, fmean(point.achieved for point in own), kept))
-    return merged
 
 
 def hinge(points: Sequence[tuple[float, float]]) -> Hinge:
