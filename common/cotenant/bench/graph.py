@@ -15,7 +15,6 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 
 from cotenant.bench.chrono import StepFunction
 from cotenant.bench.lamb import LAMB
-from cotenant.bench.loader import tensors_in
 from cotenant.bench.outcome import UnsupportedError, reason_of
 from cotenant.bench.run import Run
 
@@ -47,7 +46,7 @@ class ReplayedStep:
         self._batch = batch if resident else tree_map_only(Tensor, Tensor.clone, batch)
         self._resident = resident
         leaves, self._form = tree_flatten(self._batch)
-        self._inputs = tensors_in(self._batch)
+        self._inputs = _tensors(leaves)
         self._like = _likeness(leaves)
         for optimizer in optimizers:
             _make_capturable(optimizer)
@@ -95,8 +94,12 @@ class ReplayedStep:
         # A copy of fewer rows would be spread over all of them.
         if form != self._form or _likeness(leaves) != self._like:
             raise UnsupportedError("A batch has other shapes than the recorded one, and a graph has one.", REMEDY)
-        if inputs := tensors_in(batch):
+        if inputs := _tensors(leaves):
             torch._foreach_copy_(self._inputs, inputs, non_blocking=True)
+
+
+def _tensors(leaves: Sequence[Any]) -> list[Tensor]:
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
 def _likeness(leaves: Sequence[Any]) -> list[Any]:

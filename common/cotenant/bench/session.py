@@ -120,7 +120,7 @@ def _prover(cls: type[Benchmark], argv: Sequence[str]) -> Prover | None:
 
 
 def _complain(cls: type[Benchmark], words: object) -> int:
-    """Print words of this benchmark's, and return the exit status of a failed one."""
+    """Print words behind this benchmark's name, and return the exit status of a failed one."""
     print(f"{cls.__name__}: {words}", file=sys.stderr, flush=True)
     return EXIT_FAILED
 

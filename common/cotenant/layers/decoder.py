@@ -41,7 +41,7 @@ class DecoderSize:
 
 
 class DecoderLayer(ResidualLayer):
-    """The layer with causal attention and RMSNorms."""
+    """A residual layer with causal attention and RMSNorms."""
 
     def __init__(self, size: DecoderSize, feed_forward: nn.Module) -> None:
         super().__init__()

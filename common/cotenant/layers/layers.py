@@ -1,4 +1,4 @@
-"""Feed-forward layers, and the layer that GPT-2, ViT and Whisper's encoder are made of."""
+"""Feed-forward layers, and the layers that decoders, GPT-2, ViT and Whisper's encoder are made of."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ResidualLayer(nn.Module):
 
 
 class PreNormLayer(ResidualLayer):
-    """The layer with LayerNorms (Radford 2019)."""
+    """A residual layer with LayerNorms (Radford 2019)."""
 
     def __init__(
         self, width: int, heads: int, *, causal: bool = False, approximate: str = "none", eps: float = 1e-5

@@ -37,10 +37,11 @@ class _Watch:
 
 
 def _follow(loader: Any, call: Any) -> None:
-    """Let a module's own loader, which loads nothing else, call back once it has executed the module."""
+    """Let a loader call back once it has executed the next module; that of a zip file loads others behind it."""
     execute = loader.exec_module
 
     def exec_module(module: Any) -> None:
+        loader.exec_module = execute
         execute(module)
         try:
             call(module)
