@@ -52,7 +52,7 @@ class IsolationError(CotenantError):
 
 
 def usage_error(message: str, remedy: str, usage: str = "") -> CotenantError:
-    """Return argparse's complaint as a sentence, with the possible values, or the `usage`, as the remedy."""
+    """Return argparse's complaint as a sentence; for missing words the remedy is the `usage`, if there is one."""
     if wrong := _CHOICE.fullmatch(message):
         flag, given, choices = wrong.groups()
         known = choices.replace("'", "").split(", ")

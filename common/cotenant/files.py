@@ -47,7 +47,7 @@ def open_regular(path: Path | str, *, follow: bool = False, mode: Mode = "rb", w
 
 
 def content_of(path: Path, most_bytes: int = -1, *, follow: bool = False) -> bytes:
-    """Return the content of a regular file, or as much of its beginning; `open_regular` opens it. Raises OSError."""
+    """Return a regular file's content, at most its first `most_bytes`. Raises OSError, as `open_regular` does."""
     with open_regular(path, follow=follow) as file:
         return file.read(most_bytes)
 

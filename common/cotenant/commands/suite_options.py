@@ -206,6 +206,7 @@ def _selected(given: argparse.Namespace, suite: Suite, devices: int) -> Selected
 
 
 def _checked(flags: str, suite: Suite, mixes: tuple[Mix, ...], neighbours: tuple[Job, ...]) -> Selected:
+    """Return these mixes and no jobs alone. Raises CotenantError, which names the flags, for a mix that cannot be."""
     with at(flags):
         check_mixes((*suite.jobs, *neighbours), mixes)
     return Selected((), mixes, neighbours)

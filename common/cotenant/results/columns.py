@@ -62,7 +62,7 @@ class RecordColumn:
     """The places of the value in a record: keys joined by dots, places joined by `|`, of which the first with a value
     counts; if empty, the key with the column's name."""
     of: Callable[[Decoded], Any] | None = None
-    """Computes the value from a record, if it is neither in the record nor a property of `Decoded`."""
+    """Computes the value from a record, if it is neither in the record nor an attribute of `Decoded` of its name."""
     check: Check | None = None
     """Returns whether values are possible; impossible ones become unknown."""
     measured: bool = False

@@ -67,7 +67,10 @@ def pairs_of(entry: Mapping[str, object]) -> Mix:
 
 
 def _paired(name: str, labels: tuple[str, ...], timeout_s: float | None, family: str, itself: bool) -> Mix:
-    """Return the pairs of these cells, if `itself` also each cell beside itself, by `checked_pairs`."""
+    """Return the pairs of these cells, if `itself` also each cell beside itself.
+
+    Raises CotenantError, as `checked_pairs` does.
+    """
     count = len(labels)
     own = [(at, count + at) for at in range(count)] if itself else []
     pairs = tuple(sorted([*combinations(range(count), 2), *own], key=lambda pair: (pair[0], pair[1] % count)))
