@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -156,6 +157,17 @@ def test_a_torch_without_such_hooks_is_not_counted(program: Program, tmp_path: P
     ended = program.runs(STEPS.format(5) + "print('whole')")
     assert (ended.stdout, program.said()) == ("whole\n", [])
     assert ended.stderr.startswith("cotenant: steps cannot be counted: ")
+
+
+def test_a_torch_in_a_zip_file_is_followed_once(program: Program, tmp_path: Path) -> None:
+    """One loader of a zip file executes all modules of a folder in it."""
+    package = tmp_path / "site/torch"
+    (package / "optim/sgd.py").write_text("")
+    shutil.make_archive(str(tmp_path / "packed"), "zip", package.parent, "torch")
+    shutil.rmtree(package)
+    ask = "import torch.optim.sgd; print(len(torch.optim.optimizer.hooks), torch.__file__)"
+    path = f"{HOOK}:{tmp_path / 'packed.zip'}"
+    assert program.runs(ask, PYTHONPATH=path).stdout == f"1 {tmp_path}/packed.zip/torch/__init__.py\n"
 
 
 def test_the_next_sitecustomize_runs_and_a_program_of_nobody_is_left_alone(program: Program, tmp_path: Path) -> None:
