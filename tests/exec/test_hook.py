@@ -167,7 +167,8 @@ def test_a_torch_in_a_zip_file_is_followed_once(program: Program, tmp_path: Path
     shutil.rmtree(package)
     ask = "import torch.optim.sgd; print(len(torch.optim.optimizer.hooks), torch.__file__)"
     path = f"{HOOK}:{tmp_path / 'packed.zip'}"
-    assert program.runs(ask, PYTHONPATH=path).stdout == f"1 {tmp_path}/packed.zip/torch/__init__.py\n"
+    ended = program.runs(ask, PYTHONPATH=path)
+    assert (ended.stdout, ended.stderr) == (f"1 {tmp_path}/packed.zip/torch/__init__.py\n", "")
 
 
 def test_the_next_sitecustomize_runs_and_a_program_of_nobody_is_left_alone(program: Program, tmp_path: Path) -> None:
