@@ -51,10 +51,10 @@ def test_nodes_whose_memory_is_denied(tmp_path: Path) -> None:
 
 def test_a_container_without_topology_files(tmp_path: Path) -> None:
     write(tmp_path, {"proc/meminfo": "MemTotal: 1024 kB"})
-    found, host = of_cores((4,), (5,)), os.uname()
-    found = replace(found, nodes=(NumaNode(0, 1 << 20),), memory_bytes=1 << 20)
-    found = replace(found, hostname=host.nodename, model_name=host.machine)
-    assert discover(tmp_path, affinity={4, 5}, environ={}) == found
+    expected, host = of_cores((4,), (5,)), os.uname()
+    expected = replace(expected, nodes=(NumaNode(0, 1 << 20),), memory_bytes=1 << 20)
+    expected = replace(expected, hostname=host.nodename, model_name=host.machine)
+    assert discover(tmp_path, affinity={4, 5}, environ={}) == expected
 
 
 def test_older_and_poorer_topology_files(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -287,7 +288,7 @@ def test_the_worst_pair_is_named_only_beyond_noise() -> None:
         for pair, share in matrix.shares.items():
             value = share.kept.value
             shares[pair] = share._replace(kept=Kept(value, (value - width, value + width), 20, "rounds"))
-        return pairs_sentence(matrix._replace(shares=shares))
+        return pairs_sentence(replace(matrix, shares=shares))
 
     assert sentence(0.02).endswith("; the worst is loader beside itself, which keeps 71 % (69 to 73 %)")
     assert "worst" not in sentence(0.5)

@@ -207,7 +207,8 @@ class PairShare(NamedTuple):
     doubts: tuple[str, ...]
 
 
-class PairMatrix(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PairMatrix:
     """The shares that jobs keep in pairs of one suite on one host under one isolation.
 
     For a job beside itself it is the mean of both tenants. `notes` say why pairs are missing.

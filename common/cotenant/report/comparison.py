@@ -27,8 +27,10 @@ TOO_CLOSE = "too close to the margin to tell with 1000 launches"
 STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "bold red", Verdict.SAME: "dim", Verdict.UNCLEAR: "yellow"}
 
 
-Launches = Mapping[str, Sequence[LaunchRecords]]
-"""The launches with a rate: those of one side by job, or those of one job by side, A and B."""
+Side = Mapping[str, Sequence[LaunchRecords]]
+"""The launches with a rate, by job."""
+Sides = Mapping[str, Sequence[LaunchRecords]]
+"""Those of one job, by side: A and B, in this order."""
 
 
 def differences_allowed() -> list[str]:
@@ -80,7 +82,7 @@ class SuiteComparison:
         return html(comparison_grid(self))
 
 
-def compare_launches(a: Launches, b: Launches, conditions: Conditions) -> SuiteComparison:
+def compare_launches(a: Side, b: Side, conditions: Conditions) -> SuiteComparison:
     """Compare job by job; a job whose sides did different work is INVALID, and the difference is named.
 
     Among many equal jobs chance alone makes some look faster or slower, so a claim has to hold with Holm's (1979)
@@ -103,7 +105,7 @@ def compare_launches(a: Launches, b: Launches, conditions: Conditions) -> SuiteC
     return SuiteComparison(lines, _alarm(lines), lost, _apart(a, b))
 
 
-def _identities(side: Launches) -> set[tuple[object, ...]]:
+def _identities(side: Side) -> set[tuple[object, ...]]:
     """Return a value for each launch that is the same for all copies of its records."""
     return {
         (launch.host, job, launch.run_id, launch.start_time, *launch.rates)
@@ -125,7 +127,7 @@ def _without_chance(lines: Sequence[JobComparison]) -> tuple[JobComparison, ...]
     return tuple(judged)
 
 
-def _apart(a: Launches, b: Launches) -> str:
+def _apart(a: Side, b: Side) -> str:
     """Say how A and B lie in time if they did not run by turns."""
     times = [[launch.start_time for of in side.values() for launch in of if launch.start_time] for side in (a, b)]
     for (early, first), (late, second) in itertools.permutations(zip("AB", times, strict=True)):
@@ -173,7 +175,7 @@ def _alarm(lines: Sequence[JobComparison]) -> bool | None:
     return min(adjusted) < ALARM if adjusted else None
 
 
-def _line(job: str, sides: Launches, margin: float, reason: str | None, same: bool) -> JobComparison:
+def _line(job: str, sides: Sides, margin: float, reason: str | None, same: bool) -> JobComparison:
     """Return the comparison of one job's sides; INVALID where there is a `reason` not to compare them."""
     rates_a, rates_b = map(rates_of, sides.values())
     middles = middle(rates_a), middle(rates_b)
@@ -202,7 +204,7 @@ def middle(rates: Sequence[float]) -> float | None:
     return across_launches(rates).rate if rates else None
 
 
-def _incomparable(sides: Launches, allowed: Collection[str], same: bool) -> str | None:
+def _incomparable(sides: Sides, allowed: Collection[str], same: bool) -> str | None:
     """Return why two sides cannot be compared; only `same` sides may have launches in common."""
     if empty := [side for side, launches in sides.items() if not launches]:
         return f"no launch with a rate in {empty[0] if len(empty) == 1 else 'both sides'}"

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean, median, pstdev
-from typing import NamedTuple
 
 from cotenant.errors import CotenantError
 from cotenant.findings.rules.launches import of_efficiency
@@ -56,7 +55,8 @@ class Series:
         return joined(", ", self.model, batch, self.precision, self.parallelism, self.input, source)
 
 
-class ScalingPoint(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class ScalingPoint:
     """One cell of a series: `rates` in items per second over all ranks, one a launch, and their `efficiency`, None if
     no launch ran on one device.
 

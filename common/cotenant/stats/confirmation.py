@@ -6,7 +6,7 @@ The run that raised a flag does not count a second time: it was chosen for being
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,8 @@ TAIL_NODES = 10
 """The tail of a class is held to be as long as so many nodes can tell, however many there are."""
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
     """One kind of effect, of N nodes, over all rounds: `effect`, half of its 95 % interval, the chance `p` of such a
     one among healthy nodes, and in how many `rounds` it was below SLOW again. All (N, k).
 
@@ -46,7 +47,8 @@ class Part(NamedTuple):
         return self.effect + self.half_width
 
 
-class Confirmation(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Confirmation:
     """The rounds' result on each node (N) of a class: its level (N, 1), its resources (N, R), its jobs (N, J).
 
     `noise` (J) is the standard deviation of a job's repeats on healthy nodes; `own` (N) that of a node as a multiple of
@@ -105,7 +107,7 @@ def confirm(screening: Screening, rounds: Logs, resources: npt.NDArray[np.intp])
     of_levels = _part(each, level[:, None], of_level, free[:1], screening.levels, level_once)
     if not screening.few:
         tail = _tail_chance(effects.nodes, of_levels.effect[:, 0])
-        of_levels = of_levels._replace(p=np.maximum(of_levels.p, tail[:, None]))
+        of_levels = replace(of_levels, p=np.maximum(of_levels.p, tail[:, None]))
     of_resource, of_means = by_resource(left, resources), by_resource(means, resources)
     once_each = level_once + resources_once
     return Confirmation(

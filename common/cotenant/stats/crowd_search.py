@@ -109,7 +109,7 @@ class Confirming:
     step: int = 1
     least: int = 0
     launches: dict[int, list[Values]] = field(default_factory=dict)
-    _last: int = 0
+    _last: int = field(default=0, init=False)
 
     def take(self, users: int, values: Values) -> None:
         """Take a launch: the mean value of each of its users."""
