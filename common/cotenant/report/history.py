@@ -152,9 +152,14 @@ def _series(launches: Sequence[HistoryEntry], work: Work, label: str, margin: fl
         level=across_launches(rates[since:]) if rates else None,
         trend=trend([entry.start.timestamp() for entry in newest], rates),
         changes=tuple(
-            RateChange(after.start, point.ratio, point.p, _versions(before, after), after is newest[-1])
+            RateChange(
+                newest[point.index].start,
+                point.ratio,
+                point.p,
+                _versions(newest[point.index - 1], newest[point.index]),
+                provisional=point.index == len(rates) - 1,
+            )
             for point in points
-            for before, after in [newest[point.index - 1 : point.index + 1]]
         ),
         updates=tuple(update for update in updates if update.versions),
         lost=dict(Counter(entry.outcome for entry in launches if entry.rate is None)),
