@@ -150,9 +150,8 @@ def test_workers_that_nobody_asked_for_follow_from_the_processors() -> None:
 
 def test_tenants_of_two_devices_are_each_held_against_their_own() -> None:
     records = [replace(one, gpu="V100" if one.tenant else "H100") for one in three_ways("vae")]
-    kept = lines_of(records)["vae", None].kept
-    assert kept is not None
-    assert kept == lines_of(three_ways("vae"))["vae", None].kept
+    kept, same = (lines_of(of)["vae", None].kept for of in (records, three_ways("vae")))
+    assert kept == same is not None
 
 
 def test_alone_without_a_slice_is_no_denominator() -> None:
@@ -277,8 +276,7 @@ def test_a_quick_baseline_is_never_mixed_with_a_whole_one_nor_takes_its_place() 
     assert line.kept.value == pytest.approx(0.9)
     # Another repetition has a quick baseline only: it is of another kind, and does not count.
     more = [*records, *launch("vae", 1), *quick("vae", 1)]
-    assert (found := lines_of(more)["vae", "0"].alone) is not None
-    assert found.n == 1
+    assert lines_of(more)["vae", "0"].alone.n == 1
     # A whole baseline of other work does not count, so the quick one does.
     other = solo("vae", part=a_part(item="image", arguments=ARGUMENTS | {"batch_size": 1}))
     assert lines_of([*launch("vae"), *other, *quick("vae")])["vae", "0"].baseline == "quick"

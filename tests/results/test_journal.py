@@ -59,7 +59,6 @@ def test_hosts_that_share_a_directory_go_on_after_their_own_launches(tmp_path: P
     journal = read_journal(tmp_path)
     for host, own, labels in (("a", "a", ["vae", "ssd"]), ("b", "b", ["cart", "ssd"]), ("c", "b", ["cart", "ssd"])):
         begun = journal.last_start("s", 0, host)
-        assert begun is not None
         assert (begun.host, [entry.label for entry in journal.launches_since(begun)]) == (own, labels)
 
 

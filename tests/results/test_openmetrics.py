@@ -48,9 +48,7 @@ def test_the_newest_record_of_each_series_has_a_sample(tmp_path: Path, capsys: C
     path = tmp_path / "rows.prom"
     assert call(capsys, "export", records, "--to", "openmetrics", "--out", path)[0] == 0
     read = samples(path.read_text())
-    rate = new[0].statistics
-    assert rate is not None
-    assert read["rate_items_per_second", "vae", "0"] == pytest.approx(rate.median)
+    assert read["rate_items_per_second", "vae", "0"] == pytest.approx(new[0].statistics.median)
     assert (read["completed", "vae", "1"], read["completed", "ssd", "0"]) == (1, 0)
     assert ("rate_items_per_second", "ssd", "0") not in read, "what is not known has no sample"
     assert (read["warning_findings", "wlm", "0"], read["warning_findings", "vae", "0"]) == (1, 0)

@@ -72,7 +72,6 @@ def test_repeats_are_the_first_that_bring_the_interval_below_the_room(sides: int
 def test_the_interval_of_few_rounds_is_students() -> None:
     rounds = [0.1, 0.3, 0.25, 0.2, 0.4]
     center, half = over_rounds(rounds)
-    assert half is not None
     assert (center - half, center + half) == pytest.approx(
         stats.t.interval(0.95, 4, np.mean(rounds), stats.sem(rounds))
     )

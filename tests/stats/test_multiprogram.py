@@ -23,9 +23,7 @@ def measured(together: Mapping[str, Rates], alone: Mapping[str, Rates], slices: 
 
 def of_one(progress: Sequence[float], alone: Sequence[float], slices: float = 1.0) -> MixMeasures:
     rates = {str(at): {0: part * rate} for at, (part, rate) in enumerate(zip(progress, alone, strict=True))}
-    found = measured(rates, {str(at): {0: rate} for at, rate in enumerate(alone)}, slices)
-    assert found is not None
-    return found
+    return measured(rates, {str(at): {0: rate} for at, rate in enumerate(alone)}, slices)
 
 
 @given(RATES, st.floats(1.0, 8.0))
