@@ -13,29 +13,19 @@ from msgspec.structs import replace
 
 from cotenant.report.history import BARS, NEWEST, SHOWN, RateSeries, history_grid, series_of, sparkline
 from cotenant.report.renderers import as_csv
-from cotenant.results.history import FIRST_WORDS, HistoryEntry
+from cotenant.results.history import HistoryEntry
 from report.making import text_of
+from results import tabled
 from results.made import NOON
+from results.tabled import an_entry
 
-WORK = dict(zip(FIRST_WORDS, ("abc", 128, "fp32", 1, 2, "v1", "2.14.0"), strict=True))
+WORK = tabled.WORK | {"software": "2.14.0"}
 
 
 def entry(day: int, rate: float | None = 100.0, **changes: Any) -> HistoryEntry:
-    made = HistoryEntry(
-        suite="baselines",
-        job="vae",
-        run_id=0,
-        host="node1",
-        start=NOON + timedelta(days=day),
-        device="Abacus",
-        group="student",
-        unit="image",
-        outcome="failed" if rate is None else "completed",
-        rate=rate,
-        work=WORK,
-        setting={"torch": "2.14.0", "git": f"commit{day}"},
-    )
-    return replace(made, **changes)
+    setting = {"torch": "2.14.0", "git": f"commit{day}"}
+    own = {"start": NOON + timedelta(days=day), "rate": rate, "work": WORK, "setting": setting}
+    return an_entry(**own | {"outcome": "failed" if rate is None else "completed"} | changes)
 
 
 def history(*levels: tuple[int, float], **changes: Any) -> list[HistoryEntry]:

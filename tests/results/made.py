@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import jsonschema
 import msgspec
+import pytest
 
 from cotenant.finding import Finding
 from cotenant.findings.rules import with_findings
@@ -161,3 +163,12 @@ def a_lost_record(outcome: str, message: str, place: dict[str, Any] | None = Non
 def rules(record: Record) -> dict[str, Finding]:
     """The record's findings by their rule."""
     return {finding.rule: finding for finding in record.findings}
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, error: int | BaseException) -> None:
+    """Let every call of this function fail from now on, with an exception or a number of `errno`."""
+
+    def fail(*asked: object, **named: object) -> None:
+        raise OSError(error, os.strerror(error)) if isinstance(error, int) else error
+
+    monkeypatch.setattr(module, name, fail)

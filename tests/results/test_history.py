@@ -19,20 +19,12 @@ from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
 from cotenant.results.decoded import Decoded
-from cotenant.results.history import (
-    FIRST_WORDS,
-    HistoryEntry,
-    add_to_history,
-    entries_of,
-    entry_of,
-    read_history,
-)
+from cotenant.results.history import HistoryEntry, add_to_history, entries_of, entry_of, read_history
 from cotenant.results.record import encode
 from cotenant.results.table import table_of, table_of_records
-from results.made import ISOLATION, NOON, a_lost_record, a_record
-from results.tabled import launch
+from results.made import ISOLATION, NOON, a_lost_record, a_record, refuse
+from results.tabled import an_entry, launch
 
-WORK = dict(zip(FIRST_WORDS, ("abc", 128, "fp32", 1, 2, "v1", "2.14.1"), strict=True))
 LINE = (
     b'{"schema":"cotenant-history-1","suite":"baselines","job":"vae","run_id":3,"host":"node1",'
     b'"start":"2026-03-14T12:00:03.123456Z","device":"Abacus","group":"student","unit":"image","outcome":"completed",'
@@ -42,21 +34,8 @@ LINE = (
 
 
 def entry(number: int = 0, **changes: object) -> HistoryEntry:
-    fields: dict[str, object] = {
-        "suite": "baselines",
-        "job": "vae",
-        "run_id": number,
-        "host": "node1",
-        "start": NOON + timedelta(seconds=number),
-        "device": "Abacus",
-        "group": "student",
-        "unit": "image",
-        "outcome": "completed",
-        "rate": 100.0 + number,
-        "work": WORK,
-        "setting": {"torch": "2.14.1"},
-    }
-    return HistoryEntry(**fields | changes)  # type: ignore[arg-type]
+    own = {"run_id": number, "start": NOON + timedelta(seconds=number), "rate": 100.0 + number}
+    return an_entry(**own | changes)
 
 
 def numbers(path: Path) -> list[int]:
@@ -192,11 +171,7 @@ def test_a_history_that_cannot_be_locked_is_named(tmp_path: Path, monkeypatch: p
     """Lustre that is mounted without flock has no locks."""
     path = tmp_path / "history.jsonl"
     path.touch()
-
-    def refuse(*asked: object) -> None:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    refuse(monkeypatch, fcntl, "flock", errno.ENOSYS)
     for refused in (lambda: read_history(path), lambda: add_to_history(path, [entry()])):
         with pytest.raises(CotenantError, match=r"history\.jsonl cannot be locked: Function not implemented\."):
             refused()

@@ -18,6 +18,7 @@ from cotenant.results import journal as module
 from cotenant.results.journal import FILE, Ended, Journal, Launched, Started, append, goes_on, read_journal
 from cotenant.results.record import encode, restored
 from report.making import launch as launch_of
+from results.made import refuse
 
 
 def start(uid: int = 0, resumed: bool = False, host: str = "h") -> Started:
@@ -119,11 +120,7 @@ def test_a_lock_that_somebody_holds_is_waited_for_for_a_moment(journal: Path, mo
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
 def test_a_file_system_without_locks_is_named(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lustre that is mounted without flock says ENOSYS, NFS without its lock service ENOLCK; both can be written to."""
-
-    def refuse(*asked: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    refuse(monkeypatch, fcntl, "flock", number)
     with pytest.raises(CotenantError, match=rf"{FILE} cannot be locked: {os.strerror(number)}\. .*--outdir"):
         append(tmp_path, start())
 

@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotenant.errors import CotenantError
-from cotenant.results import store
 from cotenant.results.record import plain
 from cotenant.results.store import (
     RESERVE_BYTES,
@@ -33,7 +32,7 @@ from cotenant.results.store import (
     write_record,
     write_whole,
 )
-from results.made import NOON, a_record, check_schema
+from results.made import NOON, a_record, check_schema, refuse
 
 FORM = re.compile(r"(.*)\.R(\d+)\.D([\d,]+)(\.FAIL)?\.\d{8}-\d{6}-\d{6}\.json")
 
@@ -98,20 +97,8 @@ def test_a_record_whose_link_was_made_twice_is_written_once(tmp_path: Path, monk
 def test_without_hard_links_a_record_is_not_written_over_another_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*names: str, **directories: int) -> None:
-        raise PermissionError(errno.EPERM, "no hard links here")
-
-    monkeypatch.setattr(os, "link", refuse)
+    refuse(monkeypatch, os, "link", errno.EPERM)
     test_a_record_is_never_written_over_another(tmp_path)
-
-
-def refuse(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Let every fsync fail with this error from now on."""
-
-    def fail(descriptor: int) -> None:
-        raise error
-
-    monkeypatch.setattr(store.os, "fsync", fail)
 
 
 def test_a_full_disk_is_a_sentence_and_an_interrupt_leaves_nothing(
@@ -119,7 +106,7 @@ def test_a_full_disk_is_a_sentence_and_an_interrupt_leaves_nothing(
 ) -> None:
     earlier = write_record(tmp_path, a_record(), NOON)
     before = earlier.read_bytes()
-    refuse(monkeypatch, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    refuse(monkeypatch, os, "fsync", errno.ENOSPC)
     for write in (lambda: write_record(tmp_path, a_record(), NOON), lambda: write_whole(earlier, b"new")):
         with pytest.raises(CotenantError) as caught:
             write()
@@ -127,7 +114,7 @@ def test_a_full_disk_is_a_sentence_and_an_interrupt_leaves_nothing(
         assert caught.value.remedy.startswith("Free some space there. --outdir names another directory")
     with pytest.raises(CotenantError, match=r"No space left on device.*--html names another file\.$"):
         write_named(tmp_path / "page", b"page", "--html names another file.")
-    refuse(monkeypatch, KeyboardInterrupt())
+    refuse(monkeypatch, os, "fsync", KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         write_record(tmp_path, a_record(), NOON)
     assert names_in(tmp_path) == [earlier.name]
@@ -146,7 +133,7 @@ def test_content_and_directory_are_synced_before_and_after_the_name(
         seen.append(("directory" if what == tmp_path else what.suffix, finished))
         fsync(descriptor)
 
-    monkeypatch.setattr(store.os, "fsync", watch)
+    monkeypatch.setattr(os, "fsync", watch)
     written = write_record(tmp_path, a_record(), NOON)
     assert seen == [(".tmp", []), ("directory", [written.name])]
 
@@ -179,7 +166,7 @@ def test_a_place_where_nothing_can_be_kept_is_a_sentence(tmp_path: Path, monkeyp
         keep_record(folder, a_record(), NOON)
     prepare_directory(tmp_path / "a" / "b")
     assert names_in(tmp_path / "a" / "b") == []
-    refuse(monkeypatch, OSError(errno.EDQUOT, os.strerror(errno.EDQUOT)))
+    refuse(monkeypatch, os, "fsync", errno.EDQUOT)
     with pytest.raises(CotenantError, match="Free some space"):
         prepare_directory(tmp_path)
 
@@ -247,13 +234,13 @@ def test_a_full_disk_takes_the_room_that_was_held_back_and_its_word_is_kept(tmp_
             raise full
         return "written"
 
-    def refuse() -> None:
+    def write_more() -> None:
         raise too_large
 
     assert held.write(write) == "written"
     assert held.refused is full
     with pytest.raises(CotenantError, match="File too large"):
-        held.write(refuse)
+        held.write(write_more)
     assert held.refused is full
 
 
@@ -261,10 +248,7 @@ def test_a_full_disk_takes_the_room_that_was_held_back_and_its_word_is_kept(tmp_
 def test_without_room_for_records_no_suite_begins_and_a_limit_on_files_forbids_none(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*arguments: int) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    refuse(monkeypatch, os, "posix_fallocate", number)
     if number == errno.EFBIG:
         Reserve(tmp_path).close()
         return
