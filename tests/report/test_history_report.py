@@ -17,7 +17,6 @@ from cotenant.results.history import HistoryEntry
 from report.making import text_of
 from results import tabled
 from results.made import NOON
-from results.tabled import an_entry
 
 WORK = tabled.WORK | {"software": "2.14.0"}
 
@@ -25,7 +24,7 @@ WORK = tabled.WORK | {"software": "2.14.0"}
 def entry(day: int, rate: float | None = 100.0, **changes: Any) -> HistoryEntry:
     setting = {"torch": "2.14.0", "git": f"commit{day}"}
     own = {"start": NOON + timedelta(days=day), "rate": rate, "work": WORK, "setting": setting}
-    return an_entry(**own | {"outcome": "failed" if rate is None else "completed"} | changes)
+    return tabled.an_entry(**own | {"outcome": "failed" if rate is None else "completed"} | changes)
 
 
 def history(*levels: tuple[int, float], **changes: Any) -> list[HistoryEntry]:
