@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 import pandas as pd
 from msgspec.structs import replace
+from rich.console import Console
 
 from cotenant.finding import Finding
 from cotenant.report.grid import Grid
-from cotenant.report.renderers import as_csv, terminal
+from cotenant.report.renderers import as_csv, show, terminal
 from cotenant.report.summary import Summary, summarise
 from cotenant.results.columns import schema
 from cotenant.results.read import read_records
@@ -99,7 +100,7 @@ def quick(name: str, uid: int = 0, mean_ms: float = 450.0, **more: Any) -> list[
     return solo(name, uid, 1, mean_ms, place=place, **more)
 
 
-UNSLICED = {"isolation": msgspec.structs.replace(ISOLATION, backend="none")}
+UNSLICED = {"isolation": replace(ISOLATION, backend="none")}
 
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:
@@ -129,7 +130,7 @@ def scaling(
         | ({} if replicas is None else {"replicas": replicas, "parallel": "dp"}),
     )
     duration_ms = (500 + 5 * devices if mean_ms is None else mean_ms) * (1 + 0.01 * uid)
-    rows = [msgspec.structs.replace(one, items=one.items * devices) for one in steady(uid, duration_ms) if one.items]
+    rows = [replace(one, items=one.items * devices) for one in steady(uid, duration_ms)]
     place = {
         "name": f"scaling.c{devices}",
         "run_id": uid,
@@ -205,6 +206,13 @@ def rows_of(grid: Grid) -> list[dict[str, str]]:
 def text_of(*grids: Grid, width: int = 200) -> str:
     """Return the text of grids on a terminal of this width."""
     return "\n".join(line.plain for grid in grids for line in terminal(grid, width))
+
+
+def printed(grids: Iterable[Grid], width: int = 80, on_terminal: bool = True, colours: str | None = None) -> str:
+    """Return the characters with which grids are printed on a terminal of this width, or to a file."""
+    stream = io.StringIO()
+    show(grids, Console(file=stream, width=width, force_terminal=on_terminal, color_system=colours))
+    return stream.getvalue()
 
 
 def month(tenants: int = 1) -> list[Record]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import subprocess
 import sys
@@ -10,10 +9,8 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from cotenant.finding import Finding
-from cotenant.report.renderers import show
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from golden import check_golden
@@ -69,10 +66,8 @@ def printed(
     told: tuple[Finding, ...] = (),
     verbose: bool = False,
 ) -> str:
-    stream = io.StringIO()
-    console = Console(file=stream, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
-    show(suite_grids(making.summary_of(records), told, verbose), console)
-    return stream.getvalue()
+    grids = suite_grids(making.summary_of(records), told, verbose)
+    return making.printed(grids, width, terminal, "standard" if terminal else None)
 
 
 def test_off_a_terminal() -> None:
@@ -131,6 +126,7 @@ def test_several_numbers_of_devices_are_a_curve() -> None:
 
 def test_a_reader_that_has_left_is_no_failure() -> None:
     code = f"import sys; sys.path[:0] = {sys.path!r}; from test_suite_end import *\n"
+    code += "from cotenant.report.renderers import show\n"
     code += "show(suite_grids(making.summary_of([one for n in range(40) for one in launch(f'vae{n}', 2)])))"
     command = [sys.executable, "-c", code]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "pipesize": 4096}
