@@ -8,12 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
+from commands.calling import refusal
 from cotenant.commands.report import main as report
-from cotenant.errors import CotenantError
-from cotenant.finding import Finding
 from cotenant.findings.rules import with_findings
 from cotenant.report.answer import answer, sentences, shares_of
 from cotenant.report.beside import MixBlock, mix_blocks, outside_pairs, pair_matrices
@@ -79,11 +78,12 @@ def only(records: Sequence[Record]) -> MixBlock:
 
 
 TWO = (("vae", 0.8), ("wlm", 0.5))
+BOTH, OWN = SharedDevice("", "time", 2, None, None, "", None), SharedDevice("", "exclusive", 1, None, None, "", None)
 
 
 def test_the_jobs_of_a_mix_are_one_launch_of_the_meters() -> None:
     def measured(uid: int) -> list[Record]:
-        return [msgspec.structs.replace(one, meters=one.meters | power([100.0, 300.0])) for one in mix(TWO, uid, "lab")]
+        return [replace(one, meters=one.meters | power([100.0, 300.0])) for one in mix(TWO, uid, "lab")]
 
     assert courses(summary_of(measured(0)).records) == []
     two = courses(summary_of([*measured(0), *measured(1)]).records)
@@ -143,30 +143,26 @@ def test_single_launches_are_labelled_and_sharers_are_entitled_to_a_part() -> No
 
 def test_a_device_that_several_share_is_one_device_and_each_is_entitled_to_its_part() -> None:
     """Two users share a device; a third user has a device of its own."""
-    both = SharedDevice("", "time", 2, None, None, "", None)
-    own = SharedDevice("", "exclusive", 1, None, None, "", None)
-    block = only([*mix(TWO, share=both), *baselines("vae", "wlm")])
+    block = only([*mix(TWO, share=BOTH), *baselines("vae", "wlm")])
     assert (block.measures.slices, block.measures.tax.value) == (1, pytest.approx(-0.3, abs=0.01))
     assert [tenant.entitlement for tenant in block.tenants] == [0.5, 0.5]
     assert "2 of them have the same device" in text_of(mix_grid([block]))
-    shared = mix([*TWO, ("loader", 1.0)], share=both)
-    shared[2] = mix([*TWO, ("loader", 1.0)], share=own)[2]
+    shared, apart = (mix([*TWO, ("loader", 1.0)], share=share) for share in (BOTH, OWN))
     of_all = {"stands_for": [0, 1, 2]}
     lone = [record for job in ALONE_MS for record in quick(job, 0, ALONE_MS[job], place=of_all, part=part(job))]
-    uneven = only([*shared, *lone])
+    uneven = only([*shared[:2], apart[2], *lone])
     assert (uneven.measures.slices, [tenant.sharers for tenant in uneven.tenants]) == (2, [2, 2, 1])
 
 
 def on_device(record: Record, watts: float) -> Record:
     """Return the record on device 0, whose energy counter goes up by `watts` joules a second."""
     meters = {"devices": {"GPU-0": SEEN | {"index": 0, "energy_j": 15 * watts, "energy_window_s": 15.0}}}
-    return msgspec.structs.replace(record, vcd="0", meters=meters, observed=record.observed | {"device": "cuda:0"})
+    return replace(record, vcd="0", meters=meters, observed=record.observed | {"device": "cuda:0"})
 
 
 def test_the_energy_of_a_mix_is_over_that_of_the_same_items_one_after_another() -> None:
     """Together each job makes half of its items; alone, one after another, they take as long, at 100 W and at 300 W."""
-    both = SharedDevice("", "time", 2, None, None, "", None)
-    records = [on_device(one, 260.0) for one in mix([("vae", 0.5), ("wlm", 0.5)], share=both)]
+    records = [on_device(one, 260.0) for one in mix([("vae", 0.5), ("wlm", 0.5)], share=BOTH)]
     records += [on_device(*of) for of in zip(baselines("vae", "wlm"), (100.0, 300.0), strict=True)]
     block = only(records)
     assert block.energy.value == pytest.approx(260 / 200, rel=0.01)
@@ -176,7 +172,7 @@ def test_the_energy_of_a_mix_is_over_that_of_the_same_items_one_after_another() 
     assert only([*mix(TWO), *baselines("vae", "wlm")]).energy is None
 
 
-OTHER = {"isolation": msgspec.structs.replace(ISOLATION, backend="affinity")}
+OTHER = {"isolation": replace(ISOLATION, backend="affinity")}
 
 
 @pytest.mark.parametrize(
@@ -198,11 +194,9 @@ def test_what_makes_the_measures_unknown_is_named_and_no_number_stands_there(rec
     assert block.measures is None
     assert any(why in note for note in block.notes), block.notes
     assert all(tenant.progress is None for tenant in block.tenants)
-    sentence = answer(summary_of(records))
-    assert sentence.startswith("What the users of vae+wlm keep beside each other is not known: ")
-    assert "STP " not in "".join(
-        line for line in text_of(mix_grid(mix_blocks(summary_of(records)))).splitlines() if "of / alone" not in line
-    )
+    assert answer(summary_of(records)).startswith("What the users of vae+wlm keep beside each other is not known: ")
+    lines = text_of(mix_grid([block])).splitlines()
+    assert not any("STP " in line for line in lines if "of / alone" not in line)
 
 
 def test_a_tenant_that_lost_its_neighbour_has_no_rate() -> None:
@@ -223,7 +217,7 @@ def test_rates_of_different_jobs_have_no_sum_no_evenness_and_no_place_among_jobs
     assert interference_blocks(summary) == []
     assert tables(summary.jobs, [System("any", "Some Processor", 1)]) == {}
     # A program that calls different work by one name has no sum either.
-    alike = [msgspec.structs.replace(record, mix="", neighbours=[], name="lab") for record in mix(TWO)]
+    alike = [replace(record, mix="", neighbours=[], name="lab") for record in mix(TWO)]
     (job,) = summary_of(alike).jobs
     assert (job.node, job.evenness) == (None, None)
 
@@ -237,7 +231,7 @@ def test_rules_compare_the_tenants_of_one_job_alone() -> None:
     slow = rules(mix([("vae", 0.9), ("wlm", 0.5), ("vae", 0.5)]))
     assert {name for name, rule in slow if rule == "slow_user"} == {"vae.in.vae+wlm+vae"}
     other = mix([("vae", 0.9), ("wlm", 0.5), ("vae", 0.9)])
-    other[2] = msgspec.structs.replace(other[2], version="another")
+    other[2] = replace(other[2], version="another")
     assert {name for name, rule in rules(other) if rule == "different_work"} == {"vae.in.vae+wlm+vae"}
 
 
@@ -295,8 +289,7 @@ def test_the_worst_pair_is_named_only_beyond_noise() -> None:
 def test_what_may_be_all_and_what_is_suspect_is_marked() -> None:
     shares = {("vae", "wlm"): (1.0, 0.85), ("vae", "loader"): (0.5, 0.9), ("wlm", "loader"): (0.6, 0.7)}
     records = baselines(*ALONE_MS)
-    busy = Finding("foreign_load", "warning", BUSY.sentence, "")
-    records[1] = msgspec.structs.replace(records[1], findings=[*records[1].findings, busy])
+    records[1] = replace(records[1], findings=[*records[1].findings, BUSY])
     for number, ((one, other), (first, second)) in enumerate(shares.items()):
         records += mix([(one, first), (other, second)], second=number)
     (matrix,) = pair_matrices(summary_of(records))
@@ -343,17 +336,14 @@ def test_sums_over_a_pair_that_is_missing_are_none_and_one_pair_is_no_matrix() -
     assert matrix.sensitivity("loader") is not None
     assert matrix.noise("vae") is None
     assert pair_matrices(summary_of([*mix(TWO), *baselines("vae", "wlm")])) == []
-    equals = [record for tenant in range(2) for record in _equal(tenant)]
-    (of_two,) = pair_matrices(summary_of([*mix(TWO), *baselines("vae", "wlm"), *equals]))
-    assert sorted(pair for pair in of_two.shares if pair[0] == "vae") == [("vae", "vae"), ("vae", "wlm")], (
-        "with a job beside itself it is one"
-    )
+    (of_two,) = pair_matrices(summary_of([*mix(TWO), *baselines("vae", "wlm"), *equals()]))
+    of_vae = sorted(pair for pair in of_two.shares if pair[0] == "vae")
+    assert of_vae == [("vae", "vae"), ("vae", "wlm")], "with a job beside itself it is one"
 
 
 def test_a_job_beside_itself_is_also_a_launch_of_two_equals_and_a_mix_of_a_name_stands_apart() -> None:
     """As in job files: jobs also run beside themselves, `pairs` has different jobs, and `lab` is a mix of its own."""
-    equals = [record for tenant in range(2) for record in _equal(tenant)]
-    summary = summary_of([*pairs("vae+vae"), *equals, *mix(TWO, name="lab", second=20)])
+    summary = summary_of([*pairs("vae+vae"), *equals(), *mix(TWO, name="lab", second=20)])
     (matrix,) = pair_matrices(summary)
     assert matrix.shares["vae", "vae"].kept.value == pytest.approx(0.75, rel=0.01)
     assert matrix.shares["vae", "wlm"].kept.value == pytest.approx(kept("vae", "wlm"), rel=0.01)
@@ -364,33 +354,32 @@ def test_a_job_beside_itself_is_also_a_launch_of_two_equals_and_a_mix_of_a_name_
 
 
 def test_a_page_of_mixes_and_of_equals_says_once_how_alone_was_measured_and_how_far_all_is_to_be_trusted() -> None:
-    equals = [*launch("gpt", findings=(BUSY,)), *quick("gpt", 0, 420), *launch("vit"), *quick("vit", 0, 420)]
-    users, copies, trust = sentences(summary_of([*mix(TWO), *baselines("vae", "wlm"), *equals]))
+    others = [*launch("gpt", findings=(BUSY,)), *quick("gpt", 0, 420), *launch("vit"), *quick("vit", 0, 420)]
+    users, copies, trust = sentences(summary_of([*mix(TWO), *baselines("vae", "wlm"), *others]))
     assert users.startswith("Beside each other the 2 users of vae+wlm keep 63 % (63 to 64 %) of what each has alone (")
-    assert copies.startswith(
-        "No reliable answer yet: too few launches; typical: beside copies of its own job each user"
-    )
+    typical = "No reliable answer yet: too few launches; typical: beside copies of its own job each user"
+    assert copies.startswith(typical)
     assert trust == "1 of 4 jobs is suspect, by other programs."
 
 
-def _equal(tenant: int) -> list[Record]:
-    place = {"name": "vae", "tenant": tenant, "tenants": 2, "vcd": str(tenant)}
-    return [a_record(place=place, told={"observations": steady(0, ALONE_MS["vae"] / 0.75), "part": part("vae")})]
+def equals() -> list[Record]:
+    """A launch of two users of one job, which keep the same."""
+    told = {"observations": steady(0, ALONE_MS["vae"] / 0.75), "part": part("vae")}
+    places = ({"name": "vae", "tenant": tenant, "tenants": 2, "vcd": str(tenant)} for tenant in range(2))
+    return [a_record(place=place, told=told) for place in places]
 
 
 @pytest.mark.parametrize("table", ["mix", "pairs"])
 def test_a_table_of_nothing_is_refused_with_what_to_run(tmp_path: Path, table: str) -> None:
     write_record(tmp_path, alone("vae")[0], NOON)
-    with pytest.raises(CotenantError) as refusal:
-        report(["--table", table, str(tmp_path)])
-    assert refusal.value.sentence.startswith("No ")
-    assert "--mix convnet,wlm" in refusal.value.remedy
+    said = refusal(report, ["--table", table, str(tmp_path)])
+    assert said.startswith("No ")
+    assert "--mix convnet,wlm" in said
 
 
 def test_the_page_has_bars_for_each_mix_and_says_what_is_suspect() -> None:
     records = [*mix(TWO), *baselines("vae", "wlm")]
-    busy = Finding("foreign_load", "warning", BUSY.sentence, "")
-    records[0] = msgspec.structs.replace(records[0], findings=[*records[0].findings, busy])
+    records[0] = replace(records[0], findings=[*records[0].findings, BUSY])
     html = page("Mixes", summary_of(records), {})
     assert 'id="beside"' in html
     assert "Beside each other the 2 users of vae+wlm keep 63 %" in html
