@@ -39,7 +39,7 @@ def only(entries: list[HistoryEntry], margin: float = 0.02) -> RateSeries:
     return found
 
 
-def text(found: tuple[RateSeries, ...], width: int = 200) -> str:
+def text(*found: RateSeries, width: int = 200) -> str:
     return text_of(history_grid(found), width=width)
 
 
@@ -55,11 +55,11 @@ def test_a_change_is_dated_sized_and_says_what_else_changed() -> None:
     assert found.level.n == 12
     assert found.level.interval[0] < 92 < found.level.interval[1]
     assert found.work["software"] == "2.14.1"
-    assert "vae: 2026-03-26 -8." in text((found,))
-    assert "git commit11 -> later, torch 2.14.0 -> 2.14.1" in text((found,))
+    assert "vae: 2026-03-26 -8." in text(found)
+    assert "git commit11 -> later, torch 2.14.0 -> 2.14.1" in text(found)
     # A narrow terminal loses the sparkline and cuts no number.
-    assert sparkline(found.rates) in text((found,))
-    for narrow in (text((found,), width) for width in (40, 80)):
+    assert sparkline(found.rates) in text(found)
+    for narrow in (text(found, width=width) for width in (40, 80)):
         assert not set(BARS) & set(narrow)
         assert all(number in narrow for number in ("2026-03-14", "2026-04-06", "91.73", "91.59-92.10", "image/s"))
 
@@ -70,16 +70,16 @@ def test_an_update_without_a_change_is_said_too_and_commits_are_not() -> None:
     found = only(entries)
     assert found.changes == ()
     assert [update.versions for update in found.updates] == [("torch 2.14.0 -> 2.14.1",)]
-    assert "vae: 2026-03-20 torch 2.14.0 -> 2.14.1: no change of the level there" in text((found,))
-    assert "commit" not in text((found,))
+    assert "vae: 2026-03-20 torch 2.14.0 -> 2.14.1: no change of the level there" in text(found)
+    assert "commit" not in text(found)
 
 
 def test_a_slow_decline_is_a_trend() -> None:
     found = only([entry(day, 100.0 * 0.999**day) for day in range(20)], margin=0.5)
     assert found.trend.real
     assert found.trend.ratio == pytest.approx(0.999**19)
-    assert "-1.9 % (-1.9 .. -1.9)" in text((found,))
-    assert "none (p" in text((only(history((12, 100.0))),))
+    assert "-1.9 % (-1.9 .. -1.9)" in text(found)
+    assert "none (p" in text(only(history((12, 100.0))))
 
 
 def test_other_hosts_devices_and_work_are_other_series() -> None:
@@ -94,7 +94,7 @@ def test_a_difference_of_work_is_the_series_name() -> None:
     more = WORK | {"tenants": 4}
     found = series_of([*history((4, 100.0)), *history((4, 60.0), work=more)], 0.02)
     assert [series.label for series in found] == ["users 2", "users 4"]
-    assert "vae (users 4)" in text(found)
+    assert "vae (users 4)" in text(*found)
 
 
 def test_launches_from_before_a_column_of_work_stand_with_those_of_now() -> None:
@@ -118,17 +118,17 @@ def test_launches_without_a_rate_are_counted_and_not_averaged() -> None:
     found = only([*history((6, 100.0)), *lost])
     assert found.n == 6
     assert found.lost == {"failed": 2, "INVALID": 1}
-    assert "vae: without a rate 1 INVALID, 2 failed" in text((found,))
+    assert "vae: without a rate 1 INVALID, 2 failed" in text(found)
     alone = only(lost[1:])
     assert (alone.n, alone.level, alone.trend) == (0, None, None)
-    assert " 0 " in text((alone,))
+    assert " 0 " in text(alone)
     assert as_csv(history_grid((alone,))).splitlines()[1].endswith('"1 INVALID, 1 failed"')
 
 
 def test_of_a_very_long_series_the_newest_are_described() -> None:
     found = only([entry(day) for day in range(NEWEST + 7)])
     assert (found.n, found.older) == (NEWEST, 7)
-    assert "7 launches before the newest 1000 are left out" in text((found,))
+    assert "7 launches before the newest 1000 are left out" in text(found)
 
 
 @given(st.lists(st.floats(1e-300, 1e300), max_size=40))

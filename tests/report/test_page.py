@@ -47,31 +47,22 @@ class Reader(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
+        self.attributes: list[tuple[str, str, str | None]] = []
+        """The tag, the name and the value of each."""
         self.text = ""
         self.open: list[str] = []
-        self.headings: list[int] = []
-        self.heads: list[str | None] = []
-        self.hidden_pictures: list[bool] = []
-        self.fields: list[bool] = []
+        self.labelled: list[bool] = []
         self.feed(text)
         self.close()
         assert self.open == []
+        self.ids = [value for _, name, value in self.attributes if name == "id" and value]
+        self.links = [value for _, name, value in self.attributes if name in ("href", "src", "xlink:href") and value]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        fields = dict(attrs)
-        if re.fullmatch(r"h\d", tag):
-            self.headings.append(int(tag[1]))
-        if tag == "th":
-            self.heads.append(fields.get("scope"))
-        if tag == "svg":
-            self.hidden_pictures.append(fields.get("aria-hidden") == "true")
+        self.attributes += [(tag, name, value) for name, value in attrs]
         if tag == "input":
-            self.fields.append("label" in self.open)
-        self.ids += [value for name, value in attrs if name == "id" and value]
-        self.links += [value for name in ("href", "src", "xlink:href") if (value := fields.get(name))]
+            self.labelled.append("label" in self.open)
         if tag not in VOID:
             self.open.append(tag)
 
@@ -101,13 +92,14 @@ def test_everything_stands_in_one_file_and_nothing_is_fetched() -> None:
     assert len(seen.ids) == len(set(seen.ids))
     assert {*seen.links, *re.findall(r"url\(([^)]*)\)", text)} <= {f"#{name}" for name in seen.ids}
     # For people who hear a page: headings skip no level, and every table, picture and field has a text.
-    assert seen.headings[0] == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(seen.headings))
-    assert set(seen.heads) == {"col"}
-    assert all(seen.hidden_pictures)
-    assert all(seen.fields)
+    headings = [int(tag[1]) for tag in seen.tags if re.fullmatch(r"h\d", tag)]
+    assert headings[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(headings))
+    assert seen.attributes.count(("th", "scope", "col")) == seen.tags.count("th") > 0
+    assert seen.attributes.count(("svg", "aria-hidden", "true")) == seen.tags.count("svg")
+    assert all(seen.labelled)
     words = re.findall(r'role="img" aria-label="([^"]+)"', text)
-    assert len(words) == len(seen.hidden_pictures)
+    assert len(words) == seen.tags.count("svg")
     assert '<html lang="en">' in text
     assert seen.tags.count("script") == 1
     assert not {"link", "img", "iframe", "object"} & set(seen.tags)
@@ -141,9 +133,8 @@ def test_odd_names_make_a_page(name: str) -> None:
 
 def test_a_hundred_thousand_observations_are_thinned_and_it_says_so() -> None:
     ends = [T0_NS, *(T0_NS + np.cumsum(np.random.default_rng(1).integers(900_000, 1_100_000, 25_000))).tolist()]
-    made = [
-        {"start_ns": start, "end_ns": end, "items": 10, "data_wait_ns": 0} for start, end in itertools.pairwise(ends)
-    ]
+    spans = itertools.pairwise(ends)
+    made = [{"start_ns": start, "end_ns": end, "items": 10, "data_wait_ns": 0} for start, end in spans]
     records = [fields_of(one) | {"observations": made, "skip": 0} for one in launch("vae", 0, 4)]
     text = page_of(summary_of(records))
     assert len(text) < 600_000
@@ -230,8 +221,7 @@ def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
         [one for uid in range(3) for one in launch("vae", uid, place={"hostname": host})] for host in ("a", "b")
     )
     devices, table = device_matrix(summary_of(here))
-    medians = {vcd: [one.statistics.median for one in here if one.vcd == vcd and one.statistics] for vcd in ("0", "1")}
-    means = {vcd: geometric_mean(rates) for vcd, rates in medians.items()}
+    means = {vcd: geometric_mean(one.statistics.median for one in here if one.vcd == vcd) for vcd in ("0", "1")}
     rates = {who: each.rate for who, each in summary_of(here).jobs[0].tenants.items()}
     assert means == pytest.approx(rates)  # as in Results
     assert devices == ["0", "1"]
