@@ -211,10 +211,8 @@ def test_what_has_no_rate_says_what_became_of_it() -> None:
     invalid = [a_record(place={"name": "ssd", "tenants": 1}, common={"load": (0, 1)})]
     found, unkept = entries_of(table_of_records([*lost, *invalid]))
     assert unkept == []
-    assert {one.job: (one.outcome, one.rate) for one in found} == {
-        "wlm": ("out_of_memory", None),
-        "ssd": ("INVALID", None),
-    }
+    outcomes = {one.job: (one.outcome, one.rate) for one in found}
+    assert outcomes == {"wlm": ("out_of_memory", None), "ssd": ("INVALID", None)}
 
 
 def test_a_launch_that_still_runs_or_has_no_time_is_not_kept() -> None:
@@ -229,10 +227,8 @@ def test_a_launch_that_still_runs_or_has_no_time_is_not_kept() -> None:
 
 def test_the_originals_tenants_each_have_a_start_of_their_own() -> None:
     fields = {"name": "vae", "uid": 0, "hostname": "node1", "train_item": {"avg": 5.0}}
-    members = [
-        Decoded(fields | {"vcd": vcd, "start_time": f"2021-01-01 00:00:0{vcd}"}, f"{vcd}.json") for vcd in (1, 0)
-    ]
-    (found,), _ = entries_of(table_of(members))
+    own = [{"vcd": vcd, "start_time": f"2021-01-01 00:00:0{vcd}"} for vcd in (1, 0)]
+    (found,), _ = entries_of(table_of([Decoded(fields | each, f"{each['vcd']}.json") for each in own]))
     assert (found.rate, found.start.isoformat()) == (10, "2021-01-01T00:00:00+00:00")
 
 

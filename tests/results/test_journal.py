@@ -22,10 +22,8 @@ from results.made import refuse
 
 
 def start(uid: int = 0, resumed: bool = False, host: str = "h") -> Started:
-    conditions = {"isolation": "v1"}
-    return Started(
-        suite="s", uid=uid, host=host, time="t", launches=("vae", "cart"), conditions=conditions, resumed=resumed
-    )
+    own = {"launches": ("vae", "cart"), "conditions": {"isolation": "v1"}, "resumed": resumed}
+    return Started(suite="s", uid=uid, host=host, time="t", **own)
 
 
 def launch(label: str, uid: int = 0, host: str = "") -> Launched:
@@ -73,9 +71,8 @@ def test_a_torn_last_line_is_cut_off_by_the_next_entry(journal: Path) -> None:
 
 
 @given(st.data())
-def test_a_byte_changed_a_line_dropped_or_swapped_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_a_change_is_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """A byte is changed, or a line dropped or swapped with the next."""
     folder = tmp_path_factory.mktemp("journal")
     for entry in ENTRIES:
         append(folder, entry)
@@ -138,8 +135,7 @@ def test_a_journal_goes_on_that_was_only_added_to(journal: Path) -> None:
 
 def test_a_record_nested_deeper_than_any_of_ours_is_not_restored() -> None:
     """The record could be read, but not written again."""
-    content = encode(launch_of("vae")[0]).replace(
-        b'"observed": {', b'"observed": {"x": ' + b"[" * 600 + b"]" * 600 + b","
-    )
+    nested = b'"observed": {"x": ' + b"[" * 600 + b"]" * 600 + b","
+    content = encode(launch_of("vae")[0]).replace(b'"observed": {', nested)
     with pytest.raises(msgspec.DecodeError, match="nested more than 64 levels deep"):
         restored(content)

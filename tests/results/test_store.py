@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commands.calling import refusal
 from cotenant.errors import CotenantError
 from cotenant.results.record import plain
 from cotenant.results.store import (
@@ -42,11 +43,9 @@ def names_in(directory: Path) -> list[str]:
 
 
 def test_the_name_has_the_originals_form() -> None:
-    time = datetime(2026, 1, 2, 3, 4, 5, 67, UTC)
-    record = a_record(place={"run_id": 3, "vcd": "0,1"})
-    assert file_name(record, time) == "baselines.vae.R3.D0,1.20260102-030405-000067.json"
-    failed = a_record(outcome="nan")
-    assert file_name(failed, time) == "baselines.vae.R0.D0.FAIL.20260102-030405-000067.json"
+    record, failed = a_record(place={"run_id": 3, "vcd": "0,1"}), a_record(outcome="nan")
+    for made, name in ((record, "baselines.vae.R3.D0,1"), (failed, "baselines.vae.R0.D0.FAIL")):
+        assert file_name(made, datetime(2026, 1, 2, 3, 4, 5, 67, UTC)) == f"{name}.20260102-030405-000067.json"
 
 
 def test_odd_names_make_harmless_files(tmp_path: Path) -> None:
@@ -94,24 +93,18 @@ def test_a_record_whose_link_was_made_twice_is_written_once(tmp_path: Path, monk
     assert names_in(tmp_path) == [written.name]
 
 
-def test_without_hard_links_a_record_is_not_written_over_another_either(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_hard_links_no_record_is_written_over_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(monkeypatch, os, "link", errno.EPERM)
     test_a_record_is_never_written_over_another(tmp_path)
 
 
-def test_a_full_disk_is_a_sentence_and_an_interrupt_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_a_sentence_and_an_interrupt_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     earlier = write_record(tmp_path, a_record(), NOON)
     before = earlier.read_bytes()
     refuse(monkeypatch, os, "fsync", errno.ENOSPC)
-    for write in (lambda: write_record(tmp_path, a_record(), NOON), lambda: write_whole(earlier, b"new")):
-        with pytest.raises(CotenantError) as caught:
-            write()
-        assert caught.value.sentence == f"Nothing can be written to {tmp_path}: No space left on device."
-        assert caught.value.remedy.startswith("Free some space there. --outdir names another directory")
+    for said in (refusal(write_record, tmp_path, a_record(), NOON), refusal(write_whole, earlier, b"new")):
+        words = f"Nothing can be written to {tmp_path}: No space left on device. Free some space there. "
+        assert said.startswith(f"{words}--outdir names another directory")
     with pytest.raises(CotenantError, match=r"No space left on device.*--html names another file\.$"):
         write_named(tmp_path / "page", b"page", "--html names another file.")
     refuse(monkeypatch, os, "fsync", KeyboardInterrupt())
@@ -121,9 +114,7 @@ def test_a_full_disk_is_a_sentence_and_an_interrupt_leaves_nothing(
     assert earlier.read_bytes() == before
 
 
-def test_content_and_directory_are_synced_before_and_after_the_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_content_and_directory_are_synced_around_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[str, list[str]]] = []
     fsync = os.fsync
 
@@ -157,9 +148,8 @@ def test_a_place_where_nothing_can_be_kept_is_a_sentence(tmp_path: Path, monkeyp
     occupied = tmp_path / "file"
     occupied.write_text("")
     for directory in (occupied, occupied / "below"):
-        with pytest.raises(CotenantError, match="Nothing can be written to") as caught:
-            prepare_directory(directory)
-        assert caught.value.remedy.startswith("--outdir names another directory")
+        said = refusal(prepare_directory, directory)
+        assert re.match(r"Nothing can be written to .*: [\w ]+\. --outdir names another directory", said)
     folder = tmp_path / "folder.json"
     folder.mkdir()
     with pytest.raises(CotenantError, match="Is a directory"):
