@@ -220,10 +220,8 @@ def of_one(progress: Sequence[float], alone: Sequence[float], slices: float = 1.
 
 
 @given(TENANTS, st.floats(1.0, 8.0))
-def test_the_measures_are_those_of_their_definitions_whatever_the_units(
-    tenants: list[tuple[float, float]], slices: float
-) -> None:
-    """Rates of different jobs differ by orders of magnitude, and no measure depends on that."""
+def test_measures_are_those_of_their_definitions(tenants: list[tuple[float, float]], slices: float) -> None:
+    """Rates of different jobs differ by orders of magnitude, and no measure depends on their units."""
     progress, alone = zip(*tenants, strict=True)
     found, unit = of_one(progress, alone, slices), of_one(progress, [1.0] * len(alone), slices)
     assert found.stp.value == pytest.approx(sum(progress))
@@ -285,17 +283,15 @@ OF_DEVICES = st.lists(st.floats(0.1, 1e9), min_size=1, max_size=2)
 ALONE, TOGETHER = [100.0, 50.0, 101.0], [180.0, 400.0, 179.0, 182.0]
 
 
-def test_an_efficiency_by_hand() -> None:
-    assert efficiency(1, [100.0], [100.0]) == Kept(1.0, None, 1, "launches")
-    assert efficiency(2, [190.0], [100.0]) == Kept(0.95, None, 1, "launches")
-    assert efficiency(4, [300.0], [100.0]) == Kept(0.75, None, 1, "launches")
+def test_an_efficiency_by_hand_is_of_medians_and_has_no_interval_below_three_launches_of_either() -> None:
+    for devices, rate, value in ((1, 100.0, 1.0), (2, 190.0, 0.95), (4, 300.0, 0.75)):
+        assert efficiency(devices, [rate], [100.0]) == Kept(value, None, 1, "launches")
     assert efficiency(4, [20.0] * 3, []) is None
-
-
-def test_launches_count_by_their_medians() -> None:
     two = efficiency(2, TOGETHER, ALONE)
     assert (two.value, two.n) == (181 / 200, 3)
     assert efficiency(1, ALONE, ALONE).interval is None
+    for alone, together in ((2, 5), (5, 2)):
+        assert efficiency(2, [19.0, 19.1, 19.2, 19.0, 19.1][:together], [10.0] * alone).interval is None
 
 
 def test_the_interval_lies_around_the_efficiency_as_wide_as_medians_err() -> None:
@@ -317,12 +313,6 @@ def test_the_interval_of_an_efficiency_covers_what_it_says(launches: int) -> Non
         four = efficiency(4, (360 * together).tolist(), (100 * alone).tolist())
         held += four.interval[0] <= 0.9 <= four.interval[1]
     assert held / draws >= 0.94
-
-
-@pytest.mark.parametrize(("alone", "together"), [(2, 5), (5, 2)])
-def test_below_three_launches_of_either_there_is_no_interval(alone: int, together: int) -> None:
-    two = efficiency(2, [19.0, 19.1, 19.2, 19.0, 19.1][:together], [10.0] * alone)
-    assert two.interval is None
 
 
 @given(st.integers(1, 64), OF_DEVICES, OF_DEVICES, st.floats(0.5, 2.0))
