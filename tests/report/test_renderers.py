@@ -54,9 +54,8 @@ def test_a_terminal_wide_enough_has_one_line_a_row() -> None:
 def test_columns_give_way_and_the_last_ones_fold() -> None:
     found = grid(line("vae"), line("a_job_of_a_long_name"))
     assert "########" in lines(found, 72)[2]
-    assert (
-        lines(found, 71)[2] == lines(found, 62)[2] == "vae                   student  1.500M   1.400-1.600M  5L  90 %"
-    )
+    whole = "vae                   student  1.500M   1.400-1.600M  5L  90 %"
+    assert lines(found, 71)[2] == lines(found, 62)[2] == whole
     assert lines(found, 61)[1:4] == [
         "job                   group      rate  95 % interval   n",
         "vae                   student  1.500M   1.400-1.600M  5L",
