@@ -25,17 +25,7 @@ from cotenant.results.read import read_records
 from cotenant.results.record import Record, encode
 from cotenant.results.table import Rows, Table, table_of_rows
 from cotenant.stats.kept import Kept
-from results.made import (
-    ARGUMENTS,
-    ISOLATION,
-    NOON,
-    T0_NS,
-    a_lost_record,
-    a_part,
-    a_record,
-    observed,
-    steady,
-)
+from results.made import ARGUMENTS, ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, observed, steady
 
 FILES = tempfile.TemporaryDirectory()
 SEEN: dict[str, Any] = {"slowed_samples": None, "foreign_processes": [], "unseen_processes": 0, "hidden_processes": 0}

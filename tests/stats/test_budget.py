@@ -6,16 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotenant.stats.budget import (
-    LEAST_STEP_NS,
-    MOST_REPEAT,
-    Amount,
-    lasting,
-    range_ns,
-    shortened,
-    steady_ns,
-    within,
-)
+from cotenant.stats.budget import LEAST_STEP_NS, MOST_REPEAT, Amount, lasting, range_ns, shortened, steady_ns, within
 
 LEAST_KEPT = 6
 """Fewest kept observations that have an interval."""
