@@ -72,12 +72,9 @@ def test_the_answer_says_how_many_what_each_has_and_what_the_next_one_does() -> 
         "0.3 items/s (0.2952 to 0.3048 items/s). They kept 2.0 of 2 processors busy: the limit may be bandwidth, "
         "caches, a disk (--sense tells), or other work on this machine."
     )
-
-
-def test_a_job_keeps_the_letters_of_its_name() -> None:
     for users, begin in ((4, "Four users run ViT_L16 at once"), (1, "One user runs ViT_L16 and")):
         (said, *_) = capacity_sentences(replace(HELD, label="ViT_L16", users=users))
-        assert said.startswith(begin)
+        assert said.startswith(begin), "a job keeps the letters of its name"
 
 
 def test_it_says_beside_whom_that_holds_and_names_a_model_a_model() -> None:

@@ -183,9 +183,8 @@ def test_alone_in_another_slice_or_in_one_held_otherwise_is_no_denominator() -> 
 def test_another_host_is_another_machine() -> None:
     records = [*launch("vae"), *solo("vae"), *launch("vae", place=UNSLICED | {"hostname": "node2"})]
     assert [block.host for block in blocks_of(records)] == ["node1"]
-    assert apart(summary_of(records)) == [
-        "vae: in slices it ran as baselines on node1, without as baselines on node2; those are never compared."
-    ]
+    said = "vae: in slices it ran as baselines on node1, without as baselines on node2; those are never compared."
+    assert apart(summary_of(records)) == [said]
 
 
 def test_slices_are_worth_something_without_anybody_alone() -> None:

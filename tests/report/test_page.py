@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from statistics import geometric_mean
 from typing import Any
@@ -217,17 +218,15 @@ def test_scaling_is_drawn_beside_its_numbers_and_intervals() -> None:
 
 
 def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
-    here, there = (
-        [one for uid in range(3) for one in launch("vae", uid, place={"hostname": host})] for host in ("a", "b")
-    )
+    places = {"hostname": "a"}, {"hostname": "b"}
+    here, there = ([one for uid in range(3) for one in launch("vae", uid, place=place)] for place in places)
     devices, table = device_matrix(summary_of(here))
     means = {vcd: geometric_mean(one.statistics.median for one in here if one.vcd == vcd) for vcd in ("0", "1")}
     rates = {who: each.rate for who, each in summary_of(here).jobs[0].tenants.items()}
     assert means == pytest.approx(rates)  # as in Results
     assert devices == ["0", "1"]
-    assert {vcd: shares[0] for vcd, shares in table["vae"].items()} == pytest.approx(
-        {vcd: mean / max(means.values()) for vcd, mean in means.items()}
-    )
+    expected = {vcd: mean / max(means.values()) for vcd, mean in means.items()}
+    assert {vcd: shares[0] for vcd, shares in table["vae"].items()} == pytest.approx(expected)
     several = [*here, *there, *launch("wlm"), *launch("reso", place={"group": "all"}), *lost("ssd", 0)]
     devices, table = device_matrix(summary_of(several))
     assert (devices[:2], devices[-1]) == (["a:0", "a:1"], "node1:1")
@@ -288,7 +287,7 @@ def test_a_heading_sorts_by_numbers_and_intervals_with_their_letters() -> None:
 
 
 def test_findings_and_jobs_lead_to_each_other() -> None:
-    more = type(BUSY)(BUSY.rule, BUSY.severity, BUSY.sentence.replace("3", "11"), BUSY.remedy, value=11.0)
+    more = replace(BUSY, sentence=BUSY.sentence.replace("3", "11"), value=11.0)
     text = of_records([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,)), *launch("wlm", 0)])
     (place,) = re.findall(r'id="(finding\d)"[^>]*><b>foreign load<', text)
     row = re.search(rf'id="{place}".*', text)
@@ -300,7 +299,7 @@ def test_findings_and_jobs_lead_to_each_other() -> None:
 
 
 def test_the_card_on_findings_counts_the_rows_of_their_table() -> None:
-    more = type(BUSY)(BUSY.rule, BUSY.severity, BUSY.sentence, "Another remedy.")
+    more = replace(BUSY, remedy="Another remedy.")
     text = of_records([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,))])
     assert "<b>0 + 1</b><span>0 errors, 1 kind of warning</span>" in text
     assert len(re.findall(r'id="finding\d"', text)) == 1

@@ -153,10 +153,7 @@ def test_two_batch_sizes_are_two_curves_and_a_job_of_one_size_is_none_where_othe
     large = [replace(scaling(devices, 0, 128), name=f"large.c{devices}") for devices in (1, 2)]
     lone = replace(scaling(8, 0, 256), name="dcgan_all")
     found = curves_of([*of_five(), *large, lone])
-    assert [str(series) for series in found] == [
-        "resnet50, batch 64 per device, fp32, ddp, resident",
-        "resnet50, batch 128 per device, fp32, ddp, resident",
-    ]
+    assert [*map(str, found)] == [f"resnet50, batch {size} per device, fp32, ddp, resident" for size in (64, 128)]
     assert as_text(found).count("Model: resnet50") == 5
     assert len(curves_of([lone])) == 1
     shared = curves_of(launch("vae", 0, 2))
@@ -188,11 +185,8 @@ def test_an_efficiency_that_cannot_be_is_said_whatever_suite_run_its_launches_ar
 
 
 def test_a_speed_up_over_one_device_under_other_conditions_is_said() -> None:
-    records = [
-        replace(scaling(devices, uid), machine={"torch": {"version": f"2.{devices}"}})
-        for devices in (1, 2)
-        for uid in range(5)
-    ]
-    assert doubtful(curves_of(records)) == [
-        "scaling.c2, 1n2g: its speed-up is over one device under other conditions (different software: 2.1 and 2.2)."
-    ]
+    machines = {devices: {"torch": {"version": f"2.{devices}"}} for devices in (1, 2)}
+    records = [replace(scaling(devices, uid), machine=machines[devices]) for devices in machines for uid in range(5)]
+    (said,) = doubtful(curves_of(records))
+    begin = "scaling.c2, 1n2g: its speed-up is over one device under other conditions "
+    assert said == f"{begin}(different software: 2.1 and 2.2)."

@@ -58,15 +58,13 @@ def test_without_blocks_and_without_slices_it_is_what_a_launch_alone_has() -> No
 
 
 def test_levels_under_another_torch_are_a_curve_of_their_own_and_it_is_said() -> None:
-    of_torch = {"machine": {"torch": {"version": "2.3"}}}, {"machine": {"torch": {"version": "2.4"}}}
+    old, new = ({"torch": {"version": version}} for version in ("2.3", "2.4"))
     records = beside_dram()
-    newer = [replace(record, start_time="2027-01-01T00:00:00+00:00", **of_torch[1]) for record in records[:2]]
-    found = curves([*newer, *(replace(record, **of_torch[0]) for record in records[2:])])
+    newer = [replace(record, start_time="2027-01-01T00:00:00+00:00", machine=new) for record in records[:2]]
+    found = curves([*newer, *(replace(record, machine=old) for record in records[2:])])
     assert [[point.level for point in each.points] for each in found] == [[50, 75, 100], [25]]
-    assert [words_of(each).partition(": ")[0] for each in found] == [
-        "vae beside dram (v1; software 2.3)",
-        "vae beside dram (v1; software 2.4)",
-    ]
+    begin = [words_of(each).partition(": ")[0] for each in found]
+    assert begin == [f"vae beside dram (v1; software {version})" for version in ("2.3", "2.4")]
     assert [each.leaves is None for each in found] == [False, True]
 
 

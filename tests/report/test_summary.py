@@ -61,11 +61,8 @@ def test_of_one_launch_a_lone_tenants_own_interval_is_given_and_of_two_a_spread(
     (twice,) = summary_of([*launch("vae", 0), *launch("vae", 1)]).jobs
     assert (twice.node.launches, twice.node.interval) == (2, None)
     assert twice.node.spread is not None
-
-
-def test_a_launch_of_which_a_user_has_no_record_is_incomplete() -> None:
     (half,) = summary_of(launch("vae")[:1]).jobs
-    assert (half.verdict, half.node) == ("incomplete", None)
+    assert (half.verdict, half.node) == ("incomplete", None), "a user has no record"
 
 
 def test_users_are_no_less_even_for_what_they_have_learned() -> None:

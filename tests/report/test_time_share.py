@@ -22,12 +22,9 @@ def longest_s(records: list[Record]) -> float:
 def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch() -> None:
     together, alone, failed = launch("vae"), quick("vae"), lost("ssd", 0)
     seconds = [longest_s(records) for records in (together, alone)]
-    loads = [
-        max((record.rendezvous.load_end_ns - record.rendezvous.t0_ns) / 1e9 for record in records)
-        for records in (together, alone)
-    ]
-    records = [*together, *alone, *failed]
-    summary = summary_of(records)
+    meetings = [[record.rendezvous for record in records] for records in (together, alone)]
+    loads = [max((meeting.load_end_ns - meeting.t0_ns) / 1e9 for meeting in of) for of in meetings]
+    summary = summary_of([*together, *alone, *failed])
     spent = spent_of(summary)
     # Each launch lasted half a minute; the time of the one that failed counts as well.
     assert spent.lasted_s == pytest.approx(60 + 30 * bool(failed[0].start_time != failed[0].end_time))

@@ -38,16 +38,9 @@ def frame_of(records: Sequence[Record]) -> pl.DataFrame:
 
 def launch(name: str = "vae", uid: int = 0, tenants: int = 2, day: float = 0, **place: Any) -> list[Record]:
     """A launch of a job of two tenants."""
-    began = place.pop("suite_started", None)
-    return [
-        a_record(
-            place={"name": name, "run_id": uid, "tenant": tenant, "vcd": str(tenant), "tenants": 2}
-            | ({"suite_started": began} if began else {})
-            | place,
-            common={"started": NOON + timedelta(days=day)},
-        )
-        for tenant in range(tenants)
-    ]
+    of_all = {"name": name, "run_id": uid, "tenants": 2} | place
+    common = {"started": NOON + timedelta(days=day)}
+    return [a_record(of_all | {"tenant": at, "vcd": str(at)}, common=common) for at in range(tenants)]
 
 
 WORK = dict(zip(FIRST_WORDS, ("abc", 128, "fp32", 1, 2, "v1", "2.14.1"), strict=True))

@@ -215,9 +215,8 @@ def test_the_room_is_really_taken_by_a_file_without_a_name(tmp_path: Path, held:
 
 def test_a_full_disk_takes_the_room_that_was_held_back_and_its_word_is_kept(tmp_path: Path, held: Reserve) -> None:
     descriptor = held._held.fileno()
-    full, too_large = (
-        cannot_write(tmp_path, OSError(number, os.strerror(number))) for number in (errno.ENOSPC, errno.EFBIG)
-    )
+    numbers = errno.ENOSPC, errno.EFBIG
+    full, too_large = (cannot_write(tmp_path, OSError(number, os.strerror(number))) for number in numbers)
 
     def write() -> str:
         if os.fstat(descriptor).st_blocks:
