@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cotenant.stats.tenants import Reading, Span, WorkBeside, common_load, jain, overlap, work_beside
@@ -54,15 +54,9 @@ def test_common_load_is_from_the_latest_start_to_the_earliest_end() -> None:
     assert common_load([(3, 8), (5, 9)], since_ns=7) == (5, 8)
 
 
-@pytest.mark.parametrize(
-    ("common", "share"),
-    [((0, 100), 1.0), ((15, 100), 0.75), ((0, 35), 0.75), ((15, 35), 0.5), ((20, 30), 0.0), ((13, 13), 0.0)],
-)
-def test_overlap_is_the_share_inside(common: Span, share: float) -> None:
-    assert overlap([(10, 20), (30, 40)], common) == share
-
-
 @given(some_spans, spans)
+@example([(10, 20), (30, 40)], (15, 35))
+@example([(10, 20), (30, 40)], (20, 30))
 def test_overlap_counts_nanoseconds(observations: list[Span], common: Span) -> None:
     observed = [ns for start, end in observations for ns in range(start, end)]
     if not observed:
