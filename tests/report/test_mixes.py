@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -235,16 +235,10 @@ def test_rules_compare_the_tenants_of_one_job_alone() -> None:
     assert {name for name, rule in rules(other) if rule == "different_work"} == {"vae.in.vae+wlm+vae"}
 
 
-WEIGHTS: Mapping[tuple[str, str], float] = {
-    (victim, neighbour): 0.1 * (1 + row) + 0.05 * column
-    for row, victim in enumerate(ALONE_MS)
-    for column, neighbour in enumerate(ALONE_MS)
-}
-
-
 def kept(victim: str, neighbour: str) -> float:
     """Return the share that a victim keeps on a device of known contention."""
-    return 1 / (1 + WEIGHTS[victim, neighbour])
+    row, column = ([*ALONE_MS].index(job) for job in (victim, neighbour))
+    return 1 / (1 + 0.1 * (1 + row) + 0.05 * column)
 
 
 def pairs(*left_out: str, keeps: Callable[[str, str], float] = kept) -> list[Record]:
@@ -299,15 +293,10 @@ def test_what_may_be_all_and_what_is_suspect_is_marked() -> None:
         for column, cell in row.cells.items()
         if (neighbour := column.heading) in matrix.jobs and neighbour != victim
     }
-    marks = {pair: (cell[0] == "~", cell[-1] == "?") for pair, cell in cells.items()}
-    assert marks == {
-        ("vae", "wlm"): (True, False),
-        ("wlm", "vae"): (False, True),  # Its baseline is suspect.
-        ("vae", "loader"): (False, False),
-        ("loader", "vae"): (False, False),
-        ("wlm", "loader"): (False, True),
-        ("loader", "wlm"): (False, False),
-    }
+    assert len(cells) == 6
+    assert [pair for pair, cell in cells.items() if cell[0] == "~"] == [("vae", "wlm")]
+    # The baseline of wlm is suspect.
+    assert {pair for pair, cell in cells.items() if cell[-1] == "?"} == {("wlm", "vae"), ("wlm", "loader")}
     lines = rows_of(pairs_grid(summary_of(records)))
     rows = {(line["victim"], line["neighbour"]): line["doubts"] for line in lines}
     assert (rows["wlm", "vae"], rows["vae", "wlm"]) == ("foreign_load", "")
