@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -64,17 +65,13 @@ def launch(
 ) -> list[Record]:
     """A launch of a job: tenant i is 1 % slower than tenant i - 1, launch u 2 % than launch u - 1."""
     started = NOON + timedelta(minutes=uid)
+    common = {"started": started, "ended": started + timedelta(seconds=30)} | common
     found = []
     for tenant in range(tenants):
         slower = 1 + 0.01 * tenant + 0.02 * uid
         where = {"name": name, "tenant": tenant, "tenants": tenants, "vcd": str(tenant), "run_id": uid}
-        found.append(
-            a_record(
-                place=where | (place or {}),
-                told={"observations": steady(tenant + uid, mean_ms * slower), "part": part or a_part(item="image")},
-                common={"started": started, "ended": started + timedelta(seconds=30)} | common,
-            )
-        )
+        told = {"observations": steady(tenant + uid, mean_ms * slower), "part": part or a_part(item="image")}
+        found.append(a_record(where | (place or {}), told, common))
     return found
 
 
@@ -207,18 +204,14 @@ def printed(grids: Iterable[Grid], width: int = 80, on_terminal: bool = True, co
 
 def month(tenants: int = 1) -> list[Record]:
     """A launch a day for twenty days: from the eleventh on a tenth slower, with another torch."""
-    return [
-        a_record(
-            told={
-                "observations": steady(mean_ms=(550 if day >= 10 else 500) * (1 + 0.001 * (day % 3))),
-                "part": a_part(torch={"version": "2.14.1" if day >= 10 else "2.14.0"}),
-            },
-            place={"run_id": day % 5, "tenants": tenants, "tenant": tenant, "vcd": str(tenant)},
-            common={"started": NOON + timedelta(days=day)},
-        )
-        for day in range(20)
-        for tenant in range(tenants)
-    ]
+    records = []
+    for day, tenant in itertools.product(range(20), range(tenants)):
+        mean_ms, version = (550, "2.14.1") if day >= 10 else (500, "2.14.0")
+        observations = steady(mean_ms=mean_ms * (1 + 0.001 * (day % 3)))
+        place = {"run_id": day % 5, "tenants": tenants, "tenant": tenant, "vcd": str(tenant)}
+        told = {"observations": observations, "part": a_part(torch={"version": version})}
+        records.append(a_record(place, told, {"started": NOON + timedelta(days=day)}))
+    return records
 
 
 def beside_dram(

@@ -35,8 +35,7 @@ UNITS = {"vae": "image", "wlm": "token", "loader": "sample"}
 
 
 def part(job: str) -> dict[str, Any]:
-    arguments = ARGUMENTS | {"batch_size": SIZES[job]}
-    return a_part(item=UNITS[job], arguments=arguments, version=f"{len(job):016x}")
+    return a_part(item=UNITS[job], arguments=ARGUMENTS | {"batch_size": SIZES[job]}, version=f"{len(job):016x}")
 
 
 def mix(
@@ -45,21 +44,14 @@ def mix(
     """A launch whose tenants run these jobs and keep these shares of their rates alone; the tenant `lost` fails."""
     cells = [job for job, _ in progress]
     began = NOON + timedelta(minutes=uid, seconds=second)
+    common = {"started": began, "ended": began + timedelta(seconds=30)}
     records = []
     for tenant, (job, kept) in enumerate(progress):
         where = {"name": job, "tenant": tenant, "tenants": len(cells), "vcd": str(tenant), "run_id": uid}
         where |= {"mix": name or "+".join(cells), "neighbours": sorted(cells[:tenant] + cells[tenant + 1 :])}
         told = {"observations": steady(uid, ALONE_MS[job] * (1 + 0.03 * uid) / kept), "part": part(job)}
         ended = {"outcome": "failed", "message": "It died."} if tenant == lost else {}
-        records.append(
-            a_record(
-                place=where | place,
-                told=told,
-                common={"started": began, "ended": began + timedelta(seconds=30)},
-                comparable=lost < 0,
-                **ended,
-            )
-        )
+        records.append(a_record(where | place, told, common, comparable=lost < 0, **ended))
     return records
 
 

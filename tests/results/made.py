@@ -138,12 +138,9 @@ def a_record(
 ) -> Record:
     """One tenant's record, with these changes to its placement, statement and common facts, and with its findings."""
     device = (told or {}).get("part", {}).get("gpu")
-    made = (
-        a_place(**(with_device(device) if device else {}) | (place or {})),
-        a_statement(**told or {}),
-        a_common(**common or {}),
-    )
-    (record,) = with_findings([build_record(*made, outcome, message, comparable)])
+    where = a_place(**(with_device(device) if device else {}) | (place or {}))
+    made = build_record(where, a_statement(**told or {}), a_common(**common or {}), outcome, message, comparable)
+    (record,) = with_findings([made])
     return record
 
 

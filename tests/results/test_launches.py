@@ -62,17 +62,13 @@ def test_a_run_that_failed_does_not_replace_an_earlier_one_that_completed(order:
 
 
 def on(*devices: str, uid: int = 0, **place: Any) -> list[Record]:
-    return [
-        a_record(
-            place={"tenant": tenant, "vcd": str(tenant), "run_id": uid, "devices": 0} | place,
-            told={"part": {**PART, "gpu": device}},
-            common={"started": NOON + timedelta(days=uid)},
-        )
-        for tenant, device in enumerate(devices)
-    ]
-
-
-PART: dict[str, Any] = {"arguments": {"batch_size": 1}, "item": "image", "version": "1"}
+    """A launch a day, whose tenants run on these devices."""
+    records, common = [], {"started": NOON + timedelta(days=uid)}
+    for tenant, device in enumerate(devices):
+        of_tenant = {"tenant": tenant, "vcd": str(tenant), "run_id": uid, "devices": 0}
+        part = {"arguments": {"batch_size": 1}, "item": "image", "version": "1", "gpu": device}
+        records.append(a_record(of_tenant | place, {"part": part}, common))
+    return records
 
 
 def lost_on(device: str, uid: int) -> Record:
