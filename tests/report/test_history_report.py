@@ -49,12 +49,10 @@ def test_a_change_is_dated_sized_and_says_what_else_changed() -> None:
     entries[12:] = [replace(one, **later) for one in entries[12:]]
     found = only(entries)
     (change,) = found.changes
-    assert change.start == NOON + timedelta(days=12)
-    assert change.ratio == pytest.approx(0.92, abs=0.01)
+    assert (change.start, change.ratio) == (NOON + timedelta(days=12), pytest.approx(0.92, abs=0.01))
     assert change.versions == ("git commit11 -> later", "torch 2.14.0 -> 2.14.1")
-    assert found.level.n == 12
+    assert (found.level.n, found.work["software"]) == (12, "2.14.1")
     assert found.level.interval[0] < 92 < found.level.interval[1]
-    assert found.work["software"] == "2.14.1"
     assert "vae: 2026-03-26 -8." in text(found)
     assert "git commit11 -> later, torch 2.14.0 -> 2.14.1" in text(found)
     # A narrow terminal loses the sparkline and cuts no number.
@@ -76,8 +74,7 @@ def test_an_update_without_a_change_is_said_too_and_commits_are_not() -> None:
 
 def test_a_slow_decline_is_a_trend() -> None:
     found = only([entry(day, 100.0 * 0.999**day) for day in range(20)], margin=0.5)
-    assert found.trend.real
-    assert found.trend.ratio == pytest.approx(0.999**19)
+    assert (found.trend.real, found.trend.ratio) == (True, pytest.approx(0.999**19))
     assert "-1.9 % (-1.9 .. -1.9)" in text(found)
     assert "none (p" in text(only(history((12, 100.0))))
 
@@ -116,8 +113,7 @@ def test_launches_without_a_rate_are_counted_and_not_averaged() -> None:
     unknown = WORK | {"benchmark": "", "batch_size": None, "precision": "", "software": ""}
     lost = [entry(3, None), entry(4, None, work=unknown), entry(5, None, outcome="INVALID", work=unknown)]
     found = only([*history((6, 100.0)), *lost])
-    assert found.n == 6
-    assert found.lost == {"failed": 2, "INVALID": 1}
+    assert (found.n, found.lost) == (6, {"failed": 2, "INVALID": 1})
     assert "vae: without a rate 1 INVALID, 2 failed" in text(found)
     alone = only(lost[1:])
     assert (alone.n, alone.level, alone.trend) == (0, None, None)

@@ -90,8 +90,7 @@ def test_the_load_of_a_tenant_is_that_of_its_own_devices() -> None:
     devices = {f"GPU-{i}": {"index": i, "load_percent": LOAD | {"mean": 30.0 + 10 * i}} for i in range(3)}
     fields = fields_of(vcd="0,2", meters={"devices": devices})
     assert [meter.of for meter in own_meters(Decoded(fields))] == ["0", "2"]
-    assert row_of(fields)["device_load_percent"] == 40
-    assert row_of(fields_of())["device_load_percent"] is None
+    assert [row_of(of)["device_load_percent"] for of in (fields, fields_of())] == [40, None]
 
 
 @pytest.mark.parametrize(

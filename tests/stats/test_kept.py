@@ -35,11 +35,10 @@ def test_a_turn_alone_is_compared_with_the_blocks_beside_it() -> None:
 
 
 def test_what_has_no_block_beside_it_is_compared_with_nothing() -> None:
-    assert kept([]) is None
-    assert kept(blocks(90)) is None
-    assert kept([block_of(1, True, 20, 0.2), block_of(6, False, 20, 0.2)]) is None
-    assert kept([block_of(1, True, 20, 0.2), block_of(5, False, 20, 0.2)]) is not None
-    assert kept([block_of(0, False, 10, 0.2), block_of(1, True, 20, 0.2)]) == Kept(pytest.approx(0.5), None, 1)
+    lone = block_of(1, True, 20, 0.2)
+    assert kept([]) is kept(blocks(90)) is kept([lone, block_of(6, False, 20, 0.2)]) is None
+    assert kept([lone, block_of(5, False, 20, 0.2)]) is not None
+    assert kept([block_of(0, False, 10, 0.2), lone]) == Kept(pytest.approx(0.5), None, 1)
 
 
 def test_a_correlation_widens_the_interval_only_where_rounds_are_many() -> None:
