@@ -131,7 +131,8 @@ def test_launches_of_an_earlier_torch_are_of_another_duet_and_it_is_said() -> No
     older = of_torch("2.3", [record for record in records if record.run_id > 2])
     grid = duets_grid(summary_of([*newer, *older]).in_duets)
     said = text_of(grid)
-    assert "With software 2.4: B is slower than A: it has 94.0 % (91.5 to 96.5 %) of the rate of A, over 3" in said
+    slower = "B is slower than A: it has 94.0 % (91.5 to 96.5 %) of the rate of A, over 3 launches."
+    assert f"With software 2.4: {slower}" in said
     assert "With software 2.3: B is slower than A: it has 81.0 %" in said
     differ = [(over["differs"], over["launches"]) for over in grid.document["over_launches"]]
     assert differ == [("software 2.4", 3), ("software 2.3", 3)]
