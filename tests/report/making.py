@@ -110,26 +110,15 @@ def scaling(
     **arguments: Any,
 ) -> Record:
     """A launch of one scaling cell: k devices do k times the work of one in a little more time."""
-    part = a_part(
-        item="image",
-        arguments=ARGUMENTS | {"batch_size": batch_size, "network": "resnet50"} | arguments,
-        observed={"dtype": "fp32", "device": "cuda:0", "world_size": devices, "compiled": False}
-        | ({} if replicas is None else {"replicas": replicas, "parallel": "dp"}),
-    )
+    arguments = ARGUMENTS | {"batch_size": batch_size, "network": "resnet50"} | arguments
+    seen = {"dtype": "fp32", "device": "cuda:0", "world_size": devices, "compiled": False}
+    seen |= {} if replicas is None else {"replicas": replicas, "parallel": "dp"}
     duration_ms = (500 + 5 * devices if mean_ms is None else mean_ms) * (1 + 0.01 * uid)
     rows = [replace(one, items=one.items * devices) for one in steady(uid, duration_ms)]
-    place = {
-        "name": f"scaling.c{devices}",
-        "run_id": uid,
-        "tenant": 0,
-        "tenants": 1,
-        "group": "all",
-        "vcd": ",".join(map(str, range(8))),
-        "devices": 8,
-        "command": ["run.sh", "--devices", str(devices)],
-    }
-    started = NOON + timedelta(minutes=uid)
-    return a_record(place=place, told={"observations": rows, "part": part}, common={"started": started})
+    told = {"observations": rows, "part": a_part(item="image", arguments=arguments, observed=seen)}
+    machine = {"group": "all", "tenants": 1, "vcd": "0,1,2,3,4,5,6,7", "devices": 8}
+    place = {"name": f"scaling.c{devices}", "run_id": uid, "command": ["run.sh", "--devices", str(devices)]}
+    return a_record(machine | place, told, {"started": NOON + timedelta(minutes=uid)})
 
 
 def power(watts: Sequence[float]) -> dict[str, Any]:

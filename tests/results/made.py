@@ -105,17 +105,6 @@ def a_place(**changes: Any) -> Placement:
     return Placement(**fields | changes)
 
 
-def a_statement(**changes: Any) -> Statement:
-    fields: dict[str, Any] = {
-        "ready_ns": T0_NS - 50_000_000,
-        "skip": 5,
-        "warm_up_ns": [3, 2, 1],
-        "observations": steady(),
-        "part": a_part(),
-    }
-    return Statement(**fields | changes)
-
-
 def a_common(load: Span = (T0_NS, T0_NS + 10**13), **changes: Any) -> Common:
     fields: dict[str, Any] = {
         "started": NOON,
@@ -137,9 +126,11 @@ def a_record(
     comparable: bool = True,
 ) -> Record:
     """One tenant's record, with these changes to its placement, statement and common facts, and with its findings."""
-    device = (told or {}).get("part", {}).get("gpu")
+    stated: dict[str, Any] = {"ready_ns": T0_NS - 50_000_000, "skip": 5, "warm_up_ns": [3, 2, 1]}
+    stated |= {"observations": steady(), "part": a_part()} | (told or {})
+    device = stated["part"].get("gpu")
     where = a_place(**(with_device(device) if device else {}) | (place or {}))
-    made = build_record(where, a_statement(**told or {}), a_common(**common or {}), outcome, message, comparable)
+    made = build_record(where, Statement(**stated), a_common(**common or {}), outcome, message, comparable)
     (record,) = with_findings([made])
     return record
 
