@@ -104,9 +104,7 @@ def test_the_load_of_a_tenant_is_that_of_its_own_devices() -> None:
         ([], "cuda:0", None),
     ],
 )
-def test_the_power_of_a_tenant_is_that_of_all_its_devices_or_of_none(
-    joules: list[float | None], device: str, watts: float | None
-) -> None:
+def test_a_tenant_has_the_power_of_all_its_devices_or_none(joules: list[Any], device: str, watts: float | None) -> None:
     counters = [{"index": index, "energy_j": of, "energy_window_s": 10.0} for index, of in enumerate(joules)]
     devices = {f"GPU-{counter['index']}": counter for counter in counters}
     fields = fields_of(vcd="0,2", meters={"devices": devices}, observed={"device": device})
