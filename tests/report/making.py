@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,27 +15,18 @@ from typing import Any
 import msgspec
 import pandas as pd
 from msgspec.structs import replace
+from rich.console import Console
 
 from cotenant.finding import Finding
 from cotenant.report.grid import Grid
-from cotenant.report.renderers import as_csv, terminal
+from cotenant.report.renderers import as_csv, show, terminal
 from cotenant.report.summary import Summary, summarise
 from cotenant.results.columns import schema
 from cotenant.results.read import read_records
 from cotenant.results.record import Record, encode
 from cotenant.results.table import Rows, Table, table_of_rows
 from cotenant.stats.kept import Kept
-from results.made import (
-    ARGUMENTS,
-    ISOLATION,
-    NOON,
-    T0_NS,
-    a_lost_record,
-    a_part,
-    a_record,
-    observed,
-    steady,
-)
+from results.made import ARGUMENTS, ISOLATION, NOON, T0_NS, a_lost_record, a_part, a_record, observed, steady
 
 FILES = tempfile.TemporaryDirectory()
 SEEN: dict[str, Any] = {"slowed_samples": None, "foreign_processes": [], "unseen_processes": 0, "hidden_processes": 0}
@@ -73,17 +65,13 @@ def launch(
 ) -> list[Record]:
     """A launch of a job: tenant i is 1 % slower than tenant i - 1, launch u 2 % than launch u - 1."""
     started = NOON + timedelta(minutes=uid)
+    common = {"started": started, "ended": started + timedelta(seconds=30)} | common
     found = []
     for tenant in range(tenants):
         slower = 1 + 0.01 * tenant + 0.02 * uid
         where = {"name": name, "tenant": tenant, "tenants": tenants, "vcd": str(tenant), "run_id": uid}
-        found.append(
-            a_record(
-                place=where | (place or {}),
-                told={"observations": steady(tenant + uid, mean_ms * slower), "part": part or a_part(item="image")},
-                common={"started": started, "ended": started + timedelta(seconds=30)} | common,
-            )
-        )
+        told = {"observations": steady(tenant + uid, mean_ms * slower), "part": part or a_part(item="image")}
+        found.append(a_record(where | (place or {}), told, common))
     return found
 
 
@@ -99,7 +87,7 @@ def quick(name: str, uid: int = 0, mean_ms: float = 450.0, **more: Any) -> list[
     return solo(name, uid, 1, mean_ms, place=place, **more)
 
 
-UNSLICED = {"isolation": msgspec.structs.replace(ISOLATION, backend="none")}
+UNSLICED = {"isolation": replace(ISOLATION, backend="none")}
 
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:
@@ -122,26 +110,15 @@ def scaling(
     **arguments: Any,
 ) -> Record:
     """A launch of one scaling cell: k devices do k times the work of one in a little more time."""
-    part = a_part(
-        item="image",
-        arguments=ARGUMENTS | {"batch_size": batch_size, "network": "resnet50"} | arguments,
-        observed={"dtype": "fp32", "device": "cuda:0", "world_size": devices, "compiled": False}
-        | ({} if replicas is None else {"replicas": replicas, "parallel": "dp"}),
-    )
+    arguments = ARGUMENTS | {"batch_size": batch_size, "network": "resnet50"} | arguments
+    seen = {"dtype": "fp32", "device": "cuda:0", "world_size": devices, "compiled": False}
+    seen |= {} if replicas is None else {"replicas": replicas, "parallel": "dp"}
     duration_ms = (500 + 5 * devices if mean_ms is None else mean_ms) * (1 + 0.01 * uid)
-    rows = [msgspec.structs.replace(one, items=one.items * devices) for one in steady(uid, duration_ms) if one.items]
-    place = {
-        "name": f"scaling.c{devices}",
-        "run_id": uid,
-        "tenant": 0,
-        "tenants": 1,
-        "group": "all",
-        "vcd": ",".join(map(str, range(8))),
-        "devices": 8,
-        "command": ["run.sh", "--devices", str(devices)],
-    }
-    started = NOON + timedelta(minutes=uid)
-    return a_record(place=place, told={"observations": rows, "part": part}, common={"started": started})
+    rows = [replace(one, items=one.items * devices) for one in steady(uid, duration_ms)]
+    told = {"observations": rows, "part": a_part(item="image", arguments=arguments, observed=seen)}
+    machine = {"group": "all", "tenants": 1, "vcd": "0,1,2,3,4,5,6,7", "devices": 8}
+    place = {"name": f"scaling.c{devices}", "run_id": uid, "command": ["run.sh", "--devices", str(devices)]}
+    return a_record(machine | place, told, {"started": NOON + timedelta(minutes=uid)})
 
 
 def power(watts: Sequence[float]) -> dict[str, Any]:
@@ -207,20 +184,23 @@ def text_of(*grids: Grid, width: int = 200) -> str:
     return "\n".join(line.plain for grid in grids for line in terminal(grid, width))
 
 
+def printed(grids: Iterable[Grid], width: int = 80, on_terminal: bool = True, colours: str | None = None) -> str:
+    """Return the characters with which grids are printed on a terminal of this width, or to a file."""
+    stream = io.StringIO()
+    show(grids, Console(file=stream, width=width, force_terminal=on_terminal, color_system=colours))
+    return stream.getvalue()
+
+
 def month(tenants: int = 1) -> list[Record]:
     """A launch a day for twenty days: from the eleventh on a tenth slower, with another torch."""
-    return [
-        a_record(
-            told={
-                "observations": steady(mean_ms=(550 if day >= 10 else 500) * (1 + 0.001 * (day % 3))),
-                "part": a_part(torch={"version": "2.14.1" if day >= 10 else "2.14.0"}),
-            },
-            place={"run_id": day % 5, "tenants": tenants, "tenant": tenant, "vcd": str(tenant)},
-            common={"started": NOON + timedelta(days=day)},
-        )
-        for day in range(20)
-        for tenant in range(tenants)
-    ]
+    records = []
+    for day, tenant in itertools.product(range(20), range(tenants)):
+        mean_ms, version = (550, "2.14.1") if day >= 10 else (500, "2.14.0")
+        observations = steady(mean_ms=mean_ms * (1 + 0.001 * (day % 3)))
+        place = {"run_id": day % 5, "tenants": tenants, "tenant": tenant, "vcd": str(tenant)}
+        told = {"observations": observations, "part": a_part(torch={"version": version})}
+        records.append(a_record(place, told, {"started": NOON + timedelta(days=day)}))
+    return records
 
 
 def beside_dram(

@@ -37,7 +37,6 @@ def launches(shares: dict[int, float], spread: float = 0.01) -> dict[int, list[d
 
 
 def found(users: int, shares: dict[int, float], spread: float = 0.01) -> Carried:
-    estimates = estimates_of(launches(shares, spread))
     return Carried(
         "vae",
         Requirement("keep", 0.5),
@@ -46,7 +45,7 @@ def found(users: int, shares: dict[int, float], spread: float = 0.01) -> Carried
         alone=ALONE,
         memory_users=12,
         memory_bytes=2 * GIB,
-        confirmed=estimates,
+        confirmed=estimates_of(launches(shares, spread)),
         binding="processors",
         busy=2.0,
     )
@@ -73,12 +72,9 @@ def test_the_answer_says_how_many_what_each_has_and_what_the_next_one_does() -> 
         "0.3 items/s (0.2952 to 0.3048 items/s). They kept 2.0 of 2 processors busy: the limit may be bandwidth, "
         "caches, a disk (--sense tells), or other work on this machine."
     )
-
-
-def test_a_job_keeps_the_letters_of_its_name() -> None:
     for users, begin in ((4, "Four users run ViT_L16 at once"), (1, "One user runs ViT_L16 and")):
         (said, *_) = capacity_sentences(replace(HELD, label="ViT_L16", users=users))
-        assert said.startswith(begin)
+        assert said.startswith(begin), "a job keeps the letters of its name"
 
 
 def test_it_says_beside_whom_that_holds_and_names_a_model_a_model() -> None:
@@ -124,9 +120,7 @@ def test_the_table_has_a_row_for_each_number_of_users_and_the_document_the_sente
     assert document["answers"][0]["sentences"] == capacity_sentences(answer, 0.3)
 
 
-def test_lines_to_paste_hold_the_same_number_and_memory_and_say_who_has_read_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_lines_to_paste_hold_that_number_and_memory_and_say_who_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line_checks.shutil, "which", lambda name: None)
     lines = {each.tool: each for each in paste_lines(HELD, machine())}
     assert {each.checked for each in lines.values()} == {"unchecked"}

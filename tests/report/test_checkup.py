@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
-from rich.console import Console
-
 from cotenant.finding import Finding
 from cotenant.findings import Answer, Check
 from cotenant.report.checkup import checkup_grid
-from cotenant.report.renderers import show
+from report.making import printed
 
 SWAP = Finding("swap", "warning", "There are 2 GiB of swap that users may use.", "swapoff -a")
 ODD = Finding("device_in_use", "error", "Other processes use it: \x1b[2Jevil\nname.", "End them.")
@@ -18,19 +14,11 @@ ANSWERS = [
     (Check("memory", "swap", lambda facts: None), Answer("2 GiB", (SWAP,))),
     (Check("devices", "foreign processes", lambda facts: None), Answer("[red]1[/red] foreign", (ODD,))),
 ]
-
-
-def printed(width: int = 80, terminal: bool = False) -> str:
-    out = io.StringIO()
-    show(
-        [checkup_grid(ANSWERS)],
-        Console(file=out, width=width, force_terminal=terminal, color_system=None, no_color=True),
-    )
-    return out.getvalue()
+GRIDS = [checkup_grid(ANSWERS)]
 
 
 def test_every_check_has_a_line_and_every_finding_too() -> None:
-    assert printed().splitlines() == [
+    assert printed(GRIDS, on_terminal=False).splitlines() == [
         "memory",
         "  ok       free memory        63 of 64 GiB",
         "  warning  swap               2 GiB",
@@ -43,9 +31,9 @@ def test_every_check_has_a_line_and_every_finding_too() -> None:
 
 
 def test_lines_are_folded_to_a_terminal_with_their_indent_and_to_nothing_else() -> None:
-    assert max(map(len, printed(width=40).splitlines())) > 40
-    folded = printed(width=40, terminal=True).splitlines()
+    assert max(map(len, printed(GRIDS, 40, on_terminal=False).splitlines())) > 40
+    folded = printed(GRIDS, 40).splitlines()
     assert max(len(line.rstrip()) for line in folded) <= 40
     at = next(i for i, line in enumerate(folded) if "There are" in line)
     assert folded[at + 1].startswith(" " * 11)
-    assert "\x1b[2J" not in printed(terminal=True)
+    assert "\x1b[2J" not in printed(GRIDS)

@@ -72,8 +72,7 @@ def test_two_hosts_of_one_suite_are_told_apart() -> None:
 
 def test_a_file_is_named_after_its_job_and_leaves_no_directory() -> None:
     assert file_name("j1t", ["vae", "../x/y"]) == "x-y-timeline"
-    assert file_name("j0h2", ["vae"]) == "vae-h2"
-    assert file_name("shares10", []) == "shares10"
+    assert (file_name("j0h2", ["vae"]), file_name("shares10", [])) == ("vae-h2", "shares10")
     # A job on two hosts has charts of two names.
     labels = [("vae", "one"), ("vae", "two"), ("wlm", "one"), ("a b", "one"), ("a/b", "one")]
     jobs: Any = [SimpleNamespace(label=label, suite="cpu", host=host) for label, host in labels]

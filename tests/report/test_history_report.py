@@ -13,29 +13,18 @@ from msgspec.structs import replace
 
 from cotenant.report.history import BARS, NEWEST, SHOWN, RateSeries, history_grid, series_of, sparkline
 from cotenant.report.renderers import as_csv
-from cotenant.results.history import FIRST_WORDS, HistoryEntry
+from cotenant.results.history import HistoryEntry
 from report.making import text_of
+from results import tabled
 from results.made import NOON
 
-WORK = dict(zip(FIRST_WORDS, ("abc", 128, "fp32", 1, 2, "v1", "2.14.0"), strict=True))
+WORK = tabled.WORK | {"software": "2.14.0"}
 
 
 def entry(day: int, rate: float | None = 100.0, **changes: Any) -> HistoryEntry:
-    made = HistoryEntry(
-        suite="baselines",
-        job="vae",
-        run_id=0,
-        host="node1",
-        start=NOON + timedelta(days=day),
-        device="Abacus",
-        group="student",
-        unit="image",
-        outcome="failed" if rate is None else "completed",
-        rate=rate,
-        work=WORK,
-        setting={"torch": "2.14.0", "git": f"commit{day}"},
-    )
-    return replace(made, **changes)
+    setting = {"torch": "2.14.0", "git": f"commit{day}"}
+    own = {"start": NOON + timedelta(days=day), "rate": rate, "work": WORK, "setting": setting}
+    return tabled.an_entry(**own | {"outcome": "failed" if rate is None else "completed"} | changes)
 
 
 def history(*levels: tuple[int, float], **changes: Any) -> list[HistoryEntry]:
@@ -50,7 +39,7 @@ def only(entries: list[HistoryEntry], margin: float = 0.02) -> RateSeries:
     return found
 
 
-def text(found: tuple[RateSeries, ...], width: int = 200) -> str:
+def text(*found: RateSeries, width: int = 200) -> str:
     return text_of(history_grid(found), width=width)
 
 
@@ -60,17 +49,15 @@ def test_a_change_is_dated_sized_and_says_what_else_changed() -> None:
     entries[12:] = [replace(one, **later) for one in entries[12:]]
     found = only(entries)
     (change,) = found.changes
-    assert change.start == NOON + timedelta(days=12)
-    assert change.ratio == pytest.approx(0.92, abs=0.01)
+    assert (change.start, change.ratio) == (NOON + timedelta(days=12), pytest.approx(0.92, abs=0.01))
     assert change.versions == ("git commit11 -> later", "torch 2.14.0 -> 2.14.1")
-    assert found.level.n == 12
+    assert (found.level.n, found.work["software"]) == (12, "2.14.1")
     assert found.level.interval[0] < 92 < found.level.interval[1]
-    assert found.work["software"] == "2.14.1"
-    assert "vae: 2026-03-26 -8." in text((found,))
-    assert "git commit11 -> later, torch 2.14.0 -> 2.14.1" in text((found,))
+    assert "vae: 2026-03-26 -8." in text(found)
+    assert "git commit11 -> later, torch 2.14.0 -> 2.14.1" in text(found)
     # A narrow terminal loses the sparkline and cuts no number.
-    assert sparkline(found.rates) in text((found,))
-    for narrow in (text((found,), width) for width in (40, 80)):
+    assert sparkline(found.rates) in text(found)
+    for narrow in (text(found, width=width) for width in (40, 80)):
         assert not set(BARS) & set(narrow)
         assert all(number in narrow for number in ("2026-03-14", "2026-04-06", "91.73", "91.59-92.10", "image/s"))
 
@@ -81,16 +68,15 @@ def test_an_update_without_a_change_is_said_too_and_commits_are_not() -> None:
     found = only(entries)
     assert found.changes == ()
     assert [update.versions for update in found.updates] == [("torch 2.14.0 -> 2.14.1",)]
-    assert "vae: 2026-03-20 torch 2.14.0 -> 2.14.1: no change of the level there" in text((found,))
-    assert "commit" not in text((found,))
+    assert "vae: 2026-03-20 torch 2.14.0 -> 2.14.1: no change of the level there" in text(found)
+    assert "commit" not in text(found)
 
 
 def test_a_slow_decline_is_a_trend() -> None:
     found = only([entry(day, 100.0 * 0.999**day) for day in range(20)], margin=0.5)
-    assert found.trend.real
-    assert found.trend.ratio == pytest.approx(0.999**19)
-    assert "-1.9 % (-1.9 .. -1.9)" in text((found,))
-    assert "none (p" in text((only(history((12, 100.0))),))
+    assert (found.trend.real, found.trend.ratio) == (True, pytest.approx(0.999**19))
+    assert "-1.9 % (-1.9 .. -1.9)" in text(found)
+    assert "none (p" in text(only(history((12, 100.0))))
 
 
 def test_other_hosts_devices_and_work_are_other_series() -> None:
@@ -105,7 +91,7 @@ def test_a_difference_of_work_is_the_series_name() -> None:
     more = WORK | {"tenants": 4}
     found = series_of([*history((4, 100.0)), *history((4, 60.0), work=more)], 0.02)
     assert [series.label for series in found] == ["users 2", "users 4"]
-    assert "vae (users 4)" in text(found)
+    assert "vae (users 4)" in text(*found)
 
 
 def test_launches_from_before_a_column_of_work_stand_with_those_of_now() -> None:
@@ -127,19 +113,18 @@ def test_launches_without_a_rate_are_counted_and_not_averaged() -> None:
     unknown = WORK | {"benchmark": "", "batch_size": None, "precision": "", "software": ""}
     lost = [entry(3, None), entry(4, None, work=unknown), entry(5, None, outcome="INVALID", work=unknown)]
     found = only([*history((6, 100.0)), *lost])
-    assert found.n == 6
-    assert found.lost == {"failed": 2, "INVALID": 1}
-    assert "vae: without a rate 1 INVALID, 2 failed" in text((found,))
+    assert (found.n, found.lost) == (6, {"failed": 2, "INVALID": 1})
+    assert "vae: without a rate 1 INVALID, 2 failed" in text(found)
     alone = only(lost[1:])
     assert (alone.n, alone.level, alone.trend) == (0, None, None)
-    assert " 0 " in text((alone,))
+    assert " 0 " in text(alone)
     assert as_csv(history_grid((alone,))).splitlines()[1].endswith('"1 INVALID, 1 failed"')
 
 
 def test_of_a_very_long_series_the_newest_are_described() -> None:
     found = only([entry(day) for day in range(NEWEST + 7)])
     assert (found.n, found.older) == (NEWEST, 7)
-    assert "7 launches before the newest 1000 are left out" in text((found,))
+    assert "7 launches before the newest 1000 are left out" in text(found)
 
 
 @given(st.lists(st.floats(1e-300, 1e300), max_size=40))

@@ -90,9 +90,8 @@ def test_every_number_is_what_pandas_and_scipy_say() -> None:
 
 
 def test_a_missing_side_is_empty_and_said_and_the_mean_over_jobs_says_of_how_many() -> None:
-    summary = summary_of(everything())
+    summary, lines = summary_of(everything()), lines_of(everything())
     (block,) = interference_blocks(summary)
-    lines = {(line.job, line.tenant): line for line in block.lines}
     vae, convnet = (lines[name, None] for name in ("vae", "convnet"))
     assert "wlm alone, repetition 0: user 1 out_of_memory." in summary.notes
     assert [loss.job for loss in summary.losses].count("wlm.solo") == 1
@@ -130,7 +129,7 @@ def test_alone_at_other_work_is_no_denominator_and_without_slices_it_is_a_line_o
         isolation = replace(place.get("isolation", ISOLATION), backend="none")
         other = launch("vae", 0, 2, 1000, **(known | change | {"place": place | {"isolation": isolation}}))
         lines = lines_of([*launch("vae", **known), *solo("vae", **known), *other])
-        (first, second) = [line for (_, tenant), line in lines.items() if tenant is None]
+        first, second = [line for (_, tenant), line in lines.items() if tenant is None]
         assert first.kept is not None
         assert (first.unsliced, first.worth) == (None, None)
         assert first.notes[0].startswith(f"without slices: {reason}")
@@ -150,9 +149,8 @@ def test_workers_that_nobody_asked_for_follow_from_the_processors() -> None:
 
 def test_tenants_of_two_devices_are_each_held_against_their_own() -> None:
     records = [replace(one, gpu="V100" if one.tenant else "H100") for one in three_ways("vae")]
-    kept = lines_of(records)["vae", None].kept
-    assert kept is not None
-    assert kept == lines_of(three_ways("vae"))["vae", None].kept
+    kept, same = (lines_of(of)["vae", None].kept for of in (records, three_ways("vae")))
+    assert kept == same is not None
 
 
 def test_alone_without_a_slice_is_no_denominator() -> None:
@@ -185,9 +183,8 @@ def test_alone_in_another_slice_or_in_one_held_otherwise_is_no_denominator() -> 
 def test_another_host_is_another_machine() -> None:
     records = [*launch("vae"), *solo("vae"), *launch("vae", place=UNSLICED | {"hostname": "node2"})]
     assert [block.host for block in blocks_of(records)] == ["node1"]
-    assert apart(summary_of(records)) == [
-        "vae: in slices it ran as baselines on node1, without as baselines on node2; those are never compared."
-    ]
+    said = "vae: in slices it ran as baselines on node1, without as baselines on node2; those are never compared."
+    assert apart(summary_of(records)) == [said]
 
 
 def test_slices_are_worth_something_without_anybody_alone() -> None:
@@ -232,13 +229,11 @@ def test_the_report_has_a_column_where_tenants_ran_alone() -> None:
 
 def test_the_page_shows_table_and_picture() -> None:
     text = page("A page", summary_of(everything()), {})
-    assert 'id="interference"' in text
-    assert "Kept of the rate alone" in text
-    assert "convnet: without slices: out_of_memory" in text
+    for words in ('id="interference"', "Kept of the rate alone", "convnet: without slices: out_of_memory"):
+        assert words in text
     assert '<th scope="col">interference</th>' in text
-    plain = page("A page", summary_of(launch("vae")), {})
-    assert "nterference" not in plain
     assert "NaN" not in text
+    assert "nterference" not in page("A page", summary_of(launch("vae")), {})
 
 
 def test_solo_launches_count_in_no_rate() -> None:
@@ -260,13 +255,11 @@ def test_a_quick_baseline_stands_for_all_equal_slices_and_is_labelled_everywhere
     assert {line.baseline for line in lines.values()} == {"quick"}
     node = lines["vae", None].kept
     assert node.value == pytest.approx(sum(own) / (2 * rate_alone[0]))
-    table = printed(records, 200)
-    assert "quick: few observations alone" in table
+    for text in (printed(records, 200), page("A page", summary, {})):
+        assert "quick: few observations alone" in text
     assert re.search(r"interference 20.4 % \(\S+ %, 20o, quick\)", text_of(*suite_grids(summary)))
-    assert re.search(
-        r"image/s; each user keeps 80 % \(\d\d to \d\d %\) of what it has alone \(quick baseline\)", answer(summary)
-    )
-    assert "quick: few observations alone" in page("A page", summary, {})
+    expected = r"image/s; each user keeps 80 % \(\d\d to \d\d %\) of what it has alone \(quick baseline\)"
+    assert re.search(expected, answer(summary))
 
 
 def test_a_quick_baseline_is_never_mixed_with_a_whole_one_nor_takes_its_place() -> None:
@@ -277,8 +270,7 @@ def test_a_quick_baseline_is_never_mixed_with_a_whole_one_nor_takes_its_place() 
     assert line.kept.value == pytest.approx(0.9)
     # Another repetition has a quick baseline only: it is of another kind, and does not count.
     more = [*records, *launch("vae", 1), *quick("vae", 1)]
-    assert (found := lines_of(more)["vae", "0"].alone) is not None
-    assert found.n == 1
+    assert lines_of(more)["vae", "0"].alone.n == 1
     # A whole baseline of other work does not count, so the quick one does.
     other = solo("vae", part=a_part(item="image", arguments=ARGUMENTS | {"batch_size": 1}))
     assert lines_of([*launch("vae"), *other, *quick("vae")])["vae", "0"].baseline == "quick"
@@ -304,17 +296,15 @@ def test_what_is_kept_by_blocks_needs_no_launch_alone() -> None:
     assert answer(summary_of(by_blocks("vae", 0))).startswith(
         "vae: each user gets 7688 and 7604 image/s; users differ: user 0 keeps 90 % and user 1 keeps 80 % of what"
     )
-    assert "blocks: alone and beside each other by turns" in printed(by_blocks("vae", 0), 120)
+    text = page("A title", summary_of(by_blocks("vae", 0)), {})
+    for shown in (text, printed(by_blocks("vae", 0), 120)):
+        assert "blocks: alone and beside each other by turns" in shown
+    assert "n: L launches, r rounds of blocks or o observations of one launch" in text
     older = [fields_of(one) for one in by_blocks("vae", 0)]
     for one in older:
-        one["kept"] = {"value": one["kept"]["value"], "interval": one["kept"]["interval"], "rounds": one["kept"]["n"]}
+        one["kept"]["rounds"] = one["kept"].pop("n")
+        del one["kept"]["over"]
     assert summary_of(older).jobs[0].kept == job.kept
-
-
-def test_a_page_says_what_its_n_counts() -> None:
-    text = page("A title", summary_of(by_blocks("vae", 0)), {})
-    assert "n: L launches, r rounds of blocks or o observations of one launch" in text
-    assert "blocks: alone and beside each other by turns" in text
 
 
 def test_blocks_count_before_launches_alone_unless_more_repetitions_have_these() -> None:

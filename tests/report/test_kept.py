@@ -17,11 +17,6 @@ def test_a_share_is_shown_with_its_interval_or_with_the_reason_why_there_is_none
 
 
 def test_programs_read_both_ends_by_name() -> None:
-    assert kept_values(SURE, "kept") == {
-        "kept": 0.9,
-        "kept_low": 0.85,
-        "kept_high": 0.95,
-        "kept_n": 8,
-        "kept_over": "rounds",
-    }
+    values = {"kept": 0.9, "kept_low": 0.85, "kept_high": 0.95, "kept_n": 8, "kept_over": "rounds"}
+    assert kept_values(SURE, "kept") == values
     assert kept_values(TWICE, "kept")["kept_low"] is None

@@ -22,11 +22,13 @@ JOBS = st.sampled_from(sorted(TARGETS))
 
 
 def row(job: str, rate: float | None, run_id: int = 0, vcd: str = "0", **more: Any) -> dict[str, Any]:
-    fields: dict[str, Any] = {"suite": "s", "group": "student", "completed": rate is not None, "outcome": "completed"}
-    if rate is None:
-        fields["outcome"] = "failed"
-    rates = {"rate_items_s": rate, "rate_mean_items_s": rate}
-    return fields | {"name": job, "run_id": run_id, "vcd": vcd, "ours": False} | rates | more
+    ended = {"completed": rate is not None, "outcome": "failed" if rate is None else "completed"}
+    place = {"suite": "s", "group": "student", "name": job, "run_id": run_id, "vcd": vcd, "ours": False}
+    return place | ended | {"rate_items_s": rate, "rate_mean_items_s": rate} | more
+
+
+def rows_of(job: str, rate: float = 100.0) -> list[dict[str, Any]]:
+    return [row(job, rate, uid) for uid in range(3)]
 
 
 RATES = st.floats(0.5, 500)
@@ -155,9 +157,8 @@ def test_rates_of_the_whole_machine_are_in_no_mean_of_devices_and_that_is_said()
     whole = row("a", 700.0, vcd="0,1", group="all")
     rows = [whole, row("a", 100.0), row("b", 60.0, vcd="0,1", group="all")]
     assert mlbench.results(tabled(rows), TARGETS)["mean"].to_list() == [100.0, 60.0]
-    assert mlbench.beside_devices(tabled(rows)) == [
-        "a: 1 records of the whole machine do not count beside those of single devices."
-    ]
+    (said,) = mlbench.beside_devices(tabled(rows))
+    assert said == "a: 1 records of the whole machine do not count beside those of single devices."
     assert mlbench.beside_devices(tabled([whole, row("a", None)])) == []
     devices, lines = matrix(tabled([whole, row("b", 2.0)]))
     assert (devices, [*lines]) == (["0"], ["b"])
@@ -184,13 +185,12 @@ def test_what_is_no_number_is_a_failure_and_in_no_mean() -> None:
 
 
 def test_a_measured_job_without_a_target_has_a_line_and_no_part_in_the_score() -> None:
-    rows = [row("a", 100.0, uid) for uid in range(3)]
+    rows = rows_of("a")
     more = [*rows, *(row("new", 7.0 + uid, uid) for uid in range(3)), row("none", None)]
     lines = mlbench.results(tabled(more), {"a": TARGETS["a"]})
     assert lines["job"].to_list() == ["a", "new"]
-    assert lines.to_dicts()[1] == {"job": "new", "n": 3, "mean": 8.0, "sd%": pytest.approx(12.5)} | dict.fromkeys(
-        ("target", "perf_tgt", "sd%_tgt", "perf", "perf_pass", "sd%_pass")
-    )
+    unknown = dict.fromkeys(("target", "perf_tgt", "sd%_tgt", "perf", "perf_pass", "sd%_pass"))
+    assert lines.to_dicts()[1] == {"job": "new", "n": 3, "mean": 8.0, "sd%": pytest.approx(12.5)} | unknown
     assert mlbench.score(lines, True) == mlbench.score(mlbench.results(tabled(rows), {"a": TARGETS["a"]}), True)
     assert mlbench.results(tabled(more), {"a": TARGETS["a"]}, ["a"])["job"].to_list() == ["a"]
     assert mlbench.scored(tabled(more), tabled(more), {}, None) is None
@@ -202,7 +202,7 @@ def test_the_originals_default_score_leaves_three_jobs_out() -> None:
     assert mlbench.score(lines, True).missing == ("dcgan_all",)
     score = mlbench.score(lines, True, mlbench.ORIGINAL_LEFT_OUT)
     assert (score.value, score.missing, score.left_out) == (pytest.approx(8), (), ("dcgan_all",))
-    rows = [*(row("a", 100.0, uid) for uid in range(3)), row("dcgan_all.c2", None), row("dcgan_all", 10.0)]
+    rows = [*rows_of("a"), row("dcgan_all.c2", None), row("dcgan_all", 10.0)]
     both = [mlbench.scored(tabled(rows), tabled(rows), TARGETS, ["a"], out) for out in ((), ("dcgan_all",))]
     found = [(len(failed), total, score.failures_pass) for _, failed, total, score in both]
     assert found == [(1, 5, False), (0, 3, True)], "failures of such jobs are in neither number"
@@ -223,7 +223,7 @@ def test_one_record_in_a_hundred_may_fail() -> None:
 
 
 def test_zero_variance_and_one_launch() -> None:
-    constant = mlbench.results(tabled([row("a", 100.0, uid) for uid in range(3)]), {"a": TARGETS["a"]})
+    constant = mlbench.results(tabled(rows_of("a")), {"a": TARGETS["a"]})
     assert constant.select("sd%", "sd%_pass").rows() == [(0, True)]
     assert mlbench.score(constant, failures_passed=True).value == pytest.approx(2 + 1 + 5)
     assert mlbench.score(constant, failures_passed=True).price_per_score(1600) == pytest.approx(200)

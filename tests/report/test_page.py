@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from statistics import geometric_mean
 from typing import Any
@@ -47,31 +48,22 @@ class Reader(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
+        self.attributes: list[tuple[str, str, str | None]] = []
+        """The tag, the name and the value of each."""
         self.text = ""
         self.open: list[str] = []
-        self.headings: list[int] = []
-        self.heads: list[str | None] = []
-        self.hidden_pictures: list[bool] = []
-        self.fields: list[bool] = []
+        self.labelled: list[bool] = []
         self.feed(text)
         self.close()
         assert self.open == []
+        self.ids = [value for _, name, value in self.attributes if name == "id" and value]
+        self.links = [value for _, name, value in self.attributes if name in ("href", "src", "xlink:href") and value]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        fields = dict(attrs)
-        if re.fullmatch(r"h\d", tag):
-            self.headings.append(int(tag[1]))
-        if tag == "th":
-            self.heads.append(fields.get("scope"))
-        if tag == "svg":
-            self.hidden_pictures.append(fields.get("aria-hidden") == "true")
+        self.attributes += [(tag, name, value) for name, value in attrs]
         if tag == "input":
-            self.fields.append("label" in self.open)
-        self.ids += [value for name, value in attrs if name == "id" and value]
-        self.links += [value for name in ("href", "src", "xlink:href") if (value := fields.get(name))]
+            self.labelled.append("label" in self.open)
         if tag not in VOID:
             self.open.append(tag)
 
@@ -101,13 +93,14 @@ def test_everything_stands_in_one_file_and_nothing_is_fetched() -> None:
     assert len(seen.ids) == len(set(seen.ids))
     assert {*seen.links, *re.findall(r"url\(([^)]*)\)", text)} <= {f"#{name}" for name in seen.ids}
     # For people who hear a page: headings skip no level, and every table, picture and field has a text.
-    assert seen.headings[0] == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(seen.headings))
-    assert set(seen.heads) == {"col"}
-    assert all(seen.hidden_pictures)
-    assert all(seen.fields)
+    headings = [int(tag[1]) for tag in seen.tags if re.fullmatch(r"h\d", tag)]
+    assert headings[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(headings))
+    assert seen.attributes.count(("th", "scope", "col")) == seen.tags.count("th") > 0
+    assert seen.attributes.count(("svg", "aria-hidden", "true")) == seen.tags.count("svg")
+    assert all(seen.labelled)
     words = re.findall(r'role="img" aria-label="([^"]+)"', text)
-    assert len(words) == len(seen.hidden_pictures)
+    assert len(words) == seen.tags.count("svg")
     assert '<html lang="en">' in text
     assert seen.tags.count("script") == 1
     assert not {"link", "img", "iframe", "object"} & set(seen.tags)
@@ -141,9 +134,8 @@ def test_odd_names_make_a_page(name: str) -> None:
 
 def test_a_hundred_thousand_observations_are_thinned_and_it_says_so() -> None:
     ends = [T0_NS, *(T0_NS + np.cumsum(np.random.default_rng(1).integers(900_000, 1_100_000, 25_000))).tolist()]
-    made = [
-        {"start_ns": start, "end_ns": end, "items": 10, "data_wait_ns": 0} for start, end in itertools.pairwise(ends)
-    ]
+    spans = itertools.pairwise(ends)
+    made = [{"start_ns": start, "end_ns": end, "items": 10, "data_wait_ns": 0} for start, end in spans]
     records = [fields_of(one) | {"observations": made, "skip": 0} for one in launch("vae", 0, 4)]
     text = page_of(summary_of(records))
     assert len(text) < 600_000
@@ -226,18 +218,15 @@ def test_scaling_is_drawn_beside_its_numbers_and_intervals() -> None:
 
 
 def test_devices_stand_side_by_side_as_in_the_older_table() -> None:
-    here, there = (
-        [one for uid in range(3) for one in launch("vae", uid, place={"hostname": host})] for host in ("a", "b")
-    )
+    places = {"hostname": "a"}, {"hostname": "b"}
+    here, there = ([one for uid in range(3) for one in launch("vae", uid, place=place)] for place in places)
     devices, table = device_matrix(summary_of(here))
-    medians = {vcd: [one.statistics.median for one in here if one.vcd == vcd and one.statistics] for vcd in ("0", "1")}
-    means = {vcd: geometric_mean(rates) for vcd, rates in medians.items()}
+    means = {vcd: geometric_mean(one.statistics.median for one in here if one.vcd == vcd) for vcd in ("0", "1")}
     rates = {who: each.rate for who, each in summary_of(here).jobs[0].tenants.items()}
     assert means == pytest.approx(rates)  # as in Results
     assert devices == ["0", "1"]
-    assert {vcd: shares[0] for vcd, shares in table["vae"].items()} == pytest.approx(
-        {vcd: mean / max(means.values()) for vcd, mean in means.items()}
-    )
+    expected = {vcd: mean / max(means.values()) for vcd, mean in means.items()}
+    assert {vcd: shares[0] for vcd, shares in table["vae"].items()} == pytest.approx(expected)
     several = [*here, *there, *launch("wlm"), *launch("reso", place={"group": "all"}), *lost("ssd", 0)]
     devices, table = device_matrix(summary_of(several))
     assert (devices[:2], devices[-1]) == (["a:0", "a:1"], "node1:1")
@@ -298,7 +287,7 @@ def test_a_heading_sorts_by_numbers_and_intervals_with_their_letters() -> None:
 
 
 def test_findings_and_jobs_lead_to_each_other() -> None:
-    more = type(BUSY)(BUSY.rule, BUSY.severity, BUSY.sentence.replace("3", "11"), BUSY.remedy, value=11.0)
+    more = replace(BUSY, sentence=BUSY.sentence.replace("3", "11"), value=11.0)
     text = of_records([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,)), *launch("wlm", 0)])
     (place,) = re.findall(r'id="(finding\d)"[^>]*><b>foreign load<', text)
     row = re.search(rf'id="{place}".*', text)
@@ -310,7 +299,7 @@ def test_findings_and_jobs_lead_to_each_other() -> None:
 
 
 def test_the_card_on_findings_counts_the_rows_of_their_table() -> None:
-    more = type(BUSY)(BUSY.rule, BUSY.severity, BUSY.sentence, "Another remedy.")
+    more = replace(BUSY, remedy="Another remedy.")
     text = of_records([*launch("vae", 0, findings=(BUSY,)), *launch("ssd", 0, findings=(more,))])
     assert "<b>0 + 1</b><span>0 errors, 1 kind of warning</span>" in text
     assert len(re.findall(r'id="finding\d"', text)) == 1

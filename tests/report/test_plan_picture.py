@@ -21,6 +21,7 @@ from golden import check_golden
 from machine import fleet
 
 GOLDEN = Path(__file__).parent / "golden"
+Host = Callable[[Path], Machine]
 
 
 def document(machine: Machine, users: int | None = None, policy: Policy = "cores") -> Document:
@@ -55,7 +56,7 @@ def quartet(root: Path) -> Machine:
         (fleet.dgx, 3, "cores", 120),
     ],
 )
-def test_golden(tmp_path: Path, host: Callable[[Path], Machine], users: int | None, policy: Policy, width: int) -> None:
+def test_golden(tmp_path: Path, host: Host, users: int | None, policy: Policy, width: int) -> None:
     shown = picture(document(host(tmp_path), users, policy), width)
     check_golden(GOLDEN / f"plan-{host.__name__}-{width}.txt", shown)
 
@@ -65,9 +66,7 @@ def test_golden(tmp_path: Path, host: Callable[[Path], Machine], users: int | No
     [fleet.laptop, fleet.nps4, fleet.power, fleet.mig, fleet.container, fleet.offline, fleet.far_memory, fleet.single],
 )
 @pytest.mark.parametrize("width", [80, 120, 200])
-def test_no_line_is_too_long_and_no_tenant_or_processor_is_missing(
-    tmp_path: Path, host: Callable[[Path], Machine], width: int
-) -> None:
+def test_no_line_is_too_long_and_no_tenant_or_processor_is_missing(tmp_path: Path, host: Host, width: int) -> None:
     shown = document(host(tmp_path))
     lines = picture(shown, width, force_terminal=True).splitlines()
     assert max(map(len, lines)) <= min(width, 120)

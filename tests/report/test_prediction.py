@@ -7,19 +7,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
+from commands.calling import refusal, write
 from cotenant.commands.report import main as report
-from cotenant.errors import CotenantError
 from cotenant.report.page import page
 from cotenant.report.prediction import prediction_grid, predictions
 from cotenant.report.sense import sensitivities
 from cotenant.results.record import Record
-from cotenant.results.store import write_record
 from report.making import LEVELS, UNSLICED, beside_dram, rows_of, summary_of, text_of
 from report.test_mixes import pairs
-from results.made import NOON
 
 LOST = {"vae": 0.3, "wlm": 0.1, "loader": 0.2}
 TAKES = {"vae": 0.2, "wlm": 0.9, "loader": 0.5}
@@ -31,16 +28,11 @@ def kept(victim: str, neighbour: str) -> float:
 
 
 def of_curves(jobs: list[str], **place: Any) -> list[Record]:
-    return [
-        record
-        for job in jobs
-        for record in beside_dram(
-            kept=[1 - LOST[job] * level / 100 for level in LEVELS],
-            job=job,
-            leaves=1 - OF_NEIGHBOUR * TAKES[job],
-            **place,
-        )
-    ]
+    records = []
+    for job in jobs:
+        shares = [1 - LOST[job] * level / 100 for level in LEVELS]
+        records += beside_dram(kept=shares, job=job, leaves=1 - OF_NEIGHBOUR * TAKES[job], **place)
+    return records
 
 
 def found_in(records: list[Record]) -> list[Any]:
@@ -60,11 +52,8 @@ def test_predictions_stand_beside_measured_pairs_with_their_error() -> None:
 def test_a_pair_that_was_not_measured_stands_beside_those_that_were() -> None:
     """All pairs of three jobs are measured but one; curves are not needed."""
     (found,) = found_in(pairs("vae+loader", keeps=kept))
-    unknown = [each for each in found.pairs if each.measured is None]
-    assert {(each.victim, each.neighbour, each.error) for each in unknown} == {
-        ("vae", "loader", None),
-        ("loader", "vae", None),
-    }
+    unknown = {(each.victim, each.neighbour, each.error) for each in found.pairs if each.measured is None}
+    assert unknown == {("vae", "loader", None), ("loader", "vae", None)}
 
 
 def test_where_one_number_says_as_much_a_sentence_says_that_there_is_nothing_to_predict() -> None:
@@ -75,13 +64,9 @@ def test_where_one_number_says_as_much_a_sentence_says_that_there_is_nothing_to_
 
 def test_no_prediction_without_measured_pairs(tmp_path: Path) -> None:
     assert found_in(of_curves([*LOST])) == []
-    for number, record in enumerate(of_curves(["vae"])):
-        write_record(tmp_path, msgspec.structs.replace(record, run_id=number), NOON)
-    with pytest.raises(CotenantError) as refusal:
-        report(["--predict", str(tmp_path)])
-    assert "it takes three measured pairs at least" in refusal.value.sentence
-    with pytest.raises(CotenantError, match="not allowed with"):
-        report(["--predict", "--table", "pairs", str(tmp_path)])
+    place = str(write(tmp_path, of_curves(["vae"])))
+    assert "it takes three measured pairs at least" in refusal(report, ["--predict", place])
+    assert "not allowed with" in refusal(report, ["--predict", "--table", "pairs", place])
 
 
 def test_the_page_draws_a_curve_a_resource_with_slices_and_without_in_one_picture() -> None:

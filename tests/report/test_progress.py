@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -50,31 +52,32 @@ def test_a_narrow_terminal_shortens_the_name_and_no_number() -> None:
         assert "".join(progress.end(launch("x"), width)) == f"1/1 {name}  clean      0 s  7688 + 7604 image/s"
 
 
+NEVER, BEFORE = (None,) * 4, (10, 4, 10, 4)
+LAST, PACE = "by the last run here", "at this pace"
+
+
 @pytest.mark.parametrize(
     ("known", "took", "remaining"),
     [
-        ((None, None, None, None), (), None),
+        (NEVER, (), None),
         # A launch alone is expected to take as long as a launch together until one has ended.
-        ((None, None, None, None), (10,), (30, "at this pace")),
-        ((None, None, None, None), (10, 4), (14, "at this pace")),
-        ((10, 4, 10, 4), (), (28, "by the last run here")),
-        ((10, 4, 10, 4), (50,), (18, "by the last run here")),
+        (NEVER, (10,), (30, PACE)),
+        (NEVER, (10, 4), (14, PACE)),
+        (BEFORE, (), (28, LAST)),
+        (BEFORE, (50,), (18, LAST)),
         # A job that the last run did not have is expected to take as long as others of its kind.
-        ((10, 4, None, 4), (), (28, "by the last run here")),
-        ((10, 4, None, 4), (30,), (38, "by the last run here")),
+        ((10, 4, None, 4), (), (28, LAST)),
+        ((10, 4, None, 4), (30,), (38, LAST)),
     ],
 )
-def test_what_remains_is_known_by_the_last_run_or_by_this_ones_pace(
-    known: tuple[float | None, ...], took: tuple[float, ...], remaining: tuple[float, str] | None
-) -> None:
+def test_what_remains_is_known_by_the_last_run_or_by_this_ones_pace(known: Any, took: Any, remaining: Any) -> None:
     now_s = 0.0
     progress = Progress([Planned("x", place % 2 == 1, each) for place, each in enumerate(known)], lambda: now_s)
     for position, seconds in enumerate(took, 1):
         progress.begin(position, "x")
         now_s += seconds
         progress.end(launch("x"))
-    assert progress.remaining_s() == remaining
-    assert progress.done == len(took)
+    assert (progress.remaining_s(), progress.done) == (remaining, len(took))
 
 
 def test_what_is_estimated_says_so() -> None:
@@ -82,7 +85,7 @@ def test_what_is_estimated_says_so() -> None:
     assert Progress(planned).remaining_s() == (12.0, "by a calibration of half a second")
     # A job of unknown time is expected to take as long as the others.
     planned = [Planned("a", seconds=5.0), Planned("b", estimated=True)]
-    assert Progress(planned).remaining_s() == (10.0, "by the last run here")
+    assert Progress(planned).remaining_s() == (10.0, LAST)
 
 
 def test_what_follows_a_launch_without_blocks_has_its_place() -> None:
@@ -96,4 +99,4 @@ def test_a_suite_that_goes_on_has_the_first_launches_behind_it() -> None:
     progress = Progress([Planned("a"), Planned("b", seconds=5.0), Planned("c", seconds=7.0)])
     progress.begin(2, "b")
     assert (progress.done, progress.place, progress.name) == (1, "2/3", "b")
-    assert progress.remaining_s() == (12.0, "by the last run here")
+    assert progress.remaining_s() == (12.0, LAST)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 from datetime import UTC, datetime
 
 import pytest
-from rich.console import Console
 
 from cotenant.report.comparison import JobComparison, SuiteComparison, comparison_grid
 from cotenant.report.grid import Cell, Column, Grid, Measurement, Row, RowGroup, measured_columns, row, table, word
-from cotenant.report.renderers import as_csv, as_json, html, markdown, show, terminal
+from cotenant.report.renderers import as_csv, as_json, html, markdown, terminal
 from cotenant.stats.verdict import Verdict
-from report.making import rows_of
+from report.making import printed, rows_of
 
 ODD = "a\\[red]b|:x:\x1b[31m<b>\x07"
 COLUMNS: tuple[Column[tuple[str, str]], ...] = (
@@ -56,9 +54,8 @@ def test_a_terminal_wide_enough_has_one_line_a_row() -> None:
 def test_columns_give_way_and_the_last_ones_fold() -> None:
     found = grid(line("vae"), line("a_job_of_a_long_name"))
     assert "########" in lines(found, 72)[2]
-    assert (
-        lines(found, 71)[2] == lines(found, 62)[2] == "vae                   student  1.500M   1.400-1.600M  5L  90 %"
-    )
+    whole = "vae                   student  1.500M   1.400-1.600M  5L  90 %"
+    assert lines(found, 71)[2] == lines(found, 62)[2] == whole
     assert lines(found, 61)[1:4] == [
         "job                   group      rate  95 % interval   n",
         "vae                   student  1.500M   1.400-1.600M  5L",
@@ -84,10 +81,7 @@ def test_what_folds_keeps_its_colour() -> None:
 def test_a_narrow_terminal_cuts_no_number(width: int) -> None:
     note = "A and B are the same launches; 5 launches a side would tell"
     compared = JobComparison("convnet_distributed_fp16", Verdict.UNCLEAR, 1.183e6, 1.183e6, None, note)
-    stream = io.StringIO()
-    console = Console(file=stream, width=width, force_terminal=True, color_system=None)
-    show([comparison_grid(SuiteComparison((compared,), None, ()))], console)
-    text = stream.getvalue()
+    text = printed([comparison_grid(SuiteComparison((compared,), None, ()))], width)
     assert text.count("1.183M") == 2
     assert " ".join(text.split()).count(note) == 1
 

@@ -35,10 +35,8 @@ def test_a_rate_reads_as_what_it_is(value: float) -> None:
 
 
 def test_shares_and_ratios() -> None:
-    assert percent(0.0123) == "1.2 %"
+    assert (percent(0.0123), at_most(0.98999), at_most(1.0)) == ("1.2 %", "0.989", "1.000")
     assert percent(math.nan) == at_most(math.nan) == "-"
-    assert at_most(0.98999) == "0.989"
-    assert at_most(1.0) == "1.000"
     ratios = {1.0: "1.000", 0.93251: "0.933", 0.0123: "0.0123", 103.51: "104", 12.34: "12.3"}
     assert {value: ratio(value) for value in ratios} == ratios
 

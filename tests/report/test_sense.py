@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from cotenant.commands.report import main as report
+from commands.calling import Capture, call, write
 from cotenant.report.jobs import jobs_grid
 from cotenant.report.sense import Sensitivity, fingerprints_grid, sense_grid, sensitivities, words_of
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
-from cotenant.results.store import write_record
 from report.making import LEVELS, UNSLICED, beside_dram, launch, rows_of, solo, summary_of, text_of
-from results.made import NOON
 
 
 def curves(records: Sequence[Record]) -> list[Sensitivity]:
@@ -61,15 +58,13 @@ def test_without_blocks_and_without_slices_it_is_what_a_launch_alone_has() -> No
 
 
 def test_levels_under_another_torch_are_a_curve_of_their_own_and_it_is_said() -> None:
-    of_torch = {"machine": {"torch": {"version": "2.3"}}}, {"machine": {"torch": {"version": "2.4"}}}
+    old, new = ({"torch": {"version": version}} for version in ("2.3", "2.4"))
     records = beside_dram()
-    newer = [replace(record, start_time="2027-01-01T00:00:00+00:00", **of_torch[1]) for record in records[:2]]
-    found = curves([*newer, *(replace(record, **of_torch[0]) for record in records[2:])])
+    newer = [replace(record, start_time="2027-01-01T00:00:00+00:00", machine=new) for record in records[:2]]
+    found = curves([*newer, *(replace(record, machine=old) for record in records[2:])])
     assert [[point.level for point in each.points] for each in found] == [[50, 75, 100], [25]]
-    assert [words_of(each).partition(": ")[0] for each in found] == [
-        "vae beside dram (v1; software 2.3)",
-        "vae beside dram (v1; software 2.4)",
-    ]
+    begin = [words_of(each).partition(": ")[0] for each in found]
+    assert begin == [f"vae beside dram (v1; software {version})" for version in ("2.3", "2.4")]
     assert [each.leaves is None for each in found] == [False, True]
 
 
@@ -94,9 +89,8 @@ def test_a_suite_ends_with_its_curve_and_a_file_has_every_digit() -> None:
     assert first.fields[:5] == ("suite", "host", "job", "isolation", "resource")
     assert "100 %" in text_of(first, width=120)
     rows = rows_of(first)
-    assert [(int(row["level"]), row["kept_over"], row["kept_n"]) for row in rows] == [
-        (level, "rounds", "20") for level in LEVELS
-    ]
+    seen = [(int(row["level"]), row["kept_over"], row["kept_n"]) for row in rows]
+    assert seen == [(level, "rounds", "20") for level in LEVELS]
     assert (float(rows[3]["kept"]), float(rows[3]["leaves"])) == (0.7, 0.8)
     assert rows[0]["leaves"] == "", "it is read at level 100"
     assert float(rows[3]["kept_high"]) < 1
@@ -131,30 +125,21 @@ def test_a_fingerprint_is_what_a_job_keeps_and_what_it_leaves_the_neighbour() ->
     assert fingerprints_grid(curves(low)).groups == [], "jobs are told apart at level 100"
 
 
-def test_a_pressure_that_was_not_reached_and_a_neighbour_that_died_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    low = [record for at, record in enumerate(beside_dram()) if at < 2]
-    high = [record for at, record in enumerate(beside_dram(full=4.0)) if at >= 6]
+def test_a_pressure_not_reached_and_a_neighbour_that_died_are_named(tmp_path: Path, capsys: Capture) -> None:
+    low, high = beside_dram()[:2], beside_dram(full=4.0)[6:]
     assert words_of(curves([*low, *high])[0]).endswith("Not reached: 100 %; the neighbour got no more than 4.000 GB/s.")
     died = [replace(record, comparable=False) for record in beside_dram(job="wlm")]
     died[1] = replace(died[1], completed=False, outcome="failed", message="It died.", statistics=None)
-    for second, record in enumerate([*beside_dram(), *died]):
-        write_record(tmp_path, record, NOON + timedelta(seconds=second))
-    report(["--table", "sense", str(tmp_path)])
-    printed = capsys.readouterr()
-    assert "vae beside dram" in printed.out
-    assert "wlm" not in printed.out, "of what stood beside a dead neighbour there is no curve"
-    assert re.search(r"in\.wlm\+pressure_dram_25, repetition 0: .* failed", printed.err)
+    _, printed, errors = call(capsys, "report", write(tmp_path, [*beside_dram(), *died]), "--table", "sense")
+    assert "vae beside dram" in printed
+    assert "wlm" not in printed, "of what stood beside a dead neighbour there is no curve"
+    assert re.search(r"in\.wlm\+pressure_dram_25, repetition 0: .* failed", errors)
 
 
-def test_in_markdown_a_blank_line_parts_the_curves_from_the_fingerprints(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for second, record in enumerate(beside_dram()):
-        write_record(tmp_path, record, NOON + timedelta(seconds=second))
-    report(["--table", "sense", "--format", "md", str(tmp_path)])
-    curve, fingerprint = (each.splitlines() for each in capsys.readouterr().out.split("\n\n"))
+def test_in_markdown_a_blank_line_parts_the_curves_from_the_fingerprints(tmp_path: Path, capsys: Capture) -> None:
+    words = ("--table", "sense", "--format", "md")
+    printed = call(capsys, "report", write(tmp_path, beside_dram()), *words)[1]
+    curve, fingerprint = (each.splitlines() for each in printed.split("\n\n"))
     for table in (curve, fingerprint):
         assert table[1].startswith("| ---")
         assert len({line.count("|") for line in table}) == 1

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 
 from cotenant.finding import Finding
-from cotenant.report.renderers import show
 from cotenant.report.suite_end import suite_grids
 from cotenant.results.record import Record
 from golden import check_golden
@@ -28,13 +26,11 @@ ODD = "tail [bold]x[/bold] :smile: \x1b[31mred\x1b[0m \x1b[2J\r\nand \x07a \u202
 
 
 def launch(name: str, tenants: int, mean_ms: float = 500.0, unit: str = "example") -> list[Record]:
-    return [
-        a_record(
-            place={"name": name, "tenant": tenant, "tenants": tenants, "vcd": str(tenant)},
-            told={"observations": steady(tenant, mean_ms + 3 * tenant), "part": a_part(item=unit)},
-        )
-        for tenant in range(tenants)
-    ]
+    records = []
+    for tenant in range(tenants):
+        told = {"observations": steady(tenant, mean_ms + 3 * tenant), "part": a_part(item=unit)}
+        records.append(a_record({"name": name, "tenant": tenant, "tenants": tenants, "vcd": str(tenant)}, told))
+    return records
 
 
 def lost(name: str, outcome: str, message: str, tenant: int = 0) -> Record:
@@ -62,17 +58,10 @@ def everything() -> list[Record]:
     ]
 
 
-def printed(
-    records: list[Record],
-    width: int = 80,
-    terminal: bool = False,
-    told: tuple[Finding, ...] = (),
-    verbose: bool = False,
-) -> str:
-    stream = io.StringIO()
-    console = Console(file=stream, width=width, force_terminal=terminal, color_system="standard" if terminal else None)
-    show(suite_grids(making.summary_of(records), told, verbose), console)
-    return stream.getvalue()
+def printed(records: list[Record], width: int = 80, terminal: bool = False, **asked: Any) -> str:
+    """Return a suite's end; `asked`: findings that were printed before, and whether to be verbose."""
+    grids = suite_grids(making.summary_of(records), **asked)
+    return making.printed(grids, width, terminal, "standard" if terminal else None)
 
 
 def test_off_a_terminal() -> None:
@@ -99,9 +88,9 @@ def test_on_a_terminal_with_colours_and_without(monkeypatch: pytest.MonkeyPatch)
 def test_what_was_told_before_stands_there_only_if_asked_for() -> None:
     records = [a_record(told={"part": a_part(losses_checked=0)}, common={"findings": (DEGRADED,)})]
     assert f"warning: {DEGRADED.sentence}" in printed(records)
-    assert DEGRADED.sentence not in printed(records, told=(DEGRADED,))
+    assert DEGRADED.sentence not in printed(records, printed=(DEGRADED,))
     assert "info: " not in printed(records)
-    whole = printed(records, told=(DEGRADED,), verbose=True)
+    whole = printed(records, printed=(DEGRADED,), verbose=True)
     assert "info: This benchmark returns no loss" in whole
     assert DEGRADED.sentence in whole
 
@@ -131,6 +120,7 @@ def test_several_numbers_of_devices_are_a_curve() -> None:
 
 def test_a_reader_that_has_left_is_no_failure() -> None:
     code = f"import sys; sys.path[:0] = {sys.path!r}; from test_suite_end import *\n"
+    code += "from cotenant.report.renderers import show\n"
     code += "show(suite_grids(making.summary_of([one for n in range(40) for one in launch(f'vae{n}', 2)])))"
     command = [sys.executable, "-c", code]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "pipesize": 4096}

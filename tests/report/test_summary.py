@@ -6,31 +6,23 @@ After a wanted change: GOLDEN=write python -m pytest tests/report, and read the 
 from __future__ import annotations
 
 import dataclasses
-import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from rich.console import Console
 from scipy import stats
 
 from cotenant.finding import warning
 from cotenant.report.jobs import jobs_grid
-from cotenant.report.renderers import markdown, show
-from cotenant.report.summary import Summary, per_tenant, scores
+from cotenant.report.renderers import markdown
+from cotenant.report.summary import per_tenant, scores
 from cotenant.results.targets import Target
 from golden import check_golden
-from report.making import BUSY, everything, frame, launch, summary_of
+from report.making import BUSY, everything, frame, launch, printed, summary_of
 from results.made import a_part
 
 GOLDEN = Path(__file__).with_name("golden")
-
-
-def printed(summary: Summary, width: int, terminal: bool = True) -> str:
-    stream = io.StringIO()
-    show([jobs_grid(summary)], Console(file=stream, width=width, force_terminal=terminal, color_system=None))
-    return stream.getvalue()
 
 
 def test_every_number_is_what_pandas_and_scipy_say() -> None:
@@ -69,11 +61,8 @@ def test_of_one_launch_a_lone_tenants_own_interval_is_given_and_of_two_a_spread(
     (twice,) = summary_of([*launch("vae", 0), *launch("vae", 1)]).jobs
     assert (twice.node.launches, twice.node.interval) == (2, None)
     assert twice.node.spread is not None
-
-
-def test_a_launch_of_which_a_user_has_no_record_is_incomplete() -> None:
     (half,) = summary_of(launch("vae")[:1]).jobs
-    assert (half.verdict, half.node) == ("incomplete", None)
+    assert (half.verdict, half.node) == ("incomplete", None), "a user has no record"
 
 
 def test_users_are_no_less_even_for_what_they_have_learned() -> None:
@@ -123,15 +112,15 @@ def test_the_score_is_the_geometric_mean_over_targets_of_one_device() -> None:
 
 
 def test_in_a_terminal_and_off_it() -> None:
-    summary = everything()
+    grid = jobs_grid(everything())
     for width in (80, 120):
-        text = printed(summary, width)
+        text = printed([grid], width)
         check_golden(GOLDEN / f"summary-{width}.txt", text)
         assert all(len(line) <= width for line in text.splitlines())
-    text = printed(summary, 160, terminal=False)
+    text = printed([grid], 160, on_terminal=False)
     assert "foreign_load" not in text
     assert f"warning: {BUSY.sentence} {BUSY.remedy}  [2 records: vae]" in text
-    text = markdown(jobs_grid(summary))
+    text = markdown(grid)
     check_golden(GOLDEN / "summary.md", text)
     assert len({line.replace("\\|", "").count("|") for line in text.splitlines()}) == 1
-    assert printed(summary_of([]), 80) == ""
+    assert printed([jobs_grid(summary_of([]))]) == ""

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from msgspec.structs import replace
 
 from cotenant.report.page import page
 from cotenant.report.suite_end import suite_grids
 from cotenant.report.time_share import observed_words, spent_of
+from cotenant.results.record import Observed, Record
 from report.making import launch, lost, quick, summary_of, text_of
+
+
+def longest_s(records: list[Record]) -> float:
+    """Return the time of the tenant whose observations of any kind last longest."""
+    return max(sum(one.end_ns - one.start_ns for one in of.observations if one.kind) / 1e9 for of in records)
 
 
 def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch() -> None:
     together, alone, failed = launch("vae"), quick("vae"), lost("ssd", 0)
-    seconds = [
-        max(sum(seen.end_ns - seen.start_ns for seen in record.observations) / 1e9 for record in records)
-        for records in (together, alone)
-    ]
-    loads = [
-        max((record.rendezvous.load_end_ns - record.rendezvous.t0_ns) / 1e9 for record in records)
-        for records in (together, alone)
-    ]
-    records = [*together, *alone, *failed]
-    summary = summary_of(records)
+    seconds = [longest_s(records) for records in (together, alone)]
+    meetings = [[record.rendezvous for record in records] for records in (together, alone)]
+    loads = [max((meeting.load_end_ns - meeting.t0_ns) / 1e9 for meeting in of) for of in meetings]
+    summary = summary_of([*together, *alone, *failed])
     spent = spent_of(summary)
     # Each launch lasted half a minute; the time of the one that failed counts as well.
     assert spent.lasted_s == pytest.approx(60 + 30 * bool(failed[0].start_time != failed[0].end_time))
@@ -34,17 +36,11 @@ def test_the_share_is_that_of_the_tenant_that_observed_longest_in_every_launch()
 
 
 def test_an_observation_across_a_border_holds_the_rest_of_its_tenant_and_counts_nowhere() -> None:
-    records = [
-        replace(
-            record,
-            observations=[replace(made, kind="" if at % 2 else "all") for at, made in enumerate(record.observations)],
-        )
-        for record in launch("vae")
-    ]
-    found = spent_of(summary_of(records))
-    assert found.observed_s == pytest.approx(
-        max(sum(made.end_ns - made.start_ns for made in record.observations if made.kind) / 1e9 for record in records)
-    )
+    def every_other(made: Sequence[Observed]) -> list[Observed]:
+        return [replace(one, kind="" if at % 2 else "all") for at, one in enumerate(made)]
+
+    records = [replace(record, observations=every_other(record.observations)) for record in launch("vae")]
+    assert spent_of(summary_of(records)).observed_s == pytest.approx(longest_s(records))
 
 
 def test_without_observations_there_is_no_share() -> None:

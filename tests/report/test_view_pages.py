@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from datetime import timedelta
 
@@ -29,14 +30,11 @@ from report.test_tuning_view import search
 from results.made import NOON, observed
 
 
-def on(host: str, uids: int = 3, mean_ms: float = 500.0) -> list[Record]:
-    place = {"hostname": host}
-    return [
-        one
-        for uid in range(uids)
-        for name in ("vae", "wlm")
-        for one in (*launch(name, uid, mean_ms=mean_ms, place=place), *solo(name, uid, place=place))
-    ]
+def on(host: str, mean_ms: float = 500.0) -> list[Record]:
+    records, place = [], {"hostname": host}
+    for name, uid in itertools.product(("vae", "wlm"), range(3)):
+        records += launch(name, uid, mean_ms=mean_ms, place=place) + solo(name, uid, place=place)
+    return records
 
 
 def test_two_hosts_have_a_column_each_and_no_sentence_in_common() -> None:

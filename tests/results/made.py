@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import jsonschema
 import msgspec
+import pytest
 
 from cotenant.finding import Finding
 from cotenant.findings.rules import with_findings
@@ -103,17 +105,6 @@ def a_place(**changes: Any) -> Placement:
     return Placement(**fields | changes)
 
 
-def a_statement(**changes: Any) -> Statement:
-    fields: dict[str, Any] = {
-        "ready_ns": T0_NS - 50_000_000,
-        "skip": 5,
-        "warm_up_ns": [3, 2, 1],
-        "observations": steady(),
-        "part": a_part(),
-    }
-    return Statement(**fields | changes)
-
-
 def a_common(load: Span = (T0_NS, T0_NS + 10**13), **changes: Any) -> Common:
     fields: dict[str, Any] = {
         "started": NOON,
@@ -135,13 +126,12 @@ def a_record(
     comparable: bool = True,
 ) -> Record:
     """One tenant's record, with these changes to its placement, statement and common facts, and with its findings."""
-    device = (told or {}).get("part", {}).get("gpu")
-    made = (
-        a_place(**(with_device(device) if device else {}) | (place or {})),
-        a_statement(**told or {}),
-        a_common(**common or {}),
-    )
-    (record,) = with_findings([build_record(*made, outcome, message, comparable)])
+    stated: dict[str, Any] = {"ready_ns": T0_NS - 50_000_000, "skip": 5, "warm_up_ns": [3, 2, 1]}
+    stated |= {"observations": steady(), "part": a_part()} | (told or {})
+    device = stated["part"].get("gpu")
+    where = a_place(**(with_device(device) if device else {}) | (place or {}))
+    made = build_record(where, Statement(**stated), a_common(**common or {}), outcome, message, comparable)
+    (record,) = with_findings([made])
     return record
 
 
@@ -161,3 +151,12 @@ def a_lost_record(outcome: str, message: str, place: dict[str, Any] | None = Non
 def rules(record: Record) -> dict[str, Finding]:
     """The record's findings by their rule."""
     return {finding.rule: finding for finding in record.findings}
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, error: int | BaseException) -> None:
+    """Let every call of this function fail from now on, with an exception or a number of `errno`."""
+
+    def fail(*asked: object, **named: object) -> None:
+        raise OSError(error, os.strerror(error)) if isinstance(error, int) else error
+
+    monkeypatch.setattr(module, name, fail)

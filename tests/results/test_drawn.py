@@ -14,15 +14,7 @@ from hypothesis import strategies as st
 
 from cotenant.meters.sampler import TimeSeries as Kept
 from cotenant.results.decoded import Decoded
-from cotenant.results.drawn import (
-    Course,
-    Meter,
-    courses_of,
-    differences,
-    own_meters,
-    setting_of,
-    spans_of,
-)
+from cotenant.results.drawn import Course, Meter, courses_of, differences, own_meters, setting_of, spans_of
 from cotenant.results.read import again, drawn, read_records
 from cotenant.results.store import write_record
 from cotenant.results.table import Rows
@@ -98,8 +90,7 @@ def test_the_load_of_a_tenant_is_that_of_its_own_devices() -> None:
     devices = {f"GPU-{i}": {"index": i, "load_percent": LOAD | {"mean": 30.0 + 10 * i}} for i in range(3)}
     fields = fields_of(vcd="0,2", meters={"devices": devices})
     assert [meter.of for meter in own_meters(Decoded(fields))] == ["0", "2"]
-    assert row_of(fields)["device_load_percent"] == 40
-    assert row_of(fields_of())["device_load_percent"] is None
+    assert [row_of(of)["device_load_percent"] for of in (fields, fields_of())] == [40, None]
 
 
 @pytest.mark.parametrize(
@@ -113,12 +104,9 @@ def test_the_load_of_a_tenant_is_that_of_its_own_devices() -> None:
         ([], "cuda:0", None),
     ],
 )
-def test_the_power_of_a_tenant_is_that_of_all_its_devices_or_of_none(
-    joules: list[float | None], device: str, watts: float | None
-) -> None:
-    devices = {
-        f"GPU-{index}": {"index": index, "energy_j": of, "energy_window_s": 10.0} for index, of in enumerate(joules)
-    }
+def test_a_tenant_has_the_power_of_all_its_devices_or_none(joules: list[Any], device: str, watts: float | None) -> None:
+    counters = [{"index": index, "energy_j": of, "energy_window_s": 10.0} for index, of in enumerate(joules)]
+    devices = {f"GPU-{counter['index']}": counter for counter in counters}
     fields = fields_of(vcd="0,2", meters={"devices": devices}, observed={"device": device})
     assert row_of(fields)["device_power_w"] == watts
 
@@ -169,9 +157,8 @@ def test_what_meters_kept_is_read_back() -> None:
 
 
 def test_a_damaged_series_costs_itself_only_and_damaged_times_all() -> None:
-    (host,) = [
-        course for course in courses_of(sampled(host={"available_bytes": [1, None, 2]})) if course.kind == "host"
-    ]
+    read = courses_of(sampled(host={"available_bytes": [1, None, 2]}))
+    (host,) = [course for course in read if course.kind == "host"]
     assert np.isnan(host.values).tolist() == [False, True, False]
     for values in FOREIGN:
         read = courses_of(sampled(host={"available_bytes": values}))

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import multiprocessing
 import os
+import re
 import resource
 import tempfile
 from datetime import timedelta
@@ -17,22 +18,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from commands.calling import refusal
 from cotenant.errors import CotenantError
 from cotenant.results.decoded import Decoded
-from cotenant.results.history import (
-    FIRST_WORDS,
-    HistoryEntry,
-    add_to_history,
-    entries_of,
-    entry_of,
-    read_history,
-)
+from cotenant.results.history import HistoryEntry, add_to_history, entries_of, entry_of, read_history
 from cotenant.results.record import encode
 from cotenant.results.table import table_of, table_of_records
-from results.made import ISOLATION, NOON, a_lost_record, a_record
-from results.tabled import launch
+from results.made import ISOLATION, NOON, a_lost_record, a_record, refuse
+from results.tabled import an_entry, launch
 
-WORK = dict(zip(FIRST_WORDS, ("abc", 128, "fp32", 1, 2, "v1", "2.14.1"), strict=True))
 LINE = (
     b'{"schema":"cotenant-history-1","suite":"baselines","job":"vae","run_id":3,"host":"node1",'
     b'"start":"2026-03-14T12:00:03.123456Z","device":"Abacus","group":"student","unit":"image","outcome":"completed",'
@@ -42,21 +36,8 @@ LINE = (
 
 
 def entry(number: int = 0, **changes: object) -> HistoryEntry:
-    fields: dict[str, object] = {
-        "suite": "baselines",
-        "job": "vae",
-        "run_id": number,
-        "host": "node1",
-        "start": NOON + timedelta(seconds=number),
-        "device": "Abacus",
-        "group": "student",
-        "unit": "image",
-        "outcome": "completed",
-        "rate": 100.0 + number,
-        "work": WORK,
-        "setting": {"torch": "2.14.1"},
-    }
-    return HistoryEntry(**fields | changes)  # type: ignore[arg-type]
+    own = {"run_id": number, "start": NOON + timedelta(seconds=number), "rate": 100.0 + number}
+    return an_entry(**own | changes)
 
 
 def numbers(path: Path) -> list[int]:
@@ -177,14 +158,12 @@ def test_a_disk_that_fills_takes_back_what_was_begun(tmp_path: Path) -> None:
 
 
 def test_places_that_are_no_history(tmp_path: Path) -> None:
-    with pytest.raises(CotenantError, match=r"There is no history .*`./run.sh history add DIR` begins one"):
-        read_history(tmp_path / "absent")
-    for refused in (lambda: read_history(tmp_path), lambda: add_to_history(tmp_path, [entry()])):
-        with pytest.raises(CotenantError, match="cannot be opened: Is a directory"):
-            refused()
+    said = refusal(read_history, tmp_path / "absent")
+    assert re.search(r"There is no history .*`./run.sh history add DIR` begins one", said)
+    for said in (refusal(read_history, tmp_path), refusal(add_to_history, tmp_path, [entry()])):
+        assert "cannot be opened: Is a directory" in said
     (tmp_path / "file").write_text("")
-    with pytest.raises(CotenantError, match="cannot be made"):
-        add_to_history(tmp_path / "file/history.jsonl", [entry()])
+    assert "cannot be made" in refusal(add_to_history, tmp_path / "file/history.jsonl", [entry()])
     assert read_history(tmp_path / "file").entries == []
 
 
@@ -192,14 +171,9 @@ def test_a_history_that_cannot_be_locked_is_named(tmp_path: Path, monkeypatch: p
     """Lustre that is mounted without flock has no locks."""
     path = tmp_path / "history.jsonl"
     path.touch()
-
-    def refuse(*asked: object) -> None:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    for refused in (lambda: read_history(path), lambda: add_to_history(path, [entry()])):
-        with pytest.raises(CotenantError, match=r"history\.jsonl cannot be locked: Function not implemented\."):
-            refused()
+    refuse(monkeypatch, fcntl, "flock", errno.ENOSYS)
+    for said in (refusal(read_history, path), refusal(add_to_history, path, [entry()])):
+        assert "history.jsonl cannot be locked: Function not implemented." in said
 
 
 def test_a_launch_is_one_entry_with_the_rate_of_the_node_and_its_device_once() -> None:
@@ -236,10 +210,8 @@ def test_what_has_no_rate_says_what_became_of_it() -> None:
     invalid = [a_record(place={"name": "ssd", "tenants": 1}, common={"load": (0, 1)})]
     found, unkept = entries_of(table_of_records([*lost, *invalid]))
     assert unkept == []
-    assert {one.job: (one.outcome, one.rate) for one in found} == {
-        "wlm": ("out_of_memory", None),
-        "ssd": ("INVALID", None),
-    }
+    outcomes = {one.job: (one.outcome, one.rate) for one in found}
+    assert outcomes == {"wlm": ("out_of_memory", None), "ssd": ("INVALID", None)}
 
 
 def test_a_launch_that_still_runs_or_has_no_time_is_not_kept() -> None:
@@ -254,10 +226,8 @@ def test_a_launch_that_still_runs_or_has_no_time_is_not_kept() -> None:
 
 def test_the_originals_tenants_each_have_a_start_of_their_own() -> None:
     fields = {"name": "vae", "uid": 0, "hostname": "node1", "train_item": {"avg": 5.0}}
-    members = [
-        Decoded(fields | {"vcd": vcd, "start_time": f"2021-01-01 00:00:0{vcd}"}, f"{vcd}.json") for vcd in (1, 0)
-    ]
-    (found,), _ = entries_of(table_of(members))
+    own = [{"vcd": vcd, "start_time": f"2021-01-01 00:00:0{vcd}"} for vcd in (1, 0)]
+    (found,), _ = entries_of(table_of([Decoded(fields | each, f"{each['vcd']}.json") for each in own]))
     assert (found.rate, found.start.isoformat()) == (10, "2021-01-01T00:00:00+00:00")
 
 

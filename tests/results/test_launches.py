@@ -15,7 +15,7 @@ from cotenant.results.launches import distinguishing_values, launches_in, launch
 from cotenant.results.newest import newest_in, newest_work
 from cotenant.results.record import Record
 from cotenant.results.table import AT
-from results.made import ISOLATION, NOON, a_lost_record, a_record
+from results.made import ISOLATION, NOON, a_lost_record, a_record, with_device
 from results.tabled import frame_of, launch
 
 
@@ -62,17 +62,26 @@ def test_a_run_that_failed_does_not_replace_an_earlier_one_that_completed(order:
 
 
 def on(*devices: str, uid: int = 0, **place: Any) -> list[Record]:
-    return [
-        a_record(
-            place={"tenant": tenant, "vcd": str(tenant), "run_id": uid, "devices": 0} | place,
-            told={"part": {**PART, "gpu": device}},
-            common={"started": NOON + timedelta(days=uid)},
-        )
-        for tenant, device in enumerate(devices)
-    ]
+    """A launch a day, whose tenants run on these devices."""
+    records, common = [], {"started": NOON + timedelta(days=uid)}
+    for tenant, device in enumerate(devices):
+        of_tenant = {"tenant": tenant, "vcd": str(tenant), "run_id": uid, "devices": 0}
+        part = {"arguments": {"batch_size": 1}, "item": "image", "version": "1", "gpu": device}
+        records.append(a_record(of_tenant | place, {"part": part}, common))
+    return records
 
 
-PART: dict[str, Any] = {"arguments": {"batch_size": 1}, "item": "image", "version": "1"}
+def lost_on(device: str, uid: int) -> Record:
+    """The record of a second tenant that failed, in a slice with this device."""
+    place = {"tenant": 1, "vcd": "1", "run_id": uid} | with_device(device)
+    return a_lost_record("failed", "x", place | {"devices": 0})
+
+
+def check_all_kept(frame: pl.DataFrame) -> None:
+    """Assert that all rows are of one work."""
+    kept, sentences = newest_work(frame)
+    assert kept.equals(frame)
+    assert sentences == []
 
 
 def test_the_device_of_a_launch_is_all_of_its_models() -> None:
@@ -84,36 +93,23 @@ def test_the_device_of_a_launch_is_all_of_its_models() -> None:
         frame = frame_of(on(*devices))
         (only,) = launches_of(frame)[0]["vae"]
         assert dict(only.work)["device"] == model
-        rows, sentences = newest_work(frame)
-        assert rows.equals(frame)
-        assert sentences == []
+        check_all_kept(frame)
 
 
 def test_cards_that_were_replaced_are_other_work() -> None:
     """The newest launch lost a tenant, whose record names its device as the slice does."""
-    slice_of_lost = {
-        "machine": {"model_name": "Some Processor", "accelerators": [{"uuid": "GPU-1", "name": "TU102"}]},
-        "isolation": replace(ISOLATION, planned={"accelerators": ["GPU-1"]}),
-    }
-    lost = a_lost_record("failed", "x", {"tenant": 1, "vcd": "1", "run_id": 2} | slice_of_lost)
+    lost = lost_on("TU102", uid=2)
     old, mixed = on("V100", "V100"), on("V100", "RTX", uid=1)
     kept, (said,) = newest_work(frame_of([*old, *mixed]))
     assert kept["gpu"].to_list() == ["V100", "RTX"]
-    assert said == (
-        "vae: 2 records are of other work than the newest (device V100, not RTX + V100); they do not count."
-    )
+    assert said == "vae: 2 records are of other work than the newest (device V100, not RTX + V100); they do not count."
     kept, (said,) = newest_work(frame_of([*old, *on("RTX", "RTX", uid=1), *on("RTX", uid=2), lost]))
     assert kept["gpu"].to_list() == ["RTX", "RTX", "RTX", "TU102"]
     assert "(device V100, not RTX)" in said
 
 
 def test_a_lost_tenant_of_another_device_leaves_its_launch_what_it_is() -> None:
-    accelerators = {"machine": {"accelerators": [{"uuid": "GPU-1", "name": "H100"}]}}
-    planned = {"isolation": replace(ISOLATION, planned={"accelerators": ["GPU-1"]})}
-    place = {"tenant": 1, "vcd": "1", "run_id": 1} | accelerators | planned
-    frame = frame_of([*on("V100", "H100"), *on("V100", uid=1), a_lost_record("failed", "x", place)])
-    assert newest_work(frame)[1] == []
-    assert newest_work(frame)[0].equals(frame)
+    check_all_kept(frame_of([*on("V100", "H100"), *on("V100", uid=1), lost_on("H100", uid=1)]))
 
 
 def test_hosts_of_another_device_than_the_newest_have_no_rate() -> None:
@@ -128,8 +124,7 @@ def test_hosts_that_did_other_work_than_the_newest_have_no_rate() -> None:
     here = launch(hostname="node1", isolation=replace(ISOLATION, backend="none"))
     alike, other = launch(hostname="node2", day=1), launch(hostname="node3")
     frame = frame_of([*here, *alike])
-    assert newest_work(frame)[1] == []
-    assert newest_work(frame)[0].equals(frame)
+    check_all_kept(frame)
     larger = frame_of(other).with_columns(batch_size=pl.col("batch_size") * 2)
     lost = frame_of([a_lost_record("failed", "x", {"hostname": "node3", "run_id": 4})])
     kept, (said,) = newest_work(pl.concat([frame, larger, lost]))

@@ -42,15 +42,17 @@ def samples(text: str) -> dict[tuple[str, str, str], float]:
     return read
 
 
+def exported(capsys: Capture, records: Path) -> dict[tuple[str, str, str], float]:
+    path = records.with_name("rows.prom")
+    assert call(capsys, "export", records, "--to", "openmetrics", "--out", path)[0] == 0
+    return samples(path.read_text())
+
+
 def test_the_newest_record_of_each_series_has_a_sample(tmp_path: Path, capsys: Capture) -> None:
     old, new = launch("vae", 0, mean_ms=1000), launch("vae", 1, mean_ms=500)
     records = write(tmp_path / "out", [*new, *old, *launch("wlm", 0, findings=(BUSY,)), *lost("ssd", 0)])
-    path = tmp_path / "rows.prom"
-    assert call(capsys, "export", records, "--to", "openmetrics", "--out", path)[0] == 0
-    read = samples(path.read_text())
-    rate = new[0].statistics
-    assert rate is not None
-    assert read["rate_items_per_second", "vae", "0"] == pytest.approx(rate.median)
+    read = exported(capsys, records)
+    assert read["rate_items_per_second", "vae", "0"] == pytest.approx(new[0].statistics.median)
     assert (read["completed", "vae", "1"], read["completed", "ssd", "0"]) == (1, 0)
     assert ("rate_items_per_second", "ssd", "0") not in read, "what is not known has no sample"
     assert (read["warning_findings", "wlm", "0"], read["warning_findings", "vae", "0"]) == (1, 0)
@@ -59,26 +61,20 @@ def test_the_newest_record_of_each_series_has_a_sample(tmp_path: Path, capsys: C
 
 def test_a_failure_takes_the_place_of_an_older_success(tmp_path: Path, capsys: Capture) -> None:
     later = (NOON + timedelta(hours=1)).isoformat()
-    records = write(tmp_path / "out", [*launch("vae"), *(replace(one, start_time=later) for one in lost("vae", 1))])
-    path = tmp_path / "rows.prom"
-    assert call(capsys, "export", records, "--to", "openmetrics", "--out", path)[0] == 0
-    read = samples(path.read_text())
+    failed = [replace(one, start_time=later) for one in lost("vae", 1)]
+    read = exported(capsys, write(tmp_path / "out", [*launch("vae"), *failed]))
     assert (read["completed", "vae", "0"], read["completed", "vae", "1"]) == (0, 0)
     assert ("rate_items_per_second", "vae", "0") not in read
 
 
-def test_devices_of_the_original_which_numbers_no_tenants_are_series_of_their_own(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    for device in ("D0", "D1"):
-        rate = {"avg": 100.0 + int(device[1:])}
-        (tmp_path / f"{device}.json").write_text(
-            json.dumps({"name": "vae", "vcd": device, "uid": 0, "train_item": rate})
-        )
-    path = tmp_path / "rows.prom"
-    assert call(capsys, "export", tmp_path, "--out", path, "--to", "openmetrics")[0] == 0
-    read = samples(path.read_text())
-    assert [read["rate_items_per_second", "vae", device] for device in ("D0", "D1")] == [100, 101]
+def test_devices_of_the_original_without_tenants_are_series_of_their_own(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "out").mkdir()
+    rates = {"D0": 100.0, "D1": 101.0}
+    for device, rate in rates.items():
+        fields = {"name": "vae", "vcd": device, "uid": 0, "train_item": {"avg": rate}}
+        (tmp_path / f"out/{device}.json").write_text(json.dumps(fields))
+    read = exported(capsys, tmp_path / "out")
+    assert {device: read["rate_items_per_second", "vae", device] for device in rates} == rates
 
 
 def test_labels_are_escaped_and_observations_refused(tmp_path: Path, capsys: Capture) -> None:

@@ -84,14 +84,11 @@ def test_what_noise_leaves_open_is_launched_more_often_and_says_how_much_would_s
     confirming = Confirming(HALF, 2, 64, least=1)
     for _ in range(8):
         users = confirming.next_users()
-        assert users is not None
         shift = (0.05, -0.05, 0.0)[len(confirming.launches.get(users, ())) % 3]
         confirming.take(users, {user: math.log(0.52 if users == 2 else 0.3) + shift for user in range(users)})
     assert not confirming.settled
     assert len(confirming.launches[2]) > len(confirming.launches[3]) == CONFIRMED
-    missing = confirming.missing_launches()
-    assert missing is not None
-    assert 1 <= missing < 20
+    assert 1 <= confirming.missing_launches() < 20
 
 
 def test_where_memory_holds_no_more_only_they_are_launched() -> None:

@@ -72,8 +72,6 @@ def test_turned_round_it_says_the_opposite(a: list[float], b: list[float]) -> No
 
 def test_ranks_are_refused_where_they_could_not_say_anything() -> None:
     assert compare([1.0, 2, 3], [4.0, 5, 6]).p_rank is None
-    found = compare([1.0, 2, 3, 4], [5.0, 6, 7, 8]).p_rank
-    assert found == pytest.approx(2 / math.comb(8, 4))
     assert compare([1.0, 2, 3, 4], [4.0, 6, 7, 8]).p_rank is None
 
 

@@ -25,8 +25,7 @@ COVERAGE = script()
 
 @pytest.mark.parametrize("case", COVERAGE.CASES, ids=lambda case: case.happens.__name__)
 @pytest.mark.parametrize(
-    ("draws", "covered", "false"),
-    [(60, 0.85, 0.1), pytest.param(1000, 0.925, 0.075, marks=pytest.mark.slow)],
+    ("draws", "covered", "false"), [(60, 0.85, 0.1), pytest.param(1000, 0.925, 0.075, marks=pytest.mark.slow)]
 )
 def test_it_holds(case: object, draws: int, covered: float, false: float) -> None:
     """The fast form has few draws at one noise, the slow one many at every noise and correlation of the table."""

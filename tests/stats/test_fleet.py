@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -13,32 +15,32 @@ from cotenant.stats.fleet import bins_of, effects_of, minority, screen
 RESOURCES = np.repeat(np.arange(4), 5)
 WORKS = np.arange(20)
 NODES = 40
+Logs = NDArray[np.float64]
 
 
-def logs(seed: int, slow: NDArray[np.float64], noise: NDArray[np.float64] | float = 0.005) -> NDArray[np.float64]:
+def logs(seed: int, slow: Logs, noise: Logs | float = 0.005) -> Logs:
     """Return the logarithms of rates (nodes, jobs) in one run: nodes differ by 3 %, the same in every run."""
     levels = np.random.default_rng(99).normal(0, 0.03, NODES)
     chance = np.random.default_rng(seed)
     return levels[:, None] + np.arange(20.0) + slow + chance.normal(0, 1, (NODES, 20)) * noise
 
 
-def slow(*parts: tuple[int, object, float]) -> NDArray[np.float64]:
+def slow(*parts: tuple[int, object, float]) -> Logs:
     """Return planted faults as changes of logarithms; a part is a node, jobs (slice or list) and the share lost."""
     planted = np.zeros((NODES, 20))
     for node, jobs, share in parts:
-        planted[node, jobs] = np.log1p(-share)  # type: ignore[index]
+        planted[node, jobs] = np.log1p(-share)
     return planted
 
 
-def held(planted: NDArray[np.float64], again: NDArray[np.float64] | None = None, **more: object) -> list[Charge]:
+def held(planted: Logs, again: Logs | None = None, noise: Logs | float = 0.005, works: Any = WORKS) -> list[Charge]:
     """Return the charges after a run of all nodes, and three more of the suspects and twelve healthy nodes."""
-    noise = more.pop("noise", 0.005)
-    screening = screen(logs(0, planted, noise), RESOURCES)  # type: ignore[arg-type]
+    screening = screen(logs(0, planted, noise), RESOURCES)
     ran = screening.suspects.copy()
     ran[np.flatnonzero(~screening.suspects)[:12]] = True
-    rounds = np.stack([logs(seed, planted if again is None else again, noise) + 0.1 * seed for seed in (1, 2, 3)])  # type: ignore[arg-type]
+    rounds = np.stack([logs(seed, planted if again is None else again, noise) + 0.1 * seed for seed in (1, 2, 3)])
     rounds[:, ~ran] = np.nan
-    return charges(screening, confirm(screening, rounds, RESOURCES), RESOURCES, more.get("works", WORKS))  # type: ignore[arg-type]
+    return charges(screening, confirm(screening, rounds, RESOURCES), RESOURCES, works)
 
 
 def test_effects_are_those_that_were_put_in() -> None:
@@ -70,9 +72,7 @@ COMPUTE = slice(0, 5)
         (slow((7, COMPUTE, 0.04)), slow((7, COMPUTE, 0.015)), []),
     ],
 )
-def test_what_is_held_against_a_node(
-    planted: NDArray[np.float64], again: NDArray[np.float64] | None, expected: list[object]
-) -> None:
+def test_what_is_held_against_a_node(planted: Logs, again: Logs | None, expected: list[object]) -> None:
     found = [(charge.node, charge.verdict.value, charge.resource, charge.job) for charge in held(planted, again)]
     assert found == expected
 
@@ -99,9 +99,8 @@ def test_an_unsteady_job_condemns_nobody_alone() -> None:
 
 
 def test_a_node_that_repeats_itself_badly_is_unstable() -> None:
-    jumping = np.zeros((NODES, 20))
     screening = screen(logs(0, slow((9, [12], 0.1))), RESOURCES)
-    rounds = np.stack([logs(seed, jumping) for seed in (1, 2, 3)])
+    rounds = np.stack([logs(seed, slow()) for seed in (1, 2, 3)])
     rounds[:, 9] += np.array([-0.2, 0.0, 0.2])[:, None]
     found = charges(screening, confirm(screening, rounds, RESOURCES), RESOURCES, WORKS)
     assert [(charge.node, charge.verdict) for charge in found] == [(9, NodeVerdict.UNSTABLE)]
@@ -113,8 +112,7 @@ def test_three_healthy_nodes_are_enough_to_know_how_a_suspect_repeats_itself() -
     for seed in range(1, 25, 3):
         rounds = np.full((3, NODES, 20), np.nan)
         rounds[:, [7, 20, 21, 22]] = np.stack([logs(seed + k, planted) for k in range(3)])[:, [7, 20, 21, 22]]
-        confirmation = confirm(screening, rounds, RESOURCES)
-        own.append(confirmation.own[7])
+        own.append(confirm(screening, rounds, RESOURCES).own[7])
     # Its spread over repeats is as large as theirs at the median, and never twice as large by chance.
     assert np.median(own) == pytest.approx(1, abs=0.15)
     assert max(own) < 2
@@ -171,14 +169,14 @@ CONDEMNED = (NodeVerdict.SLOW, NodeVerdict.DEFECT, NodeVerdict.UNSTABLE)
 
 def share_found(draws: int, *fleet: object) -> float:
     """Return the share of fleets whose first node is condemned for its resource; no other node may be condemned."""
-    every = [[c for c in fleet_charges(seed, *fleet) if c.verdict in CONDEMNED] for seed in range(draws)]  # type: ignore[arg-type]
+    every = [[c for c in fleet_charges(seed, *fleet) if c.verdict in CONDEMNED] for seed in range(draws)]
     assert {charge.node for found in every for charge in found} <= {0}
     return sum(any(charge.resource == 0 for charge in found) for found in every) / draws
 
 
 def condemning(draws: int, *fleet: object) -> int:
     """Return the number of fleets in which a node is condemned."""
-    every = [fleet_charges(1000 + seed, *fleet) for seed in range(draws)]  # type: ignore[arg-type]
+    every = [fleet_charges(1000 + seed, *fleet) for seed in range(draws)]
     return sum(any(charge.verdict in CONDEMNED for charge in found) for found in every)
 
 

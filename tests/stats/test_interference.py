@@ -1,8 +1,10 @@
-"""Ratios of rates together to rates alone, their means and scores: by hand, against scipy, and over many draws."""
+"""Ratios of rates together to rates alone, measures of mixes, efficiencies, scores: laws, by hand, and over draws."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from statistics import median
 
 import numpy as np
 import pytest
@@ -12,29 +14,30 @@ from scipy import stats
 
 from cotenant.stats.comparison import compare
 from cotenant.stats.describe import describe
-from cotenant.stats.interference import interval_of_quotient, log_ratios, mean_kept, ratio, suite_score
+from cotenant.stats.interference import (
+    MixMeasures,
+    Rates,
+    efficiency,
+    energy_over_alone,
+    interval_of_quotient,
+    log_ratios,
+    mean_kept,
+    mix_measures,
+    ratio,
+    suite_score,
+)
 from cotenant.stats.kept import Kept
-from cotenant.stats.launches import half_width
+from cotenant.stats.launches import across_launches, half_width
 
 rates = st.floats(1e-3, 1e6)
 Sides = tuple[dict[int, float], dict[int, float]]
 
 
 def mean_of(jobs: list[Sides]) -> Kept:
-    mean = mean_kept((ratio(*sides), log_ratios(*sides)) for sides in jobs)
-    assert mean is not None
-    return mean
+    return mean_kept((ratio(*sides), log_ratios(*sides)) for sides in jobs)
 
 
 pairs = st.dictionaries(st.integers(0, 50), st.tuples(rates, rates), min_size=1, max_size=12)
-
-
-def test_by_hand() -> None:
-    found = ratio({0: 100 * math.exp(-0.1), 1: 50.0, 2: 10 * math.exp(0.1)}, {0: 100.0, 1: 50.0, 2: 10.0})
-    assert (found.value, found.n, found.over) == (pytest.approx(1), 3, "launches")
-    half = 4.302652729911275 * 0.1 / math.sqrt(3)  # Student's t for two degrees of freedom
-    assert found.interval == pytest.approx((math.exp(-half), math.exp(half)))
-    assert ratio({0: 90.0}, {0: 100.0}) == Kept(pytest.approx(0.9), None, 1, "launches")
 
 
 def test_the_interval_of_a_quotient_by_hand_and_over_draws() -> None:
@@ -50,8 +53,6 @@ def test_the_interval_of_a_quotient_by_hand_and_over_draws() -> None:
     covered = alone_taken_as_exact = 0
     for _ in range(draws):
         together, lone = (describe([1.0] * n, list(rng.lognormal(0, 0.05, n))) for n in (15, 6))
-        assert together.interval is not None
-        assert lone.interval is not None
         low, high = interval_of_quotient(together.median, together.interval, lone.median, lone.interval)
         covered += low <= 1 <= high
         low, high = (end / lone.median for end in together.interval)
@@ -62,8 +63,8 @@ def test_the_interval_of_a_quotient_by_hand_and_over_draws() -> None:
 
 def test_below_three_launches_there_is_no_interval_and_without_a_side_no_ratio() -> None:
     two = ratio({0: 80.0, 1: 45.0}, {0: 100.0, 1: 50.0})
-    assert two.value == pytest.approx(math.sqrt(0.8 * 0.9))
-    assert (two.interval, two.n) == (None, 2)
+    assert two == Kept(pytest.approx(math.sqrt(0.8 * 0.9)), None, 2, "launches")
+    assert ratio({0: 90.0}, {0: 100.0}) == Kept(pytest.approx(0.9), None, 1, "launches")
     assert ratio({}, {0: 1.0}) is ratio({0: 1.0}, {}) is mean_kept([]) is None
     with pytest.raises(ValueError, match="rates of launches"):
         ratio({0: 0.0}, {0: 1.0})
@@ -74,7 +75,7 @@ def test_pairs_are_the_t_interval_of_the_logarithms_of_their_ratios(both: dict[i
     found = ratio({uid: over for uid, (over, _) in both.items()}, {uid: under for uid, (_, under) in both.items()})
     logs = np.log([over for over, _ in both.values()]) - np.log([under for _, under in both.values()])
     assert math.log(found.value) == pytest.approx(float(logs.mean()), abs=1e-9)
-    assert (found.interval is None) == (len(both) < 3)
+    assert (found.interval is None, found.n, found.over) == (len(both) < 3, len(both), "launches")
     if found.interval is not None and logs.std() > 1e-6:
         expected = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
         assert [math.log(end) for end in found.interval] == pytest.approx(list(map(float, expected)), abs=1e-6)
@@ -89,9 +90,8 @@ def test_what_a_pair_shares_cancels(both: dict[int, tuple[float, float]], state:
 
 def test_only_shared_uids_make_pairs_also_where_a_side_has_one_launch() -> None:
     three = ratio({0: 9.0, 1: 9.0, 2: 9.0, 7: 1.0}, {0: 10.0, 1: 10.0, 2: 10.0, 8: 99.0})
-    assert (three.value, three.n) == (pytest.approx(0.9), 3)
     single = ratio({0: 9.0}, {0: 10.0, 1: 20.0, 2: 30.0})
-    assert (single.value, single.n) == (pytest.approx(0.9), 1)
+    assert [(each.value, each.n) for each in (three, single)] == [(pytest.approx(0.9), 3), (pytest.approx(0.9), 1)]
 
 
 @pytest.mark.parametrize("first", [5, 4, 3])
@@ -100,7 +100,6 @@ def test_with_too_few_shared_uids_every_launch_counts_as_it_is(first: int) -> No
     found = ratio({first + at: rate for at, rate in enumerate(b)}, dict(enumerate(a)))
     assert found.n == 4
     expected = compare(a, b)
-    assert expected.interval is not None
     assert (found.value, found.interval) == (pytest.approx(expected.ratio), pytest.approx(expected.interval))
 
 
@@ -130,7 +129,6 @@ def test_only_uids_that_every_job_has_make_the_interval_of_a_mean_and_else_it_is
 
 
 ratios = st.lists(st.floats(0.1, 10), min_size=1, max_size=8)
-Rates = dict[str, dict[int, float]]
 
 
 def by_uid(*rates: float) -> dict[int, float]:
@@ -196,3 +194,127 @@ def test_means_over_jobs_and_scores_cover_what_they_say_where_jobs_of_a_uid_shar
         for name, of in zip(covered, found, strict=True):
             covered[name] += of.interval[0] <= 1 <= of.interval[1]
     assert all(0.92 <= count / draws <= 0.98 for count in covered.values()), covered
+
+
+TENANTS = st.lists(st.tuples(st.floats(0.01, 1.0), st.floats(1e-3, 1e6)), min_size=1, max_size=8)
+
+
+def measured(together: Mapping[str, Rates], alone: Mapping[str, Rates], slices: float) -> MixMeasures | None:
+    shares = {who: ratio(rates, alone.get(who, {})) for who, rates in together.items()}
+    progress = {who: share for who, share in shares.items() if share is not None}
+    return mix_measures(progress, together, alone, slices)
+
+
+def of_one(progress: Sequence[float], alone: Sequence[float], slices: float = 1.0) -> MixMeasures:
+    rates = {str(at): {0: part * rate} for at, (part, rate) in enumerate(zip(progress, alone, strict=True))}
+    return measured(rates, {str(at): {0: rate} for at, rate in enumerate(alone)}, slices)
+
+
+@given(TENANTS, st.floats(1.0, 8.0))
+def test_measures_are_those_of_their_definitions(tenants: list[tuple[float, float]], slices: float) -> None:
+    """Rates of different jobs differ by orders of magnitude, and no measure depends on their units."""
+    progress, alone = zip(*tenants, strict=True)
+    found, unit = of_one(progress, alone, slices), of_one(progress, [1.0] * len(alone), slices)
+    assert found.stp.value == pytest.approx(sum(progress))
+    assert found.antt.value == pytest.approx(sum(1 / part for part in progress) / len(progress))
+    assert found.fairness.value == pytest.approx(min(progress) / max(progress))
+    assert found.tax.value == pytest.approx(1 - sum(progress) / slices)
+    assert found.worst_slowdown.value == pytest.approx(1 / min(progress))
+    assert progress[int(found.worst)] == pytest.approx(min(progress))
+    assert (unit.stp.value, unit.antt.value) == pytest.approx((found.stp.value, found.antt.value))
+    # The harmonic mean of the shares is no greater than the arithmetic one.
+    assert found.antt.value >= len(progress) / found.stp.value - 1e-9
+    assert 1 / found.worst_slowdown.value <= found.stp.value / len(progress) + 1e-9
+    assert found.stp.interval is None
+
+
+def test_measures_of_mixes_by_hand() -> None:
+    turns, free = of_one([0.25] * 4, [1, 10, 100, 1000]), of_one([1.0] * 4, [1, 10, 100, 1000])
+    assert (turns.stp.value, turns.antt.value, turns.fairness.value, turns.tax.value) == pytest.approx((1, 4, 1, 0))
+    assert (free.stp.value, free.antt.value, free.tax.value) == pytest.approx((4, 1, -3))
+    starved = of_one([0.9, 0.9, 0.1], [5, 5, 5])
+    assert (starved.worst, starved.worst_slowdown.value) == ("2", pytest.approx(10))
+    assert starved.fairness.value == pytest.approx(1 / 9)
+
+
+def test_only_uids_in_which_every_tenant_has_both_rates_count() -> None:
+    together = {"0": {0: 5.0, 1: 5.0, 2: 7.0}, "1": {0: 8.0, 2: 8.0}}
+    alone = {"0": {0: 10.0, 1: 10.0, 2: 10.0}, "1": {0: 10.0, 1: 10.0, 3: 10.0}}
+    found = measured(together, alone, 2)
+    assert (found.stp.n, found.stp.value) == (1, pytest.approx(1.3))
+    assert measured(together, {"0": alone["0"]}, 2) is None
+    assert measured({}, {}, 2) is None
+    with pytest.raises(ValueError, match="rates"):
+        measured({"0": {0: 0.0}}, {"0": {0: 1.0}}, 1)
+
+
+def test_energy_is_over_that_of_the_same_items_one_after_another() -> None:
+    together = {"0": {0: 50.0, 1: 40.0}, "1": {0: 5.0, 2: 5.0}}
+    alone_j = {"0": {0: 2.0}, "1": {0: 20.0}}
+    measure = energy_over_alone({0: 300.0, 1: 300.0}, together, alone_j)
+    assert (measure.value, measure.interval, measure.n) == (pytest.approx(300 / (50 * 2 + 5 * 20)), None, 1)
+    assert energy_over_alone({1: 300.0}, together, alone_j) is None
+    assert energy_over_alone({0: 300.0}, together, {"0": {0: 2.0}}) is None
+
+
+def test_the_machines_state_cancels_and_intervals_are_those_of_each_launchs_measure() -> None:
+    """The machine's state differs by 5 % from uid to uid, and changes the rates together and alone by one factor."""
+    draw, states = np.random.default_rng(1), np.exp(np.random.default_rng(2).normal(0, 0.05, 5))
+    parts = np.exp(draw.normal(0, 0.01, (2, 5))) * np.array([[0.8], [0.5]])
+    alone = {str(at): dict(enumerate((rate * states).tolist())) for at, rate in enumerate((120.0, 3.0))}
+    beside = {who: {uid: rate * parts[int(who), uid] for uid, rate in of.items()} for who, of in alone.items()}
+    found = measured(beside, alone, 2)
+    for measure, of_uids in ((found.stp, parts.sum(axis=0)), (found.antt, (1 / parts).mean(axis=0))):
+        expected = across_launches(of_uids.tolist())
+        assert (measure.value, measure.interval) == (pytest.approx(expected.rate), pytest.approx(expected.interval))
+    assert found.tax.interval == pytest.approx(tuple(1 - end / 2 for end in found.stp.interval[::-1]))
+
+
+OF_DEVICES = st.lists(st.floats(0.1, 1e9), min_size=1, max_size=2)
+ALONE, TOGETHER = [100.0, 50.0, 101.0], [180.0, 400.0, 179.0, 182.0]
+
+
+def test_an_efficiency_by_hand_is_of_medians_and_has_no_interval_below_three_launches_of_either() -> None:
+    for devices, rate, value in ((1, 100.0, 1.0), (2, 190.0, 0.95), (4, 300.0, 0.75)):
+        assert efficiency(devices, [rate], [100.0]) == Kept(value, None, 1, "launches")
+    assert efficiency(4, [20.0] * 3, []) is None
+    two = efficiency(2, TOGETHER, ALONE)
+    assert (two.value, two.n) == (181 / 200, 3)
+    assert efficiency(1, ALONE, ALONE).interval is None
+    for alone, together in ((2, 5), (5, 2)):
+        assert efficiency(2, [19.0, 19.1, 19.2, 19.0, 19.1][:together], [10.0] * alone).interval is None
+
+
+def test_the_interval_lies_around_the_efficiency_as_wide_as_medians_err() -> None:
+    """The interval is centred on the ratio of medians; that of the geometric means is half as large again."""
+    two = efficiency(2, TOGETHER, ALONE)
+    low, high = (math.log(end / two.value) for end in two.interval)
+    of_means = compare(ALONE, TOGETHER).interval
+    half = math.log(of_means[1] / of_means[0]) / 2
+    assert (low, high) == pytest.approx((-half * math.sqrt(math.pi / 2), half * math.sqrt(math.pi / 2)))
+
+
+@pytest.mark.parametrize("launches", [3, 5])
+def test_the_interval_of_an_efficiency_covers_what_it_says(launches: int) -> None:
+    """Simulated launches on four devices and on one differ by 2 %; the true efficiency is 0.9."""
+    random, draws = np.random.default_rng(7), 1000
+    noise = np.exp(random.normal(0, 0.02, (draws, 2, launches)))
+    held = 0
+    for alone, together in noise:
+        four = efficiency(4, (360 * together).tolist(), (100 * alone).tolist())
+        held += four.interval[0] <= 0.9 <= four.interval[1]
+    assert held / draws >= 0.94
+
+
+@given(st.integers(1, 64), OF_DEVICES, OF_DEVICES, st.floats(0.5, 2.0))
+def test_a_faster_machine_scales_the_same(devices: int, rates: list[float], alone: list[float], factor: float) -> None:
+    value = efficiency(devices, rates, alone).value
+    assert value == median(rates) / (devices * median(alone))
+    faster = efficiency(devices, [factor * rate for rate in rates], [factor * rate for rate in alone])
+    assert faster.value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("devices", "rates"), [(0, [1.0]), (1, []), (2, [0.0]), (1, [-1.0])])
+def test_what_is_no_rate_of_devices(devices: int, rates: list[float]) -> None:
+    with pytest.raises(ValueError):
+        efficiency(devices, rates, [1.0])

@@ -35,11 +35,10 @@ def test_a_turn_alone_is_compared_with_the_blocks_beside_it() -> None:
 
 
 def test_what_has_no_block_beside_it_is_compared_with_nothing() -> None:
-    assert kept([]) is None
-    assert kept(blocks(90)) is None
-    assert kept([block_of(1, True, 20, 0.2), block_of(6, False, 20, 0.2)]) is None
-    assert kept([block_of(1, True, 20, 0.2), block_of(5, False, 20, 0.2)]) is not None
-    assert kept([block_of(0, False, 10, 0.2), block_of(1, True, 20, 0.2)]) == Kept(pytest.approx(0.5), None, 1)
+    lone = block_of(1, True, 20, 0.2)
+    assert kept([]) is kept(blocks(90)) is kept([lone, block_of(6, False, 20, 0.2)]) is None
+    assert kept([lone, block_of(5, False, 20, 0.2)]) is not None
+    assert kept([block_of(0, False, 10, 0.2), lone]) == Kept(pytest.approx(0.5), None, 1)
 
 
 def test_a_correlation_widens_the_interval_only_where_rounds_are_many() -> None:
@@ -72,10 +71,8 @@ def test_repeats_are_the_first_that_bring_the_interval_below_the_room(sides: int
 def test_the_interval_of_few_rounds_is_students() -> None:
     rounds = [0.1, 0.3, 0.25, 0.2, 0.4]
     center, half = over_rounds(rounds)
-    assert half is not None
-    assert (center - half, center + half) == pytest.approx(
-        stats.t.interval(0.95, 4, np.mean(rounds), stats.sem(rounds))
-    )
+    expected = stats.t.interval(0.95, 4, np.mean(rounds), stats.sem(rounds))
+    assert (center - half, center + half) == pytest.approx(expected)
     assert over_rounds(rounds[:2]) == (pytest.approx(0.2), None)
 
 
@@ -90,9 +87,8 @@ def test_a_share_is_turned_over_and_multiplied_with_its_interval() -> None:
 def test_a_share_is_unsure_where_its_interval_holds_all_or_there_is_none() -> None:
     made = [Kept(0.8, None, 1), Kept(0.8, (0.5, 1.25), 9), Kept(0.8, (0.7, 0.9), 9), Kept(1.2, (1.1, 1.3), 9)]
     assert [share.is_unsure for share in made] == [True, True, False, False]
-    assert [Kept(1, None, 1, over).within for over in ("rounds", "observations", "launches", "jobs")] == [
-        *[True, True, False, False]
-    ]
+    within = {"rounds": True, "observations": True, "launches": False, "jobs": False}
+    assert {over: Kept(1, None, 1, over).within for over in within} == within
 
 
 def test_tenants_of_the_same_launches_have_a_mean_as_unsure_as_each_of_them() -> None:

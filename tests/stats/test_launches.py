@@ -26,18 +26,13 @@ def test_it_is_the_t_interval_of_the_logarithms(launches: list[float]) -> None:
     assert min(launches) * (1 - 1e-9) <= found.rate <= max(launches) * (1 + 1e-9)
 
 
-def test_below_three_launches_there_is_no_interval() -> None:
-    assert across_launches([5.0]).interval is None
-    assert across_launches([5.0]).spread is None
-    two = across_launches([4.0, 9.0])
-    assert two.rate == pytest.approx(6)
-    assert two.interval is None
-
-
-@pytest.mark.parametrize("launches", [[], [1.0, 0.0], [math.nan], [math.inf]])
-def test_what_is_no_rate_is_refused(launches: list[float]) -> None:
-    with pytest.raises(ValueError, match="rates of launches"):
-        across_launches(launches)
+def test_below_three_launches_there_is_no_interval_and_what_is_no_rate_is_refused() -> None:
+    one, two = across_launches([5.0]), across_launches([4.0, 9.0])
+    assert (one.interval, one.spread) == (None, None)
+    assert (two.rate, two.interval) == (pytest.approx(6), None)
+    for launches in ([], [1.0, 0.0], [math.nan], [math.inf]):
+        with pytest.raises(ValueError, match="rates of launches"):
+            across_launches(launches)
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=30, unique=True))

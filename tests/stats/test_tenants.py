@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cotenant.stats.tenants import Reading, Span, WorkBeside, common_load, jain, overlap, work_beside
@@ -28,12 +28,9 @@ def test_equal_tenants_are_served_evenly(rate: float, tenants: int) -> None:
     assert jain([rate] * tenants) == 1
 
 
-def test_known_values() -> None:
+def test_known_values_and_rounding_that_never_passes_one() -> None:
     assert jain([1.0, 2.0, 3.0]) == pytest.approx(36 / (3 * 14))
     assert jain([5.0, 1e-300]) == 0.5
-
-
-def test_rounding_never_passes_one() -> None:
     rates = [1.0, 1.0, 0.999999999999889, 0.999999999999778, 0.9999999999996669, 0.9999999999996669]
     assert sum(rates) ** 2 / (6 * sum(rate * rate for rate in rates)) > 1
     assert jain(rates) == 1
@@ -53,19 +50,12 @@ def test_common_load_is_from_the_latest_start_to_the_earliest_end() -> None:
     assert common_load([(0, 100), (5, 90), (3, 95)]) == (5, 90)
     assert common_load([(0, 10), (20, 30)]) == (20, 20)
     assert common_load([(3, 8)]) == (3, 8)
-    assert common_load([(3, 8), (5, 9)], since_ns=2) == (2, 8)
-    assert common_load([(3, 8), (5, 9)], since_ns=7) == (5, 8)
-
-
-@pytest.mark.parametrize(
-    ("common", "share"),
-    [((0, 100), 1.0), ((15, 100), 0.75), ((0, 35), 0.75), ((15, 35), 0.5), ((20, 30), 0.0), ((13, 13), 0.0)],
-)
-def test_overlap_is_the_share_inside(common: Span, share: float) -> None:
-    assert overlap([(10, 20), (30, 40)], common) == share
+    assert [common_load([(3, 8), (5, 9)], since_ns=since_ns) for since_ns in (2, 7)] == [(2, 8), (5, 8)]
 
 
 @given(some_spans, spans)
+@example([(10, 20), (30, 40)], (15, 35))
+@example([(10, 20), (30, 40)], (13, 13))
 def test_overlap_counts_nanoseconds(observations: list[Span], common: Span) -> None:
     observed = [ns for start, end in observations for ns in range(start, end)]
     if not observed:
@@ -107,38 +97,26 @@ SECOND = 10**9
 FIRST, SECOND_HALF = [(0, SECOND)], [(SECOND, 2 * SECOND)]
 
 
-@pytest.mark.parametrize(
-    ("readings", "own", "claimed", "others", "expected"),
-    [
+def test_work_beside_others() -> None:
+    both, halves = (0, 2 * SECOND), [(0, SECOND // 2), *SECOND_HALF]
+    for readings, own, claimed, others, expected in (
         # The tenant works in its own second, and rests in the other tenant's.
-        (worked((1, 10), (0, 10)), FIRST, (0, 2 * SECOND), SECOND_HALF, WorkBeside(1, 0, 1, 1)),
+        (worked((1, 10), (0, 10)), FIRST, both, SECOND_HALF, (1, 0, 1, 1)),
         # It goes on working; if both are observed at once there is no time beside its own observations.
-        (worked((0.5, 20)), FIRST, (0, 2 * SECOND), SECOND_HALF, WorkBeside(0.5, 0.5, 1, 1)),
-        (worked((0.5, 20)), FIRST, (0, 2 * SECOND), FIRST, WorkBeside(0.5, 0, 0, 1)),
+        (worked((0.5, 20)), FIRST, both, SECOND_HALF, (0.5, 0.5, 1, 1)),
+        (worked((0.5, 20)), FIRST, both, FIRST, (0.5, 0, 0, 1)),
         # It need not work in a time that it does not claim.
-        (worked((1, 10), (0, 10)), FIRST, (0, SECOND), SECOND_HALF, WorkBeside(1, 0, 0, 1)),
+        (worked((1, 10), (0, 10)), FIRST, (0, SECOND), SECOND_HALF, (1, 0, 0, 1)),
         # It rests between its own observations, while the others' overlapping spans go on.
-        (
-            worked((1, 5), (0, 5), (1, 10)),
-            [(0, SECOND // 2), *SECOND_HALF],
-            (0, 2 * SECOND),
-            [(0, SECOND), (SECOND // 2, 2 * SECOND)],
-            WorkBeside(1, 0, 0.5, 2),
-        ),
-    ],
-)
-def test_work_beside_others(
-    readings: list[Reading], own: list[Span], claimed: Span, others: list[Span], expected: WorkBeside
-) -> None:
-    found = work_beside(readings, own, claimed, others)
-    assert (found.own, found.beside) == pytest.approx((expected.own, expected.beside), abs=1e-6)
-    assert (found.beside_s, found.observed_s) == (expected.beside_s, expected.observed_s)
+        (worked((1, 5), (0, 5), (1, 10)), halves, both, [*FIRST, (SECOND // 2, 2 * SECOND)], (1, 0, 0.5, 2)),
+    ):
+        found = work_beside(readings, own, claimed, others)
+        assert (found.own, found.beside) == pytest.approx(expected[:2], abs=1e-6)
+        assert (found.beside_s, found.observed_s) == expected[2:]
 
 
 def test_nothing_is_known_of_work_without_readings_or_observations() -> None:
     assert work_beside([(0, 0.0)], FIRST, (0, SECOND), FIRST) is None
     assert work_beside(worked((1, 10)), [], (0, SECOND), FIRST) is None
-    assert WorkBeside(1, 0.25, 2, 4).idle_share == 0.375
-    assert (
-        WorkBeside(1, 2, 2, 4).idle_share == WorkBeside(0, 0, 2, 4).idle_share == WorkBeside(1, 0, 0, 0).idle_share == 0
-    )
+    shares = {(1, 0.25, 2, 4): 0.375, (1, 2, 2, 4): 0, (0, 0, 2, 4): 0, (1, 0, 0, 0): 0}
+    assert {numbers: WorkBeside(*numbers).idle_share for numbers in shares} == shares
