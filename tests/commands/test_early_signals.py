@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands.calling import Capture, call
-from tenants.suites import ROOT, script
+from tenants.suites import ROOT, RUN, script
 
 WHILE_IMPORTING = """
 import importlib, os, signal, sys
@@ -38,8 +38,7 @@ def test_a_signal_before_python_is_up_is_taken_by_the_command() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         os.kill(os.getpid(), signal.SIGINT)
 
-    line = [sys.executable, str(ROOT / "run.py"), "doctor", "--quick"]
-    ended = subprocess.run(line, capture_output=True, text=True, timeout=60, preexec_fn=pending)
+    ended = subprocess.run([*RUN, "doctor", "--quick"], capture_output=True, text=True, timeout=60, preexec_fn=pending)
     assert (ended.returncode, ended.stderr) == (130, "cotenant: Stopped by Ctrl-C.\n")
 
 

@@ -21,7 +21,7 @@ import pytest
 from cotenant.choices import TOKEN_VARIABLE
 from cotenant.commands import COMMANDS
 from pages import PAGE_OF, launches, runs
-from tenants.suites import ROOT, job
+from tenants.suites import RUN, job
 from workplace import make_workplace
 
 LIMIT_S = 120
@@ -107,7 +107,7 @@ class Place:
     def types(self, line: str) -> tuple[int, str, set[str]]:
         """Return the exit status, the output and the imported modules of `./run.sh LINE`; each line runs once."""
         if line not in self._typed:
-            words = [sys.executable, "-c", PROGRAM, str(self._names), str(ROOT / "run.py"), *shlex.split(line)]
+            words = [sys.executable, "-c", PROGRAM, str(self._names), RUN[1], *shlex.split(line)]
             ended = subprocess.run(
                 words, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=LIMIT_S
             )
@@ -142,10 +142,9 @@ def test_a_command_shows_what_it_should_and_imports_no_more(lines: str, place: P
 def test_a_buyer_listens_until_it_is_interrupted(place: Place) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    line = [sys.executable, str(ROOT / "run.py"), "challenge", "--listen", str(port)]
     # An empty variable, as containers hand on an unset one, names no token: one is drawn, and has to be said.
     buyer = subprocess.Popen(
-        line,
+        [*RUN, "challenge", "--listen", str(port)],
         cwd=place.folder,
         env=place.environment | {TOKEN_VARIABLE: ""},
         stdout=subprocess.PIPE,

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,12 +18,11 @@ from cotenant.commands.status import progress_lines, suite_of, writes_to
 from cotenant.isolation.lock import SuiteLock
 from cotenant.results.journal import Ended, Launched, Started
 from cotenant.results.store import Reserve
-from tenants.suites import ROOT, Suites, job, until
+from tenants.suites import RUN, Suites, job, until
 
 
 def ours(suites: Suites, *words: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, str(ROOT / "run.py"), *words]
-    return subprocess.run(line, env=suites.environment, capture_output=True, text=True, timeout=60)
+    return suites.typed([*RUN, *words], 60)
 
 
 @pytest.mark.v1

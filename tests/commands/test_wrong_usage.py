@@ -6,7 +6,6 @@ import re
 import resource
 import shlex
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from commands.calling import Capture, call, check_refusals
 from cotenant.commands.flags import duration, share
 from cotenant.isolation.lock import SuiteLock
 from cotenant.launch.prepared import PreparedSuite
-from tenants.suites import ROOT, Suites, job
+from tenants.suites import ROOT, RUN, Suites, job
 
 FLAGS: dict[str, str | tuple[str, ...]] = {
     "--exclude *": "--exclude leaves no job to run.",
@@ -119,7 +118,7 @@ def test_a_command_that_there_is_not(capsys: Capture) -> None:
     status, said, errors = call(capsys, "nonsense")
     assert (status, said) == (2, "")
     assert errors.startswith("cotenant: There is no command 'nonsense'. Commands: run, exec, capacity, list, plan, ")
-    ended = subprocess.run([sys.executable, str(ROOT / "run.py"), "nonsense"], capture_output=True, text=True)
+    ended = subprocess.run([*RUN, "nonsense"], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (2, errors)
 
 
