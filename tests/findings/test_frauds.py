@@ -92,38 +92,23 @@ def test_frauds_are_invalid_and_averaged_nowhere(reports: Path, capsys: pytest.C
         assert f"INVALID: {rule}" in scored
 
 
-def test_a_crashed_job_is_not_done_because_somebody_says_so(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_launch_of_its_own_is_averaged_nowhere(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A crash that somebody calls completed, a copy of a launch, and what an earlier launch of four tenants left."""
     honest = rates(capsys, reports)
-    path = write_record(reports, a_launch(5), NOON + timedelta(hours=1))
-    fields = json.loads(path.read_text())
-    path.write_text(json.dumps(fields | {"outcome": "failed", "message": "It fell."}))
-    assert rates(capsys, reports) == honest
-    assert "vae R5 user 0: failed: It fell." in said(capsys, "report", reports)[0]
-
-
-def test_a_copied_launch_is_no_second_launch(reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    honest = rates(capsys, reports)
-    copy = replace(a_launch(2), run_id=5)
-    write_record(reports, copy, NOON + timedelta(hours=1))
-    assert rates(capsys, reports) == honest
-    sentence = "vae, repetition 5: it began at the same moment as repetition 2, and is a copy of it; it does not count."
-    for reader in (["report"], ["compare", reports], ["mlbench-report", "--reports"]):
-        assert sentence in " ".join(" ".join(said(capsys, *reader, reports)).split())
-
-
-def test_what_an_earlier_launch_left_is_not_added_to_a_newer_one(
-    reports: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The earlier launch had four tenants, the newer one has fewer, in the same directory under the same number."""
-    honest = rates(capsys, reports)
+    crashed = write_record(reports, a_launch(5), NOON + timedelta(hours=1))
+    crashed.write_text(json.dumps(json.loads(crashed.read_text()) | {"outcome": "failed", "message": "It fell."}))
+    write_record(reports, replace(a_launch(2), run_id=6), NOON + timedelta(hours=1))
     for tenant in range(1, 4):
         where = {"tenant": tenant, "tenants": 4, "vcd": str(tenant)}
         before = a_launch(0, place=where, common={"started": NOON - timedelta(hours=1)})
         write_record(reports, before, NOON - timedelta(hours=1))
     assert rates(capsys, reports) == honest
-    assert (
-        "vae, repetition 0: there are records of several runs; the newest count." in said(capsys, "report", reports)[0]
-    )
+    reported = said(capsys, "report", reports)[0]
+    assert "vae R5 user 0: failed: It fell." in reported
+    assert "vae, repetition 0: there are records of several runs; the newest count." in reported
+    sentence = "vae, repetition 6: it began at the same moment as repetition 2, and is a copy of it; it does not count."
+    for reader in (["report"], ["compare", reports], ["mlbench-report", "--reports"]):
+        assert sentence in " ".join(" ".join(said(capsys, *reader, reports)).split())
 
 
 def test_what_a_newer_run_never_reached_is_said_to_be_old(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cotenant.finding import warning
+from cotenant.finding import error, info, survived, warning
 from cotenant.findings.rules import RECORD_RULES, findings_of, with_findings
 from cotenant.results.record import Observed, Record
 from cotenant.stats.budget import Amount
@@ -377,6 +377,12 @@ def test_what_would_enable_meters_is_said_once_for_all_it_enables() -> None:
         "They would need a launch alone (packages); the v1 controller pids (pids, pids_refused)."
     )
     assert rules(of.unmeasured({}, ["throttled_ns"]))["meters_absent"].remedy == ""
+
+
+def test_what_a_launch_ran_in_spite_of_spoils_no_number() -> None:
+    before = error("/data has 0.01 GiB free.", "Free some.", "disk_full")
+    after = warning("/data has 0.01 GiB free.", "Free some.", "disk_full")
+    assert survived([before, after, info("Odd.")]) == (after, after, info("Odd."))
 
 
 def test_what_is_invalid() -> None:
