@@ -52,7 +52,7 @@ def blocked_by_run_sh(place: Path, **env: str) -> int:
     return int(subprocess.check_output([ROOT / "run.sh"], env=environment, text=True).split()[0], 16)
 
 
-def test_run_sh_starts_python_with_these_signals_waiting_also_where_env_cannot_hold_them_back(tmp_path: Path) -> None:
+def test_run_sh_starts_python_with_these_signals_waiting_or_without_where_env_cannot_hold_them(tmp_path: Path) -> None:
     """The env of coreutils 8.30 does not know the flag, and ends with 125."""
     blocked = blocked_by_run_sh(tmp_path)
     assert all(blocked >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGHUP))
