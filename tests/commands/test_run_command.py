@@ -169,26 +169,13 @@ def test_the_environment_of_a_tenant_in_its_slice(v1: Suites) -> None:
     first, second = echoed(v1, "--uid", 3, env={"EXTRA": "$JOB_ID of $DEVICE_TOTAL"}, env_of_caller=caller)
     for number, told in enumerate((first, second)):
         env, threads = told["env"], str(len(told["processors"]))
-        given = dict.fromkeys((*THREADS, "CPU_COUNT"), threads) | {
-            "MINE": "kept",
-            "EXTRA": f"{number} of 2",
-            "JOB_ID": str(number),
-            "JOB_RUNNER": "cotenant",
-            "JOB_FILE": "jobs",
-            "SUITE_NAME": "jobs",
-            "BENCH_NAME": "job",
-            "RUN_ID": "3",
-            "DEVICE_TOTAL": "2",
-            "CPU_TOTAL": str(len(machine.processors)),
-            "RAM_TOTAL": str(machine.memory_bytes // 1024),
-            "USE_CUDA": str(int(bool(machine.accelerators))),
-            "BASE": str(v1.base),
-            "DATA_DIRECTORY": str(v1.folder / "sets"),
-            "OUTPUT_DIRECTORY": str(v1.output),
-            "TMPDIR": env["TEMP_DIRECTORY"],
-            "MASTER_ADDR": "127.0.0.1",
-            "COTENANT_GROUP": "student",
-        }
+        given = dict.fromkeys((*THREADS, "CPU_COUNT"), threads) | {"MINE": "kept", "EXTRA": f"{number} of 2"}
+        given |= {"JOB_RUNNER": "cotenant", "JOB_FILE": "jobs", "SUITE_NAME": "jobs", "BENCH_NAME": "job"}
+        given |= {"JOB_ID": str(number), "RUN_ID": "3", "DEVICE_TOTAL": "2", "COTENANT_GROUP": "student"}
+        given |= {"CPU_TOTAL": str(len(machine.processors)), "RAM_TOTAL": str(machine.memory_bytes // 1024)}
+        given |= {"USE_CUDA": str(int(bool(machine.accelerators))), "MASTER_ADDR": "127.0.0.1"}
+        given |= {"BASE": str(v1.base), "OUTPUT_DIRECTORY": str(v1.output), "TMPDIR": env["TEMP_DIRECTORY"]}
+        given |= {"DATA_DIRECTORY": str(v1.folder / "sets")}
         assert {name: env[name] for name in given} == given
         assert told["argv"] == ["--seed", str(3 + (number + 1) * 100)]
         assert 0 < int(env["RAM_CONSTRAINT"]) < machine.memory_bytes // 1024 // 2

@@ -125,13 +125,8 @@ def test_how_far_a_suite_is() -> None:
     anew_and_on = lines(began, first, launch("b.solo T1"), start(), first, start(resumed=True))
     assert anew_and_on == ["s, repetition 0, in /out: 1 of 2 launches done.", "For 60 s: b, user 1 alone."]
     # Another host runs the same repetition into the same directory.
-    both = [
-        began,
-        start(host="g"),
-        launch("a", "g"),
-        launch("b.solo T1", "g"),
-        Ended(suite="s", uid=0, time="t", host="g"),
-    ]
+    of_other = [start(host="g"), launch("a", "g"), launch("b.solo T1", "g")]
+    both = [began, *of_other, Ended(suite="s", uid=0, time="t", host="g")]
     assert lines(*both)[0] == "s, repetition 0, in /out: 0 of 2 launches done."
     assert lines(*both, runs=False) == ["s, repetition 0, in /out: 2 of 2 launches done.", "It ended at tZ."]
     assert lines(*both[:-1], runs=False)[1] == "It began on g, where `status` says whether it still runs."

@@ -114,14 +114,8 @@ def durations(*durations_ms: float, **told: Any) -> Record:
 
 def on_host(**changes: Any) -> Record:
     """A record of a launch on a quiet host, with these changes to the host's meters."""
-    quiet: dict[str, Any] = {
-        "swapped_in_bytes": 0,
-        "swapped_out_bytes": 0,
-        "memory_kills_outside": 0,
-        "stolen_share": 0.0,
-        "processor_throttles": None,
-        "devices": [],
-    }
+    quiet: dict[str, Any] = {"stolen_share": 0.0, "processor_throttles": None, "devices": []}
+    quiet |= dict.fromkeys(("swapped_in_bytes", "swapped_out_bytes", "memory_kills_outside"), 0)
     return metered(host=quiet | changes)
 
 
