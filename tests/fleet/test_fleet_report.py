@@ -207,7 +207,8 @@ def test_groups_are_compared_by_their_nodes(tmp_path: Path, capsys: Capture) -> 
     assert part.count("SLOWER") == len(JOBS)
 
 
-def test_groups_are_of_nodes_that_there_are() -> None:
+def test_groups_are_of_nodes_that_there_are_and_in_no_document(capsys: Capture) -> None:
+    check_refusals(capsys, "fleet report .", {"--group a=x --group b=y --json": "--format json holds no groups."})
     assert chosen(["a=node0[12]", "b=node1?,node09"], NODES) == {
         "a": ["node01", "node02"],
         "b": ["node09", "node10", "node11", "node12", "node13"],
@@ -221,15 +222,6 @@ def test_groups_are_of_nodes_that_there_are() -> None:
     for groups, words in refused.items():
         with pytest.raises(CotenantError, match=words):
             chosen(groups, NODES)
-
-
-def test_there_has_to_be_something_to_report(tmp_path: Path, capsys: Capture) -> None:
-    refused = {
-        "repeat": "A fleet has no 'repeat'.",
-        f"report {tmp_path / 'none'}": "does not exist",
-        "report . --group a=x --group b=y --json": "--format json holds no groups.",
-    }
-    check_refusals(capsys, "fleet", refused)
 
 
 def test_a_resource_is_named_by_patterns_and_by_few_witnesses() -> None:

@@ -158,9 +158,7 @@ def test_refusals_are_sentences(monkeypatch: pytest.MonkeyPatch, capsys: Capture
     monkeypatch.setitem(sys.modules, "ray", None)
     refused = {
         "--jobs cpu": "The package 'ray' is missing. pip install ray, in the environment",
-        "--jobs cpu --tier 9m": "--tier takes",
         "--jobs none": "is neither a file nor a profile",
-        "--jobs cpu --name none": "none",
         "--jobs cpu -- --repeat 5": "There is no flag '--repeat'. Flags of a run stand behind --, those of benchmarks",
         "--jobs cpu -- --repetitions 2": "How often a fleet repeats a run is its tier's. Leave out --repetitions.",
         "--jobs cpu -- --isolatoin v2": "There is no flag '--isolatoin'. Did you mean '--isolation'?",

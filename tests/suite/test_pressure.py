@@ -49,7 +49,6 @@ def test_what_is_taken_at_rest_too_is_pairs_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--pressure", "drum"], "no pressure on 'drum'"),
         (["--pressure", "dram:"], "'' are no levels"),
         (["--pressure", "dram:0"], "level 0 is a neighbour at rest"),
         (["--pressure", "dram", "--baseline", "none"], "a curve is what it keeps of that"),
@@ -59,8 +58,6 @@ def test_what_is_taken_at_rest_too_is_pairs_of_their_own() -> None:
         (["--sense", "vae", "--users", "3"], "--sense: these launches are of two"),
         (["--sense", "vae", "--mix", "vae,wlm"], "--mix is one launch and --sense are several"),
         (["--sense", " "], "--sense names no job"),
-        (["--sense", "vae", "--pressure", "dram:0,50"], "dram: what a job takes is read at level 100"),
-        (["--sense", "vea"], "there is no job 'vea'"),
         (["--pressure", "dram", "--mix", "vae,wlm"], "both say who stands beside a job"),
         (["--name", "convnet_distributed", "--pressure", "dram"], "of the group 'all'"),
         (["--pressure", "dram", "--pressure", "dram:0,50"], "is the name of a mix and of another entry"),
