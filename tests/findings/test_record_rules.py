@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,6 +21,13 @@ from results.made import ISOLATION, T0_NS, a_lost_record, a_part, a_record, obse
 
 SENTENCES = Path(__file__).with_name("sentences.txt")
 """The rule's sentence on each of the records below, line by line."""
+
+
+def each(rule: str, made: Callable[..., Record], *arguments: tuple[Any, ...]) -> Iterator[tuple[str, Made]]:
+    """Yield a row for the record that is made of each of these arguments."""
+    for given in arguments:
+        yield rule, partial(made, *given)
+
 
 SPEAKING: list[tuple[str, Made]] = [
     ("drift", lambda: of.numbers([500 + i for i in range(20)])),
@@ -52,8 +62,7 @@ SPEAKING: list[tuple[str, Made]] = [
     ("impossible_wait", lambda: of.numbers(of.wobbling(), [*[0.0] * 9, -1e9])),
     ("impossible_wait", lambda: of.numbers(of.wobbling(), [*[0.0] * 9, 503.000_001])),
     ("untimed", lambda: of.with_pauses(100)),
-    ("untimed", lambda: of.challenged(100, 70)),
-    ("untimed", lambda: of.challenged(100, 98, "vae")),
+    *each("untimed", of.challenged, (100, 70), (100, 98, "vae")),
     ("untimed", lambda: of.with_pauses(25)),
     ("untimed", lambda: of.with_pauses(8)),
     ("untimed", lambda: of.shared(of.with_pauses(25))),
@@ -67,8 +76,7 @@ SPEAKING: list[tuple[str, Made]] = [
     ("untimed", lambda: of.audited([], "end", pause_ms=100)),
     ("credited", lambda: of.trained(100, 30)),
     ("credited", lambda: of.audited(["7 operations, not 28", "0 updates of weights, not 1"])),
-    ("skipped_updates", lambda: of.scaled_by(100, 2)),
-    ("skipped_updates", lambda: of.scaled_by(100, 100)),
+    *each("skipped_updates", of.scaled_by, (100, 2), (100, 100)),
     ("slow_start", lambda: of.numbers([511.6, 511.5, 511.7, 511.5, 511.6, *(500 + i / 50 for i in range(100))])),
     ("batch_rows", lambda: of.rows_of(12_800)),
     ("seed", lambda: of.seeded("100", 7)),
@@ -91,8 +99,7 @@ SPEAKING: list[tuple[str, Made]] = [
     ("shared_nodes", lambda: of.metered(nodes=[{"node": 1, "shared": True}])),
     ("devices_unused", lambda: of.owning(2, 1)),
     ("devices_unused", lambda: of.owning(4, 1, group="student")),
-    ("devices_unused", lambda: of.owning(8, 2, "--devices", "0")),
-    ("devices_unused", lambda: of.owning(8, 2, "--devices=2", "--devices", "4")),
+    *each("devices_unused", of.owning, (8, 2, "--devices", "0"), (8, 2, "--devices=2", "--devices", "4")),
     ("neighbour_lost", lambda: a_record(comparable=False)),
     ("unaudited", lambda: a_record(told={"part": a_part(harness="")})),
     ("other_steppers", lambda: of.seen(other_steppers=2)),
@@ -107,8 +114,7 @@ SPEAKING: list[tuple[str, Made]] = [
     ("code_before_program", lambda: of.seen(startup={"/home/me/a.pth": "0"})),
     ("overlap", lambda: of.inside(0.98996)),
     ("overlap", lambda: a_record(common={"load": (0, 0)})),
-    ("idle_load", lambda: of.working((1.0, 0.02, 5, 10), (1.0, 0.98, 5, 10))),
-    ("idle_load", lambda: of.working((0.9, 0.0, 10, 10), (1.0, 0.1, 9, 10))),
+    *each("idle_load", of.working, ((1.0, 0.02, 5, 10), (1.0, 0.98, 5, 10)), ((0.9, 0.0, 10, 10), (1.0, 0.1, 9, 10))),
     ("idle_load", lambda: of.working((1.0, 0.5, 5, 10))),
     ("impossible_observation", lambda: a_record(told={"observations": [*steady(), Observed(T0_NS, T0_NS, 64, 0)]})),
     ("impossible_observation", lambda: a_record(told={"observations": observed([1.0] * 8, items=0)})),
@@ -150,8 +156,7 @@ SPEAKING: list[tuple[str, Made]] = [
     ("foreign_load", lambda: of.beside(1.25, busiest=[{"pid": 7, "name": "backup", "share": 0.98}])),
     ("foreign_load", lambda: of.beside(1.3, total=128)),
     ("foreign_load", lambda: of.beside(119.6, total=256)),
-    ("share_not_seen", lambda: of.shared_by("mps:25", "time")),
-    ("share_not_seen", lambda: of.shared_by("time", "")),
+    *each("share_not_seen", of.shared_by, ("mps:25", "time"), ("time", "")),
     ("device_elsewhere", lambda: of.computing_on("GPU-b", ["GPU-a"])),
     ("device_elsewhere", lambda: of.computing_on("GPU-a", [])),
     ("device_elsewhere", lambda: of.computing_on("MIG-2", ["MIG-1"])),
@@ -190,8 +195,8 @@ SILENT: list[tuple[str, Made]] = [
     ("overlap", lambda: of.inside(0.99)),
     ("overlap", lambda: a_lost_record("aborted", "x")),
     ("idle_load", lambda: of.working((1.0, 0.61, 10, 10), (1.0, 1.3, 10, 10))),
-    ("idle_load", lambda: of.working((0.47, 0.18, 0.58, 6.7), foreign=1.1)),
     ("idle_load", lambda: of.working((1.0, 0.0, 0.1, 10), (0.04, 0.0, 10, 10), (1.0, 0.0, 0.5, 60), (0.0, 0.0, 9, 10))),
+    ("idle_load", lambda: of.working((0.47, 0.18, 0.58, 6.7), foreign=1.1)),
     ("impossible_observation", lambda: a_record(told={"observations": [Observed(9, 9, 1, 0), *steady()]})),
     ("impossible_observation", lambda: a_record(outcome="failed")),
     ("precision", lambda: of.in_precision("half", dtype="fp16")),
@@ -231,11 +236,9 @@ SILENT: list[tuple[str, Made]] = [
     ("untimed", lambda: of.with_pauses(7)),
     ("untimed", lambda: of.shared(of.with_pauses(9))),
     ("untimed", lambda: of.on_one_device(of.with_pauses(13), "time")),
-    ("batch_sizes", lambda: of.sized(0.96, 1)),
-    ("batch_sizes", lambda: of.sized(0, 0)),
-    ("batch_sizes", lambda: of.sized(0, 9, 0)),
+    *each("batch_sizes", of.sized, (0.96, 1), (0, 0), (0, 9, 0)),
     ("batch_sizes", lambda: of.seen(size_per_item={"warm_up": 2, "observed": 1})),
-    ("padding_counted", lambda: of.padded(0, -1)),
+    *each("padding_counted", of.padded, (0, -1), (60, 60), (3, 60)),
     ("uneven_work", lambda: of.seen(audit={"even": True})),
     ("uneven_work", lambda: of.seen(audit={"even": False, "uneven": True})),
     ("credited", lambda: of.audited([])),
@@ -243,19 +246,13 @@ SILENT: list[tuple[str, Made]] = [
     ("credited", lambda: of.seen(audit="none")),
     ("untimed", lambda: of.audited([], 19, pause_ms=7)),
     ("budget", lambda: of.budgeted(7.2, Amount(30, 8, 2), Amount(30, 8, 2), 1000.0, part=of.audit_part([], 7))),
-    ("credited", lambda: of.trained(100, 100)),
-    ("credited", lambda: of.trained(None, 3)),
-    ("credited", lambda: of.trained(0, -1)),
+    *each("credited", of.trained, (100, 100), (None, 3), (0, -1)),
     ("credited", lambda: of.trained("all", [])),
-    ("skipped_updates", lambda: of.scaled_by(100, 1)),
-    ("skipped_updates", lambda: of.scaled_by(0, 0)),
-    ("skipped_updates", lambda: of.scaled_by("all", None)),
+    *each("skipped_updates", of.scaled_by, (100, 1), (0, 0), ("all", None)),
     ("batch_rows", lambda: of.rows_of(3840)),
     ("batch_rows", lambda: of.rows_of(12_800, item_is_row=False)),
-    ("seed", lambda: of.seeded("100", 100)),
+    *each("seed", of.seeded, ("100", 100), ("100", None), ("$SEED", 100)),
     ("seed", lambda: of.seeded("100", 7, "vae.challenge", challenge={"seed": 7})),
-    ("seed", lambda: of.seeded("100", None)),
-    ("seed", lambda: of.seeded("$SEED", 100)),
     ("scaling", lambda: of.scaled(0.5)),
     ("precision", lambda: a_record(told={"part": a_part(arguments={"batch_size": 1})})),
     ("precision", lambda: a_record(told={"part": a_part(arguments={"precision": [4]}, observed={})})),
@@ -273,9 +270,7 @@ SILENT: list[tuple[str, Made]] = [
     ("no_loss", lambda: a_record(told={"observations": [], "part": {}})),
     ("not_enforced", lambda: of.unenforced()),
     ("runner_share", lambda: of.metered(runner_processor_share=0.0099)),
-    ("cache_policy", lambda: of.treated("warm", 1 << 30)),
-    ("cache_policy", lambda: of.treated("drop", 0)),
-    ("cache_policy", lambda: of.treated("drop", None)),
+    *each("cache_policy", of.treated, ("warm", 1 << 30), ("drop", 0), ("drop", None)),
     ("cache_policy", lambda: of.treated("warm", 0, size_bytes=0)),
     ("swapped", lambda: of.on_host(swapped_in_bytes=1 << 19, swapped_out_bytes=1 << 19)),
     ("stolen", lambda: of.on_host(stolen_share=0.01)),
@@ -290,8 +285,6 @@ SILENT: list[tuple[str, Made]] = [
     ("throttled", lambda: of.on_devices(["GPU-a"], slowed={"GPU-a": None, "GPU-b": {}})),
     ("flops_closed", lambda: of.computed(1e11, flops_closed=1.019e11)),
     ("flops_closed", lambda: of.computed(1e11, flops_closed=None)),
-    ("padding_counted", lambda: of.padded(60, 60)),
-    ("padding_counted", lambda: of.padded(3, 60)),
     ("padding_counted", lambda: of.padded(3, 75, item_is_row=True)),
     ("mfu_impossible", lambda: of.computed(1.3e11)),
     ("mfu_impossible", lambda: of.computed(2e11, device="cpu")),
@@ -301,17 +294,12 @@ SILENT: list[tuple[str, Made]] = [
     ("foreign_load", lambda: of.beside(0.1)),
     ("foreign_load", lambda: of.beside(1.28, total=128)),
     ("foreign_load", lambda: of.beside(2.0, window_s=0.9)),
-    ("devices_unused", lambda: of.owning(1, 1)),
-    ("devices_unused", lambda: of.owning(8, 8)),
-    ("devices_unused", lambda: of.owning(8, 16)),
+    *each("devices_unused", of.owning, (1, 1), (8, 8), (8, 16), (8, 1, "--devices", "1"), (8, 2, "--devices=2")),
     ("devices_unused", lambda: of.owning(8, 1, replicas=8)),
-    ("devices_unused", lambda: of.owning(8, 1, "--devices", "1")),
-    ("devices_unused", lambda: of.owning(8, 2, "--devices=2")),
     ("devices_unused", lambda: of.owning(8, 1, device="cpu")),
     ("devices_unused", lambda: of.owning(1, 1, group="student")),
     ("devices_unused", lambda: a_record(place={"group": "all", "devices": 4}, told={"part": {}})),
-    ("share_not_seen", lambda: of.shared_by("", "mps")),
-    ("share_not_seen", lambda: of.shared_by("mig", "mig")),
+    *each("share_not_seen", of.shared_by, ("", "mps"), ("mig", "mig")),
     ("device_elsewhere", lambda: of.computing_on("GPU-a", ["GPU-a", "GPU-b"])),
     ("device_elsewhere", lambda: of.computing_on("MIG-1", ["MIG-1"])),
     ("device_elsewhere", lambda: of.computing_on("", ["GPU-a"])),
